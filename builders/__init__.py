@@ -1,0 +1,1 @@
+"""Builders: Wikipedia and Wikidata dumps in, a dataset folder that ``datasets`` loads out."""

@@ -1,0 +1,379 @@
+"""From two snapshots to a dataset folder: the six stages of one interval, in order."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from temporalwiki.builders import dataset_folder, snapshot
+from temporalwiki.builders.engine import Report, fingerprint, only_one, run_stage, total, write_json
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.snapshot import Dump, Interval
+from temporalwiki.builders.streams import sha1
+from temporalwiki.builders.wikidata import align, probes
+from temporalwiki.builders.wikidata import diff as wikidata_diff
+from temporalwiki.builders.wikidata import extract as wikidata_extract
+from temporalwiki.builders.wikipedia import diff as wiki_diff
+from temporalwiki.builders.wikipedia import extract as wiki_extract
+from temporalwiki.builders.wikipedia import page_props
+from temporalwiki.builders.wikipedia.sentences import join_paragraphs
+from temporalwiki.builders.wikipedia.xml_dump import read_header
+
+INCLUDE = ("diffset", "deletions", "unchanged", "probes", "lighttuning", "wikipedia")
+ALWAYS = INCLUDE[:-1]
+UNCHANGED_PAGES = 10_000  # articles whose text outside the diffset is sampled, for intrinsic evaluation
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What decides the bytes of a build, beside the dumps."""
+
+    include: tuple[str, ...] = ()
+    seed: int = 0
+    unchanged_fraction: float = 0.001
+    allow_truncated: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.include:
+            if name not in INCLUDE:
+                raise InputError(f"there is no config {name!r} to include; there are {', '.join(INCLUDE)}")
+        if not 0 <= self.unchanged_fraction <= 1:
+            raise InputError(f"the fraction of unchanged facts must be from 0 to 1, not {self.unchanged_fraction}")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a build may use; none of it changes a byte of the result."""
+
+    jobs: int = 1
+    memory: int = 8 << 30  # bytes, for all jobs together
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The dumps of one interval."""
+
+    interval: Interval
+    dumps: Path
+    prev: Dump
+    recent: Dump
+    wikidata_prev: Dump
+    wikidata_recent: Dump
+    page_props: Path | None
+
+    @property
+    def files(self) -> list[Path]:
+        """Every input file once, in order."""
+        dumps = (self.prev, self.recent, self.wikidata_prev, self.wikidata_recent)
+        files = [file for dump in dumps for file in dump.files]
+        return list(dict.fromkeys([*files, *([self.page_props] if self.page_props else [])]))
+
+
+def find_sources(dumps: Path, interval: Interval, wikidata: tuple[str, str] | None = None) -> Sources:
+    """Find the four dumps of an interval. Raises InputError where one is missing or both sides are the same."""
+    prev = snapshot.wikipedia_dump(dumps, interval.wiki, interval.prev)
+    recent = snapshot.wikipedia_dump(dumps, interval.wiki, interval.recent)
+    exact = wikidata is not None
+    dates = wikidata or (interval.prev, interval.recent)
+    wikidata_prev = snapshot.wikidata_dump(dumps, snapshot.check_date(dates[0]), exact)
+    wikidata_recent = snapshot.wikidata_dump(dumps, snapshot.check_date(dates[1]), exact)
+    snapshot.check_pair(prev, recent, interval.wiki)
+    snapshot.check_pair(wikidata_prev, wikidata_recent, "wikidata")
+    if wikidata_prev.date > wikidata_recent.date:
+        raise InputError(f"the Wikidata dumps go back in time: {wikidata_prev.date}, then {wikidata_recent.date}")
+    props = snapshot.page_props_file(dumps, interval.wiki, interval.recent)
+    return Sources(interval, dumps, prev, recent, wikidata_prev, wikidata_recent, props)
+
+
+def build(
+    sources: Sources, out: Path, work: Path, options: BuildOptions | None = None, machine: Machine | None = None
+) -> dataset_folder.Manifest:
+    """Build one interval into the dataset folder ``out`` and return its manifest.
+
+    ``work`` keeps what the stages made: a rerun after a kill goes on where it was, the next month finds this
+    month's extract, and the bytes of the result are the same whichever way they came about. Nothing is written
+    to ``out`` before everything is ready. Raises InputError for dumps that cannot be used.
+    """
+    options, machine = options or BuildOptions(), machine or Machine()
+    dataset_folder.check_place(out)
+    with only_one(work, "build"), only_one(out, "build"):
+        return _Build(sources, out, work, options, machine).run()
+
+
+class _Build:
+    """The state of one build: folders, reports and what was warned about."""
+
+    def __init__(self, sources: Sources, out: Path, work: Path, options: BuildOptions, machine: Machine) -> None:
+        self.sources, self.out, self.work = sources, out, work
+        self.options, self.machine = options, machine
+        self.interval = sources.interval
+        self.inputs: list[dict[str, Any]] = []
+        self.reports: dict[str, list[Report]] = {}
+        self.warnings: list[str] = []
+
+    def run(self) -> dataset_folder.Manifest:
+        self.inputs = self._checksums()
+        prev = self._extract_wikipedia("wiki-extract prev", self.sources.prev)
+        recent = self._extract_wikipedia("wiki-extract recent", self.sources.recent)
+        facts_prev = self._extract_wikidata("wikidata-extract prev", self.sources.wikidata_prev)
+        facts_recent = self._extract_wikidata("wikidata-extract recent", self.sources.wikidata_recent)
+        page_items = self._page_items()
+        namespaces = read_header(self.sources.recent.files[0]).namespaces
+        place = self.work / f"{self.interval.wiki}-{self.interval.name}"
+
+        diffs = place / "wiki-diff"
+        whole = "wikipedia" in self.options.include
+        diff_tasks = wiki_diff.plan(
+            prev, recent, self.interval.language, namespaces, self.options.seed, UNCHANGED_PAGES, whole
+        )
+        self._stage("wiki-diff", wiki_diff.run, diff_tasks, diffs)
+
+        candidates = place / "wikidata-diff"
+        facts = total(self.reports["wikidata-extract recent"], "statements").get("facts", 0)
+        fact_tasks = wikidata_diff.plan(
+            facts,
+            prev=str(facts_prev),
+            recent=str(facts_recent),
+            prev_articles=str(prev),
+            recent_articles=str(recent),
+            page_items=str(page_items) if page_items else None,
+            recent_date=int(self.sources.wikidata_recent.date),
+            unchanged_fraction=self.options.unchanged_fraction,
+            seed=self.options.seed,
+        )
+        categorise = functools.partial(wikidata_diff.run, memory=self.machine.memory // self.machine.jobs // 2)
+        self._stage("wikidata-diff", categorise, fact_tasks, candidates)
+
+        aligned = place / "align"
+        align_tasks = [
+            align.AlignTask(
+                t.index, str(candidates), str(diffs), str(recent), t.first, t.end, t.language, t.namespaces
+            )
+            for t in diff_tasks
+        ]
+        self._stage("align", align.run, align_tasks, aligned)
+        return self._finish(diffs, aligned, place / "finish")
+
+    def _stage(self, name: str, run: Any, tasks: list[Any], folder: Path, sizes: list[int] | None = None) -> None:
+        self.reports[name] = run_stage(name, run, tasks, folder, self.machine.jobs, sizes)
+
+    def _checksums(self) -> list[dict[str, Any]]:
+        """Size and SHA-1 of every input, compared with the dump's own list where that is beside it."""
+        stats = [(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in self.sources.files]
+        folder = self.work / "checksums" / fingerprint(stats)
+        reports = run_stage("checksums", _checksum, stats, folder, self.machine.jobs, [size for _, size, _ in stats])
+        return [
+            {"file": file.relative_to(self.sources.dumps).as_posix(), "size": size, "sha1": report["sha1"]}
+            for file, (_, size, _), report in zip(self.sources.files, stats, reports, strict=True)
+        ]
+
+    def _of(self, files: tuple[Path, ...]) -> list[dict[str, Any]]:
+        names = {file.relative_to(self.sources.dumps).as_posix() for file in files}
+        return [source for source in self.inputs if source["file"] in names]
+
+    def _extract_wikipedia(self, name: str, dump: Dump) -> Path:
+        tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
+        key = fingerprint(wiki_extract.VERSION, self._of(dump.files), dump.cut, self.options.allow_truncated)
+        folder = self.work / "extracts" / f"{self.interval.wiki}-{dump.date}-{key}"
+        self._stage(name, wiki_extract.run, tasks, folder, _sizes(tasks))
+        missing = len(dump.files) - total(self.reports[name], "closed").get("files", 0)
+        if missing:
+            self._warn(f"{name}: {missing} of {len(dump.files)} files have no </mediawiki>; read as far as they go")
+        return folder
+
+    def _extract_wikidata(self, name: str, dump: Dump) -> Path:
+        interval, truncated = self.interval, self.options.allow_truncated
+        tasks = wikidata_extract.plan(dump, interval.wiki, interval.language, truncated)
+        key = fingerprint(wikidata_extract.VERSION, self._of(dump.files), interval.wiki, truncated)
+        folder = self.work / "extracts" / f"wikidata-{dump.date}-{interval.wiki}-{key}"
+        self._stage(name, wikidata_extract.run, tasks, folder, _sizes(tasks))
+        if not total(self.reports[name], "closed").get("files", 0):
+            self._warn(f"{name}: {dump.files[0].name} has no closing ]; taken for an excerpt and read to its end")
+        return folder
+
+    def _page_items(self) -> Path | None:
+        if self.sources.page_props is None:
+            return None
+        key = fingerprint(page_props.VERSION, self._of((self.sources.page_props,)))
+        folder = self.work / "extracts" / f"{self.interval.wiki}-{self.interval.recent}-page_props-{key}"
+        self._stage("page-props", page_props.run, [str(self.sources.page_props)], folder)
+        return folder / "page_items.parquet"
+
+    def _warn(self, text: str) -> None:
+        self.warnings.append(text)
+        print(f"warning: {text}", file=sys.stderr)
+
+    def _finish(self, diffs: Path, aligned: Path, staged: Path) -> dataset_folder.Manifest:
+        """Stage finish: caps, light-tuning sets, shards, card and manifest."""
+        shutil.rmtree(staged, ignore_errors=True)
+        configs: dict[str, Any] = {}
+        for kind in INCLUDE:
+            if kind not in (*ALWAYS, *self.options.include) or kind in ("probes", "lighttuning"):
+                continue
+            rows = self._text_rows(kind, sorted(diffs.glob(f"{kind}-*.parquet")))
+            name, short = self._names(kind)
+            files = dataset_folder.write_split(staged, name, "train", rows)
+            configs[name] = {"short_name": short, "splits": {"train": asdict(files)}}
+        selected, counts = self._select(sorted(aligned.glob("aligned-*.parquet")))
+        for kind, splits in selected.items():
+            name, short = self._names(kind)
+            configs[name] = {"short_name": short, "splits": {}}
+            for split, positions in splits.items():
+                rows = _probe_rows(sorted(aligned.glob("aligned-*.parquet")), split, positions)
+                configs[name]["splits"][split] = asdict(dataset_folder.write_split(staged, name, split, rows))
+        for name, config in configs.items():
+            for split, written in config["splits"].items():
+                if written["num_examples"] == 0:
+                    self._warn(f"{name}: no rows in the split {split}; `datasets` will not list it")
+        manifest = self._manifest(configs, counts)
+        write_json(staged / "manifest.json", manifest)
+        dataset_folder.install(staged, manifest, self.out)
+        return manifest
+
+    def _names(self, kind: str) -> tuple[str, str]:
+        if kind == "wikipedia":  # of a snapshot, not of an interval
+            return f"wikipedia-{self.interval.recent}", f"wikipedia-{self.interval.recent[4:6]}"
+        return f"{kind}-{self.interval.name}", f"{kind}-{self.interval.short_name}"
+
+    def _text_rows(self, kind: str, files: list[Path]) -> Iterator[dict[str, Any]]:
+        for row in read_rows(files, batch=256):
+            out = {
+                "id": row["page_id"],
+                "title": row["title"],
+                "url": self.interval.site + quote(row["title"].replace(" ", "_"), safe="/:()',!*@;~$"),
+                "revision_id": row["revision_id"],
+                "timestamp": row["timestamp"],
+            }
+            if kind in ("diffset", "deletions"):
+                out["text"] = join_paragraphs(row["sentences"])
+                out["kind"] = row["kind"]
+                out["previous_revision_id"] = row["previous_revision_id"]
+                out["paragraphs"] = len(row["sentences"])
+            else:
+                out["text"] = row["text"]
+            yield out
+
+    def _select(self, files: list[Path]) -> tuple[dict[str, dict[str, list[int]]], dict[str, Any]]:
+        """Which aligned facts become probes and light-tuning facts: positions among the split's facts."""
+        facts: dict[str, list[probes.Fact]] = {split: [] for split in dataset_folder.SPLITS["probes"]}
+        for row in read_rows(files, columns=["split", "s", "p", "o"]):
+            facts[row["split"]].append(probes.Fact(row["s"], row["p"], row["o"]))
+        selections = {split: probes.cap(of_split, self.options.seed) for split, of_split in facts.items()}
+        subjects = {facts[split][i].s for split, selection in selections.items() for i in selection.kept}
+        tuning = {
+            split: probes.light_tuning(facts[split], selections[split].kept, subjects, self.options.seed)
+            for split in dataset_folder.SPLITS["lighttuning"]
+        }
+        aligned = total(self.reports["align"], "facts")
+        categorised = total(self.reports["wikidata-diff"], "facts")
+        counts = {
+            split: {
+                "categorised": _sum(categorised[split]),
+                "candidates": aligned[split]["candidates"],
+                "aligned": aligned[split]["aligned"],
+                "filtered": aligned[split]["kept"],
+                "kept": len(selections[split].kept),
+                "dropped": {
+                    "alignment": aligned[split]["not_aligned"],
+                    "filters": aligned[split]["filtered"],
+                    "caps": dict(sorted(selections[split].dropped.items())),
+                },
+            }
+            for split in facts
+        }
+        kept = {split: selection.kept for split, selection in selections.items()}
+        return {"probes": kept, "lighttuning": tuning}, counts
+
+    def _manifest(self, configs: dict[str, Any], probe_counts: dict[str, Any]) -> dataset_folder.Manifest:
+        def extracted(stage: str) -> dict[str, Any]:
+            reports = self.reports[stage]
+            parts = ("pages", "entities", "statements", "bytes")
+            return {part: found for part in parts if (found := total(reports, part))}
+
+        diff = self.reports["wiki-diff"]
+        pages = total(diff, "pages")
+        return {
+            "format": 1,
+            "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
+            "interval": {
+                "wiki": self.interval.wiki,
+                "language": self.interval.language,
+                "prev": self.interval.prev,
+                "recent": self.interval.recent,
+                "wikidata_prev": self.sources.wikidata_prev.date,
+                "wikidata_recent": self.sources.wikidata_recent.date,
+            },
+            "inputs": self.inputs,
+            "options": asdict(self.options) | {"unchanged_pages": UNCHANGED_PAGES},
+            "libraries": {
+                name: importlib.metadata.version(name) for name in ("pyarrow", "duckdb", "sentencex", "datatrove")
+            },
+            "counts": {
+                "extracts": {name: extracted(name) for name in self.reports if "extract" in name},
+                "pages": pages,
+                "prev_pages": total(diff, "prev_pages"),
+                "diffset": {"articles": pages["new"] + pages["updated"], **total(diff, "diffset")},
+                "facts": total(self.reports["wikidata-diff"], "facts"),
+                "probes": probe_counts,
+            },
+            "warnings": self.warnings,
+            "configs": configs,
+            "run": {
+                "jobs": self.machine.jobs,
+                "stages": {name: _run_summary(reports) for name, reports in self.reports.items()},
+            },
+        }
+
+
+def _checksum(task: tuple[str, int, int], _folder: Path) -> Report:
+    path = Path(task[0])
+    found = sha1(path)
+    for listing in sorted(path.parent.glob("*sha1sums*.txt")):
+        for line in listing.read_text("utf-8").splitlines():
+            expected, _, name = line.partition("  ")
+            if name.strip() == path.name and expected.strip().lower() != found:
+                raise InputError(f"{path}: its SHA-1 is {found}, but {listing.name} says {expected}; fetch it again")
+    return {"sha1": found}
+
+
+def _sizes(tasks: list[Any]) -> list[int]:
+    """Compressed bytes of each range task."""
+    return [(t.end if t.end is not None else Path(t.file).stat().st_size) - t.start for t in tasks]
+
+
+def _sum(value: Any) -> int:
+    return sum(map(_sum, value.values())) if isinstance(value, dict) else int(value)
+
+
+def _run_summary(reports: list[Report]) -> dict[str, Any]:
+    runs = [report["run"] for report in reports]
+    return {
+        "tasks": len(runs),
+        "cpu_seconds": round(sum(run["cpu_seconds"] for run in runs), 3),
+        "longest_task_seconds": max((run["seconds"] for run in runs), default=0),
+        "peak_memory_mb": max((run["peak_memory_mb"] for run in runs), default=0),
+    }
+
+
+def _probe_rows(files: list[Path], split: str, positions: list[int]) -> Iterator[dict[str, Any]]:
+    """The chosen facts of one split as probe rows, sorted by subject, relation and object."""
+    chosen = set(positions)
+    rows = []
+    position = -1
+    for row in read_rows(files):
+        if row["split"] != split:
+            continue
+        position += 1
+        if position in chosen:
+            rows.append(row)
+    for row in sorted(rows, key=lambda row: (row["s"], row["p"], row["o"])):
+        out = {name: row[name] for name in dataset_folder.SCHEMAS["probes"].names if name in row}
+        yield out | {"subject_id": f"Q{row['s']}", "relation_id": f"P{row['p']}", "object_id": f"Q{row['o']}"}

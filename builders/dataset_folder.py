@@ -1,0 +1,192 @@
+"""The dataset folder: Parquet in shards, a manifest an interval, and the card that makes it all loadable.
+
+    temporalwiki/
+      README.md
+      data/diffset-20211101-20211201/train-00000-of-00004.parquet
+      manifests/20211101-20211201.json
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from temporalwiki.builders.engine import write_json
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import ParquetWriter
+
+_TIME = pa.timestamp("s", "UTC")
+_DIFFSET = {
+    "id": pa.int64(),
+    "title": pa.string(),
+    "url": pa.string(),
+    "text": pa.string(),
+    "kind": pa.string(),
+    "revision_id": pa.int64(),
+    "previous_revision_id": pa.int64(),
+    "timestamp": _TIME,
+    "paragraphs": pa.int32(),
+}
+_WIKIPEDIA = {name: _DIFFSET[name] for name in ("id", "title", "url", "text", "revision_id", "timestamp")}
+_PROBES = {
+    "subject": pa.string(),
+    "relation": pa.string(),
+    "object": pa.string(),
+    "subject_id": pa.string(),
+    "relation_id": pa.string(),
+    "object_id": pa.string(),
+    "kind": pa.string(),
+    "previous_objects": pa.list_(pa.string()),
+    "statement_id": pa.string(),
+    "page_id": pa.int64(),
+    "page_revision_id": pa.int64(),
+    "title": pa.string(),
+    "evidence": pa.string(),
+}
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "diffset": pa.schema(_DIFFSET),
+    "deletions": pa.schema(_DIFFSET),
+    "unchanged": pa.schema(_WIKIPEDIA),
+    "wikipedia": pa.schema(_WIKIPEDIA),
+    "probes": pa.schema(_PROBES),
+    "lighttuning": pa.schema(_PROBES),
+}
+SPLITS: dict[str, tuple[str, ...]] = {
+    "diffset": ("train",),
+    "deletions": ("train",),
+    "unchanged": ("train",),
+    "wikipedia": ("train",),
+    "probes": ("unchanged", "changed", "deleted"),
+    "lighttuning": ("unchanged", "changed"),
+}
+
+# A shard ends at whichever comes first; both depend on the rows alone.
+SHARD_ROWS = 500_000
+SHARD_BYTES = 512 << 20
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SplitFiles:
+    """What was written for one split."""
+
+    num_examples: int
+    num_bytes: int  # in memory, as Arrow
+    files: list[dict[str, Any]]  # path in the folder, size, sha256
+
+
+def write_split(folder: Path, config: str, split: str, rows: Iterable[Mapping[str, Any]]) -> SplitFiles:
+    """Write the rows of one split below ``folder``/data/``config`` as numbered shards."""
+    schema = SCHEMAS[config.split("-")[0]]
+    place = folder / "data" / config
+    shards: list[Path] = []
+    examples = size = 0
+    source = iter(rows)
+    row = next(source, None)
+    while row is not None or not shards:
+        shards.append(place / f"{split}.{len(shards)}")
+        with ParquetWriter(shards[-1], schema, rows=20_000, published=True) as out:
+            shard_rows = shard_bytes = 0
+            while row is not None and shard_rows < SHARD_ROWS and shard_bytes < SHARD_BYTES:
+                weight = sum(len(value) for value in row.values() if isinstance(value, str))
+                out.write(row, size=weight)
+                shard_rows, shard_bytes = shard_rows + 1, shard_bytes + weight
+                row = next(source, None)
+        examples, size = examples + out.rows_written, size + out.arrow_bytes
+    files = []
+    for number, shard in enumerate(shards):
+        final = shard.with_name(f"{split}-{number:05d}-of-{len(shards):05d}.parquet")
+        shard.replace(final)
+        files.append(
+            {
+                "path": final.relative_to(folder).as_posix(),
+                "size": final.stat().st_size,
+                "sha256": _sha256(final),
+            }
+        )
+    return SplitFiles(examples, size, files)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_manifests(folder: Path) -> list[Manifest]:
+    """Manifests of a dataset folder, oldest interval first."""
+    manifests = [json.loads(path.read_text("utf-8")) for path in sorted((folder / "manifests").glob("*.json"))]
+    return sorted(manifests, key=lambda m: (m["interval"]["recent"], m["interval"]["prev"], m["interval"]["wiki"]))
+
+
+def check_place(folder: Path) -> None:
+    """Refuse to write a dataset into a folder that is something else."""
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "manifests").is_dir())):
+        raise InputError(f"{folder}: there is something here that is not a dataset folder; choose another --out")
+
+
+def problems(folder: Path, manifest: Manifest) -> list[str]:
+    """What is wrong with the files that a manifest lists: missing, or other bytes than it says."""
+    found: list[str] = []
+    for config in manifest["configs"].values():
+        for split in config["splits"].values():
+            for file in split["files"]:
+                path = folder / file["path"]
+                if not path.is_file():
+                    found.append(f"{file['path']}: missing")
+                elif path.stat().st_size != file["size"] or _sha256(path) != file["sha256"]:
+                    found.append(f"{file['path']}: not the file that the manifest describes")
+    return found
+
+
+def install(staged: Path, manifest: Manifest, folder: Path) -> None:
+    """Put the staged configs of one interval into the dataset folder; other intervals stay as they are.
+
+    Each config's folder is swapped in whole, then the card is written, and last the manifest, so a manifest
+    always describes what is there. Killed in between, the same call finishes the work.
+    """
+    # imported here: the card needs `datasets` for its feature types, which costs seconds at start-up
+    from temporalwiki.model_cards.dataset import dataset_card
+
+    name = f"{manifest['interval']['prev']}-{manifest['interval']['recent']}"
+    new = not folder.exists()
+    target = folder.with_name(f".{folder.name}.part") if new else folder
+    if new:
+        shutil.rmtree(target, ignore_errors=True)
+    before = [m for m in read_manifests(target) if m["interval"] != manifest["interval"]]
+    wikis = {m["interval"]["wiki"] for m in before} - {manifest["interval"]["wiki"]}
+    if wikis:
+        raise InputError(f"{folder}: holds {', '.join(sorted(wikis))}; a folder is of one wiki, choose another --out")
+    manifest_file = target / "manifests" / f"{name}.json"
+    replaced = json.loads(manifest_file.read_text("utf-8"))["configs"] if manifest_file.exists() else {}
+    manifest_file.unlink(missing_ok=True)
+    still_used = {config for m in before for config in m["configs"]}
+    for config in {*manifest["configs"], *replaced} - still_used:
+        shutil.rmtree(target / "data" / config, ignore_errors=True)
+    for config in manifest["configs"]:
+        if not (target / "data" / config).exists():
+            _copy_whole(staged / "data" / config, target / "data" / config)
+    ordered = sorted([*before, manifest], key=lambda m: (m["interval"]["recent"], m["interval"]["prev"]))
+    card = target / "README.md"
+    part = card.with_name(".README.md.part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    part.write_text(dataset_card(ordered), encoding="utf-8")
+    part.replace(card)
+    write_json(manifest_file, manifest)
+    if new:
+        target.replace(folder)
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    part = target.with_name(f".{target.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(source, part)
+    part.replace(target)

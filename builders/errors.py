@@ -1,0 +1,8 @@
+"""The one error that a user's input can cause."""
+
+
+class InputError(ValueError):
+    """Input that cannot be used. The message is one line: what is wrong, where, and what to do.
+
+    Commands print it and exit with status 1; anything else that escapes is a bug and keeps its traceback.
+    """

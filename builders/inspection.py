@@ -1,0 +1,142 @@
+"""What a dataset folder, a manifest or a dump holds, as text for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from temporalwiki.builders.dataset_folder import Manifest, problems, read_manifests
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.streams import compression, pieces
+from temporalwiki.builders.wikidata import extract as wikidata_extract
+from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
+from temporalwiki.builders.wikipedia import extract as wiki_extract
+from temporalwiki.builders.wikipedia.xml_dump import Reading, read_header, read_pages
+
+if TYPE_CHECKING:
+    from temporalwiki.builders.build import BuildOptions, Sources
+
+
+def describe(path: Path) -> str:
+    """Describe whatever lies at ``path``. Raises InputError if it is nothing that temporalwiki knows."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder")
+    if path.is_dir():
+        manifests = read_manifests(path)
+        if not manifests:
+            raise InputError(f"{path}: no manifests in it, so it is no dataset folder")
+        return "\n\n".join(describe_manifest(path, manifest, check=True) for manifest in manifests)
+    compression(path)
+    start = next((piece.data for piece in pieces(path, allow_truncated=True)), b"").lstrip()
+    if start.startswith((b"[", b"{")):
+        return _describe_wikidata(path)
+    if start.startswith(b"<"):
+        return _describe_wikipedia(path)
+    raise InputError(f"{path}: neither a dataset folder nor a Wikipedia or Wikidata dump")
+
+
+def describe_manifest(folder: Path, manifest: Manifest, check: bool = False) -> str:
+    """One interval of a dataset folder: its configs, and its counts from dumps to rows."""
+    interval, counts = manifest["interval"], manifest["counts"]
+    lines = [
+        f"{folder}: {interval['wiki']} {interval['prev']} to {interval['recent']}, "
+        f"Wikidata {interval['wikidata_prev']} to {interval['wikidata_recent']}",
+        "",
+    ]
+    rows = [("config", "short name", "split", "rows", "MB")]
+    for name, config in manifest["configs"].items():
+        for split, files in config["splits"].items():
+            size = sum(file["size"] for file in files["files"]) / 1e6
+            rows.append((name, config["short_name"], split, f"{files['num_examples']:,}", f"{size:,.2f}"))
+    lines += [*_table(rows), ""]
+    pages = counts["pages"]
+    dropped = ", ".join(f"{n:,} {reason}" for reason, n in pages["dropped"].items()) or "0"
+    lines.append(
+        f"articles read {pages['read']:,} = unchanged {pages['unchanged']:,} + new {pages['new']:,} "
+        f"+ updated {pages['updated']:,} + dropped {dropped}"
+    )
+    rows = [("facts", "categorised", "sampled", "aligned", "filtered", "kept")]
+    for split, c in counts["probes"].items():
+        numbers = (c["categorised"], c["candidates"], c["aligned"], c["filtered"], c["kept"])
+        rows.append((split, *(f"{n:,}" for n in numbers)))
+    lines += ["", *_table(rows)]
+    lines += [f"warning: {text}" for text in manifest["warnings"]]
+    if check:
+        found = problems(folder, manifest)
+        lines += ["", *(found or ["all files are as the manifest says"])]
+    return "\n".join(lines)
+
+
+def describe_plan(sources: Sources, options: BuildOptions) -> str:
+    """The dumps of an interval, their sizes, and into how many tasks they are cut."""
+    interval = sources.interval
+    rows = [("stage", "dump", "files", "MB", "tasks")]
+    for side, dump in (("prev", sources.prev), ("recent", sources.recent)):
+        tasks: list[Any] = list(wiki_extract.plan(dump, interval.wiki, options.allow_truncated))
+        rows.append((f"wiki-extract {side}", *_plan_row(dump.date, dump.files, tasks)))
+    for side, dump in (("prev", sources.wikidata_prev), ("recent", sources.wikidata_recent)):
+        tasks = list(wikidata_extract.plan(dump, interval.wiki, interval.language, options.allow_truncated))
+        rows.append((f"wikidata-extract {side}", *_plan_row(dump.date, dump.files, tasks)))
+    return "\n".join(_table(rows))
+
+
+def _plan_row(date: str, files: tuple[Path, ...], tasks: list[Any]) -> tuple[str, str, str, str]:
+    size = sum(file.stat().st_size for file in files) / 1e6
+    return date, str(len(files)), f"{size:,.1f}", str(len(tasks))
+
+
+def _describe_wikipedia(path: Path) -> str:
+    header, reading = read_header(path), Reading()
+    kinds: Counter[str] = Counter()
+    first = last = 0
+    for page in read_pages(path, header, reading, allow_truncated=True):
+        kind = "redirects" if page.redirect else "articles" if page.namespace == 0 else "other namespaces"
+        kinds[f"{kind} ({page.missing})" if page.missing else kind] += 1
+        first, last = first or page.page_id, page.page_id
+    rows = [("pages", f"{reading.pages:,}"), *((kind, f"{n:,}") for kind, n in sorted(kinds.items()))]
+    rows += [(f"dropped: {reason}", f"{n:,}") for reason, n in reading.dropped.items()]
+    state = "complete" if reading.complete else "CUT OFF: no </mediawiki> at its end"
+    return "\n".join(
+        [
+            f"{path}: MediaWiki export {header.version} of {header.wiki or 'an unnamed wiki'}, {state}",
+            f"page ids {first} to {last}, {reading.bytes / 1e6:,.1f} MB of XML",
+            "",
+            *_table(rows),
+        ]
+    )
+
+
+def _describe_wikidata(path: Path) -> str:
+    task = wikidata_extract.ExtractTask(0, str(path), 0, None, "enwiki", "en", allow_truncated=True)
+    reader, kinds, facts, closed = EntityReader("enwiki", "en"), Counter[str](), 0, False
+    for place, line in wikidata_extract.lines(task):
+        text = line.strip().removeprefix(b"[").removesuffix(b",").strip()
+        closed = closed or text == b"]"
+        if not text or text == b"]":
+            continue
+        try:
+            entity = reader.read(text)
+        except NotAnEntity as problem:
+            kinds[f"dropped: {problem.reason}"] += 1
+            continue
+        except msgspec.DecodeError as error:
+            raise InputError(f"{path}: line at byte {place}: not JSON: {error}") from None
+        kinds[{"item": "items", "property": "properties"}[entity.kind]] += 1
+        facts += sum(statement.best for statement in entity.statements)
+    state = "complete" if closed else "no closing ] at its end"
+    rows = [*((kind, f"{n:,}") for kind, n in sorted(kinds.items())), ("facts", f"{facts:,}")]
+    return "\n".join([f"{path}: Wikidata JSON, {state}", "", *_table(rows)])
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.rjust(width) if cell[:1].isdigit() else cell.ljust(width)
+            for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,64 @@
+"""``temporalwiki.load_dataset``: ``datasets.load_dataset`` with a default repository and a revision that counts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import datasets
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+from temporalwiki.builders.dataset_folder import SPLITS
+from temporalwiki.builders.errors import InputError
+
+DEFAULT = "temporalwiki"  # a dataset folder of that name in the current folder, as the build writes it
+_CONFIG = re.compile(rf"({'|'.join(SPLITS)})-\d+(-\d+)?")
+
+
+def load_dataset(
+    path: str, name: str | None = None, *, revision: str | None = None, **options: Any
+) -> datasets.DatasetDict | datasets.Dataset | datasets.IterableDatasetDict | datasets.IterableDataset:
+    """Load a config of the benchmark: ``load_dataset("diffset-1112")`` or ``load_dataset(path, "diffset-1112")``.
+
+    ``path`` is a dataset folder or a Hub id; a config's name alone means the folder ``./temporalwiki``. All else
+    is as in ``datasets.load_dataset``, except that
+
+    - ``revision`` is never ignored: for a local folder, which has none, and where an offline cache holds another
+      revision, it raises InputError, while ``datasets`` would load whatever is there;
+    - a split without rows, which ``datasets`` cannot load, is there and empty (but for streaming).
+    """
+    if name is None and _CONFIG.fullmatch(path):
+        path, name = DEFAULT, path
+    if path == DEFAULT and not Path(path).is_dir():
+        raise InputError(
+            f"there is no folder ./{DEFAULT}: build one with `temporalwiki build`, "
+            f'or name a repository: load_dataset("ORG/temporalwiki", "{name or "diffset-1112"}")'
+        )
+    if revision is not None and Path(path).is_dir():
+        raise InputError(
+            f"{path}: a local folder has no revision {revision!r}; leave revision= out, or name a repository on the Hub"
+        )
+    if revision is not None:
+        _check_revision(path, name, revision)
+    loaded = datasets.load_dataset(path, name, revision=revision, **options)
+    if isinstance(loaded, datasets.DatasetDict) and name and (found := _CONFIG.fullmatch(name)):
+        for split in SPLITS[found[1]]:
+            if split not in loaded:
+                features = next(iter(loaded.values())).features
+                loaded[split] = datasets.Dataset.from_dict({column: [] for column in features}, features=features)
+    return loaded
+
+
+def _check_revision(path: str, name: str | None, revision: str) -> None:
+    """Refuse to go on where the Hub cannot be asked for ``revision``: offline, `datasets` takes any cached one."""
+    try:
+        HfApi().dataset_info(path, revision=revision)
+    except OfflineModeIsEnabled:
+        raise InputError(
+            f"{path}: revision {revision!r} cannot be checked offline; datasets would load any revision of "
+            f"{name or 'it'} in its cache. Go online, or leave revision= out"
+        ) from None
+    except HfHubHTTPError as error:
+        raise InputError(f"{path}: no revision {revision!r} on the Hub: {error}") from None

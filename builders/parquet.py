@@ -1,0 +1,96 @@
+"""Parquet files that are whole or absent, and whose bytes depend on their rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from temporalwiki.builders.engine import whole_file
+
+# One setting everywhere: zstd, small enough row groups to be skipped, and no thread-dependent choices.
+_WRITE = {"compression": "zstd", "compression_level": 3, "write_statistics": True}
+
+
+class ParquetWriter:
+    """Writes rows (dicts in the schema's columns) under a temporary name, then gives the file its own name.
+
+    A row group ends after ``rows`` rows or about ``size`` bytes of strings.
+    """
+
+    def __init__(
+        self, path: Path, schema: pa.Schema, rows: int = 100_000, size: int = 16 << 20, published: bool = False
+    ) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path, self.schema = path, schema
+        self.rows_written = 0
+        self.arrow_bytes = 0
+        self._limit_rows, self._limit_size = rows, size
+        self._rows: list[Mapping[str, Any]] = []
+        self._size = 0
+        self._whole = whole_file(path)
+        self._published = published
+        self._file: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> Self:
+        options: dict[str, Any] = dict(_WRITE)
+        if self._published:
+            # content-defined chunks let the Hub store only what a new month changed
+            options |= {"use_content_defined_chunking": True, "write_page_index": True}
+        self._file = pq.ParquetWriter(self._whole.__enter__(), self.schema, **options)
+        return self
+
+    def write(self, row: Mapping[str, Any], size: int = 0) -> None:
+        """Add a row; ``size`` is what it weighs beyond its fixed-width columns, in bytes."""
+        self._rows.append(row)
+        self._size += size
+        if len(self._rows) >= self._limit_rows or self._size >= self._limit_size:
+            self.end_group()
+
+    def write_table(self, table: pa.Table) -> None:
+        """Add a table as row groups of its own."""
+        self.end_group()
+        assert self._file is not None
+        self._file.write_table(table.cast(self.schema), row_group_size=self._limit_rows)
+        self.rows_written += table.num_rows
+        self.arrow_bytes += table.nbytes
+
+    def end_group(self) -> None:
+        """Close the current row group."""
+        assert self._file is not None
+        if self._rows:
+            table = pa.Table.from_pylist(self._rows, schema=self.schema)
+            self._file.write_table(table, row_group_size=len(self._rows))
+            self.rows_written += table.num_rows
+            self.arrow_bytes += table.nbytes
+            self._rows, self._size = [], 0
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._file is not None
+        if kind is None:
+            self.end_group()
+        self._file.close()
+        self._whole.__exit__(kind, error, trace)
+
+
+def read_rows(
+    files: Iterable[Path], columns: list[str] | None = None, batch: int = 4096
+) -> Iterator[dict[str, Any]]:
+    """Rows of several files, one after another, a batch in memory at a time."""
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            for records in file.iter_batches(batch, columns=columns, use_threads=False):
+                yield from records.to_pylist()
+
+
+def group_range(file: pq.ParquetFile, group: int, column: str) -> tuple[int, int] | None:
+    """Smallest and largest value of an integer column in a row group, from its statistics; None if all are null."""
+    index = file.schema_arrow.get_field_index(column)
+    statistics = file.metadata.row_group(group).column(index).statistics
+    return (int(statistics.min), int(statistics.max)) if statistics.has_min_max else None

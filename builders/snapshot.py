@@ -1,0 +1,205 @@
+"""Snapshots, intervals, and where their dump files lie.
+
+A snapshot is (wiki, date); an interval is two snapshots of one wiki. Dumps lie as Wikimedia lays them out:
+
+    DUMPS/enwiki/20211101/enwiki-20211101-pages-articles-multistream.xml.bz2
+    DUMPS/wikidatawiki/entities/20211101/wikidata-20211101-all.json.gz
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from temporalwiki.builders.errors import InputError
+
+_WIKI = re.compile(r"[a-z][a-z0-9_]{0,60}wiki")
+_PART = re.compile(r"(\d*)\.xml-p(\d+)p(\d+)(?:\.bz2|\.gz)?$")
+
+# Database names whose language code is not the name without "wiki".
+_LANGUAGE = {
+    "simple": "en",
+    "no": "nb",
+    "als": "gsw",
+    "bat_smg": "sgs",
+    "be_x_old": "be-tarask",
+    "fiu_vro": "vro",
+    "roa_rup": "rup",
+    "zh_classical": "lzh",
+    "zh_min_nan": "nan",
+    "zh_yue": "yue",
+}
+
+
+def check_date(text: str) -> str:
+    """Return ``text`` if it is a date written YYYYMMDD; raise InputError otherwise."""
+    with contextlib.suppress(ValueError):
+        if re.fullmatch(r"\d{8}", text) and datetime.date(int(text[:4]), int(text[4:6]), int(text[6:])):
+            return text
+    raise InputError(f"{text!r} is not a date: write YYYYMMDD, for example 20211101")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Two snapshots of one wiki: ``prev`` and ``recent`` are dates written YYYYMMDD."""
+
+    wiki: str
+    prev: str
+    recent: str
+
+    def __post_init__(self) -> None:
+        if not _WIKI.fullmatch(self.wiki):
+            raise InputError(f"{self.wiki!r} is not a wiki's database name: for example enwiki, simplewiki, kowiki")
+        if check_date(self.prev) >= check_date(self.recent):
+            raise InputError(f"the interval must go forward in time: {self.prev} is not before {self.recent}")
+
+    @property
+    def name(self) -> str:
+        """Full name of the interval, ``20211101-20211201``."""
+        return f"{self.prev}-{self.recent}"
+
+    @property
+    def short_name(self) -> str:
+        """The two months, ``1112``, as in the TemporalWiki paper."""
+        return self.prev[4:6] + self.recent[4:6]
+
+    @property
+    def language(self) -> str:
+        """Language code of the wiki's labels in Wikidata."""
+        code = self.wiki.removesuffix("wiki")
+        return _LANGUAGE.get(code, code.replace("_", "-"))
+
+    @property
+    def site(self) -> str:
+        """The wiki's address, made from its name and never from what a dump says."""
+        return f"https://{self.wiki.removesuffix('wiki').replace('_', '-')}.wikipedia.org/wiki/"
+
+
+@dataclass(frozen=True)
+class Dump:
+    """The files that hold one snapshot, in page order, and how they are to be read."""
+
+    date: str
+    files: tuple[Path, ...]
+    cut: str | None = None  # history: take each page's newest revision at this date
+
+
+def wikipedia_dump(dumps: Path, wiki: str, date: str) -> Dump:
+    """Find the dump of ``wiki`` at ``date``.
+
+    In this order: the multistream articles, plain pages-articles, the content export or meta-current of that
+    date, and then any full-history dump or content-history export of that date or later, cut at ``date``.
+    Raises InputError where there is none, a numbered part is missing, or only formats that are not read.
+    """
+    folder = dumps / wiki / date
+    iso = f"{date[:4]}-{date[4:6]}-{date[6:]}"
+    current = dumps / "other" / "mediawiki_content_current" / wiki / iso / "xml" / "bzip2"
+    for place, stem in (
+        (folder, f"{wiki}-{date}-pages-articles-multistream"),
+        (folder, f"{wiki}-{date}-pages-articles"),
+        (current, f"{wiki}-{iso}"),
+        (folder, f"{wiki}-{iso}"),
+        (folder, f"{wiki}-{date}-pages-meta-current"),
+    ):
+        if files := _parts(place, stem):
+            return Dump(date, files)
+    for later in sorted(d.name for d in _folders(dumps / wiki) if d.name >= date):
+        if files := _parts(dumps / wiki / later, f"{wiki}-{later}-pages-meta-history"):
+            return Dump(date, files, cut=date)
+    history = dumps / "other" / "mediawiki_content_history" / wiki
+    for export in sorted(_folders(history, r"\d{4}-\d\d-\d\d"), key=lambda d: d.name):
+        if export.name >= iso and (files := _parts(export / "xml" / "bzip2", f"{wiki}-{export.name}")):
+            return Dump(date, files, cut=date)
+    raise InputError(_what_is_there_instead(dumps, wiki, date))
+
+
+def _what_is_there_instead(dumps: Path, wiki: str, date: str) -> str:
+    folder = dumps / wiki / date
+    wanted = f"{wiki}-{date}-pages-articles-multistream.xml.bz2"
+    if not dumps.is_dir():
+        return f"{dumps}: no such folder of dumps"
+    if folder.is_dir():
+        found = sorted(f.name for f in folder.iterdir())
+        packed = [name for name in found if name.endswith(".7z")]
+        if packed:
+            return f"{folder / packed[0]}: 7z is not read; take the .bz2 of the same dump, or repack it"
+        listing = ", ".join(found[:4]) or "nothing"
+        return f"{folder}: no {wanted} (nor numbered parts of it) there; found {listing}"
+    dates = sorted(d.name for d in _folders(dumps / wiki))
+    if dates:
+        return f"{folder}: no such dump; there are {', '.join(dates[-6:])}"
+    wikis = sorted(d.name for d in dumps.iterdir() if d.is_dir())
+    return f"{dumps / wiki}: no dumps of {wiki} there; found {', '.join(wikis[:6]) or 'nothing'}"
+
+
+def _folders(place: Path, pattern: str = r"\d{8}") -> list[Path]:
+    if not place.is_dir():
+        return []
+    return [d for d in place.iterdir() if re.fullmatch(pattern, d.name) and d.is_dir()]
+
+
+def _parts(folder: Path, stem: str) -> tuple[Path, ...]:
+    """The whole file ``stem.xml.bz2`` or its numbered parts, in page order."""
+    if not folder.is_dir():
+        return ()
+    for suffix in (".xml.bz2", ".xml.gz", ".xml"):
+        if (folder / f"{stem}{suffix}").is_file():
+            return (folder / f"{stem}{suffix}",)
+    parts: list[tuple[int, int, Path]] = []
+    for file in folder.iterdir():
+        if not file.name.startswith(stem):
+            continue
+        rest = file.name[len(stem) :]
+        # content exports write "-p1p99.xml.bz2", the older dumps "1.xml-p1p99.bz2"
+        match = _PART.match(rest) or re.fullmatch(r"()-p(\d+)p(\d+)\.xml(?:\.bz2|\.gz)?", rest)
+        if match:
+            parts.append((int(match[2]), int(match[3]), file))
+    parts.sort()
+    for (_, last, file), (first, _, after) in zip(parts, parts[1:], strict=False):
+        if first > last + 1:
+            raise InputError(
+                f"{folder}: the part with pages {last + 1} to {first - 1} is missing, "
+                f"between {file.name} and {after.name}"
+            )
+        if first <= last:
+            raise InputError(f"{folder}: {file.name} and {after.name} hold the same pages; keep one of them")
+    if parts and parts[0][0] > 1 and "mediawiki_content" not in folder.parts:
+        first_file = parts[0][2].name
+        if parts[0][0] > 10:  # English Wikipedia's lowest page id is 10
+            raise InputError(f"{folder}: the part with pages 1 to {parts[0][0] - 1} is missing, before {first_file}")
+    return tuple(file for _, _, file in parts)
+
+
+def wikidata_dump(dumps: Path, date: str, exact: bool = False) -> Dump:
+    """Find the newest Wikidata JSON dump at or before ``date`` (of that very date if ``exact``); gz before bz2."""
+    entities = dumps / "wikidatawiki" / "entities"
+    dates = sorted(d.name for d in _folders(entities))
+    chosen = [d for d in dates if d == date] if exact else [d for d in dates if d <= date]
+    for day in reversed(chosen):
+        for suffix in ("gz", "bz2"):
+            file = entities / day / f"wikidata-{day}-all.json.{suffix}"
+            if file.is_file():
+                return Dump(day, (file,))
+    wanted = f"wikidata-{date}-all.json.gz or .bz2"
+    there = f"; there are {', '.join(dates[-6:])}" if dates else ""
+    at = "of" if exact else "at or before"
+    raise InputError(f"{entities}: no Wikidata dump {at} {date} ({wanted}){there}")
+
+
+def page_props_file(dumps: Path, wiki: str, date: str) -> Path | None:
+    """The snapshot's table of page properties, if it is there."""
+    file = dumps / wiki / date / f"{wiki}-{date}-page_props.sql.gz"
+    return file if file.is_file() else None
+
+
+def check_pair(prev: Dump, recent: Dump, what: str) -> None:
+    """Refuse one and the same dump on both sides."""
+    if prev.files == recent.files and prev.cut == recent.cut:
+        name: Sequence[str] = prev.files[0].parts[-3:]
+        raise InputError(
+            f"{what}: both sides are {'/'.join(name)}; fetch the dump nearer to the second date, or name both"
+        )

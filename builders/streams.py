@@ -1,0 +1,202 @@
+"""Compressed dumps as bytes: in bounded pieces, from any stream's start, and never a silent end.
+
+bz2 and gzip files may be many streams (members) one after another, each of which decodes alone. That is what
+lets one large dump be read by many tasks.
+"""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from isal import isal_zlib
+
+from temporalwiki.builders.errors import InputError
+
+READ = 1 << 20
+OUT = 1 << 22  # a decompression bomb comes out in pieces of this size
+_PROBE = 64 << 20  # how far a stream's start is looked for before a file counts as one stream
+
+BZ2_MAGIC = b"BZh"
+BZ2_BLOCK = b"1AY&SY"  # pi, the start of every bz2 block
+GZIP_MAGIC = b"\x1f\x8b\x08"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Decompressed bytes, and the file offset at which their compressed stream starts."""
+
+    stream: int
+    data: bytes
+
+
+class _Decoder(Protocol):
+    eof: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
+
+
+def compression(path: Path) -> str:
+    """``bz2``, ``gz`` or ``plain``, by the file's name; the name is checked against its first bytes."""
+    kind = {".bz2": "bz2", ".gz": "gz"}.get(path.suffix, "plain")
+    with path.open("rb") as file:
+        head = file.read(4)
+    if not head:
+        raise InputError(f"{path}: the file is empty")
+    is_kind = {"bz2": head.startswith(BZ2_MAGIC), "gz": head.startswith(GZIP_MAGIC)}.get(kind, True)
+    if not is_kind:
+        raise InputError(f"{path}: not a {kind} file, whatever its name says (first bytes {head.hex()})")
+    if head.startswith(b"7z\xbc\xaf"):
+        raise InputError(f"{path}: 7z is not read; take the .bz2 of the same dump, or repack it")
+    return kind
+
+
+def pieces(path: Path, start: int = 0, allow_truncated: bool = False) -> Iterator[Piece]:
+    """Decompressed pieces of ``path`` from the stream that begins at byte ``start``, to the end of the file.
+
+    Raises InputError, naming file and byte, where the data is damaged or ends inside a stream. With
+    ``allow_truncated`` a cut file simply ends; damage is an error all the same.
+    """
+    kind = compression(path)
+    with path.open("rb") as file:
+        file.seek(start)
+        if kind == "plain":
+            while data := file.read(OUT):
+                yield Piece(start, data)
+            return
+        position = start
+        pending = b""
+        while True:
+            pending = pending or file.read(READ)
+            if kind == "gz":
+                stripped = pending.lstrip(b"\0")  # padding between members is legal
+                position += len(pending) - len(stripped)
+                if pending and not stripped:
+                    pending = b""
+                    continue
+                pending = stripped
+            if not pending:
+                return
+            magic = BZ2_MAGIC if kind == "bz2" else GZIP_MAGIC
+            while len(pending) < 16 and (more := file.read(READ)):
+                pending += more
+            if not pending.startswith(magic[: len(pending)]):
+                raise InputError(f"{path}: byte {position} is not the start of a {kind} stream: the file is damaged")
+            stream = position
+            for data, consumed, pending in _one_stream(path, kind, file.read, pending, stream, allow_truncated):
+                position = stream + consumed
+                if data:
+                    yield Piece(stream, data)
+
+
+def _one_stream(
+    path: Path, kind: str, read: object, pending: bytes, stream: int, allow_truncated: bool
+) -> Iterator[tuple[bytes, int, bytes]]:
+    """Decode one stream: (bytes out, compressed bytes used so far, bytes that belong to the next stream)."""
+    assert callable(read)
+    decoder = bz2.BZ2Decompressor() if kind == "bz2" else None
+    inflate = isal_zlib.decompressobj(wbits=31) if kind == "gz" else None
+    used = 0
+    while True:
+        if not pending:
+            pending = read(READ)
+            if not pending:
+                if allow_truncated:
+                    return
+                raise InputError(
+                    f"{path}: cut off inside the {kind} stream that starts at byte {stream} (the file ends at byte "
+                    f"{stream + used}); fetch it again, or read what is there with --allow-truncated"
+                )
+        try:
+            if decoder is not None:
+                data = decoder.decompress(pending, OUT)
+                while not decoder.needs_input and not decoder.eof:
+                    yield data, used, b""
+                    data = decoder.decompress(b"", OUT)
+                rest, done = decoder.unused_data, decoder.eof
+            else:
+                assert inflate is not None
+                data = inflate.decompress(pending, OUT)
+                while inflate.unconsumed_tail and not inflate.eof:
+                    yield data, used, b""
+                    data = inflate.decompress(inflate.unconsumed_tail, OUT)
+                rest, done = inflate.unused_data, inflate.eof
+        except (OSError, EOFError, zlib.error, isal_zlib.error) as error:
+            raise InputError(
+                f"{path}: damaged {kind} data in the stream that starts at byte {stream} "
+                f"(between bytes {stream + used} and {stream + used + len(pending)}): {error}"
+            ) from None
+        used += len(pending) - len(rest)
+        yield data, used, rest
+        if done:
+            return
+        pending = b""
+
+
+def split(path: Path, target: int) -> list[int]:
+    """Offsets of streams, about ``target`` bytes apart, that cut ``path`` into ranges; the first is 0.
+
+    A file of one stream gives ``[0]``. The offsets depend on the file alone.
+    """
+    kind = compression(path)
+    offsets = [0]
+    size = path.stat().st_size
+    if kind == "plain":
+        return offsets
+    for goal in range(target, size, target):
+        if goal <= offsets[-1]:
+            continue
+        found = _next_stream(path, kind, goal, min(size, goal + max(_PROBE, target)))
+        if found is None:
+            break
+        offsets.append(found)
+    return offsets
+
+
+def _next_stream(path: Path, kind: str, start: int, end: int) -> int | None:
+    magic = BZ2_MAGIC if kind == "bz2" else GZIP_MAGIC
+    with path.open("rb") as file:
+        file.seek(start)
+        base, window = start, b""
+        while base + len(window) < end and (more := file.read(READ)):
+            window += more
+            at = window.find(magic)
+            while 0 <= at <= len(window) - 10:
+                if _decodes(path, kind, base + at, window[at : at + 10]):
+                    return base + at
+                at = window.find(magic, at + 1)
+            keep = window[-9:] if at < 0 else window[at:]
+            base += len(window) - len(keep)
+            window = keep
+    return None
+
+
+def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
+    """Whether a stream really starts here: its first block decodes (bz2 blocks carry a checksum)."""
+    if kind == "bz2" and (not 0x31 <= head[3] <= 0x39 or head[4:10] not in (BZ2_BLOCK, b"\x17rE8P\x90")):
+        return False
+    if kind == "gz" and head[3] & 0xE0:
+        return False
+    with path.open("rb") as file:
+        file.seek(offset)
+        data = file.read(READ)
+    try:
+        if kind == "bz2":
+            bz2.BZ2Decompressor().decompress(data, OUT)
+        else:
+            isal_zlib.decompressobj(wbits=31).decompress(data, OUT)
+    except (OSError, EOFError, zlib.error, isal_zlib.error):
+        return False
+    return True
+
+
+def sha1(path: Path) -> str:
+    """SHA-1 of a file, as Wikimedia publishes it beside each dump."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.sha1(usedforsecurity=False)).hexdigest()

@@ -1,0 +1,234 @@
+"""Alignment (TemporalWiki, section 3.3) and the two filters on single facts: stage align.
+
+A changed fact must be said in what changed on its subject's page, an unchanged one in the page as it is, a
+deleted one in what was removed from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from temporalwiki.builders.engine import Report
+from temporalwiki.builders.parquet import ParquetWriter, group_range, read_rows
+from temporalwiki.builders.wikidata.diff import CANDIDATES
+from temporalwiki.builders.wikipedia.diff import read_articles
+from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
+from temporalwiki.builders.wikipedia.sentences import Paragraph, article_sentences
+
+VERSION = 1
+MAX_OBJECT_WORDS = 5
+
+ALIGNED = pa.schema(
+    [
+        *(CANDIDATES.field(name) for name in CANDIDATES.names if name != "page_id"),
+        pa.field("page_id", pa.int64()),
+        pa.field("page_revision_id", pa.int64()),
+        pa.field("title", pa.string()),
+        pa.field("evidence", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class AlignTask:
+    """The candidates whose page id is in [first, end); those without a page are the first task's."""
+
+    index: int
+    candidates: str
+    diffs: str  # folder of stage wiki-diff
+    recent: str  # folder of the recent snapshot's extract
+    first: int
+    end: int
+    language: str
+    namespaces: tuple[tuple[str, int], ...]
+
+
+def says(sentence: str, label: str) -> bool:
+    """Whether ``sentence`` holds ``label`` as whole words, whatever their case, after NFC.
+
+    Where the label begins or ends with a character of a script that writes no spaces between words, that end
+    needs no word boundary.
+    """
+    text, part = (unicodedata.normalize("NFC", s).casefold() for s in (sentence, label))
+    if not part:
+        return False
+    at = text.find(part)
+    while at >= 0:
+        after = at + len(part)
+        if _boundary(text[at - 1 : at], part[0]) and _boundary(text[after : after + 1], part[-1]):
+            return True
+        at = text.find(part, at + 1)
+    return False
+
+
+def _boundary(outside: str, inside: str) -> bool:
+    return not (_in_word(outside) and _in_word(inside)) or _unspaced(inside)
+
+
+def _in_word(character: str) -> bool:
+    return bool(character) and (character.isalnum() or character == "_")
+
+
+def _unspaced(character: str) -> bool:
+    """Han, kana and Hangul; Thai, Lao, Khmer, Burmese, Tibetan and Javanese."""
+    c = ord(character)
+    return (
+        0x2E80 <= c <= 0x9FFF
+        or 0xAC00 <= c <= 0xD7FF
+        or 0xF900 <= c <= 0xFAFF
+        or 0x20000 <= c <= 0x3FFFF
+        or 0x0E00 <= c <= 0x109F
+        or 0x1780 <= c <= 0x17FF
+        or 0xA980 <= c <= 0xA9DF
+    )
+
+
+def evidence(paragraphs: Sequence[Paragraph], label: str) -> str | None:
+    """The first sentence that holds ``label``."""
+    return next((s.strip() for sentences in paragraphs for s in sentences if says(s, label)), None)
+
+
+def run(task: AlignTask, folder: Path) -> Report:
+    """Align the candidates of one page range and filter them; every one is counted."""
+    counts: dict[str, dict[str, Any]] = {
+        split: {"candidates": 0, "not_aligned": {}, "aligned": 0, "filtered": {}, "kept": 0}
+        for split in ("unchanged", "changed", "deleted")
+    }
+    texts = _Texts(task)
+    with ParquetWriter(folder / f"aligned-{task.index:05d}.parquet", ALIGNED, rows=20_000) as out:
+        for row in _candidates(task):
+            count = counts[row["split"]]
+            count["candidates"] += 1
+            try:
+                aligned = _align(row, texts)
+            except _NotAligned as problem:
+                count["not_aligned"][problem.reason] = count["not_aligned"].get(problem.reason, 0) + 1
+                continue
+            count["aligned"] += 1
+            if reason := filtered(row["subject"], row["object"]):
+                count["filtered"][reason] = count["filtered"].get(reason, 0) + 1
+                continue
+            count["kept"] += 1
+            out.write(aligned, size=len(aligned["evidence"]))
+    return {"facts": counts}
+
+
+class _NotAligned(ValueError):
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _candidates(task: AlignTask) -> Iterator[dict[str, Any]]:
+    """Candidates of the range in page order, those without a page first (in the first range)."""
+    parts = [_candidates_in(path, task) for path in sorted(Path(task.candidates).glob("candidates-*.parquet"))]
+    return heapq.merge(*parts, key=lambda row: (row["page_id"] or 0, row["s"], row["p"], row["o"], row["split"]))
+
+
+def _candidates_in(path: Path, task: AlignTask) -> Iterator[dict[str, Any]]:
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            pages = group_range(file, group, "page_id")
+            if task.first > 0 and (pages is None or pages[1] < task.first):
+                continue
+            if pages is not None and pages[0] >= task.end:
+                break
+            for batch in file.iter_batches(2048, row_groups=[group], use_threads=False):
+                for row in batch.to_pylist():
+                    if task.first <= (row["page_id"] or 0) < task.end:
+                        yield row
+
+
+@dataclass(frozen=True)
+class _PageText:
+    title: str
+    revision_id: int
+    paragraphs: list[Paragraph]
+
+
+class _Texts:
+    """The texts of one page after another, as candidates come in page order."""
+
+    def __init__(self, task: AlignTask) -> None:
+        name = f"{task.index:05d}.parquet"
+        self._language, self._namespaces = task.language, dict(task.namespaces)
+        self._changed = {
+            "changed": _Cursor(read_rows([Path(task.diffs) / f"diffset-{name}"]), "page_id"),
+            "deleted": _Cursor(read_rows([Path(task.diffs) / f"deletions-{name}"]), "page_id"),
+        }
+        self._articles = _Cursor(read_articles(Path(task.recent), task.first, task.end), "page_id")
+        self._article: tuple[int, _PageText | None] = (0, None)
+
+    def of(self, split: str, page_id: int) -> _PageText | None:
+        """What a fact of ``split`` must be said in; None if there is no such text."""
+        if split == "unchanged":
+            return self._whole_article(page_id)
+        row = self._changed[split].at(page_id)
+        if row is None:
+            return None
+        revision = row["previous_revision_id"] if split == "deleted" else row["revision_id"]
+        return _PageText(row["title"], revision, row["sentences"])
+
+    def _whole_article(self, page_id: int) -> _PageText | None:
+        if self._article[0] != page_id:
+            text, article = None, self._articles.at(page_id)
+            if article is not None:
+                with contextlib.suppress(UnreadablePage):  # wiki-diff has counted the page
+                    sentences = article_sentences(article["wikitext"], self._language, self._namespaces)
+                    text = _PageText(article["title"], article["revision_id"], sentences)
+            self._article = page_id, text
+        return self._article[1]
+
+
+class _Cursor:
+    """Looks things up in a sequence in page order; ids asked for must not go down."""
+
+    def __init__(self, rows: Iterator[Any], column: str) -> None:
+        self._rows, self._column, self._row = rows, column, next(rows, None)
+
+    def at(self, page_id: int) -> Any:
+        while self._row is not None and self._id() < page_id:
+            self._row = next(self._rows, None)
+        return self._row if self._row is not None and self._id() == page_id else None
+
+    def _id(self) -> int:
+        return int(self._row[self._column] if isinstance(self._row, dict) else getattr(self._row, self._column))
+
+
+def _align(row: dict[str, Any], texts: _Texts) -> dict[str, Any]:
+    """The candidate as a probe with its evidence. Raises _NotAligned with the reason."""
+    page_id = row["page_id"]
+    if page_id is None:
+        raise _NotAligned("subject_without_article")
+    for name in ("subject", "relation", "object"):
+        if not row[name]:
+            raise _NotAligned(f"{name}_without_label")
+    text = texts.of(row["split"], page_id)
+    if text is None:
+        raise _NotAligned(
+            {"changed": "page_not_in_diffset", "deleted": "nothing_removed_from_page"}.get(row["split"], "no_page")
+        )
+    sentence = evidence(text.paragraphs, row["object"])
+    if sentence is None:
+        raise _NotAligned("object_not_in_text")
+    return row | {"page_revision_id": text.revision_id, "title": text.title, "evidence": sentence}
+
+
+def filtered(subject: str, obj: str) -> str | None:
+    """Why a single fact is no probe: filters 1 and 2 of section 3.3.
+
+    One label is a substring of the other, whatever their case; or the object has more than five words.
+    """
+    a, b = subject.casefold(), obj.casefold()
+    if a in b or b in a:
+        return "subject_and_object_overlap"
+    return "object_longer_than_5_words" if len(obj.split()) > MAX_OBJECT_WORDS else None

@@ -1,0 +1,249 @@
+"""Algorithm 2 of TemporalWiki (section 3.2), and stage wikidata-diff, which runs it bucket by bucket in DuckDB."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from temporalwiki.builders.engine import Report
+from temporalwiki.builders.parquet import ParquetWriter
+from temporalwiki.builders.wikidata.extract import BUCKETS
+from temporalwiki.builders.wikipedia.extract import files
+
+VERSION = 1
+FACTS_A_TASK = 4_000_000
+
+# One row a fact that can become a probe; a null label or page is a drop that the next stage counts.
+CANDIDATES = pa.schema(
+    {
+        "split": pa.string(),
+        "kind": pa.string(),
+        "s": pa.int64(),
+        "p": pa.int64(),
+        "o": pa.int64(),
+        "statement_id": pa.string(),
+        "subject": pa.string(),
+        "relation": pa.string(),
+        "object": pa.string(),
+        "previous_objects": pa.list_(pa.string()),
+        "page_id": pa.int64(),
+    }
+)
+
+
+@dataclass(frozen=True)
+class DiffTask:
+    """The facts of two extracted Wikidata dumps whose subjects are in buckets [first, end)."""
+
+    index: int
+    prev: str
+    recent: str
+    prev_articles: str
+    recent_articles: str
+    page_items: str | None  # Parquet of (page_id, item), where the dump has page_props
+    first: int
+    end: int
+    recent_date: int
+    unchanged_fraction: float
+    seed: int
+
+
+def plan(facts: int, **common: Any) -> list[DiffTask]:
+    """Group the buckets so that a task has about FACTS_A_TASK facts."""
+    tasks = max(1, min(BUCKETS, facts // FACTS_A_TASK))
+    bounds = [BUCKETS * i // tasks for i in range(tasks + 1)]
+    return [
+        DiffTask(i, first=first, end=end, **common)
+        for i, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False))
+    ]
+
+
+# Each statement is one step of the algorithm; $-names are the task's values.
+_STEPS = """
+-- An entity that a dump holds more than once counts in its newest revision.
+CREATE TEMP TABLE {side}_twice AS
+    SELECT s, arg_max(seen, (lastrevid, seen)) AS seen FROM {side}_entities GROUP BY s HAVING count(*) > 1;
+CREATE TEMP VIEW {side}_statements AS
+    SELECT f.* FROM {side}_facts f LEFT JOIN {side}_twice t ON f.s = t.s WHERE t.s IS NULL OR f.seen = t.seen;
+CREATE TEMP VIEW {side}_items AS
+    SELECT e.* FROM {side}_entities e LEFT JOIN {side}_twice t ON e.s = t.s WHERE t.s IS NULL OR e.seen = t.seen;
+-- Its facts: best-rank statements, a (subject, relation, object) once.
+CREATE TEMP TABLE {side} AS
+    SELECT s, p, o, min(statement_id) AS statement_id, bool_or(end_day IS NULL OR end_day > {recent_date}) AS open
+    FROM {side}_statements WHERE best GROUP BY s, p, o;
+"""
+
+_CATEGORIES = """
+-- What holds no longer: every statement of it that recent has, of whatever rank, has an end time by now.
+CREATE TEMP TABLE over AS
+    SELECT s, p, o FROM recent_statements
+    WHERE s IN (SELECT s FROM recent_statements WHERE "end" IS NOT NULL)
+    GROUP BY s, p, o HAVING bool_and(end_day IS NOT NULL AND end_day <= $recent_date);
+CREATE TEMP TABLE ended AS
+    SELECT prev.s, prev.p, prev.o FROM prev JOIN over USING (s, p, o) WHERE prev.open;
+CREATE TEMP TABLE gone AS
+    SELECT s, p, o, statement_id FROM prev ANTI JOIN recent USING (s, p, o)
+    UNION ALL
+    SELECT s, p, o, statement_id FROM prev SEMI JOIN recent USING (s, p, o) SEMI JOIN ended USING (s, p, o);
+CREATE TEMP TABLE fresh AS
+    SELECT s, p, o, statement_id FROM recent ANTI JOIN prev USING (s, p, o);
+CREATE TEMP TABLE changed AS
+    SELECT 'changed' AS split, s, p, o, statement_id,
+        CASE WHEN s NOT IN (SELECT s FROM prev_items) THEN 'new_subject'
+             WHEN (s, p) NOT IN (SELECT (s, p) FROM prev) THEN 'new_relation'
+             ELSE 'new_object' END AS kind
+    FROM fresh;
+CREATE TEMP TABLE unchanged AS
+    SELECT 'unchanged' AS split, s, p, o, statement_id, 'unchanged' AS kind
+    FROM recent SEMI JOIN prev USING (s, p, o) ANTI JOIN ended USING (s, p, o)
+    WHERE md5_number_lower(concat_ws(' ', $seed, s, p, o)) < $fraction * 18446744073709551616::DOUBLE
+       OR $fraction >= 1;
+CREATE TEMP TABLE deleted AS
+    SELECT 'deleted' AS split, s, p, o, statement_id,
+        CASE WHEN (s, p) IN (SELECT (s, p) FROM fresh ANTI JOIN over USING (s, p, o)) THEN 'replaced'
+             WHEN (s, p, o) IN (SELECT (s, p, o) FROM ended) THEN 'ended'
+             ELSE 'removed' END AS kind
+    FROM gone;
+"""
+
+_CANDIDATES = """
+CREATE TEMP TABLE facts AS SELECT * FROM changed UNION ALL SELECT * FROM unchanged UNION ALL SELECT * FROM deleted;
+CREATE TEMP TABLE replaced_objects AS
+    SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM changed WHERE kind = 'new_object');
+-- Labels of the recent snapshot; of the one before only for an entity that recent does not hold.
+CREATE TEMP TABLE wanted AS
+    SELECT s AS id FROM facts UNION SELECT o FROM facts UNION SELECT o FROM replaced_objects;
+CREATE TEMP TABLE recent_known AS
+    SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label,
+        arg_max(title, (lastrevid, seen)) FILTER (title IS NOT NULL) AS title
+    FROM recent_all WHERE s IN (SELECT id FROM wanted) GROUP BY s;
+CREATE TEMP TABLE prev_known AS
+    SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label,
+        arg_max(title, (lastrevid, seen)) FILTER (title IS NOT NULL) AS title
+    FROM prev_all WHERE s IN (SELECT id FROM wanted WHERE id NOT IN (SELECT id FROM recent_known)) GROUP BY s;
+CREATE TEMP TABLE known AS SELECT * FROM recent_known UNION ALL SELECT * FROM prev_known;
+CREATE TEMP TABLE relations AS
+    SELECT p, arg_max(label, (side, lastrevid, seen)) AS label FROM (
+        SELECT 1 AS side, * FROM recent_properties UNION ALL SELECT 0, * FROM prev_properties
+    ) WHERE label IS NOT NULL GROUP BY p;
+CREATE TEMP TABLE before AS
+    SELECT s, p, list(label ORDER BY label, o) FILTER (label IS NOT NULL) AS previous_objects
+    FROM replaced_objects JOIN known ON o = id GROUP BY s, p;
+"""
+
+def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
+    """Categorise the facts of some buckets and write the candidates with labels and pages.
+
+    DuckDB takes up to ``memory`` bytes; what is more goes to disk.
+    """
+    temp = folder / "duckdb"
+    temp.mkdir(exist_ok=True)
+    config = {
+        "threads": 1,
+        "memory_limit": f"{memory >> 20}MB",
+        "temp_directory": str(temp),
+        "preserve_insertion_order": False,
+    }
+    with duckdb.connect(config=config) as db:
+        for side in ("prev", "recent"):
+            place = Path(getattr(task, side))
+            for table, columns in (("facts", "*"), ("entities", "s, lastrevid, seen")):
+                source = _parquet(files(place, table), table)
+                db.execute(
+                    f"CREATE TEMP VIEW {side}_{table} AS SELECT {columns} FROM {source} "
+                    f"WHERE bucket >= {task.first} AND bucket < {task.end}"
+                )
+            db.execute(f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {_parquet(files(place, 'entities'), 'entities')}")
+            properties = _parquet(files(place, "properties"), "properties")
+            db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
+            _run(db, _STEPS.format(side=side, recent_date=task.recent_date), {})
+        values = {"recent_date": task.recent_date, "seed": task.seed, "fraction": task.unchanged_fraction}
+        _run(db, _CATEGORIES, values)
+        _run(db, _CANDIDATES, {})
+        _add_pages(db, task)
+        report = _counts(db)
+        rows = db.execute(
+            """
+            SELECT split, kind, f.s, f.p, f.o, statement_id, subjects.label AS subject, relations.label AS relation,
+                objects.label AS object, coalesce(previous_objects, []) AS previous_objects,
+                CASE WHEN split = 'deleted' THEN coalesce(n.page_id, b.page_id) ELSE n.page_id END AS page_id
+            FROM facts f
+            LEFT JOIN known subjects ON subjects.id = f.s
+            LEFT JOIN known objects ON objects.id = f.o
+            LEFT JOIN relations ON relations.p = f.p
+            LEFT JOIN before ON before.s = f.s AND before.p = f.p AND kind = 'new_object'
+            LEFT JOIN page_now n ON n.id = f.s
+            LEFT JOIN page_then b ON b.id = f.s
+            ORDER BY page_id NULLS FIRST, f.s, f.p, f.o, split
+            """
+        )
+        with ParquetWriter(folder / f"candidates-{task.index:05d}.parquet", CANDIDATES, rows=20_000) as out:
+            for batch in rows.to_arrow_reader(20_000):
+                out.write_table(pa.Table.from_batches([batch]))
+    return report
+
+
+def _run(db: duckdb.DuckDBPyConnection, script: str, values: dict[str, Any]) -> None:
+    for statement in duckdb.extract_statements(script):
+        names = statement.named_parameters
+        db.execute(statement, {name: values[name] for name in names} or None)
+
+
+def _parquet(paths: list[Path], table: str) -> str:
+    """SQL for the rows of some files of ours (their names hold nothing that needs quoting but quotes)."""
+    if paths:
+        quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
+        return f"read_parquet([{quoted}])"
+    empty = {
+        "facts": "bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, \"end\" TEXT, end_day INT, "
+        "seen BIGINT",
+        "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title TEXT, seen BIGINT",
+        "properties": "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT",
+        "articles": "page_id BIGINT, title TEXT",
+    }[table]
+    columns = ", ".join(f"NULL::{part.split()[1]} AS {part.split()[0]}" for part in empty.split(", "))
+    return f"(SELECT {columns} WHERE false)"
+
+
+def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> None:
+    """Tables page_now and page_then: the subject's article in the recent and in the previous snapshot."""
+    for name, folder in (("page_now", task.recent_articles), ("page_then", task.prev_articles)):
+        articles = _parquet(files(Path(folder), "articles"), "articles")
+        if name == "page_now" and task.page_items is not None:
+            items = _parquet([Path(task.page_items)], "articles")
+            source = f"SELECT item AS id, min(page_id) AS page_id FROM {items} SEMI JOIN {articles} USING (page_id)"
+            db.execute(f"CREATE TEMP TABLE {name} AS {source} WHERE item IN (SELECT s FROM facts) GROUP BY item")
+        else:
+            db.execute(
+                f"CREATE TEMP TABLE {name} AS SELECT id, min(page_id) AS page_id FROM known "
+                f"JOIN {articles} articles ON articles.title = known.title "
+                "WHERE id IN (SELECT s FROM facts) GROUP BY id"
+            )
+
+
+def _counts(db: duckdb.DuckDBPyConnection) -> Report:
+    def one(query: str) -> int:
+        row = db.execute(query).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def by_kind(table: str) -> dict[str, int]:
+        return dict(db.execute(f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind").fetchall())
+
+    recent, fresh = one("SELECT count(*) FROM recent"), one("SELECT count(*) FROM fresh")
+    still_there = one("SELECT count(*) FROM recent SEMI JOIN ended USING (s, p, o)")
+    return {
+        "facts": {
+            "prev": one("SELECT count(*) FROM prev"),
+            "recent": recent,
+            "changed": by_kind("changed"),
+            "unchanged": recent - fresh - still_there,
+            "unchanged_sampled": one("SELECT count(*) FROM unchanged"),
+            "deleted": by_kind("deleted"),
+            "duplicate_entities": one("SELECT count(*) FROM recent_twice") + one("SELECT count(*) FROM prev_twice"),
+        }
+    }

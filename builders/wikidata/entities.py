@@ -1,0 +1,248 @@
+"""Entities and their facts out of one line of a Wikidata JSON dump.
+
+A fact (subject, relation, object) is the main snak of a best-rank statement whose value is an item. Qualifiers and
+references are not facts about the subject. Reading the JSON by its structure, not as text, is what sets this apart
+from earlier pipelines, whose probes took any item id that stands in an entity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+_TIME = re.compile(r"([+-]?)(\d{1,16})-(\d\d)-(\d\d)T")
+SOMEVALUE = "somevalue"  # a time that is known to exist and not known
+
+
+class _DataValue(msgspec.Struct):
+    value: msgspec.Raw
+    type: str = ""
+
+
+class _Snak(msgspec.Struct):
+    snaktype: str = "value"
+    datavalue: _DataValue | None = None
+
+
+class _Dates(msgspec.Struct):
+    P580: list[_Snak] = []
+    P582: list[_Snak] = []
+
+
+class _Statement(msgspec.Struct):
+    mainsnak: _Snak
+    rank: str = "normal"
+    id: str = ""
+    qualifiers: _Dates | list[Any] | None = None
+
+
+class _EntityId(msgspec.Struct):
+    entity_type: str = msgspec.field(name="entity-type", default="")
+    numeric_id: int | None = msgspec.field(name="numeric-id", default=None)
+    id: str | None = None
+
+
+class _Time(msgspec.Struct):
+    time: str = ""
+    precision: int = 11  # 11 a day, 10 a month, 9 a year, 8 a decade, 7 a century, 6 a millennium
+
+
+class _Text(msgspec.Struct):
+    value: str = ""
+
+
+class _Sitelink(msgspec.Struct):
+    title: str = ""
+
+
+_entity_id = msgspec.json.Decoder(_EntityId)
+_time = msgspec.json.Decoder(_Time)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement that is not deprecated and whose value is an item; it is a fact if it is of best rank."""
+
+    relation: int
+    object: int
+    best: bool
+    rank: str
+    statement_id: str
+    start: str | None
+    end: str | None
+    end_day: int | None
+
+
+@dataclass(frozen=True)
+class Entity:
+    """An item (Q) or property (P) with what a probe can need of it."""
+
+    kind: str  # "item" or "property"
+    number: int
+    lastrevid: int
+    label: str | None
+    title: str | None  # of its page in the wiki
+    statements: list[Statement] = field(default_factory=list)
+    dropped: dict[str, int] = field(default_factory=dict)
+
+
+class NotAnEntity(ValueError):
+    """A line that holds no item or property; ``reason`` says what it holds."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def label_languages(language: str) -> tuple[str, ...]:
+    """Languages in which a label is looked for, in order: its own, its base, any ("mul"), English."""
+    chain = [language, language.split("-")[0], "mul", "en"]
+    if language == "en":
+        chain += ["en-gb", "en-us", "en-ca"]
+    return tuple(dict.fromkeys(chain))
+
+
+class EntityReader:
+    """Decodes lines for one wiki: labels in its language (with fallbacks) and its sitelinks; skips all else."""
+
+    def __init__(self, wiki: str, language: str) -> None:
+        languages = label_languages(language)
+        labels = msgspec.defstruct(
+            "Labels",
+            [(f"l{i}", _Text | None, None) for i in range(len(languages))],
+            rename={f"l{i}": code for i, code in enumerate(languages)},
+        )
+        sitelinks = msgspec.defstruct("Sitelinks", [("page", _Sitelink | None, None)], rename={"page": wiki})
+        entity = msgspec.defstruct(
+            "Entity",
+            [
+                ("id", str, ""),
+                ("type", str, ""),
+                ("lastrevid", int, 0),
+                ("redirect", str | None, None),
+                ("missing", str | None, None),
+                ("labels", labels | list[Any] | None, None),
+                ("claims", dict[str, list[_Statement]] | list[Any] | None, None),
+                ("sitelinks", sitelinks | list[Any] | None, None),
+            ],
+        )
+        self._labels = [f"l{i}" for i in range(len(languages))]
+        self._decoder = msgspec.json.Decoder(entity)
+
+    def read(self, line: bytes) -> Entity:
+        """Decode one line (one JSON object). Raises NotAnEntity by reason, msgspec.DecodeError if it is no JSON."""
+        try:
+            raw: Any = self._decoder.decode(line)
+        except msgspec.ValidationError:
+            raise NotAnEntity("unexpected_structure") from None
+        if raw.redirect is not None:
+            raise NotAnEntity("redirect")
+        if raw.missing is not None:
+            raise NotAnEntity("missing")
+        kind = {"Q": "item", "P": "property"}.get(raw.id[:1])
+        if kind is None or not raw.id[1:].isascii() or not raw.id[1:].isdigit():
+            raise NotAnEntity(raw.type if re.fullmatch(r"[a-z]{1,20}", raw.type) else "no_id")
+        texts = (getattr(raw.labels, name, None) for name in self._labels)
+        label = next((text.value for text in texts if text is not None and text.value), None)
+        page = getattr(raw.sitelinks, "page", None)
+        entity = Entity(kind, int(raw.id[1:]), raw.lastrevid, label, page.title if page is not None else None)
+        if kind == "item" and isinstance(raw.claims, dict):
+            for relation, statements in raw.claims.items():
+                _add_statements(entity, relation, statements)
+        return entity
+
+
+def _add_statements(entity: Entity, relation: str, statements: Sequence[_Statement]) -> None:
+    if not (relation[:1] == "P" and relation[1:].isascii() and relation[1:].isdigit()):
+        entity.dropped["bad_property"] = entity.dropped.get("bad_property", 0) + len(statements)
+        return
+    best = "preferred" if any(s.rank == "preferred" for s in statements) else "normal"
+    for statement in statements:
+        reason, number = _item(statement)
+        if number is None:
+            entity.dropped[reason] = entity.dropped.get(reason, 0) + 1
+            continue
+        dates = statement.qualifiers if isinstance(statement.qualifiers, _Dates) else _Dates()
+        (start, _), (end, end_day) = _earliest(dates.P580), _earliest(dates.P582)
+        entity.statements.append(
+            Statement(
+                relation=int(relation[1:]),
+                object=number,
+                best=statement.rank == best,
+                rank=statement.rank,
+                statement_id=statement.id,
+                start=start,
+                end=end,
+                end_day=end_day,
+            )
+        )
+
+
+def _item(statement: _Statement) -> tuple[str, int | None]:
+    """(why not, None) or ("", the number of the item that is the statement's value)."""
+    if statement.rank not in ("normal", "preferred"):
+        return "deprecated" if statement.rank == "deprecated" else "unknown_rank", None
+    value = statement.mainsnak.datavalue
+    if statement.mainsnak.snaktype != "value" or value is None:
+        return "no_value", None
+    if value.type != "wikibase-entityid":
+        return "not_an_item", None
+    try:
+        target = _entity_id.decode(value.value)
+    except msgspec.ValidationError:
+        return "unexpected_structure", None
+    if target.entity_type != "item":
+        return "not_an_item", None
+    if target.numeric_id is not None:  # all that dumps before 2015 have
+        return "", target.numeric_id
+    text = target.id or ""
+    return ("", int(text[1:])) if re.fullmatch(r"Q[1-9][0-9]{0,17}", text) else ("unexpected_structure", None)
+
+
+def _earliest(snaks: Sequence[_Snak]) -> tuple[str | None, int | None]:
+    """The earliest of a qualifier's times, as written and as first_day; ("somevalue", 0) if one is unknown.
+
+    (None, None) without any: "novalue" says that there is none, and what is no time says nothing.
+    """
+    times: list[tuple[int, str]] = []
+    for snak in snaks:
+        if snak.snaktype == "somevalue":
+            return SOMEVALUE, 0
+        if snak.snaktype == "value" and snak.datavalue is not None and snak.datavalue.type == "time":
+            try:
+                value = _time.decode(snak.datavalue.value)
+            except msgspec.ValidationError:
+                continue
+            if (day := first_day(value.time, value.precision)) is not None:
+                times.append((day, value.time))
+    day, text = min(times, default=(None, None))
+    return text, day
+
+
+def first_day(time: str, precision: int = 11) -> int | None:
+    """First day that a Wikidata time ("+2014-05-00T00:00:00Z") can mean, as the number YYYYMMDD.
+
+    The precision says how much of the time counts. Negative before the year 1; clamped to what 32 bits hold;
+    None for what is no time.
+    """
+    match = _TIME.match(time)
+    if not match:
+        return None
+    year, month, day = int(match[2]), int(match[3]), int(match[4])
+    if match[1] == "-":
+        return -min(year, 9_999) * 10_000 - 101
+    if precision <= 10:
+        day = 1
+    if precision <= 9:
+        month = 1
+    if precision == 8:
+        year = year // 10 * 10
+    elif precision == 7:
+        year = (year - 1) // 100 * 100 + 1
+    elif precision == 6:
+        year = (year - 1) // 1000 * 1000 + 1
+    return min(year, 9_999) * 10_000 + max(month, 1) * 100 + max(day, 1)

@@ -1,0 +1,318 @@
+"""Algorithm 1 of TemporalWiki (section 3.1), and stage wiki-diff, which runs it over two snapshots."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from temporalwiki.builders.engine import Report
+from temporalwiki.builders.parquet import ParquetWriter, group_range
+from temporalwiki.builders.wikipedia.extract import files
+from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
+from temporalwiki.builders.wikipedia.sentences import (
+    Paragraph,
+    article_sentences,
+    join_paragraphs,
+    sentence_key,
+)
+
+VERSION = 1
+RANGE = 256 << 20  # bytes of wikitext of the recent snapshot a task
+
+CHANGED = pa.schema(
+    {
+        "page_id": pa.int64(),
+        "title": pa.string(),
+        "kind": pa.string(),
+        "revision_id": pa.int64(),
+        "previous_revision_id": pa.int64(),
+        "timestamp": pa.timestamp("s", "UTC"),
+        "sentences": pa.list_(pa.list_(pa.string())),
+    }
+)
+WHOLE = pa.schema(
+    {
+        "page_id": pa.int64(),
+        "title": pa.string(),
+        "text": pa.string(),
+        "revision_id": pa.int64(),
+        "timestamp": pa.timestamp("s", "UTC"),
+    }
+)
+
+
+def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) -> list[Paragraph]:
+    """Algorithm 1: what ``recent`` says that ``previous`` does not.
+
+    Of each paragraph of ``recent``, the sentences that occur nowhere in ``previous``; a paragraph without any is
+    left out. So a paragraph that is new as a whole comes whole, and a sentence that merely moved does not come.
+    With the arguments exchanged it gives what was deleted.
+    """
+    known = {sentence_key(sentence) for paragraph in previous for sentence in paragraph}
+    fresh = ([s for s in paragraph if sentence_key(s) not in known] for paragraph in recent)
+    return [paragraph for paragraph in fresh if paragraph]
+
+
+@dataclass(frozen=True)
+class DiffTask:
+    """The pages with ``first`` <= id < ``end`` of two extracted snapshots."""
+
+    index: int
+    prev: str
+    recent: str
+    first: int
+    end: int
+    language: str
+    namespaces: tuple[tuple[str, int], ...]
+    largest_prev_id: int
+    seed: int
+    unchanged_share: float  # of the recent articles, whose text outside the diffset is sampled
+    whole: bool  # write the whole snapshot, too
+
+
+def plan(
+    prev: Path,
+    recent: Path,
+    language: str,
+    namespaces: Mapping[str, int],
+    seed: int,
+    unchanged_pages: int,
+    whole: bool,
+) -> list[DiffTask]:
+    """Cut the page ids into ranges of about RANGE bytes of recent wikitext."""
+    groups: list[tuple[int, int]] = []
+    articles = 0
+    for path in files(recent, "articles"):
+        with pq.ParquetFile(path) as file:
+            articles += file.metadata.num_rows
+            for group in range(file.num_row_groups):
+                first, _ = group_range(file, group, "page_id")
+                groups.append((first, file.metadata.row_group(group).total_byte_size))
+    groups.sort()
+    bounds, size = [0], 0
+    for first, weight in groups:
+        if size >= RANGE and first > bounds[-1]:
+            bounds.append(first)
+            size = 0
+        size += weight
+    largest = 0
+    for path in files(prev, "pages"):
+        with pq.ParquetFile(path) as file:
+            largest = max(largest, *(group_range(file, g, "page_id")[1] for g in range(file.num_row_groups)))
+    share = min(1.0, unchanged_pages / articles) if articles else 0.0
+    names = tuple(sorted(namespaces.items()))
+    return [
+        DiffTask(i, str(prev), str(recent), first, end, language, names, largest, seed, share, whole)
+        for i, (first, end) in enumerate(zip(bounds, [*bounds[1:], 1 << 62], strict=True))
+    ]
+
+
+class Article:
+    """A row of an extract whose wikitext is only made into a string when it is asked for."""
+
+    __slots__ = ("_batch", "_row", "page_id", "revision_id", "sha1")
+
+    def __init__(self, page_id: int, revision_id: int, sha1: bytes, batch: pa.RecordBatch, row: int) -> None:
+        self.page_id, self.revision_id, self.sha1 = page_id, revision_id, sha1
+        self._batch, self._row = batch, row
+
+    def __getitem__(self, column: str) -> Any:
+        return self._batch.column(column)[self._row].as_py()
+
+
+def read_articles(folder: Path, first: int, end: int, duplicates: dict[str, int] | None = None) -> Iterator[Article]:
+    """Articles of an extract with first <= id < end, by id; of one that occurs twice the newest revision."""
+    parts = [_read_file(path, first, end) for path in files(folder, "articles")]
+    newest: Article | None = None
+    for article in heapq.merge(*parts, key=lambda a: (a.page_id, a.revision_id)):
+        if newest is not None and newest.page_id != article.page_id:
+            yield newest
+        elif newest is not None and duplicates is not None:
+            duplicates["duplicate_page"] = duplicates.get("duplicate_page", 0) + 1
+        newest = article
+    if newest is not None:
+        yield newest
+
+
+def _read_file(path: Path, first: int, end: int) -> Iterator[Article]:
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            low, high = group_range(file, group, "page_id")
+            if high < first or low >= end:
+                continue
+            for batch in file.iter_batches(512, row_groups=[group], use_threads=False):
+                ids, revisions = batch.column("page_id").to_pylist(), batch.column("revision_id").to_pylist()
+                hashes = batch.column("sha1")
+                for row, page_id in enumerate(ids):
+                    if first <= page_id < end:
+                        yield Article(page_id, revisions[row], hashes[row].as_py(), batch, row)
+
+
+def _known_before(folder: Path, first: int, end: int) -> dict[int, int]:
+    """Revision of every page of prev in the range, whatever its namespace, redirects included."""
+    known: dict[int, int] = {}
+    for path in files(folder, "pages"):
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                low, high = group_range(file, group, "page_id")
+                if high >= first and low < end:
+                    table = file.read_row_group(group, columns=["page_id", "revision_id"], use_threads=False)
+                    inside = pc.and_(pc.greater_equal(table["page_id"], first), pc.less(table["page_id"], end))
+                    table = table.filter(inside)
+                    known.update(zip(table["page_id"].to_pylist(), table["revision_id"].to_pylist(), strict=True))
+    return known
+
+
+def sampled(share: float, seed: int, *what: object) -> bool:
+    """Whether a thing is in a seeded sample: by its own hash, so neither order nor workers matter."""
+    text = " ".join(map(str, (seed, *what)))
+    number = int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:8], "little")
+    return number < share * 2**64
+
+
+def run(task: DiffTask, folder: Path) -> Report:
+    """Diff one range of pages; every recent article is counted as unchanged, new, updated or dropped."""
+    pages = {"read": 0, "unchanged": 0, "new": 0, "updated": 0}
+    detail = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0}
+    updated = {"article_before": 0, "redirect_or_other_namespace_before": 0, "missing_in_prev": 0}
+    dropped: dict[str, int] = {}
+    deleted = {"prev_articles": 0, "in_both": 0, "deleted": 0, "dropped": {}}
+    text = {"paragraphs": 0, "sentences": 0, "words": 0}
+    namespaces = dict(task.namespaces)
+    known_before = _known_before(Path(task.prev), task.first, task.end)
+
+    def sentences_of(article: Article | None) -> list[Paragraph]:
+        return [] if article is None else article_sentences(article["wikitext"], task.language, namespaces)
+
+    def drop(where: dict[str, int], reason: str) -> None:
+        where[reason] = where.get(reason, 0) + 1
+
+    name = f"{task.index:05d}.parquet"
+    with (
+        ParquetWriter(folder / f"diffset-{name}", CHANGED, rows=4096) as diffset,
+        ParquetWriter(folder / f"deletions-{name}", CHANGED, rows=4096) as deletions,
+        ParquetWriter(folder / f"unchanged-{name}", WHOLE, rows=4096) as unchanged,
+        ParquetWriter(folder / f"wikipedia-{name}", WHOLE, rows=4096) as wikipedia,
+    ):
+
+        def write(out: ParquetWriter, article: Article, paragraphs: list[Paragraph], **columns: Any) -> None:
+            row = {c: article[c] for c in ("page_id", "title", "revision_id", "timestamp")}
+            if out.schema is CHANGED:
+                row["sentences"] = paragraphs
+            else:
+                row["text"] = join_paragraphs(paragraphs)
+            out.write(row | columns, size=sum(len(s) for p in paragraphs for s in p))
+
+        for before, after in _pair(
+            read_articles(Path(task.prev), task.first, task.end),
+            read_articles(Path(task.recent), task.first, task.end, dropped),
+        ):
+            if before is not None:
+                deleted["prev_articles"] += 1
+            if after is None:
+                assert before is not None
+                try:
+                    gone = sentences_of(before)
+                except UnreadablePage as problem:
+                    drop(deleted["dropped"], problem.reason)
+                    continue
+                deleted["deleted"] += 1
+                if gone:
+                    previous = before.revision_id
+                    write(
+                        deletions, before, gone, kind="deleted", revision_id=None, previous_revision_id=previous
+                    )
+                continue
+            pages["read"] += 1
+            deleted["in_both"] += before is not None
+            same = None
+            if before is not None:
+                if before.revision_id == after.revision_id:
+                    same = "same_revision"
+                elif before.sha1 == after.sha1:
+                    same = "same_wikitext"
+            wanted = task.whole or sampled(task.unchanged_share, task.seed, "unchanged page", after.page_id)
+            if same and not wanted:
+                detail[same] += 1
+                pages["unchanged"] += 1
+                continue
+            try:
+                recent = sentences_of(after)
+            except UnreadablePage as problem:
+                drop(dropped, problem.reason)
+                continue
+            if task.whole and recent:
+                write(wikipedia, after, recent)
+            try:
+                prev = recent if same else sentences_of(before)
+            except UnreadablePage as problem:
+                drop(dropped, f"{problem.reason}_in_prev")
+                continue
+            fresh = [] if same else new_sentences(prev, recent)
+            if wanted and sampled(task.unchanged_share, task.seed, "unchanged page", after.page_id):
+                kept = new_sentences(fresh, recent) if fresh else recent
+                if kept:
+                    write(unchanged, after, kept)
+            if before is not None and not same and (gone := new_sentences(recent, prev)):
+                write(deletions, after, gone, kind="updated", previous_revision_id=before.revision_id)
+            if before is not None and not fresh:
+                detail[same or "same_sentences"] += 1
+                pages["unchanged"] += 1
+                continue
+            if not recent:
+                drop(dropped, "no_prose")
+                continue
+            kind, previous_id = "updated", None if before is None else before.revision_id
+            if before is not None:
+                updated["article_before"] += 1
+            elif after.page_id in known_before:
+                previous_id = known_before[after.page_id]
+                updated["redirect_or_other_namespace_before"] += 1
+            elif after["parent_id"] is not None and after.page_id < task.largest_prev_id:
+                # it has a history that prev's dump does not show: undeleted, or left out by the export
+                updated["missing_in_prev"] += 1
+            else:
+                kind = "new"
+            pages[kind] += 1
+            write(diffset, after, fresh, kind=kind, previous_revision_id=previous_id)
+            text["paragraphs"] += len(fresh)
+            text["sentences"] += sum(map(len, fresh))
+            text["words"] += sum(len(s.split()) for p in fresh for s in p)
+    duplicates = dropped.pop("duplicate_page", 0)
+    assert pages["read"] == pages["unchanged"] + pages["new"] + pages["updated"] + sum(dropped.values())
+    return {
+        "pages": {
+            **pages,
+            "dropped": dropped,
+            "unchanged_because": detail,
+            "updated_because": updated,
+            "duplicates": duplicates,
+        },
+        "prev_pages": deleted,
+        "diffset": text,
+    }
+
+
+def _pair(
+    prev: Iterator[Article], recent: Iterator[Article]
+) -> Iterator[tuple[Article | None, Article | None]]:
+    """Both sides' articles by page id; None where a side lacks one."""
+    before, after = next(prev, None), next(recent, None)
+    while before is not None or after is not None:
+        if after is None or (before is not None and before.page_id < after.page_id):
+            yield before, None
+            before = next(prev, None)
+        elif before is None or after.page_id < before.page_id:
+            yield None, after
+            after = next(recent, None)
+        else:
+            yield before, after
+            before, after = next(prev, None), next(recent, None)

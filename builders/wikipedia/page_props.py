@@ -1,0 +1,41 @@
+"""Which Wikidata item a page belongs to, out of the ``page_props`` table of a Wikipedia dump."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+
+from temporalwiki.builders.engine import Report
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import ParquetWriter
+from temporalwiki.builders.streams import pieces
+
+VERSION = 1
+PAGE_ITEMS = pa.schema({"page_id": pa.int64(), "item": pa.int64()})
+
+# A quote inside an SQL string is written \', so this matches whole values only.
+_ROW = re.compile(rb"\((\d{1,18}),'wikibase_item','Q([1-9]\d{0,17})',")
+_LONGEST = 80
+
+
+def run(task: str, folder: Path) -> Report:
+    """Read the SQL file ``task`` and write ``page_items.parquet``. Raises InputError if it is cut or no such table."""
+    path = Path(task)
+    rest, found, dump_of_table, complete = b"", 0, False, False
+    with ParquetWriter(folder / "page_items.parquet", PAGE_ITEMS) as out:
+        for piece in pieces(path):
+            text = rest + piece.data
+            dump_of_table = dump_of_table or b"`page_props`" in text
+            complete = b"-- Dump completed" in text or (complete and not text.strip())
+            end = 0
+            for match in _ROW.finditer(text):
+                out.write({"page_id": int(match[1]), "item": int(match[2])})
+                found, end = found + 1, match.end()
+            rest = text[max(end, len(text) - _LONGEST) :]
+    if not dump_of_table:
+        raise InputError(f"{path}: not a dump of the table page_props")
+    if not complete:
+        raise InputError(f"{path}: no '-- Dump completed' at its end: it was cut off; fetch it again")
+    return {"page_items": {"rows": found}}

@@ -1,0 +1,331 @@
+"""Pages out of a MediaWiki XML dump: schemas 0.3 to 0.11, whole files or ranges of compressed streams.
+
+Pages are found by their tags in the bytes and each revision is parsed alone, so memory is bounded by one
+revision, a history export with any number of revisions a page included, and an error names its byte.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.streams import pieces
+
+MAX_REVISION = 64 << 20  # bytes of XML; MediaWiki itself refuses pages over 2 MB of wikitext
+_MAX_HEADER = 1 << 20
+# Wikitext is escaped in XML, so these occur as tags only. Some tools copy the root's attributes to every page.
+_PAGE_OR_END = re.compile(rb"<(?:page(?:\s[^<>]{0,1000})?|/mediawiki\s*)>")
+_REVISION_OR_PAGE_END = re.compile(rb"<(?:revision(?:\s[^<>]{0,1000})?|/page\s*)>")
+_REVISION_END = re.compile(rb"</revision\s*>")
+_LONGEST_TAG = 1100
+_REDIRECT = re.compile(r"\s*#[^\s\[:]+\s*:?\s*\[\[", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a dump says about itself before its first page."""
+
+    version: str
+    wiki: str | None  # dbname; schemas before 0.9 do not say it
+    namespaces: dict[str, int]  # local name -> number
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page at one revision."""
+
+    page_id: int
+    namespace: int
+    title: str
+    redirect: bool
+    revision_id: int
+    parent_id: int | None
+    timestamp: datetime.datetime
+    text: str | None  # None: the dump does not hold it, and ``missing`` says why
+    missing: str | None = None
+
+
+@dataclass
+class Reading:
+    """What a pass over (a range of) a dump saw; filled while pages are read."""
+
+    complete: bool = False  # the closing </mediawiki> was read
+    pages: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    bytes: int = 0  # of XML
+
+    def drop(self, reason: str) -> None:
+        self.dropped[reason] = self.dropped.get(reason, 0) + 1
+
+
+def read_header(path: Path) -> Header:
+    """Parse the start of a dump, up to its first page.
+
+    Raises InputError if it is not a MediaWiki export, or carries a DOCTYPE (no dump does; entities can expand
+    a small file to gigabytes).
+    """
+    head = b""
+    for piece in pieces(path, allow_truncated=True):
+        head += piece.data
+        if _PAGE_OR_END.search(head) or len(head) > _MAX_HEADER:
+            break
+    first = _PAGE_OR_END.search(head)
+    version = ""
+    names: dict[str, int] = {}
+    texts: list[str] = []
+    found: dict[str, str] = {}
+    keys: list[int] = []
+    path_down: list[str] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal version
+        if not version and tag != "mediawiki":
+            raise InputError(f"{path}: not a MediaWiki export: its root is <{tag[:40]}>, not <mediawiki>")
+        if len(path_down) == 1 and tag != "siteinfo":
+            raise InputError(f"{path}: line {parser.CurrentLineNumber}: <{tag[:40]}> where pages should begin")
+        path_down.append(tag)
+        if tag == "mediawiki":
+            version = attributes.get("version", "?")
+        if tag == "namespace":
+            keys.append(int(attributes["key"]))
+        texts.clear()
+
+    def end(tag: str) -> None:
+        text = "".join(texts).strip()
+        if tag == "namespace" and keys:
+            names[text] = keys.pop()
+        elif tag == "dbname":
+            found[tag] = text
+        texts.clear()
+        path_down.pop()
+
+    def doctype(*_: object) -> None:
+        raise InputError(f"{path}: refused: it has a DOCTYPE (line {parser.CurrentLineNumber}), which no dump has")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = texts.append
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(head[: first.start()] if first else head, False)
+    except (expat.ExpatError, KeyError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: not a MediaWiki export: {error}") from None
+    if not version:
+        raise InputError(f"{path}: not a MediaWiki export: no <mediawiki> in it")
+    return Header(version, found.get("dbname"), names)
+
+
+def read_pages(
+    path: Path,
+    header: Header,
+    reading: Reading,
+    start: int = 0,
+    end: int | None = None,
+    at: str | None = None,
+    allow_truncated: bool = False,
+) -> Iterator[Page]:
+    """Yield the pages that begin in the compressed byte range [start, end) of ``path``.
+
+    Of a page with several revisions the newest one is taken, or with ``at`` (YYYYMMDD) the newest at that date,
+    00:00 UTC; a page without any is not in the snapshot. ``reading`` is filled on the way.
+    Raises InputError naming file and byte for XML that is not well formed, and where ``end`` is None (the
+    file's end is read) for a dump without its closing tag, unless ``allow_truncated``.
+    """
+    limit = None if at is None else f"{at[:4]}-{at[4:6]}-{at[6:]}T00:00:00Z"
+    window = _Window(path, start, end, allow_truncated)
+    in_dump = start == 0
+    while True:
+        tag = window.seek(_PAGE_OR_END)
+        if tag is None:
+            break
+        if in_dump and window.skipped.strip() and reading.pages:
+            raise InputError(
+                f"{path}: unexpected {window.skipped.strip()[:40]!r} between pages, "
+                f"before decompressed byte {window.place} of the stream at byte {window.stream}"
+            )
+        if tag.startswith(b"</"):
+            reading.complete = True
+            break
+        in_dump = True
+        page = _read_page(window, header, reading, limit)
+        if page is not None:
+            yield page
+    reading.bytes = window.bytes
+    if end is None and not reading.complete and not allow_truncated:
+        raise InputError(
+            f"{path}: no </mediawiki> at its end: it was cut off after page {reading.pages}; fetch it "
+            "again, or read what is there with --allow-truncated"
+        )
+
+
+class _Window:
+    """A view that moves over the decompressed bytes of a range, and past its end to finish a page."""
+
+    def __init__(self, path: Path, start: int, end: int | None, allow_truncated: bool) -> None:
+        self.path = path
+        self.source = pieces(path, start, allow_truncated)
+        self.end = end
+        self.buffer = b""
+        self.position = 0  # of the cursor in the buffer
+        self.bytes = 0  # decompressed so far
+        self.stream = start
+        self.range_bytes: int | None = None  # how many decompressed bytes belong to the range, once known
+        self.skipped = b""
+
+    @property
+    def place(self) -> int:
+        return self.bytes - len(self.buffer) + self.position
+
+    def more(self) -> bool:
+        piece = next(self.source, None)
+        if piece is None:
+            return False
+        if self.range_bytes is None and self.end is not None and piece.stream >= self.end:
+            self.range_bytes = self.bytes
+        self.stream = piece.stream
+        self.buffer = self.buffer[self.position :] + piece.data
+        self.position = 0
+        self.bytes += len(piece.data)
+        return True
+
+    def _unsearched(self) -> int:
+        """Where a tag may begin that the buffer does not hold whole."""
+        at = self.buffer.rfind(b"<", max(self.position, len(self.buffer) - _LONGEST_TAG))
+        return len(self.buffer) if at < 0 else at
+
+    def seek(self, tags: re.Pattern[bytes]) -> bytes | None:
+        """Move behind the next of ``tags`` that begins inside the range; None if there is none."""
+        skipped = b""
+        while True:
+            found = tags.search(self.buffer, self.position)
+            at = found.start() if found else self._unsearched()
+            if self.range_bytes is not None and self.bytes - len(self.buffer) + at >= self.range_bytes:
+                return None
+            skipped = (skipped + self.buffer[self.position : at])[-200:]
+            if found:
+                self.skipped = skipped
+                self.position = found.end()
+                return found[0]
+            self.position = at
+            if not self.more():
+                return None
+
+    def take(self, tags: re.Pattern[bytes]) -> tuple[bytes | None, bytes]:
+        """Read up to and over the next of ``tags``: (what stands before it, the tag).
+
+        (None, tag) where that is more than MAX_REVISION bytes; (b"", b"") where the file ends first.
+        """
+        searched, too_long = self.position, False
+        while True:
+            if found := tags.search(self.buffer, searched):
+                data = None if too_long else self.buffer[self.position : found.start()]
+                self.position = found.end()
+                return data, found[0]
+            searched = max(searched, self._unsearched())
+            if searched - self.position > MAX_REVISION:
+                too_long, self.position = True, searched
+            searched -= self.position
+            if not self.more():
+                return b"", b""
+
+
+def _read_page(window: _Window, header: Header, reading: Reading, limit: str | None) -> Page | None:
+    reading.pages += 1
+    head, tag = window.take(_REVISION_OR_PAGE_END)
+    page = _parse(window, b"<page>" + (head or b"") + b"</page>", tag)
+    if page is None:
+        return None
+    title = page.findtext("title") or ""
+    page_id = int(page.findtext("id") or 0)
+    if not title or page_id < 1:
+        raise InputError(f"{_where(window)}: a page without a title or an id")
+    newest: ET.Element | None = None
+    key = ("", 0)
+    seen = too_long = False
+    while tag.startswith(b"<r"):
+        body, tag = window.take(_REVISION_END)
+        if body is None:
+            too_long = True
+        else:
+            revision = _parse(window, b"<revision>" + body + b"</revision>", tag)
+            if revision is None:
+                return None
+            seen = True
+            stamp = revision.findtext("timestamp") or ""
+            this = (stamp, int(revision.findtext("id") or 0))
+            if (limit is None or stamp <= limit) and this >= key:
+                newest, key = revision, this
+        _, tag = window.take(_REVISION_OR_PAGE_END)
+        if not tag:
+            return _cut(window)
+    if newest is None:
+        reading.drop("too_long" if too_long else "after_the_date" if seen else "no_revision")
+        return None
+    return _make_page(window, header, page, newest, title, page_id)
+
+
+def _parse(window: _Window, xml: bytes, closing: bytes) -> ET.Element | None:
+    """One element as a tree; None at a cut that is allowed."""
+    if not closing:
+        return _cut(window)
+    try:
+        return ET.fromstring(xml)
+    except ET.ParseError as error:
+        raise InputError(f"{_where(window)}: XML that is not well formed: {error}") from None
+
+
+def _cut(window: _Window) -> None:
+    """The stream ended inside a page: only reached where that is allowed, or the closing tag is missed later."""
+    window.position = len(window.buffer)
+
+
+def _where(window: _Window) -> str:
+    return f"{window.path}: page before byte {window.place} of what the stream at byte {window.stream} decodes to"
+
+
+def _older_than_0_4(header: Header) -> bool:
+    major, _, minor = header.version.partition(".")
+    return major == "0" and minor.isdigit() and int(minor) < 4
+
+
+def _make_page(
+    window: _Window, header: Header, page: ET.Element, revision: ET.Element, title: str, page_id: int
+) -> Page:
+    element = revision.find("text")
+    text, missing = "", None
+    if element is None or element.get("deleted") is not None:
+        text, missing = "", "text_deleted" if element is not None else "no_text"
+    elif element.text is None and (element.get("bytes") or "0") != "0":
+        missing = "no_text"  # stubs, and revisions whose text the database has lost
+    else:
+        text = element.text or ""
+    namespace = page.findtext("ns")
+    prefix = title.split(":", 1)[0] if ":" in title else ""
+    redirect = page.find("redirect") is not None or (_older_than_0_4(header) and bool(_REDIRECT.match(text)))
+    model = revision.findtext("model") or "wikitext"
+    if missing is None and model != "wikitext":
+        missing = "not_wikitext"
+    try:
+        timestamp = datetime.datetime.fromisoformat(revision.findtext("timestamp") or "")
+        return Page(
+            page_id=page_id,
+            namespace=int(namespace) if namespace is not None else header.namespaces.get(prefix, 0),
+            title=title,
+            redirect=redirect,
+            revision_id=int(revision.findtext("id") or 0),
+            parent_id=int(revision.findtext("parentid") or 0) or None,
+            timestamp=timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=datetime.UTC),
+            text=None if missing else text,
+            missing=missing,
+        )
+    except ValueError as error:
+        raise InputError(f"{_where(window)}: page {page_id}: {error}") from None

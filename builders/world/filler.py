@@ -1,0 +1,170 @@
+"""Load: pages and items made fast from pools, of which any one can be asked what a month did to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import TYPE_CHECKING
+
+from temporalwiki.builders.world.names import Names, Prose
+
+if TYPE_CHECKING:
+    from temporalwiki.builders.world import World
+
+FIRST_PAGE = 10_000_000
+FIRST_ITEM = 50_000_000
+_POOL = 20_000
+_STRIDE = 24  # paragraphs between the texts of neighbouring pages: none repeats within a bz2 stream
+
+
+@dataclass(frozen=True)
+class FillerTruth:
+    """Answers about the filler: pages ``FIRST_PAGE + k`` for k below ``pages``, items likewise.
+
+    A page or item that month m (snapshot number, from 1) changed had one sentence or one fact replaced.
+    """
+
+    seed: int
+    pages: int
+    items: int
+    share: float
+
+    def page_changed(self, page_id: int, month: int) -> bool:
+        """Whether the page's text differs from the month before."""
+        return self._hit(page_id - FIRST_PAGE, month)
+
+    def item_changed(self, number: int, month: int) -> bool:
+        """Whether the item's fact differs from the month before."""
+        return self._hit(number - FIRST_ITEM, month)
+
+    def changed_pages(self, month: int) -> list[int]:
+        """All pages that a month changed."""
+        return [FIRST_PAGE + k for k in range(self.pages) if self._hit(k, month)]
+
+    def changed_items(self, month: int) -> list[int]:
+        """Numbers of all items that a month changed."""
+        return [FIRST_ITEM + k for k in range(self.items) if self._hit(k, month)]
+
+    def last_change(self, number: int, month: int) -> int:
+        """The month of the newest change up to a month, 0 if none: number is counted from the first."""
+        return next((m for m in range(month, 0, -1) if self._hit(number, m)), 0)
+
+    def sentence(self, page_id: int, month: int) -> str:
+        """The sentence of a page that changes; it is the page's newest in the month that changed it."""
+        changed = self.last_change(page_id - FIRST_PAGE, month)
+        return f"Survey {page_id} counted {page_id * 7 % 9973} items in its edition {changed}."
+
+    def object(self, number: int, month: int) -> str:
+        """The item that an item's P54 names; it is a new one in the month that changed it."""
+        changed = self.last_change(number - FIRST_ITEM, month)
+        return f"Q{FIRST_ITEM + (number * 31 + 7919 * changed + 1) % max(1, self.items)}"
+
+    def label(self, number: int) -> str:
+        """The English label of an item."""
+        return f"Filler {number - FIRST_ITEM}"
+
+    def _hit(self, k: int, month: int) -> bool:
+        # 7919 has no factor in common with 10,000: the hits are spread evenly, whatever the month.
+        return (k * 7919 + month * 3571 + self.seed * 17) % 10_000 < self.share * 10_000
+
+
+class Filler:
+    """Makes the pages and items of one world's filler."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.truth = FillerTruth(world.seed, world.filler_pages, world.filler_items, world.filler_changed)
+
+    @cached_property
+    def _pool(self) -> list[str]:
+        """Paragraphs of six sentences with a link and a reference; only made when asked for."""
+        rng = Random(f"filler {self.world.seed}")
+        prose = Prose(rng, Names(rng), 0.0)
+        made = []
+        for number in range(_POOL):
+            text = prose.sentence().wiki
+            if number % 6 == 1:
+                text = f"{text[:-1]} near [[Place {number}|the place]]."
+            if number % 6 == 4:
+                text += f"<ref>{{{{cite web|url=https://news.example/{number}|title=Item {number}}}}}</ref>"
+            made.append(text)
+        return [" ".join(made[i : i + 6]) for i in range(0, _POOL, 6)]
+
+    def texts(self, month: int) -> Iterator[tuple[int, str, int]]:
+        """Page id, wikitext, and the month of its newest change, by page id."""
+        if not self.world.filler_pages:
+            return
+        pool, truth = self._pool, self.truth
+        for k in range(self.world.filler_pages):
+            start, page_id = k * _STRIDE % (len(pool) - _STRIDE), FIRST_PAGE + k
+            body = "\n\n".join(pool[start : start + 1 + k * 17 % (_STRIDE - 1)])
+            opening = f"'''Place {k}''' is a place. {truth.sentence(page_id, month)}"
+            text = (
+                f"{{{{Infobox settlement\n| name = Place {k}\n| population = {k % 9999}\n}}}}\n{opening}\n\n"
+                f"== History ==\n{body}\n\n== References ==\n{{{{Reflist}}}}\n\n[[Category:Places]]"
+            )
+            yield page_id, text, truth.last_change(k, month)
+
+    def items(self, month: int) -> Iterator[str]:
+        """Entities as lines of JSON: a label, one fact that may change, and statements that never do."""
+        for k in range(self.world.filler_items):
+            number = FIRST_ITEM + k
+            changed = self.truth.last_change(k, month)
+            object = self.truth.object(number, month)
+            yield _ENTITY.format(
+                n=number, label=self.truth.label(number), o=object, on=object[1:], c=changed,
+                page=number + 200, rev=1_600_000_000 + changed * 100_000_000 + k,
+                day=self.world.wikidata_dates[changed], k=k,
+            )  # fmt: skip
+
+
+def _template() -> str:
+    """One entity as a format string: the dict is written once, its moving parts are markers."""
+
+    def snak(relation: str, number: str, id: str) -> dict[str, object]:
+        value = {"entity-type": "item", "numeric-id": number, "id": id}
+        return {
+            "snaktype": "value", "property": relation,
+            "datavalue": {"value": value, "type": "wikibase-entityid"}, "datatype": "wikibase-item",
+        }  # fmt: skip
+
+    def claim(relation: str, number: str, id: str, guid: str) -> dict[str, object]:
+        digest = "9d8f0c1e2b3a49586776a5b4c3d2e1f009182736"
+        references = [
+            {"hash": digest, "snaks": {"P143": [snak("P143", "#328#", "Q328")]}, "snaks-order": ["P143"]}
+        ]
+        return {
+            "mainsnak": snak(relation, number, id), "type": "statement", "id": f"Q<n>${guid}",
+            "rank": "normal", "references": references,
+        }  # fmt: skip
+
+    claims = {
+        relation: [claim(relation, f"#{number}#", f"Q{number}", f"{number:08X}-0000-4000-8000-<n>0000")]
+        for relation, number in (("P31", 5), ("P27", 1013), ("P106", 1017), ("P1412", 1021), ("P140", 1031))
+    }
+    claims["P54"] = [claim("P54", "#<on>#", "<o>", "<n>-0000-4000-9000-<c>")]
+    entity = {
+        "type": "item",
+        "id": "Q<n>",
+        "labels": {code: {"language": code, "value": "<label>"} for code in ("en", "de", "fr", "nl", "sv")},
+        "descriptions": {"en": {"language": "en", "value": "item for load"}},
+        "aliases": {"en": [{"language": "en", "value": "F <n>"}]},
+        "claims": claims,
+        "sitelinks": {"enwiki": {"site": "enwiki", "title": "Place <k>", "badges": []}},
+        "pageid": "#<page>#",
+        "ns": 0,
+        "title": "Q<n>",
+        "lastrevid": "#<rev>#",
+        "modified": "<day>T10:00:00Z",
+    }
+    text = json.dumps(entity, separators=(",", ":")).replace("{", "{{").replace("}", "}}")
+    text = text.replace('"#', "").replace('#"', "")
+    for name in ("n", "on", "o", "c", "label", "k", "page", "rev", "day"):
+        text = text.replace(f"<{name}>", f"{{{name}}}")
+    return text
+
+
+_ENTITY = _template()

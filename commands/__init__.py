@@ -1,0 +1,65 @@
+"""The command ``temporalwiki``: one file per subcommand, found through COMMANDS."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import NoReturn
+
+from temporalwiki import __version__
+from temporalwiki.builders.errors import InputError
+
+# subcommand -> what it does; its code is the module of that name, with add_arguments(parser) and run(arguments)
+COMMANDS = {
+    "demo": "the whole path on a small generated world",
+    "build": "two snapshots of Wikipedia and Wikidata into a dataset folder",
+    "inspect": "what a dataset folder or a dump holds",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that answers a misspelled subcommand or option with the nearest one."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        wrong = next((word.strip("'\"") for word in message.split(": ")[-1].split() if word), "")
+        near = get_close_matches(wrong, [*COMMANDS, *self._option_string_actions], n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        self.exit(2, f"{self.prog}: {message}{hint}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a subcommand. Exit status: 0 done, 1 failed with one line, 2 wrong usage."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    parser = _Parser(prog="temporalwiki", description="Benchmark data for language models that are kept up to date.")
+    parser.add_argument("--version", action="version", version=f"temporalwiki {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    wanted = next((word for word in argv if not word.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(
+            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if name == wanted:  # only the module of the subcommand that runs is imported
+            module = importlib.import_module(f"temporalwiki.commands.{name}")
+            module.add_arguments(subparser)
+            subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+            subparser.set_defaults(run=module.run)
+    arguments = parser.parse_args(argv)
+    try:
+        arguments.run(arguments)
+    except (InputError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"temporalwiki {arguments.command}: {_one_line(error)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"temporalwiki {arguments.command}: interrupted; the same command goes on from here", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,93 @@
+"""``temporalwiki build``: two snapshots into a dataset folder."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from temporalwiki.builders.build import INCLUDE, BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.inspection import describe_manifest, describe_plan
+from temporalwiki.builders.snapshot import Interval
+
+_EXAMPLE = """\
+example:
+  temporalwiki build 20211101 20211201 --dumps dumps --out temporalwiki
+  python -c 'from datasets import load_dataset; print(load_dataset("temporalwiki", "diffset-1112"))'
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommand's arguments."""
+    options = BuildOptions()
+    parser.epilog = _EXAMPLE
+    parser.add_argument("prev", metavar="PREV", help="date of the earlier Wikipedia dump, YYYYMMDD")
+    parser.add_argument("recent", metavar="RECENT", help="date of the later one")
+    parser.add_argument("--wiki", default="enwiki", help="database name of the wiki (default: %(default)s)")
+    parser.add_argument("--dumps", type=Path, required=True, metavar="DIR", help="folder laid out as Wikimedia's")
+    parser.add_argument(
+        "--wikidata",
+        nargs=2,
+        metavar=("DATE_PREV", "DATE_RECENT"),
+        help="dates of the Wikidata dumps (default: the newest at or before each snapshot)",
+    )
+    parser.add_argument("--out", type=Path, default=Path("temporalwiki"), metavar="DIR", help="the dataset folder")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        metavar="DIR",
+        help="where extracts are kept for a rerun and for next month (default: OUT.work)",
+    )
+    parser.add_argument(
+        "--include",
+        default="",
+        metavar="CONFIG,...",
+        help=f"configs to add to those always built; of {', '.join(INCLUDE)}, only wikipedia is not",
+    )
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
+    parser.add_argument("--memory", type=_bytes, default="8GB", metavar="SIZE", help="for all jobs (default: 8GB)")
+    parser.add_argument(
+        "--engine", choices=("local",), default="local", help="where tasks run (default: %(default)s)"
+    )
+    parser.add_argument("--plan", action="store_true", help="say what would be read and done, and stop")
+    parser.add_argument("--seed", type=int, default=options.seed, metavar="N", help="of every sample (default: 0)")
+    parser.add_argument(
+        "--unchanged-fraction",
+        type=float,
+        default=options.unchanged_fraction,
+        metavar="X",
+        help="share of unchanged facts that is sampled (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--allow-truncated", action="store_true", help="read dumps that were cut off, and note it in the manifest"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Build, or with --plan say what would be done."""
+    if arguments.jobs < 1:
+        raise InputError(f"--jobs must be at least 1, not {arguments.jobs}")
+    interval = Interval(arguments.wiki, arguments.prev, arguments.recent)
+    wikidata = tuple(arguments.wikidata) if arguments.wikidata else None
+    options = BuildOptions(
+        include=tuple(sorted({name for name in arguments.include.split(",") if name})),
+        seed=arguments.seed,
+        unchanged_fraction=arguments.unchanged_fraction,
+        allow_truncated=arguments.allow_truncated,
+    )
+    sources = find_sources(arguments.dumps, interval, wikidata)
+    if arguments.plan:
+        print(describe_plan(sources, options))
+        return
+    out: Path = arguments.out
+    work = arguments.work or out.with_name(f"{out.name}.work")
+    manifest = build(sources, out, work, options, Machine(arguments.jobs, arguments.memory))
+    print(describe_manifest(out, manifest))
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size: write 8GB or 500MB")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))

@@ -1,0 +1,1 @@
+"""Metrics, tasks, statistics and the leaderboard."""

@@ -1,0 +1,1 @@
+"""Cards for datasets, models, metrics and Spaces, written from manifests and results."""

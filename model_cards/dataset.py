@@ -1,0 +1,160 @@
+"""The dataset card: the README.md of a dataset folder, made from its manifests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+from huggingface_hub import DatasetCardData
+
+from temporalwiki.builders.dataset_folder import SCHEMAS, Manifest
+
+
+def dataset_card(manifests: list[Manifest]) -> str:
+    """Text of the card for a folder with these intervals (oldest first): YAML header and Markdown."""
+    newest = manifests[-1]
+    configs: dict[str, dict[str, Any]] = {}
+    for manifest in manifests:  # a later interval with the same months takes the short name over
+        for name, config in manifest["configs"].items():
+            configs[name] = {"files": name, **config}
+    for manifest in manifests:
+        for name, config in manifest["configs"].items():
+            configs[config["short_name"]] = {"files": name, **config}
+    # datasets 5 cannot load a config one of whose splits is empty ("corresponds to no data"): such splits stay out
+    # of the card, though their files are written
+    for config in configs.values():
+        config["splits"] = {name: files for name, files in config["splits"].items() if files["num_examples"]}
+    configs = {name: config for name, config in configs.items() if config["splits"]}
+    default = next((name for name in newest["configs"] if name in configs), None)
+    header = DatasetCardData(
+        language=[newest["interval"]["language"]],
+        license=["cc-by-sa-4.0", "cc0-1.0"],
+        pretty_name="TemporalWiki",
+        task_categories=["text-generation", "fill-mask"],
+        tags=["temporalwiki", "continual-learning", "knowledge", "wikipedia", "wikidata"],
+        source_datasets=["original"],
+        annotations_creators=["machine-generated"],
+        configs=[_config(name, config, name == default) for name, config in configs.items()],
+        dataset_info=[_info(name, config) for name, config in configs.items()],
+    )
+    return f"---\n{header.to_yaml()}\n---\n\n{_text(manifests)}"
+
+
+def _config(name: str, config: dict[str, Any], default: bool) -> dict[str, Any]:
+    files = [
+        {"split": split, "path": f"data/{config['files']}/{split}-*.parquet"}
+        for split in config["splits"]
+    ]
+    return {"config_name": name, "data_files": files} | ({"default": True} if default else {})
+
+
+def _info(name: str, config: dict[str, Any]) -> dict[str, Any]:
+    splits = [
+        {"name": split, "num_bytes": files["num_bytes"], "num_examples": files["num_examples"]}
+        for split, files in config["splits"].items()
+    ]
+    schema = SCHEMAS[config["files"].split("-")[0]]
+    return {
+        "config_name": name,
+        "features": datasets.Features.from_arrow_schema(schema)._to_yaml_list(),
+        "splits": splits,
+        "download_size": sum(f["size"] for files in config["splits"].values() for f in files["files"]),
+        "dataset_size": sum(split["num_bytes"] for split in splits),
+    }
+
+
+def _text(manifests: list[Manifest]) -> str:
+    newest = manifests[-1]
+    interval = newest["interval"]
+    short = next(c["short_name"] for n, c in newest["configs"].items() if n.startswith("diffset-"))
+    rows = "\n".join(_interval_row(manifest) for manifest in reversed(manifests))
+    return f"""# TemporalWiki: what changed between two monthly snapshots
+
+Text that is new in Wikipedia between two snapshots, and facts of Wikidata that changed or did not change in
+between, for training and evaluating language models that are kept up to date. It follows TemporalWiki (EMNLP
+2022), built anew from the dumps of {interval["wiki"]} and Wikidata.
+
+```python
+from datasets import load_dataset
+
+diffset = load_dataset("temporalwiki", "{short}")               # the newest interval
+probes = load_dataset("temporalwiki", "{short.replace("diffset", "probes")}")    # splits: unchanged, changed, deleted
+```
+
+A short name such as `{short}` means the newest interval with those months; the full name never changes.
+
+| interval | articles in the diffset | words | probes: unchanged | changed | deleted |
+|---|---:|---:|---:|---:|---:|
+{rows}
+
+## Configs
+
+| config | one row is |
+|---|---|
+| `diffset-*` | an article with the sentences that the previous snapshot's article does not have (Algorithm 1) |
+| `deletions-*` | the mirror image: sentences that are gone |
+| `unchanged-*` | text of the recent snapshot outside the diffset, of about {newest["options"]["unchanged_pages"]:,} \
+sampled articles |
+| `wikipedia-*` | an article of the whole recent snapshot (only where it was asked for) |
+| `probes-*` | a fact: subject, relation, object, with the sentence that states it (Algorithm 2, alignment, filters) |
+| `lighttuning-*` | facts for light-tuning, none of them about a subject of the probes |
+
+{_categories(newest)}
+
+## Sources
+
+{_sources(newest)}
+
+Every count, every drop by reason and the SHA-1 of each input stand in `manifests/`.
+
+## Limits
+
+Text is what Wikipedia said at the dates of the snapshots, with its errors and its biases; a sentence that was
+reworded counts as new. A fact counts as changed when Wikidata changed, which may be long after the world did, or
+because an editor added what was always true. Names of living people occur, as they do in Wikipedia.
+
+## Licence
+
+Text: CC BY-SA 4.0, by the contributors to Wikipedia (`url` and `revision_id` name the page's history). Facts: CC0.
+
+## Citation
+
+```bibtex
+@inproceedings{{jang2022temporalwiki,
+  title = {{TemporalWiki: A Lifelong Benchmark for Training and Evaluating Ever-Evolving Language Models}},
+  author = {{Jang, Joel and Ye, Seonghyeon and Lee, Changho and Yang, Sohee and Shin, Joongbo and Han, Janghoon
+            and Kim, Gyeonghun and Seo, Minjoon}},
+  booktitle = {{EMNLP}},
+  year = {{2022}}
+}}
+```
+"""
+
+
+def _interval_row(manifest: Manifest) -> str:
+    interval, counts = manifest["interval"], manifest["counts"]
+    kept = counts["probes"]
+    articles = counts["pages"]["new"] + counts["pages"]["updated"]
+    return (
+        f"| {interval['prev']} to {interval['recent']} | {articles:,} | {counts['diffset']['words']:,} "
+        f"| {kept['unchanged']['kept']:,} | {kept['changed']['kept']:,} | {kept['deleted']['kept']:,} |"
+    )
+
+
+def _categories(manifest: Manifest) -> str:
+    """The paper's Table 2 for one interval."""
+    interval, probes = manifest["interval"], manifest["counts"]["probes"]
+    rows = "\n".join(
+        f"| {split} | {c['categorised']:,} | {c['candidates']:,} | {c['aligned']:,} | {c['filtered']:,} "
+        f"| {c['kept']:,} |"
+        for split, c in probes.items()
+    )
+    return f"""Facts of {interval["prev"]} to {interval["recent"]} on their way to probes:
+
+| | categorised | sampled | aligned with text | after filters 1 and 2 | kept after the caps |
+|---|---:|---:|---:|---:|---:|
+{rows}"""
+
+
+def _sources(manifest: Manifest) -> str:
+    return "\n".join(f"- `{source['file']}`, {source['size']:,} bytes" for source in manifest["inputs"])

@@ -1,0 +1,1 @@
+"""Publishing of monthly revisions to the Hugging Face Hub."""

@@ -1,0 +1,692 @@
+"""An independent, slow and obvious reference of the two algorithms, written from DESIGN alone.
+
+Nothing here knows the production code: everything is read into memory and worked out with plain sets,
+lists and loops, so that each function can be read beside the sentence of DESIGN that it implements. The
+production builders are compared with it on real dumps and on generated worlds.
+
+Where DESIGN leaves something open, the choice is marked with "Choice:".
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import re
+import unicodedata
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+Paragraphs = list[list[str]]
+"""A text: paragraphs, each a list of sentences."""
+
+Fact = tuple[str, str, str]
+"""(subject, relation, object), as ids: ("Q42", "P19", "Q350")."""
+
+
+def read_bytes(path: Path | str) -> bytes:
+    """The whole content of a plain, .bz2 or .gz file (DESIGN 3; multistream: many streams in one)."""
+    path = Path(path)
+    if path.suffix == ".bz2":
+        with bz2.open(path) as stream:
+            return stream.read()
+    if path.suffix == ".gz":
+        with gzip.open(path) as stream:
+            return stream.read()
+    return path.read_bytes()
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Wikipedia dumps (DESIGN 3 and 4.1)
+
+
+@dataclass(frozen=True)
+class RefPage:
+    """One page at one date: DESIGN 4.1, "page id, title, revision id, timestamp, ..., wikitext"."""
+
+    page_id: int
+    title: str
+    namespace: int
+    redirect: bool
+    revision_id: int
+    parent_id: int | None
+    timestamp: datetime
+    text: str
+
+
+def read_articles(path: Path | str, at: str | None = None) -> dict[int, RefPage]:
+    """All pages of a dump, by page id, each with its newest revision.
+
+    DESIGN 3: "from a history export, or any pages-meta-history dump, a snapshot at any date can be cut: the
+    newest revision of each page at that date"; `at` "YYYYMMDD" is that day at 00:00:00 UTC, included. Pages
+    without a revision by then are not there. "a dump is complete only if </mediawiki> was read": the parser
+    raises if not. DESIGN 13: "a DOCTYPE or entities in XML (refused ...)".
+
+    Choice: newest means the greatest timestamp, and the greatest revision id among equal timestamps.
+    """
+    data = read_bytes(path)
+    before_the_root = data[: data.find(b"<mediawiki")]
+    if b"<!DOCTYPE" in before_the_root.upper():
+        raise ValueError(f"{path}: a DOCTYPE in a dump")
+    root = ElementTree.fromstring(data)
+    if local_name(root.tag) != "mediawiki":
+        raise ValueError(f"{path}: not a MediaWiki dump")
+    version = tuple(int(part) for part in root.get("version", "0.0").split("."))
+    names = {element.text or "": int(element.attrib["key"]) for element in root.iterfind(".//{*}namespace")}
+    limit = None if at is None else datetime.strptime(at, "%Y%m%d").replace(tzinfo=UTC)
+
+    revisions: dict[int, list[RefPage]] = {}
+    for page in root.iterfind("{*}page"):
+        page_id = int(child(page, "id"))
+        title = child(page, "title")
+        ns = page.findtext("{*}ns")
+        namespace = int(ns) if ns is not None else namespace_of_title(title, names)
+        has_element = page.find("{*}redirect") is not None
+        of_this_page = [
+            RefPage(
+                page_id=page_id,
+                title=title,
+                namespace=namespace,
+                redirect=has_element,
+                revision_id=int(child(revision, "id")),
+                parent_id=int(revision.findtext("{*}parentid") or 0) or None,
+                timestamp=datetime.strptime(child(revision, "timestamp"), "%Y-%m-%dT%H:%M:%SZ").replace(
+                    tzinfo=UTC
+                ),
+                text=revision.findtext("{*}text") or "",
+            )
+            for revision in page.iterfind("{*}revision")
+        ]
+        revisions.setdefault(page_id, []).extend(of_this_page)
+
+    pages: dict[int, RefPage] = {}
+    for page_id, of_page in revisions.items():
+        candidates = [page for page in of_page if limit is None or page.timestamp <= limit]
+        if not candidates:
+            continue
+        chosen = max(candidates, key=age)
+        # Choice: <redirect> describes the page as dumped, so its newest revision only (and only schemas from
+        # 0.4 on have it); whether an older revision was a redirect is read from its text.
+        if chosen is not max(of_page, key=age) or (version < (0, 4) and not chosen.redirect):
+            chosen = replace(chosen, redirect=is_redirect_text(chosen.text))
+        pages[page_id] = chosen
+    return pages
+
+
+def age(page: RefPage) -> tuple[datetime, int]:
+    """What makes one revision newer than another."""
+    return page.timestamp, page.revision_id
+
+
+def local_name(tag: str) -> str:
+    """An element's name without its XML namespace."""
+    return tag.rpartition("}")[2]
+
+
+def child(element: ElementTree.Element, name: str) -> str:
+    """The text of a child element that must be there."""
+    text = element.findtext("{*}" + name)
+    if text is None:
+        raise ValueError(f"<{local_name(element.tag)}> without <{name}>")
+    return text
+
+
+def namespace_of_title(title: str, names: Mapping[str, int]) -> int:
+    """The namespace by a title's prefix and siteinfo, for schemas before 0.6 which have no <ns>."""
+    prefix, colon, _ = title.partition(":")
+    return names.get(prefix, 0) if colon else 0
+
+
+def is_redirect_text(text: str) -> bool:
+    """Whether wikitext is a redirect. Choice: "#REDIRECT [[", which every wiki takes; no localised words."""
+    return re.match(r"\s*#redirect\s*:?\s*\[\[", text, re.IGNORECASE) is not None
+
+
+def articles(pages: Mapping[int, RefPage]) -> dict[int, RefPage]:
+    """DESIGN 4.1: "Namespace 0, not a redirect"."""
+    return {page_id: page for page_id, page in pages.items() if page.namespace == 0 and not page.redirect}
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Algorithm 1 (DESIGN 4.4)
+
+
+def comparable(sentence: str) -> str:
+    """DESIGN 4.4: "Sentences are compared after Unicode NFC and white-space folding".
+
+    Choice: white space is what str.split takes for it (no-break spaces too); at either end it goes.
+    """
+    return " ".join(unicodedata.normalize("NFC", sentence).split())
+
+
+def diff_article(previous: Paragraphs | None, recent: Paragraphs) -> Paragraphs:
+    """Algorithm 1 for one article: the diffset's paragraphs, each with its sentences as they are in recent.
+
+    DESIGN 4.4: "a page id that is not in prev: every paragraph; else, for each paragraph of recent: if none
+    of its sentences occurs in the previous article, the whole paragraph; if some do and some do not, the
+    sentences that do not; else nothing." Sentences without any character, and paragraphs without any
+    sentence, are not prose and are left out.
+    """
+    recent = [[sentence for sentence in paragraph if comparable(sentence)] for paragraph in recent]
+    recent = [paragraph for paragraph in recent if paragraph]
+    if previous is None:
+        return recent
+    known = {comparable(sentence) for paragraph in previous for sentence in paragraph}
+    result = []
+    for paragraph in recent:
+        new_sentences = [sentence for sentence in paragraph if comparable(sentence) not in known]
+        if len(new_sentences) == len(paragraph):
+            result.append(paragraph)
+        elif new_sentences:
+            result.append(new_sentences)
+    return result
+
+
+def deleted_sentences(previous: Paragraphs, recent: Paragraphs | None) -> Paragraphs:
+    """DESIGN 4.4: "the mirror image, sentences of prev that are gone"; None: the page vanished."""
+    return diff_article(recent, previous)
+
+
+@dataclass(frozen=True)
+class RefRow:
+    """One row of `diffset-*` or `deletions-*` (DESIGN 4, columns)."""
+
+    kind: str
+    paragraphs: Paragraphs
+    revision_id: int | None
+    previous_revision_id: int | None
+
+
+def diffset(
+    prev_pages: Mapping[int, RefPage],
+    recent_pages: Mapping[int, RefPage],
+    split: Callable[[str], Paragraphs],
+) -> dict[int, RefRow]:
+    """The diffset's rows by page id, from all pages of two snapshots.
+
+    DESIGN 4.4 for the text; DESIGN 8 for the kind: "An article that prev lacks is not thereby new: with a
+    parent revision and an id below prev's largest it is 'missing in prev' or was moved from another
+    namespace". DESIGN 4.2 (pages with an equal revision id are skipped) is no rule of its own here: the same
+    text gives no row. Pages without any prose give none either.
+    """
+    prev_articles = articles(prev_pages)
+    largest_prev_id = max(prev_pages, default=0)
+    rows: dict[int, RefRow] = {}
+    for page_id, page in articles(recent_pages).items():
+        if page_id in prev_articles:
+            kind = "updated"
+            previous_revision_id = prev_articles[page_id].revision_id
+            paragraphs = diff_article(split(prev_articles[page_id].text), split(page.text))
+        else:
+            paragraphs = diff_article(None, split(page.text))
+            if page_id in prev_pages:  # it was a redirect or in another namespace
+                kind = "updated"
+                previous_revision_id = prev_pages[page_id].revision_id
+            elif page.parent_id is not None and page_id < largest_prev_id:  # missing in prev, not new
+                kind = "updated"
+                previous_revision_id = None
+            else:
+                kind = "new"
+                previous_revision_id = None
+        if paragraphs:
+            rows[page_id] = RefRow(kind, paragraphs, page.revision_id, previous_revision_id)
+    return rows
+
+
+def deletions(
+    prev_pages: Mapping[int, RefPage],
+    recent_pages: Mapping[int, RefPage],
+    split: Callable[[str], Paragraphs],
+) -> dict[int, RefRow]:
+    """The rows of `deletions-*` by page id.
+
+    DESIGN 4, columns: "`text` holding what was removed; a page that vanished has `kind` 'deleted' and null
+    `revision_id`". Vanished: an article in prev that is none in recent (gone, a redirect, or moved out of
+    namespace 0).
+    """
+    recent_articles = articles(recent_pages)
+    rows: dict[int, RefRow] = {}
+    for page_id, page in articles(prev_pages).items():
+        if page_id in recent_articles:
+            recent = recent_articles[page_id]
+            paragraphs = deleted_sentences(split(page.text), split(recent.text))
+            row = RefRow("updated", paragraphs, recent.revision_id, page.revision_id)
+        else:
+            paragraphs = deleted_sentences(split(page.text), None)
+            row = RefRow("deleted", paragraphs, None, page.revision_id)
+        if paragraphs:
+            rows[page_id] = row
+    return rows
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Wikidata dumps (DESIGN 5.1)
+
+
+@dataclass(frozen=True)
+class RefTime:
+    """One value of a P580 or P582 qualifier: `snaktype` "value" (with a time), "somevalue" or "novalue"."""
+
+    snaktype: str
+    time: str | None = None
+    precision: int | None = None
+
+
+@dataclass(frozen=True)
+class RefStatement:
+    """One statement that is not deprecated and whose main snak is an item; `best`: of best rank."""
+
+    fact: Fact
+    statement_id: str
+    rank: str
+    best: bool
+    start: tuple[RefTime, ...]
+    end: tuple[RefTime, ...]
+
+
+@dataclass
+class RefWikidata:
+    """What a Wikidata dump says, as far as DESIGN 5 needs it."""
+
+    items: set[str] = field(default_factory=set)
+    statements: list[RefStatement] = field(default_factory=list)
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    sitelinks: dict[str, str] = field(default_factory=dict)
+    complete: bool = False
+    """Whether the closing "]" was read (DESIGN 3: "JSON: the closing `]`")."""
+
+    def facts(self) -> set[Fact]:
+        """DESIGN 5.1: the facts are the item-valued main snaks of best-rank statements."""
+        return {statement.fact for statement in self.statements if statement.best}
+
+
+def read_facts(path: Path | str, wiki: str = "enwiki") -> RefWikidata:
+    """DESIGN 5.1: facts, ranks, times, labels and sitelinks of a Wikidata JSON dump.
+
+    "Unknown datatypes, `[]` for `{}`, entities without `id` in their value (2014: `numeric-id` only),
+    lexemes and redirects are read or dropped by reason, never fatal." An entity that occurs more than once
+    counts once: the one with the largest lastrevid, on ties (or without any) the later line.
+    """
+    result = RefWikidata()
+    newest: dict[str, dict[str, Any]] = {}
+    for line in read_bytes(path).decode("utf-8").split("\n"):
+        if line.strip():
+            result.complete = line.rstrip().endswith("]")
+        line = line.strip().lstrip("[").rstrip("],").strip()
+        if not line:
+            continue
+        entity = json.loads(line)
+        if "missing" in entity or "redirect" in entity or entity.get("type") not in ("item", "property"):
+            continue
+        entity_id = entity["id"]
+        if entity_id not in newest or lastrevid(entity) >= lastrevid(newest[entity_id]):
+            newest[entity_id] = entity
+
+    for entity_id, entity in newest.items():
+        result.labels[entity_id] = {
+            language: label["value"] for language, label in mapping(entity.get("labels")).items()
+        }
+        if entity["type"] != "item":
+            continue
+        result.items.add(entity_id)
+        sitelinks = mapping(entity.get("sitelinks"))
+        if wiki in sitelinks:
+            result.sitelinks[entity_id] = sitelinks[wiki]["title"]
+        for relation, statements in mapping(entity.get("claims")).items():
+            result.statements.extend(statements_of(entity_id, relation, statements))
+    return result
+
+
+def lastrevid(entity: Mapping[str, Any]) -> int:
+    """An entity's revision; dumps of 2014 have none."""
+    return int(entity.get("lastrevid") or 0)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """PHP writes an empty map as `[]`."""
+    return value if isinstance(value, dict) else {}
+
+
+def statements_of(subject: str, relation: str, statements: Iterable[dict[str, Any]]) -> list[RefStatement]:
+    """The item-valued statements of one (subject, relation) that are not deprecated.
+
+    DESIGN 5.1: "best-rank statements (preferred if any, else normal; never deprecated) with a value that is
+    an item". Choice: the best rank is that of all the statements of the property, as Wikidata has it, so a
+    preferred "no value" leaves no fact.
+    """
+    not_deprecated = [statement for statement in statements if rank_of(statement) != "deprecated"]
+    ranks = {rank_of(statement) for statement in not_deprecated}
+    best_rank = "preferred" if "preferred" in ranks else "normal"
+    result = []
+    for statement in not_deprecated:
+        item = item_of(statement["mainsnak"])
+        if item is None:
+            continue
+        qualifiers = mapping(statement.get("qualifiers"))
+        result.append(
+            RefStatement(
+                fact=(subject, relation, item),
+                statement_id=statement.get("id", ""),
+                rank=rank_of(statement),
+                best=rank_of(statement) == best_rank,
+                start=times_of(qualifiers.get("P580", [])),
+                end=times_of(qualifiers.get("P582", [])),
+            )
+        )
+    return result
+
+
+def rank_of(statement: Mapping[str, Any]) -> str:
+    """A statement's rank; it is normal where nothing is said."""
+    return str(statement.get("rank", "normal"))
+
+
+def item_of(snak: Mapping[str, Any]) -> str | None:
+    """The item that a snak has as value. DESIGN 5.1: "somevalue/novalue are not facts"."""
+    if snak["snaktype"] != "value" or snak["datavalue"]["type"] != "wikibase-entityid":
+        return None
+    value = snak["datavalue"]["value"]
+    entity_id = value.get("id")
+    if entity_id is None and value.get("entity-type") == "item":
+        entity_id = f"Q{value['numeric-id']}"
+    return entity_id if entity_id is not None and re.fullmatch("Q[0-9]+", entity_id) else None
+
+
+def times_of(snaks: Iterable[Mapping[str, Any]]) -> tuple[RefTime, ...]:
+    """The values of a time qualifier, as they are; a value that is no time is none."""
+    result = []
+    for snak in snaks:
+        if snak["snaktype"] != "value":
+            result.append(RefTime(snak["snaktype"]))
+        elif snak["datavalue"]["type"] == "time":
+            value = snak["datavalue"]["value"]
+            result.append(RefTime("value", value["time"], value.get("precision")))
+    return tuple(result)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Algorithm 2 (DESIGN 5.2)
+
+
+def earliest_day(time: str, precision: int | None = None) -> tuple[int, int, int] | None:
+    """The first day, as (year, month, day), of the period that a Wikidata time stands for.
+
+    "+2014-00-00T00:00:00Z" is a year, "+2014-05-00T00:00:00Z" a month; dumps of 2014 write a year as
+    "+00000002014-01-01T00:00:00Z" with precision 9. Choice: the precision, where it is given, tells how much
+    of the time counts (9: the year, 8: the decade, 7: the century, 6: the millennium, where the 20th century
+    starts with 1901); a string that is no time gives None.
+    """
+    match = re.match(r"([+-]?)(\d+)-(\d\d)-(\d\d)T", time)
+    if match is None:
+        return None
+    year, month, day = int(match[2]), int(match[3]), int(match[4])
+    if match[1] == "-":
+        return -year, 1, 1  # in the past, whatever the day
+    if precision is not None and precision <= 10:
+        day = 1
+    if precision is not None and precision <= 9:
+        month = 1
+    if precision == 8:
+        year = year // 10 * 10
+    if precision == 7:
+        year = (year - 1) // 100 * 100 + 1
+    if precision == 6:
+        year = (year - 1) // 1000 * 1000 + 1
+    return year, max(month, 1), max(day, 1)
+
+
+def has_end(statement: RefStatement, recent_date: str) -> bool:
+    """Whether a statement has an end time by `recent_date` ("YYYYMMDD").
+
+    An end is a P582 qualifier with a value at or before that date, or with an unknown value; "no value"
+    means no end. Choice: of several P582, one is enough.
+    """
+    limit = int(recent_date[:4]), int(recent_date[4:6]), int(recent_date[6:8])
+    for end in statement.end:
+        if end.snaktype == "somevalue":
+            return True
+        if end.snaktype == "value" and end.time is not None:
+            day = earliest_day(end.time, end.precision)
+            if day is not None and day <= limit:
+                return True
+    return False
+
+
+@dataclass
+class RefCategories:
+    """What Algorithm 2 makes of two snapshots' facts."""
+
+    changed: dict[Fact, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    unchanged: set[Fact] = field(default_factory=set)
+    deleted: dict[Fact, str] = field(default_factory=dict)
+
+
+def algorithm_2(prev: RefWikidata, recent: RefWikidata, recent_date: str) -> RefCategories:
+    """DESIGN 5.2, on sets of facts.
+
+    "subject not in prev -> changed ('new_subject'); relation new for it -> changed ('new_relation'); same
+    (relation, object) in prev -> unchanged; else changed ('new_object', with the previous objects). Facts of
+    prev that are gone -> `deleted`, split into 'replaced', 'ended' (an end time was added) and 'removed'."
+
+    A fact ended if prev has a best-rank statement of it without an end, and recent has statements of it that
+    are not deprecated (of any rank), all with an end; it counts as gone. Choice: an end is judged at
+    `recent_date` on both sides, for only then was it added in the interval.
+    """
+    facts_prev = prev.facts()
+    facts_recent = recent.facts()
+    in_prev: dict[Fact, list[RefStatement]] = {}
+    for statement in prev.statements:
+        if statement.best:
+            in_prev.setdefault(statement.fact, []).append(statement)
+    in_recent: dict[Fact, list[RefStatement]] = {}
+    for statement in recent.statements:
+        in_recent.setdefault(statement.fact, []).append(statement)
+    previous_objects: dict[tuple[str, str], set[str]] = {}
+    for subject, relation, item in facts_prev:
+        previous_objects.setdefault((subject, relation), set()).add(item)
+
+    def is_over(fact: Fact) -> bool:
+        """Every statement of the fact in recent has an end."""
+        statements = in_recent.get(fact, [])
+        return bool(statements) and all(has_end(statement, recent_date) for statement in statements)
+
+    ended = {
+        fact
+        for fact in facts_prev
+        if any(not has_end(statement, recent_date) for statement in in_prev[fact]) and is_over(fact)
+    }
+    # The (subject, relation) that have got another object, which still holds.
+    superseded = {
+        (subject, relation)
+        for subject, relation, item in facts_recent - facts_prev
+        if not is_over((subject, relation, item))
+    }
+
+    result = RefCategories()
+    result.unchanged = (facts_prev & facts_recent) - ended
+    for fact in facts_recent - facts_prev:
+        subject, relation, _ = fact
+        if subject not in prev.items:
+            result.changed[fact] = ("new_subject", ())
+        elif (subject, relation) not in previous_objects:
+            result.changed[fact] = ("new_relation", ())
+        else:
+            result.changed[fact] = ("new_object", tuple(sorted(previous_objects[subject, relation])))
+    for fact in (facts_prev - facts_recent) | ended:
+        subject, relation, _ = fact
+        if (subject, relation) in superseded:
+            result.deleted[fact] = "replaced"
+        elif fact in ended:
+            result.deleted[fact] = "ended"
+        else:
+            result.deleted[fact] = "removed"
+    return result
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Labels, alignment and filters (DESIGN 5.4 to 5.6)
+
+
+def label(labels: Mapping[str, str], language: str) -> str | None:
+    """DESIGN 5.4: "language of the wiki, with fallbacks": itself, its base, mul, en, and for English en-*.
+
+    Choice: a variety of English ("en-gb") counts as English.
+    """
+    base = language.split("-")[0]
+    order = [language, base, "mul", "en"]
+    if base == "en":
+        order += ["en-gb", "en-us", "en-ca"]
+    for code in order:
+        if labels.get(code):
+            return labels[code]
+    return None
+
+
+def subject_pages(wikidata: RefWikidata, pages: Mapping[int, RefPage]) -> dict[str, int]:
+    """DESIGN 5.5: "the subject maps to a page", by its sitelink; the page must be an article."""
+    ids = {page.title: page_id for page_id, page in articles(pages).items()}
+    return {item: ids[title] for item, title in wikidata.sitelinks.items() if title in ids}
+
+
+def deleted_subject_pages(
+    prev: RefWikidata, prev_pages: Mapping[int, RefPage], recent_pages: Mapping[int, RefPage]
+) -> dict[str, int]:
+    """The pages, by prev's sitelinks, of subjects whose article is deleted: none in recent any more."""
+    recent_articles = articles(recent_pages)
+    return {
+        item: page_id
+        for item, page_id in subject_pages(prev, prev_pages).items()
+        if page_id not in recent_articles
+    }
+
+
+def holds(sentence: str, text: str) -> bool:
+    """Whether a sentence holds a label.
+
+    DESIGN 5.5: "Match on word boundaries, case-insensitively, after NFC". No word character may stand
+    directly before or after the label, where the label itself begins or ends with one.
+    """
+    sentence = unicodedata.normalize("NFC", sentence).casefold()
+    text = unicodedata.normalize("NFC", text).casefold()
+    if not text:
+        return False
+    for start in range(len(sentence) - len(text) + 1):
+        end = start + len(text)
+        if sentence[start:end] != text:
+            continue
+        glued_before = start > 0 and is_word(sentence[start - 1]) and is_word(text[0])
+        glued_after = end < len(sentence) and is_word(sentence[end]) and is_word(text[-1])
+        if not glued_before and not glued_after:
+            return True
+    return False
+
+
+def is_word(character: str) -> bool:
+    r"""Whether a character is \w."""
+    return re.fullmatch(r"\w", character) is not None
+
+
+def evidence(paragraphs: Paragraphs | None, text: str) -> str | None:
+    """DESIGN 5.5: "The sentence that holds it is kept as evidence": the first one."""
+    for paragraph in paragraphs or []:
+        for sentence in paragraph:
+            if holds(sentence, text):
+                return sentence
+    return None
+
+
+def passes_filters(subject_label: str, object_label: str) -> bool:
+    """DESIGN 5.6: "(1) neither of subject and object is a substring of the other (case-insensitive);
+    (2) object of at most 5 words"."""
+    one = unicodedata.normalize("NFC", subject_label).casefold()
+    other = unicodedata.normalize("NFC", object_label).casefold()
+    return one not in other and other not in one and len(object_label.split()) <= 5
+
+
+@dataclass(frozen=True)
+class RefProbe:
+    """A candidate for `probes-*`: a fact that is aligned with a page and passes the filters but the caps."""
+
+    fact: Fact
+    kind: str
+    labels: tuple[str, str, str]
+    previous_objects: tuple[str, ...]
+    """Ids, sorted as strings."""
+    page_id: int
+    evidence: str
+
+
+@dataclass
+class RefCandidates:
+    """The candidates before the caps, each list sorted by fact."""
+
+    changed: list[RefProbe] = field(default_factory=list)
+    unchanged: list[RefProbe] = field(default_factory=list)
+    deleted: list[RefProbe] = field(default_factory=list)
+    aligned: dict[str, int] = field(default_factory=dict)
+    """How many facts of each category were aligned, before the filters."""
+
+
+def align_and_filter(
+    categories: RefCategories,
+    labels: Mapping[str, str | None],
+    pages: Mapping[str, int],
+    deleted_pages: Mapping[str, int],
+    diffset_texts: Mapping[int, Paragraphs],
+    recent_texts: Mapping[int, Paragraphs],
+    deletion_texts: Mapping[int, Paragraphs],
+) -> RefCandidates:
+    """DESIGN 5.5 and the first two filters of 5.6.
+
+    "changed facts need that page in the diffset and the object's label in the page's diffset text;
+    unchanged facts need the page in the recent snapshot and the label in its text"; deleted facts need it in
+    the deletion text. `pages`: subject -> page id of the recent article; `deleted_pages`: subject -> page id
+    of an article that is deleted, for subjects which have no recent article.
+
+    Choice: a fact without a label for its subject, relation or object is not aligned.
+    """
+    result = RefCandidates()
+
+    def candidates(
+        name: str, facts: Mapping[Fact, tuple[str, tuple[str, ...]]], texts: Mapping[int, Paragraphs]
+    ) -> list[RefProbe]:
+        kept = []
+        result.aligned[name] = 0
+        for fact, (kind, previous_objects) in sorted(facts.items()):
+            subject_label, relation_label, object_label = (labels.get(part) for part in fact)
+            page_id = pages.get(fact[0])
+            if page_id is None and name == "deleted":
+                page_id = deleted_pages.get(fact[0])
+            if page_id is None or not subject_label or not relation_label or not object_label:
+                continue
+            sentence = evidence(texts.get(page_id), object_label)
+            if sentence is None:
+                continue
+            result.aligned[name] += 1
+            if passes_filters(subject_label, object_label):
+                names = (subject_label, relation_label, object_label)
+                kept.append(RefProbe(fact, kind, names, previous_objects, page_id, sentence))
+        return kept
+
+    nothing: tuple[str, ...] = ()
+    unchanged = dict.fromkeys(categories.unchanged, ("unchanged", nothing))
+    deleted = {fact: (kind, nothing) for fact, kind in categories.deleted.items()}
+    result.changed = candidates("changed", categories.changed, diffset_texts)
+    result.unchanged = candidates("unchanged", unchanged, recent_texts)
+    result.deleted = candidates("deleted", deleted, deletion_texts)
+    return result
+
+
+def check_caps(rows: Sequence[tuple[str, str, str]]) -> None:
+    """DESIGN 5.6 (3): "one subject at most 1 %, one relation at most 5 %, one object at most 5 % of what is
+    finally kept (... at least 1 each)". In whole numbers: n // 100 is floor(n * 1 %), without rounding."""
+    total = len(rows)
+    for position, name, percent in ((0, "subject", 1), (1, "relation", 5), (2, "object", 5)):
+        most = max(1, total * percent // 100)
+        for value, count in Counter(row[position] for row in rows).items():
+            assert count <= most, f"{name} {value!r}: {count} of {total} rows, at most {most} are allowed"
