@@ -94,7 +94,11 @@ def find_sources(dumps: Path, interval: Interval, wikidata: tuple[str, str] | No
 
 
 def build(
-    sources: Sources, out: Path, work: Path, options: BuildOptions | None = None, machine: Machine | None = None
+    sources: Sources,
+    out: Path,
+    work: Path,
+    options: BuildOptions | None = None,
+    machine: Machine | None = None,
 ) -> dataset_folder.Manifest:
     """Build one interval into the dataset folder ``out`` and return its manifest.
 

@@ -1,9 +1,9 @@
 """The dataset folder: Parquet in shards, a manifest an interval, and the card that makes it all loadable.
 
-    temporalwiki/
-      README.md
-      data/diffset-20211101-20211201/train-00000-of-00004.parquet
-      manifests/20211101-20211201.json
+temporalwiki/
+  README.md
+  data/diffset-20211101-20211201/train-00000-of-00004.parquet
+  manifests/20211101-20211201.json
 """
 
 from __future__ import annotations

@@ -110,7 +110,13 @@ def run_stage(
 
 
 def _run_task(
-    _data: object, rank: int, _world_size: int, *, run: Callable[[T, Path], Report], tasks: list[T], folder: Path
+    _data: object,
+    rank: int,
+    _world_size: int,
+    *,
+    run: Callable[[T, Path], Report],
+    tasks: list[T],
+    folder: Path,
 ) -> None:
     begun, cpu = time.perf_counter(), time.process_time()
     report = run(tasks[rank], folder)

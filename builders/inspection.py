@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +59,10 @@ def describe_manifest(folder: Path, manifest: Manifest, check: bool = False) -> 
         f"articles read {pages['read']:,} = unchanged {pages['unchanged']:,} + new {pages['new']:,} "
         f"+ updated {pages['updated']:,} + dropped {dropped}"
     )
-    rows = [("facts", "categorised", "sampled", "aligned", "filtered", "kept")]
+    facts = [("facts", "categorised", "sampled", "aligned", "filtered", "kept")]
     for split, c in counts["probes"].items():
-        numbers = (c["categorised"], c["candidates"], c["aligned"], c["filtered"], c["kept"])
-        rows.append((split, *(f"{n:,}" for n in numbers)))
-    lines += ["", *_table(rows)]
+        facts.append((split, *(f"{c[n]:,}" for n in ("categorised", "candidates", "aligned", "filtered", "kept"))))
+    lines += ["", *_table(facts)]
     lines += [f"warning: {text}" for text in manifest["warnings"]]
     if check:
         found = problems(folder, manifest)
@@ -131,7 +131,7 @@ def _describe_wikidata(path: Path) -> str:
     return "\n".join([f"{path}: Wikidata JSON, {state}", "", *_table(rows)])
 
 
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(

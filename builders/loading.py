@@ -38,7 +38,7 @@ def load_dataset(
         )
     if revision is not None and Path(path).is_dir():
         raise InputError(
-            f"{path}: a local folder has no revision {revision!r}; leave revision= out, or name a repository on the Hub"
+            f"{path}: a local folder has no revision {revision!r}; leave revision= out, or name a Hub repository"
         )
     if revision is not None:
         _check_revision(path, name, revision)

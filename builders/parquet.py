@@ -23,7 +23,12 @@ class ParquetWriter:
     """
 
     def __init__(
-        self, path: Path, schema: pa.Schema, rows: int = 100_000, size: int = 16 << 20, published: bool = False
+        self,
+        path: Path,
+        schema: pa.Schema,
+        rows: int = 100_000,
+        size: int = 16 << 20,
+        published: bool = False,
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path, self.schema = path, schema
@@ -79,9 +84,7 @@ class ParquetWriter:
         self._whole.__exit__(kind, error, trace)
 
 
-def read_rows(
-    files: Iterable[Path], columns: list[str] | None = None, batch: int = 4096
-) -> Iterator[dict[str, Any]]:
+def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: int = 4096) -> Iterator[dict[str, Any]]:
     """Rows of several files, one after another, a batch in memory at a time."""
     for path in files:
         with pq.ParquetFile(path) as file:
@@ -89,8 +92,8 @@ def read_rows(
                 yield from records.to_pylist()
 
 
-def group_range(file: pq.ParquetFile, group: int, column: str) -> tuple[int, int] | None:
-    """Smallest and largest value of an integer column in a row group, from its statistics; None if all are null."""
+def group_range(file: pq.ParquetFile, group: int, column: str) -> tuple[int, int]:
+    """Smallest and largest value of an integer column in a row group, from its statistics; (0, 0) if all are null."""
     index = file.schema_arrow.get_field_index(column)
     statistics = file.metadata.row_group(group).column(index).statistics
-    return (int(statistics.min), int(statistics.max)) if statistics.has_min_max else None
+    return (int(statistics.min), int(statistics.max)) if statistics.has_min_max else (0, 0)

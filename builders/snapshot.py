@@ -13,6 +13,7 @@ import datetime
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from temporalwiki.builders.errors import InputError
@@ -159,7 +160,7 @@ def _parts(folder: Path, stem: str) -> tuple[Path, ...]:
         if match:
             parts.append((int(match[2]), int(match[3]), file))
     parts.sort()
-    for (_, last, file), (first, _, after) in zip(parts, parts[1:], strict=False):
+    for (_, last, file), (first, _, after) in pairwise(parts):
         if first > last + 1:
             raise InputError(
                 f"{folder}: the part with pages {last + 1} to {first - 1} is missing, "
@@ -167,10 +168,8 @@ def _parts(folder: Path, stem: str) -> tuple[Path, ...]:
             )
         if first <= last:
             raise InputError(f"{folder}: {file.name} and {after.name} hold the same pages; keep one of them")
-    if parts and parts[0][0] > 1 and "mediawiki_content" not in folder.parts:
-        first_file = parts[0][2].name
-        if parts[0][0] > 10:  # English Wikipedia's lowest page id is 10
-            raise InputError(f"{folder}: the part with pages 1 to {parts[0][0] - 1} is missing, before {first_file}")
+    if parts and parts[0][0] > 10:  # content exports begin at the lowest id there is: 10 in English
+        raise InputError(f"{folder}: the part with pages 1 to {parts[0][0] - 1} is missing, before {parts[0][2].name}")
     return tuple(file for _, _, file in parts)
 
 

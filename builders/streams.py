@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from isal import isal_zlib
+from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 
 from temporalwiki.builders.errors import InputError
 
@@ -27,6 +26,10 @@ BZ2_BLOCK = b"1AY&SY"  # pi, the start of every bz2 block
 GZIP_MAGIC = b"\x1f\x8b\x08"
 
 
+# What decoders raise on data that is not theirs.
+DAMAGE: tuple[type[Exception], ...] = (OSError, EOFError, IsalError)  # type: ignore[assignment]  # the stub errs
+
+
 @dataclass(frozen=True)
 class Piece:
     """Decompressed bytes, and the file offset at which their compressed stream starts."""
@@ -36,10 +39,13 @@ class Piece:
 
 
 class _Decoder(Protocol):
-    eof: bool
-    unused_data: bytes
-
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = ...) -> bytes: ...
 
 
 def compression(path: Path) -> str:
@@ -70,73 +76,46 @@ def pieces(path: Path, start: int = 0, allow_truncated: bool = False) -> Iterato
             while data := file.read(OUT):
                 yield Piece(start, data)
             return
-        position = start
-        pending = b""
-        while True:
-            pending = pending or file.read(READ)
-            if kind == "gz":
-                stripped = pending.lstrip(b"\0")  # padding between members is legal
-                position += len(pending) - len(stripped)
-                if pending and not stripped:
-                    pending = b""
-                    continue
-                pending = stripped
-            if not pending:
-                return
-            magic = BZ2_MAGIC if kind == "bz2" else GZIP_MAGIC
-            while len(pending) < 16 and (more := file.read(READ)):
+        magic = BZ2_MAGIC if kind == "bz2" else GZIP_MAGIC
+        position, pending = start, b""
+        while pending := pending or file.read(READ):
+            if kind == "gz" and pending[0] == 0:  # padding between members is legal
+                position, pending = position + 1, pending[1:]
+                continue
+            while len(pending) < len(magic) and (more := file.read(READ)):
                 pending += more
             if not pending.startswith(magic[: len(pending)]):
                 raise InputError(f"{path}: byte {position} is not the start of a {kind} stream: the file is damaged")
-            stream = position
-            for data, consumed, pending in _one_stream(path, kind, file.read, pending, stream, allow_truncated):
-                position = stream + consumed
+            stream, decoder = position, _decoder(kind)
+            while not decoder.eof:
+                if decoder.needs_input:
+                    pending = pending or file.read(READ)
+                    if not pending and allow_truncated:
+                        return
+                    if not pending:
+                        raise InputError(
+                            f"{path}: cut off inside the {kind} stream that starts at byte {stream} (the file ends at "
+                            f"byte {position}); fetch it again, or read what is there with --allow-truncated"
+                        )
+                try:
+                    data = decoder.decompress(pending, OUT)
+                except DAMAGE as error:
+                    raise InputError(
+                        f"{path}: damaged {kind} data in the stream that starts at byte {stream}, "
+                        f"after byte {position}: {error}"
+                    ) from None
+                position, pending = position + len(pending), b""
+                if decoder.eof:
+                    pending = decoder.unused_data
+                    position -= len(pending)
                 if data:
                     yield Piece(stream, data)
 
 
-def _one_stream(
-    path: Path, kind: str, read: object, pending: bytes, stream: int, allow_truncated: bool
-) -> Iterator[tuple[bytes, int, bytes]]:
-    """Decode one stream: (bytes out, compressed bytes used so far, bytes that belong to the next stream)."""
-    assert callable(read)
-    decoder = bz2.BZ2Decompressor() if kind == "bz2" else None
-    inflate = isal_zlib.decompressobj(wbits=31) if kind == "gz" else None
-    used = 0
-    while True:
-        if not pending:
-            pending = read(READ)
-            if not pending:
-                if allow_truncated:
-                    return
-                raise InputError(
-                    f"{path}: cut off inside the {kind} stream that starts at byte {stream} (the file ends at byte "
-                    f"{stream + used}); fetch it again, or read what is there with --allow-truncated"
-                )
-        try:
-            if decoder is not None:
-                data = decoder.decompress(pending, OUT)
-                while not decoder.needs_input and not decoder.eof:
-                    yield data, used, b""
-                    data = decoder.decompress(b"", OUT)
-                rest, done = decoder.unused_data, decoder.eof
-            else:
-                assert inflate is not None
-                data = inflate.decompress(pending, OUT)
-                while inflate.unconsumed_tail and not inflate.eof:
-                    yield data, used, b""
-                    data = inflate.decompress(inflate.unconsumed_tail, OUT)
-                rest, done = inflate.unused_data, inflate.eof
-        except (OSError, EOFError, zlib.error, isal_zlib.error) as error:
-            raise InputError(
-                f"{path}: damaged {kind} data in the stream that starts at byte {stream} "
-                f"(between bytes {stream + used} and {stream + used + len(pending)}): {error}"
-            ) from None
-        used += len(pending) - len(rest)
-        yield data, used, rest
-        if done:
-            return
-        pending = b""
+def _decoder(kind: str) -> _Decoder:
+    if kind == "bz2":
+        return bz2.BZ2Decompressor()
+    return IgzipDecompressor(flag=DECOMP_GZIP)
 
 
 def split(path: Path, target: int) -> list[int]:
@@ -187,11 +166,8 @@ def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
         file.seek(offset)
         data = file.read(READ)
     try:
-        if kind == "bz2":
-            bz2.BZ2Decompressor().decompress(data, OUT)
-        else:
-            isal_zlib.decompressobj(wbits=31).decompress(data, OUT)
-    except (OSError, EOFError, zlib.error, isal_zlib.error):
+        _decoder(kind).decompress(data, OUT)
+    except DAMAGE:
         return False
     return True
 

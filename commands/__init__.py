@@ -56,7 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"temporalwiki {arguments.command}: {_one_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"temporalwiki {arguments.command}: interrupted; the same command goes on from here", file=sys.stderr)
+        print(
+            f"temporalwiki {arguments.command}: interrupted; the same command goes on from here",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

@@ -47,9 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
     parser.add_argument("--memory", type=_bytes, default="8GB", metavar="SIZE", help="for all jobs (default: 8GB)")
-    parser.add_argument(
-        "--engine", choices=("local",), default="local", help="where tasks run (default: %(default)s)"
-    )
+    parser.add_argument("--engine", choices=("local",), default="local", help="where tasks run (default: %(default)s)")
     parser.add_argument("--plan", action="store_true", help="say what would be read and done, and stop")
     parser.add_argument("--seed", type=int, default=options.seed, metavar="N", help="of every sample (default: 0)")
     parser.add_argument(
@@ -60,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of unchanged facts that is sampled (default: %(default)s)",
     )
     parser.add_argument(
-        "--allow-truncated", action="store_true", help="read dumps that were cut off, and note it in the manifest"
+        "--allow-truncated",
+        action="store_true",
+        help="read dumps that were cut off, and note it in the manifest",
     )
 
 

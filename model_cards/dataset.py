@@ -41,10 +41,7 @@ def dataset_card(manifests: list[Manifest]) -> str:
 
 
 def _config(name: str, config: dict[str, Any], default: bool) -> dict[str, Any]:
-    files = [
-        {"split": split, "path": f"data/{config['files']}/{split}-*.parquet"}
-        for split in config["splits"]
-    ]
+    files = [{"split": split, "path": f"data/{config['files']}/{split}-*.parquet"} for split in config["splits"]]
     return {"config_name": name, "data_files": files} | ({"default": True} if default else {})
 
 

@@ -95,9 +95,7 @@ def read_articles(path: Path | str, at: str | None = None) -> dict[int, RefPage]
                 redirect=has_element,
                 revision_id=int(child(revision, "id")),
                 parent_id=int(revision.findtext("{*}parentid") or 0) or None,
-                timestamp=datetime.strptime(child(revision, "timestamp"), "%Y-%m-%dT%H:%M:%SZ").replace(
-                    tzinfo=UTC
-                ),
+                timestamp=datetime.strptime(child(revision, "timestamp"), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC),
                 text=revision.findtext("{*}text") or "",
             )
             for revision in page.iterfind("{*}revision")
@@ -559,9 +557,7 @@ def deleted_subject_pages(
     """The pages, by prev's sitelinks, of subjects whose article is deleted: none in recent any more."""
     recent_articles = articles(recent_pages)
     return {
-        item: page_id
-        for item, page_id in subject_pages(prev, prev_pages).items()
-        if page_id not in recent_articles
+        item: page_id for item, page_id in subject_pages(prev, prev_pages).items() if page_id not in recent_articles
     }
 
 

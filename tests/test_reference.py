@@ -26,9 +26,7 @@ SITEINFO = """<siteinfo><namespaces><namespace key="0" case="first-letter" />
 
 def revision(revision_id: int, day: str, text: str | None, parent: int | None = None) -> str:
     parent_element = "" if parent is None else f"<parentid>{parent}</parentid>"
-    text_element = (
-        '<text bytes="0" />' if text is None else f'<text xml:space="preserve">{escape(text)}</text>'
-    )
+    text_element = '<text bytes="0" />' if text is None else f'<text xml:space="preserve">{escape(text)}</text>'
     return (
         f"<revision><id>{revision_id}</id>{parent_element}<timestamp>{day}</timestamp>"
         f"<contributor><username>A</username><id>77</id></contributor>{text_element}</revision>"
@@ -200,10 +198,7 @@ def test_deleted_sentences(previous: P, recent: P | None, expected: P) -> None:
 
 def split(wikitext: str) -> P:
     """Lines are paragraphs, "/" ends a sentence."""
-    return [
-        [sentence.strip() for sentence in line.split("/") if sentence.strip()]
-        for line in wikitext.split("\n")
-    ]
+    return [[sentence.strip() for sentence in line.split("/") if sentence.strip()] for line in wikitext.split("\n")]
 
 
 def ref_page(
@@ -487,9 +482,7 @@ def world(text: str, items: str = "") -> ref.RefWikidata:
         subject, relation, value, best, *ends = line.split()
         data.items.add(subject)
         data.statements.append(
-            ref.RefStatement(
-                (subject, relation, value), f"s{number}", "normal", best == "best", (), until(*ends)
-            )
+            ref.RefStatement((subject, relation, value), f"s{number}", "normal", best == "best", (), until(*ends))
         )
     data.items |= set(items.split())
     return data
@@ -539,12 +532,8 @@ NEW = ("Q1", "P1", "Q3")
         pytest.param("Q1 P1 Q2 best", f"Q1 P1 Q2 best {FUTURE}", True, None, id="end to come"),
         pytest.param(f"Q1 P1 Q2 best {PAST}", f"Q1 P1 Q2 best {PAST}", True, None, id="over before"),
         pytest.param(f"Q1 P1 Q2 best {FUTURE}", f"Q1 P1 Q2 best {PAST}", False, "ended", id="ended early"),
-        pytest.param(
-            "Q1 P1 Q2 best", f"Q1 P1 Q2 best {PAST}\nQ1 P1 Q2 best", True, None, id="one statement is open"
-        ),
-        pytest.param(
-            "Q1 P1 Q2 best", f"Q1 P1 Q2 best {PAST}\nQ1 P1 Q2 other", True, None, id="open in another rank"
-        ),
+        pytest.param("Q1 P1 Q2 best", f"Q1 P1 Q2 best {PAST}\nQ1 P1 Q2 best", True, None, id="one statement is open"),
+        pytest.param("Q1 P1 Q2 best", f"Q1 P1 Q2 best {PAST}\nQ1 P1 Q2 other", True, None, id="open in another rank"),
         pytest.param(
             f"Q1 P1 Q2 best {PAST}\nQ1 P1 Q2 best",
             f"Q1 P1 Q2 best {PAST}\nQ1 P1 Q2 best {PAST}",
@@ -567,12 +556,8 @@ NEW = ("Q1", "P1", "Q3")
             "replaced",
             id="ended and replaced",
         ),
-        pytest.param(
-            "Q1 P1 Q2 best", f"Q1 P1 Q2 other {PAST}\nQ1 P1 Q3 best", False, "replaced", id="new preferred"
-        ),
-        pytest.param(
-            "Q1 P1 Q2 best", f"Q1 P1 Q3 best {PAST}", False, "removed", id="the other is over as well"
-        ),
+        pytest.param("Q1 P1 Q2 best", f"Q1 P1 Q2 other {PAST}\nQ1 P1 Q3 best", False, "replaced", id="new preferred"),
+        pytest.param("Q1 P1 Q2 best", f"Q1 P1 Q3 best {PAST}", False, "removed", id="the other is over as well"),
         pytest.param(
             "Q1 P1 Q2 best",
             f"Q1 P1 Q2 best {PAST}\nQ1 P1 Q3 best somevalue",
@@ -585,9 +570,7 @@ NEW = ("Q1", "P1", "Q3")
         pytest.param(
             "Q1 P1 Q2 best\nQ1 P1 Q3 best", "Q1 P1 Q3 best", False, "removed", id="the other was there before"
         ),
-        pytest.param(
-            "Q1 P1 Q2 best", "Q1 P1 Q2 other", False, "removed", id="demoted, with nothing in its place"
-        ),
+        pytest.param("Q1 P1 Q2 best", "Q1 P1 Q2 other", False, "removed", id="demoted, with nothing in its place"),
         pytest.param("Q1 P1 Q2 other", "", False, None, id="never a fact"),
     ],
 )
@@ -724,9 +707,7 @@ def test_align_and_filter() -> None:
     )
     assert result == ref.RefCandidates(
         changed=[
-            ref.RefProbe(
-                ("Q1", "P1", "Q2"), "new_object", ("Ada", "home", "Paris"), ("Q4",), 1, "rome or PARIS."
-            ),
+            ref.RefProbe(("Q1", "P1", "Q2"), "new_object", ("Ada", "home", "Paris"), ("Q4",), 1, "rome or PARIS."),
             ref.RefProbe(
                 ("Q1", "P1", "Q3"),
                 "new_object",

@@ -137,11 +137,9 @@ def _candidates(task: AlignTask) -> Iterator[dict[str, Any]]:
 def _candidates_in(path: Path, task: AlignTask) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(path) as file:
         for group in range(file.num_row_groups):
-            pages = group_range(file, group, "page_id")
-            if task.first > 0 and (pages is None or pages[1] < task.first):
+            low, high = group_range(file, group, "page_id")  # those without a page stand at 0
+            if high < task.first or low >= task.end:
                 continue
-            if pages is not None and pages[0] >= task.end:
-                break
             for batch in file.iter_batches(2048, row_groups=[group], use_threads=False):
                 for row in batch.to_pylist():
                     if task.first <= (row["page_id"] or 0) < task.end:

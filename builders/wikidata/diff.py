@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,7 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
     """Group the buckets so that a task has about FACTS_A_TASK facts."""
     tasks = max(1, min(BUCKETS, facts // FACTS_A_TASK))
     bounds = [BUCKETS * i // tasks for i in range(tasks + 1)]
-    return [
-        DiffTask(i, first=first, end=end, **common)
-        for i, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False))
-    ]
+    return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(pairwise(bounds))]
 
 
 # Each statement is one step of the algorithm; $-names are the task's values.
@@ -135,6 +133,7 @@ CREATE TEMP TABLE before AS
     FROM replaced_objects JOIN known ON o = id GROUP BY s, p;
 """
 
+
 def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """Categorise the facts of some buckets and write the candidates with labels and pages.
 
@@ -142,7 +141,7 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """
     temp = folder / "duckdb"
     temp.mkdir(exist_ok=True)
-    config = {
+    config: dict[str, str | bool | int | float | list[str]] = {
         "threads": 1,
         "memory_limit": f"{memory >> 20}MB",
         "temp_directory": str(temp),
@@ -157,7 +156,9 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
                     f"CREATE TEMP VIEW {side}_{table} AS SELECT {columns} FROM {source} "
                     f"WHERE bucket >= {task.first} AND bucket < {task.end}"
                 )
-            db.execute(f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {_parquet(files(place, 'entities'), 'entities')}")
+            db.execute(
+                f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {_parquet(files(place, 'entities'), 'entities')}"
+            )
             properties = _parquet(files(place, "properties"), "properties")
             db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
             _run(db, _STEPS.format(side=side, recent_date=task.recent_date), {})
@@ -166,7 +167,7 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         _run(db, _CANDIDATES, {})
         _add_pages(db, task)
         report = _counts(db)
-        rows = db.execute(
+        rows = db.sql(
             """
             SELECT split, kind, f.s, f.p, f.o, statement_id, subjects.label AS subject, relations.label AS relation,
                 objects.label AS object, coalesce(previous_objects, []) AS previous_objects,
@@ -199,7 +200,7 @@ def _parquet(paths: list[Path], table: str) -> str:
         quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
         return f"read_parquet([{quoted}])"
     empty = {
-        "facts": "bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, \"end\" TEXT, end_day INT, "
+        "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "end" TEXT, end_day INT, '
         "seen BIGINT",
         "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title TEXT, seen BIGINT",
         "properties": "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT",
@@ -227,9 +228,8 @@ def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> None:
 
 def _counts(db: duckdb.DuckDBPyConnection) -> Report:
     def one(query: str) -> int:
-        row = db.execute(query).fetchone()
-        assert row is not None
-        return int(row[0])
+        [(number,)] = db.execute(query).fetchall()
+        return int(number)
 
     def by_kind(table: str) -> dict[str, int]:
         return dict(db.execute(f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind").fetchall())

@@ -123,7 +123,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
     dropped: dict[str, int] = {}
     statements = {"facts": 0, "not_best_rank": 0}
     statements_dropped: dict[str, int] = {}
-    size, closed, opened = 0, False, task.start > 0
+    size, closed, opened, bad = 0, False, task.start > 0, ""
     name = f"{task.index:05d}.parquet"
     with (
         _Buckets(folder / f"facts-{name}", FACTS) as facts,
@@ -131,6 +131,8 @@ def run(task: ExtractTask, folder: Path) -> Report:
         ParquetWriter(folder / f"properties-{name}", PROPERTIES) as properties_file,
     ):
         for number, (place, line) in enumerate(lines(task)):
+            if bad:
+                raise InputError(bad)
             size += len(line) + 1
             text = line.strip()
             if not opened and text:
@@ -152,13 +154,11 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 dropped[problem.reason] = dropped.get(problem.reason, 0) + 1
                 continue
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                if task.allow_truncated and task.end is None:
-                    dropped["cut_line"] = dropped.get("cut_line", 0) + 1
-                    continue
-                raise InputError(
+                bad = (
                     f"{task.file}: line at byte {place} of what the stream at byte {task.start} decodes to: "
                     f"not JSON: {error}"
-                ) from None
+                )
+                continue
             seen = (task.index << 36) + number
             if entity.kind == "property":
                 counts["properties"] += 1
@@ -170,6 +170,10 @@ def run(task: ExtractTask, folder: Path) -> Report:
             _add(entity, seen, facts, entities, statements)
             for reason, count in entity.dropped.items():
                 statements_dropped[reason] = statements_dropped.get(reason, 0) + count
+    if bad and not (task.allow_truncated and task.end is None):  # only the last line of all can be cut
+        raise InputError(bad)
+    if bad:
+        dropped["cut_line"] = 1
     if task.end is None and not closed and not task.allow_truncated and not _one_whole_stream(task):
         raise InputError(
             f"{task.file}: no closing ] at its end: it was cut off; fetch it again, or read what is there with "

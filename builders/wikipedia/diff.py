@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
@@ -136,7 +137,7 @@ def read_articles(folder: Path, first: int, end: int, duplicates: dict[str, int]
         if newest is not None and newest.page_id != article.page_id:
             yield newest
         elif newest is not None and duplicates is not None:
-            duplicates["duplicate_page"] = duplicates.get("duplicate_page", 0) + 1
+            _count(duplicates, "page")
         newest = article
     if newest is not None:
         yield newest
@@ -180,130 +181,156 @@ def sampled(share: float, seed: int, *what: object) -> bool:
 
 def run(task: DiffTask, folder: Path) -> Report:
     """Diff one range of pages; every recent article is counted as unchanged, new, updated or dropped."""
-    pages = {"read": 0, "unchanged": 0, "new": 0, "updated": 0}
-    detail = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0}
-    updated = {"article_before": 0, "redirect_or_other_namespace_before": 0, "missing_in_prev": 0}
-    dropped: dict[str, int] = {}
-    deleted = {"prev_articles": 0, "in_both": 0, "deleted": 0, "dropped": {}}
-    text = {"paragraphs": 0, "sentences": 0, "words": 0}
-    namespaces = dict(task.namespaces)
-    known_before = _known_before(Path(task.prev), task.first, task.end)
-
-    def sentences_of(article: Article | None) -> list[Paragraph]:
-        return [] if article is None else article_sentences(article["wikitext"], task.language, namespaces)
-
-    def drop(where: dict[str, int], reason: str) -> None:
-        where[reason] = where.get(reason, 0) + 1
-
-    name = f"{task.index:05d}.parquet"
-    with (
-        ParquetWriter(folder / f"diffset-{name}", CHANGED, rows=4096) as diffset,
-        ParquetWriter(folder / f"deletions-{name}", CHANGED, rows=4096) as deletions,
-        ParquetWriter(folder / f"unchanged-{name}", WHOLE, rows=4096) as unchanged,
-        ParquetWriter(folder / f"wikipedia-{name}", WHOLE, rows=4096) as wikipedia,
-    ):
-
-        def write(out: ParquetWriter, article: Article, paragraphs: list[Paragraph], **columns: Any) -> None:
-            row = {c: article[c] for c in ("page_id", "title", "revision_id", "timestamp")}
-            if out.schema is CHANGED:
-                row["sentences"] = paragraphs
-            else:
-                row["text"] = join_paragraphs(paragraphs)
-            out.write(row | columns, size=sum(len(s) for p in paragraphs for s in p))
-
-        for before, after in _pair(
-            read_articles(Path(task.prev), task.first, task.end),
-            read_articles(Path(task.recent), task.first, task.end, dropped),
-        ):
-            if before is not None:
-                deleted["prev_articles"] += 1
+    with _RangeDiff(task, folder) as diff:
+        prev = read_articles(Path(task.prev), task.first, task.end)
+        recent = read_articles(Path(task.recent), task.first, task.end, diff.duplicates)
+        for before, after in _pair(prev, recent):
+            diff.prev["prev_articles"] += before is not None
             if after is None:
                 assert before is not None
-                try:
-                    gone = sentences_of(before)
-                except UnreadablePage as problem:
-                    drop(deleted["dropped"], problem.reason)
-                    continue
-                deleted["deleted"] += 1
-                if gone:
-                    previous = before.revision_id
-                    write(
-                        deletions, before, gone, kind="deleted", revision_id=None, previous_revision_id=previous
-                    )
+                diff.vanished(before)
                 continue
-            pages["read"] += 1
-            deleted["in_both"] += before is not None
-            same = None
-            if before is not None:
-                if before.revision_id == after.revision_id:
-                    same = "same_revision"
-                elif before.sha1 == after.sha1:
-                    same = "same_wikitext"
-            wanted = task.whole or sampled(task.unchanged_share, task.seed, "unchanged page", after.page_id)
-            if same and not wanted:
-                detail[same] += 1
-                pages["unchanged"] += 1
-                continue
-            try:
-                recent = sentences_of(after)
-            except UnreadablePage as problem:
-                drop(dropped, problem.reason)
-                continue
-            if task.whole and recent:
-                write(wikipedia, after, recent)
-            try:
-                prev = recent if same else sentences_of(before)
-            except UnreadablePage as problem:
-                drop(dropped, f"{problem.reason}_in_prev")
-                continue
-            fresh = [] if same else new_sentences(prev, recent)
-            if wanted and sampled(task.unchanged_share, task.seed, "unchanged page", after.page_id):
-                kept = new_sentences(fresh, recent) if fresh else recent
-                if kept:
-                    write(unchanged, after, kept)
-            if before is not None and not same and (gone := new_sentences(recent, prev)):
-                write(deletions, after, gone, kind="updated", previous_revision_id=before.revision_id)
-            if before is not None and not fresh:
-                detail[same or "same_sentences"] += 1
-                pages["unchanged"] += 1
-                continue
-            if not recent:
-                drop(dropped, "no_prose")
-                continue
-            kind, previous_id = "updated", None if before is None else before.revision_id
-            if before is not None:
-                updated["article_before"] += 1
-            elif after.page_id in known_before:
-                previous_id = known_before[after.page_id]
-                updated["redirect_or_other_namespace_before"] += 1
-            elif after["parent_id"] is not None and after.page_id < task.largest_prev_id:
-                # it has a history that prev's dump does not show: undeleted, or left out by the export
-                updated["missing_in_prev"] += 1
+            diff.pages["read"] += 1
+            diff.prev["in_both"] += before is not None
+            if before is not None and before.revision_id == after.revision_id:
+                diff.unchanged(after, "same_revision")
+            elif before is not None and before.sha1 == after.sha1:
+                diff.unchanged(after, "same_wikitext")
             else:
-                kind = "new"
-            pages[kind] += 1
-            write(diffset, after, fresh, kind=kind, previous_revision_id=previous_id)
-            text["paragraphs"] += len(fresh)
-            text["sentences"] += sum(map(len, fresh))
-            text["words"] += sum(len(s.split()) for p in fresh for s in p)
-    duplicates = dropped.pop("duplicate_page", 0)
-    assert pages["read"] == pages["unchanged"] + pages["new"] + pages["updated"] + sum(dropped.values())
-    return {
-        "pages": {
-            **pages,
-            "dropped": dropped,
-            "unchanged_because": detail,
-            "updated_because": updated,
-            "duplicates": duplicates,
-        },
-        "prev_pages": deleted,
-        "diffset": text,
-    }
+                diff.changed(before, after)
+    return diff.report()
 
 
-def _pair(
-    prev: Iterator[Article], recent: Iterator[Article]
-) -> Iterator[tuple[Article | None, Article | None]]:
+class _RangeDiff(contextlib.ExitStack):
+    """The output files and counters of one task."""
+
+    def __init__(self, task: DiffTask, folder: Path) -> None:
+        super().__init__()
+        self.task, self.namespaces = task, dict(task.namespaces)
+        self.known_before = _known_before(Path(task.prev), task.first, task.end)
+        self.pages = {"read": 0, "unchanged": 0, "new": 0, "updated": 0}
+        self.dropped: dict[str, int] = {}
+        self.unchanged_because = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0}
+        self.updated_because = {"article_before": 0, "no_article_before": 0, "missing_in_prev": 0}
+        self.duplicates: dict[str, int] = {}
+        self.prev = {"prev_articles": 0, "in_both": 0, "deleted": 0}
+        self.prev_dropped: dict[str, int] = {}
+        self.text = {"paragraphs": 0, "sentences": 0, "words": 0}
+        name = f"{task.index:05d}.parquet"
+        self.out = {
+            table: self.enter_context(ParquetWriter(folder / f"{table}-{name}", schema, rows=4096))
+            for table, schema in (
+                ("diffset", CHANGED),
+                ("deletions", CHANGED),
+                ("unchanged", WHOLE),
+                ("wikipedia", WHOLE),
+            )
+        }
+
+    def vanished(self, before: Article) -> None:
+        """An article of prev that recent does not have, or has as a redirect."""
+        try:
+            gone = self._sentences(before)
+        except UnreadablePage as problem:
+            _count(self.prev_dropped, problem.reason)
+            return
+        self.prev["deleted"] += 1
+        if gone:
+            revisions = {"revision_id": None, "previous_revision_id": before.revision_id}
+            self._write("deletions", before, gone, kind="deleted", **revisions)
+
+    def unchanged(self, after: Article, because: str) -> None:
+        """An article whose wikitext did not change: nothing is parsed, unless its text is wanted."""
+        self.pages["unchanged"] += 1
+        self.unchanged_because[because] += 1
+        if self.task.whole or self._sampled(after):
+            with contextlib.suppress(UnreadablePage):  # its text is not to be had; it is unchanged all the same
+                self._write_whole(after, self._sentences(after), [])
+
+    def changed(self, before: Article | None, after: Article) -> None:
+        """An article with another wikitext than in prev, or none there."""
+        try:
+            recent = self._sentences(after)
+        except UnreadablePage as problem:
+            _count(self.dropped, problem.reason)
+            return
+        try:
+            prev = [] if before is None else self._sentences(before)
+        except UnreadablePage as problem:
+            _count(self.dropped, f"{problem.reason}_in_prev")
+            return
+        fresh = new_sentences(prev, recent)
+        self._write_whole(after, recent, fresh)
+        if before is not None and (gone := new_sentences(recent, prev)):
+            self._write("deletions", after, gone, kind="updated", previous_revision_id=before.revision_id)
+        if before is not None and not fresh:
+            self.pages["unchanged"] += 1
+            self.unchanged_because["same_sentences"] += 1
+        elif not fresh:
+            _count(self.dropped, "no_prose")
+        else:
+            kind, previous_revision = self._kind(before, after)
+            self.pages[kind] += 1
+            self._write("diffset", after, fresh, kind=kind, previous_revision_id=previous_revision)
+            self.text["paragraphs"] += len(fresh)
+            self.text["sentences"] += sum(map(len, fresh))
+            self.text["words"] += sum(len(s.split()) for p in fresh for s in p)
+
+    def _kind(self, before: Article | None, after: Article) -> tuple[str, int | None]:
+        """("new" or "updated", the previous revision): a page that was no article in prev need not be new."""
+        if before is not None:
+            self.updated_because["article_before"] += 1
+            return "updated", before.revision_id
+        if after.page_id in self.known_before:  # a redirect, or in another namespace
+            self.updated_because["no_article_before"] += 1
+            return "updated", self.known_before[after.page_id]
+        if after["parent_id"] is not None and after.page_id < self.task.largest_prev_id:
+            # it has a history that prev's dump does not show: undeleted, or left out by the export
+            self.updated_because["missing_in_prev"] += 1
+            return "updated", None
+        return "new", None
+
+    def _sentences(self, article: Article) -> list[Paragraph]:
+        return article_sentences(article["wikitext"], self.task.language, self.namespaces)
+
+    def _sampled(self, article: Article) -> bool:
+        return sampled(self.task.unchanged_share, self.task.seed, "unchanged page", article.page_id)
+
+    def _write_whole(self, after: Article, recent: list[Paragraph], fresh: list[Paragraph]) -> None:
+        if self.task.whole and recent:
+            self._write("wikipedia", after, recent)
+        if self._sampled(after) and (rest := new_sentences(fresh, recent)):
+            self._write("unchanged", after, rest)
+
+    def _write(self, table: str, article: Article, paragraphs: list[Paragraph], **columns: Any) -> None:
+        out = self.out[table]
+        row = {c: article[c] for c in ("page_id", "title", "revision_id", "timestamp")}
+        text = {"sentences": paragraphs} if out.schema is CHANGED else {"text": join_paragraphs(paragraphs)}
+        out.write(row | text | columns, size=sum(len(s) for p in paragraphs for s in p))
+
+    def report(self) -> Report:
+        pages = self.pages
+        accounted = pages["unchanged"] + pages["new"] + pages["updated"] + sum(self.dropped.values())
+        if pages["read"] != accounted:
+            raise AssertionError(f"{pages['read']} articles read, {accounted} accounted for")
+        return {
+            "pages": {
+                **pages,
+                "dropped": self.dropped,
+                "unchanged_because": self.unchanged_because,
+                "updated_because": self.updated_because,
+                "duplicates": sum(self.duplicates.values()),
+            },
+            "prev_pages": {**self.prev, "dropped": self.prev_dropped},
+            "diffset": self.text,
+        }
+
+
+def _count(counts: dict[str, int], reason: str) -> None:
+    counts[reason] = counts.get(reason, 0) + 1
+
+
+def _pair(prev: Iterator[Article], recent: Iterator[Article]) -> Iterator[tuple[Article | None, Article | None]]:
     """Both sides' articles by page id; None where a side lacks one."""
     before, after = next(prev, None), next(recent, None)
     while before is not None or after is not None:

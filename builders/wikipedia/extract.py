@@ -35,9 +35,7 @@ ARTICLES = pa.schema(
         "wikitext": pa.string(),
     }
 )
-PAGES = pa.schema(
-    {"page_id": pa.int64(), "namespace": pa.int32(), "redirect": pa.bool_(), "revision_id": pa.int64()}
-)
+PAGES = pa.schema({"page_id": pa.int64(), "namespace": pa.int32(), "redirect": pa.bool_(), "revision_id": pa.int64()})
 
 
 @dataclass(frozen=True)
@@ -127,10 +125,10 @@ def _article(page: Page, text: str) -> dict[str, object]:
 def _sort(path: Path, schema: pa.Schema) -> None:
     """Put a file in page order: dumps are, but hand-made ones need not be. DuckDB spills what memory lacks."""
     with duckdb.connect(config={"threads": 1, "memory_limit": "1GB", "temp_directory": str(path.parent)}) as db:
-        rows = db.execute("SELECT * FROM read_parquet(?) ORDER BY page_id, revision_id", [str(path)])
+        rows = db.sql("SELECT * FROM read_parquet($path) ORDER BY page_id, revision_id", params={"path": str(path)})
         with ParquetWriter(path, schema, rows=4096) as out:
             for batch in rows.to_arrow_reader(4096):
-                out.write_table(pa.Table.from_batches([batch]).cast(schema))
+                out.write_table(pa.Table.from_batches([batch]))
 
 
 def files(folder: Path, table: str) -> list[Path]:

@@ -89,7 +89,7 @@ _REST_OF_LINE = re.compile(r"[ \t]*+\n")
 _BLANK_LINE = re.compile(r"\n[ \t]*+\n|\n=")
 # Inside <nowiki> these are letters like any other; as entities they pass through the later passes.
 _INERT = {ord(character): f"&#{ord(character)};" for character in "[]{}|'<>=*#:;_"}
-_BEFORE_GONE = " (;,/\n[“\""
+_BEFORE_GONE = ' (;,/\n[“"$£€'
 
 
 def _without_verbatim(text: str) -> str:
@@ -98,6 +98,7 @@ def _without_verbatim(text: str) -> str:
         return text
     kept: list[str] = []
     position = 0
+    line_start = True
     never_closed: set[str] = set()
     while match:
         start, end = match.span()
@@ -107,11 +108,15 @@ def _without_verbatim(text: str) -> str:
             close = text.find("-->", end)
             end = len(text) if close < 0 else close + 3
             # A comment that has a line for itself goes with its line, or it would split the paragraph.
-            line_end = _REST_OF_LINE.match(text, end)
-            if line_end and (before.rstrip(" \t")[-1:] == "\n" or (not before and kept and kept[-1] == "\n")):
-                before = before.rstrip(" \t")
+            indent = before.rstrip(" \t")
+            line_start = indent[-1:] == "\n" or (line_start and not indent)
+            if line_start and (line_end := _REST_OF_LINE.match(text, end)):
+                before = indent
                 end = line_end.end()
+            elif before[-1:] == " ":
+                left = GONE
         else:
+            line_start = False
             name = match[1].lower()
             if match[2].endswith("/"):
                 pass
@@ -641,7 +646,8 @@ _UNITS = {
     long_ton long_tons long_ton long_tons|short_ton short_tons short_ton short_tons
     kt kt kilotonne kilotonnes|carat carat carat carats|gr gr grain grains
     km/h km/h kilometre_per_hour kilometres_per_hour|kph km/h kilometre_per_hour kilometres_per_hour
-    mph mph mile_per_hour miles_per_hour|m/s m/s metre_per_second metres_per_second|kn kn knot knots
+    mph mph mile_per_hour miles_per_hour|mi/h mph mile_per_hour miles_per_hour
+    m/s m/s metre_per_second metres_per_second|kn kn knot knots
     knot kn knot knots|ft/s ft/s foot_per_second feet_per_second
     km/s km/s kilometre_per_second kilometres_per_second|C °C °C °C|F °F °F °F|K K K K|C-change °C °C °C
     F-change °F °F °F|°C °C °C °C|°F °F °F °F|W W watt watts|kW kW kilowatt kilowatts
@@ -668,6 +674,8 @@ _UNITS = {
     PD/sqmi inhabitants/sq_mi inhabitant_per_square_mile inhabitants_per_square_mile
     """, "|"))
 }  # fmt: skip
+_SCALES = {"e3": "thousand", "e6": "million", "e9": "billion", "e12": "trillion"}
+_SCALED = re.compile(r"(e3|e6|e9|e12)([A-Za-z].*)")
 _COMPOUND = {("ft", "in"), ("mi", "yd"), ("lb", "oz"), ("st", "lb"), ("mi", "chain"), ("yd", "ft")}
 
 
@@ -675,6 +683,11 @@ def _unit(code: str) -> tuple[str, str, str]:
     known = _UNITS.get(code)
     if known:
         return known
+    scaled = _SCALED.match(code)
+    if scaled and scaled[2] in _UNITS:
+        word = _SCALES[scaled[1]]
+        symbol, one, many = _UNITS[scaled[2]]
+        return (f"{word} {symbol}", f"{word} {one}", f"{word} {many}")
     above, slash, below = code.partition("/")
     if slash and below:
         top, bottom = _UNITS.get(above, (above,) * 3), _UNITS.get(below, (below,) * 3)
@@ -1044,7 +1057,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ("pprime", _always("″")),
     ("deg|degree", _always("°")),
     ("minus", _always("−")),
-    ("times|x", _always("×")),
+    ("times", _always("×")),
     ("plusminus|±|pm", _always("±")),
     ("eqm", _always("⇌")),
     ("hamza", _always("ʾ")),
@@ -1074,7 +1087,7 @@ PARSER_FUNCTIONS: dict[str, Rule] = {
 # ---------------------------------------------------------------------------------------------------
 # Pass 3: tables.
 
-_TABLE = re.compile(r"\n[ \t:*#;]*+(?:(\{\|)|\|\}(?!\}))|<(?:(table)\b[^<>]*|/table\s*)>", re.IGNORECASE)
+_TABLE = re.compile(rf"\n[ \t:*#;{GONE}]*+(?:(\{{\|)|\|\}}(?!\}}))|<(?:(table)\b[^<>]*|/table\s*)>", re.IGNORECASE)
 _HEADING_LINE = re.compile(r"\n=")
 
 
@@ -1309,7 +1322,8 @@ def _with_lines_of_verse(text: str) -> str:
     position = 0
     while (start := text.find("<poem", position)) >= 0 and (end := text.find("</poem", start)) >= 0:
         pieces.append(text[position:start])
-        pieces.append("\n" + text[start:end].partition(">")[2].strip().replace("\n", "\n:") + "\n")
+        verse = text[start:end].partition(">")[2].strip()
+        pieces.append("\n:" + verse.replace("\n", "\n:") + "\n")
         position = end
     pieces.append(text[position:])
     return "".join(pieces)
@@ -1322,14 +1336,18 @@ def _with_lines_of_verse(text: str) -> str:
 APPARATUS = frozenset(
     _words(
         """
-        references|external links|external link|see also|further reading|notes|notes and references
-        references and notes|footnotes|citations|sources|bibliography|works cited|references and sources
-        sources and references|notes and citations|citations and notes|general references|literature
-        cited sources|footnotes and references|references and further reading
-        further reading and external links|external sources|related articles|gallery|image gallery
-        see also and references|endnotes|notes and sources|links|web links|weblinks
+        references|external links|external link|see also|further reading|notes and references|external sources
+        references and notes|references and sources|sources and references|citations and references
+        general references|footnotes and references|references and further reading|cited sources|works cited
+        further reading and external links|related articles|see also and references|web links|weblinks|links
         """,
         "|",
+    )
+)
+# In these the lists are apparatus but a paragraph may be about the subject.
+LISTS_ARE_APPARATUS = frozenset(
+    _words(
+        "notes|footnotes|endnotes|citations|sources|bibliography|notes and citations|notes and sources|gallery", "|"
     )
 )
 _SWITCH = re.compile(r"__[^\W\d_a-z]{2,40}+(?:_[^\W\d_a-z]{1,40}+)*+__")
@@ -1347,7 +1365,7 @@ def _read_lines(text: str) -> list[str]:
     result: list[str] = []
     prose: list[str] = []
     items: list[str] = []
-    skipped_level = 0
+    skipped_level, lists_only = 0, False
     lead = True
 
     def finish() -> None:
@@ -1377,9 +1395,11 @@ def _read_lines(text: str) -> list[str]:
             lead = False
             level, title = heading
             if not skipped_level or level <= skipped_level:
-                skipped_level = level if title in APPARATUS else 0
+                lists_only = title in LISTS_ARE_APPARATUS
+                skipped_level = level if lists_only or title in APPARATUS else 0
             continue
-        if skipped_level:
+        if skipped_level and (not lists_only or first in "*#:;"):
+            finish()
             continue
         if first in "*#:;":
             if prose:
@@ -1446,15 +1466,15 @@ def _unquote(line: str) -> str:
 
 # What dropped templates leave behind. The text is folded to single spaces before, and every repetition is
 # bounded, so that no pattern can look far from where it starts.
-_GONE_RUN = re.compile(
-    rf"{GONE}(?:(?: ?[,;/:])?(?: or| and)?(?: sometimes| also| locally)? ?{GONE})+"
-)
+_GONE_RUN = re.compile(rf"{GONE}(?:(?: ?[,;/:])?(?: or| and)?(?: sometimes| also| locally)? ?{GONE})+")
 _AFTER_OPENING = re.compile(rf"([(\[（]) ?{GONE}(?: ?[,;:，、/](?![^ {GONE}])| or(?= )| and(?= )){{0,3}} ?")
 _BEFORE_CLOSING = re.compile(
     rf"[ ,;:–—]{{0,3}}(?:\b(?:pronounced|pronunciation|IPA|pron\.)[ :]{{0,2}})?{GONE}[ ,;:]{{0,3}}(?=[)\]）])"
 )
 _EMPTIED = re.compile(rf" ?[(\[（]{GONE}{{1,3}}[)\]）]")
-_BETWEEN_STOPS = re.compile(rf"[,;:] ?{GONE} ?(?=[,;:.])")
+_BETWEEN_STOPS = re.compile(rf"[,;:] ?{GONE} ?(?=[,;:.])|\. ?{GONE} ?(?=\.(?: |$))")
+# Amounts in today's money come from a table outside the article: "$5 ($75 in 2014 dollars)".
+_AMOUNT_GONE = re.compile(rf"\([A-Za-z ]{{0,40}}[$£€]{GONE}[^()]{{0,80}}\)")
 _BEFORE_STOP = re.compile(rf" ?{GONE} ?(?=[.,;:!?)\]）])")
 _BRACKET_GONE = re.compile(rf"([(\[（]){GONE} ?")
 _SOUNDS = re.compile(rf"([()])|{SOUND}([^{SOUND}{END_SOUND}]*){END_SOUND}")
@@ -1508,6 +1528,7 @@ def _without_sounds(line: str, lead: bool) -> str:
 
 
 def _tidy(line: str) -> str:
+    line = _AMOUNT_GONE.sub(GONE, line)
     for _ in range(2):  # twice, for brackets within brackets
         line = _GONE_RUN.sub(GONE, line)
         line = _AFTER_OPENING.sub(rf"\1{GONE}", line)

@@ -24,9 +24,7 @@ Paragraph = list[str]
 SECONDS = 60.0
 
 
-def article_sentences(
-    wikitext: str, language: str, namespaces: Mapping[str, int] | None = None
-) -> list[Paragraph]:
+def article_sentences(wikitext: str, language: str, namespaces: Mapping[str, int] | None = None) -> list[Paragraph]:
     """Paragraphs of sentences of an article, NFC, white space folded.
 
     Raises UnreadablePage with a reason for a page that cannot be read or takes longer than SECONDS.

@@ -245,7 +245,7 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
     if page is None:
         return None
     title = page.findtext("title") or ""
-    page_id = int(page.findtext("id") or 0)
+    page_id = _number(window, page.findtext("id"))
     if not title or page_id < 1:
         raise InputError(f"{_where(window)}: a page without a title or an id")
     newest: ET.Element | None = None
@@ -261,12 +261,13 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
                 return None
             seen = True
             stamp = revision.findtext("timestamp") or ""
-            this = (stamp, int(revision.findtext("id") or 0))
+            this = (stamp, _number(window, revision.findtext("id")))
             if (limit is None or stamp <= limit) and this >= key:
                 newest, key = revision, this
         _, tag = window.take(_REVISION_OR_PAGE_END)
         if not tag:
-            return _cut(window)
+            _cut(window)
+            return None
     if newest is None:
         reading.drop("too_long" if too_long else "after_the_date" if seen else "no_revision")
         return None
@@ -276,7 +277,8 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
 def _parse(window: _Window, xml: bytes, closing: bytes) -> ET.Element | None:
     """One element as a tree; None at a cut that is allowed."""
     if not closing:
-        return _cut(window)
+        _cut(window)
+        return None
     try:
         return ET.fromstring(xml)
     except ET.ParseError as error:
@@ -290,6 +292,15 @@ def _cut(window: _Window) -> None:
 
 def _where(window: _Window) -> str:
     return f"{window.path}: page before byte {window.place} of what the stream at byte {window.stream} decodes to"
+
+
+def _number(window: _Window, text: str | None) -> int:
+    """A number in a page; 0 where there is none."""
+    if not text:
+        return 0
+    if not re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text):
+        raise InputError(f"{_where(window)}: an id that is no number: {text[:40]!r}")
+    return int(text)
 
 
 def _older_than_0_4(header: Header) -> bool:
@@ -318,11 +329,11 @@ def _make_page(
         timestamp = datetime.datetime.fromisoformat(revision.findtext("timestamp") or "")
         return Page(
             page_id=page_id,
-            namespace=int(namespace) if namespace is not None else header.namespaces.get(prefix, 0),
+            namespace=header.namespaces.get(prefix, 0) if namespace is None else _number(window, namespace),
             title=title,
             redirect=redirect,
-            revision_id=int(revision.findtext("id") or 0),
-            parent_id=int(revision.findtext("parentid") or 0) or None,
+            revision_id=_number(window, revision.findtext("id")),
+            parent_id=_number(window, revision.findtext("parentid")) or None,
             timestamp=timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=datetime.UTC),
             text=None if missing else text,
             missing=missing,

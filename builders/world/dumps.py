@@ -122,17 +122,13 @@ def _revision(id: int, parent: str, timestamp: str, about: str, text: str, schem
 def filler_xml(filler: Filler, month: int) -> Iterator[PageXml]:
     """Filler pages with a plain revision each."""
     world = filler.world
-    user = (
-        "      <contributor>\n        <username>Load</username>\n        <id>7</id>\n      </contributor>\n"
-    )
+    user = "      <contributor>\n        <username>Load</username>\n        <id>7</id>\n      </contributor>\n"
     for page_id, text, changed in filler.texts(month):
         revision = 900_000_000 + changed * 30_000_000 + page_id - FIRST_PAGE
         day = world.dates[changed - 1] if changed else "20200101"
         stamp = f"{day[:4]}-{day[4:6]}-{day[6:]}T12:00:00Z"
         title = f"Place {page_id - FIRST_PAGE}"
-        body = _revision(
-            revision, f"      <parentid>{revision - 1}</parentid>\n", stamp, user, text, world.schema
-        )
+        body = _revision(revision, f"      <parentid>{revision - 1}</parentid>\n", stamp, user, text, world.schema)
         yield _page(page_id, 0, title, body)
 
 
@@ -205,20 +201,20 @@ def write_page_props(folder: Path, story: Story, filler: Filler) -> None:
             f"({page.id},'wikibase_item','{page.item}',NULL)",
         )
     ]
-    rows += [
-        f"({FIRST_PAGE + k},'wikibase_item','Q{FIRST_ITEM + k}',NULL)" for k in range(world.filler_items)
-    ]
+    rows += [f"({FIRST_PAGE + k},'wikibase_item','Q{FIRST_ITEM + k}',NULL)" for k in range(world.filler_items)]
     inserts = "".join(
         f"INSERT INTO `page_props` VALUES {','.join(rows[i : i + 500])};\n" for i in range(0, len(rows), 500)
     )
     text = (
-        f"-- MariaDB dump 10.19\n--\n-- Host: db    Database: {world.wiki}\n\n/*!40101 SET NAMES utf8mb4 */;\n\n"
+        f"-- MariaDB dump 10.19\n--\n-- Host: db    Database: {world.wiki}\n\n"
+        "/*!40101 SET NAMES utf8mb4 */;\n\n"
         "DROP TABLE IF EXISTS `page_props`;\nCREATE TABLE `page_props` (\n"
         "  `pp_page` int(8) unsigned NOT NULL,\n  `pp_propname` varbinary(60) NOT NULL DEFAULT '',\n"
         "  `pp_value` blob NOT NULL,\n  `pp_sortkey` float DEFAULT NULL,\n"
         "  PRIMARY KEY (`pp_page`,`pp_propname`)\n) ENGINE=InnoDB DEFAULT CHARSET=binary;\n\n"
         "/*!40000 ALTER TABLE `page_props` DISABLE KEYS */;\n"
-        f"{inserts}/*!40000 ALTER TABLE `page_props` ENABLE KEYS */;\n\n-- Dump completed on 2021-11-02  1:02:03\n"
+        f"{inserts}/*!40000 ALTER TABLE `page_props` ENABLE KEYS */;\n\n"
+        "-- Dump completed on 2021-11-02  1:02:03\n"
     )
     name = f"{world.wiki}-{world.dates[story.month]}-page_props.sql.gz"
     (folder / name).write_bytes(gzip.compress(text.encode(), world.compression_level, mtime=0))
@@ -262,9 +258,7 @@ def _batches(items: Iterator[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def _compressed(
-    batches: Iterator[list[T]], compress: Callable[[list[T]], bytes]
-) -> Iterator[tuple[list[T], bytes]]:
+def _compressed(batches: Iterator[list[T]], compress: Callable[[list[T]], bytes]) -> Iterator[tuple[list[T], bytes]]:
     """Batches with their compressed bytes, in order.
 
     Compression leaves the interpreter's lock, so threads help; the window bounds the memory.

@@ -54,9 +54,7 @@ class Month:
         self.prev_facts = {Fact(s, r, o) for (s, r), objects in story.best.items() for o in objects}
         self.prev_objects = {key: tuple(sorted(objects)) for key, objects in story.best.items() if objects}
         self.dates = [datetime.date.fromisoformat(d) for d in world.dates[self.number - 1 : self.number + 1]]
-        self.days = [
-            datetime.date.fromisoformat(d) for d in world.wikidata_dates[self.number - 1 : self.number + 1]
-        ]
+        self.days = [datetime.date.fromisoformat(d) for d in world.wikidata_dates[self.number - 1 : self.number + 1]]
         day = self.days[0] if self.days[0].day < 25 else self.days[1]
         self.when = f"{_MONTHS[day.month - 1]} {day.year}"
         self.changed: dict[Fact, Literal["new_subject", "new_relation", "new_object"]] = {}
@@ -107,16 +105,12 @@ class Month:
         self.story.patterns[item.id, relation] = pattern
         item.touched = True
 
-    def _gone(
-        self, item: Item, relation: str, object: str, kind: Literal["replaced", "ended", "removed"]
-    ) -> None:
+    def _gone(self, item: Item, relation: str, object: str, kind: Literal["replaced", "ended", "removed"]) -> None:
         """A fact leaves the recent facts."""
         del self.story.best[item.id, relation][object]
         self.deleted[Fact(item.id, relation, object)] = kind
 
-    def _came(
-        self, item: Item, relation: str, object: str, kind: Literal["new_relation", "new_object"]
-    ) -> None:
+    def _came(self, item: Item, relation: str, object: str, kind: Literal["new_relation", "new_object"]) -> None:
         """A fact that a statement already makes joins the recent facts."""
         self.story.best.setdefault((item.id, relation), {}).setdefault(object, None)
         self.changed[Fact(item.id, relation, object)] = kind
@@ -148,11 +142,7 @@ class Month:
         for id, namesake in self.story.eponym_of.items():  # filter 1 has to drop these
             item, relation = self.story.by_id[id], BY_ID["P463"]
             namesakes = self.prev_objects.get((id, "P463"), ())
-            if (
-                namesake.id not in namesakes
-                and self.rng.random() < 0.5
-                and item in self.slots(relation, "single")
-            ):
+            if namesake.id not in namesakes and self.rng.random() < 0.8 and item in self.slots(relation, "single"):
                 self._gain(item, relation, "replace", "append", namesake.id)
 
     def _mention(self, item: Item, relation: Relation) -> str | None:
@@ -161,9 +151,7 @@ class Month:
         before = self.prev_objects.get((item.id, relation.id), ())
         return object if sentence is not None and sentence.died is None and object not in before else None
 
-    def _gain(
-        self, item: Item, relation: Relation, kind: str, telling: str, object: str | None = None
-    ) -> None:
+    def _gain(self, item: Item, relation: Relation, kind: str, telling: str, object: str | None = None) -> None:
         story, id = self.story, relation.id
         before = self.prev_objects.get((item.id, id), ())
         if telling == "known":
@@ -171,8 +159,12 @@ class Month:
             telling = "known" if object is not None else "none"
         if object is None:
             object = story.pick(item, relation, *before)
-            if id == "P54" and self.rng.random() < 0.4:  # one club buys everybody: the cap on objects
-                object = next((c.id for c in story.by_kind["club"][:3] if c.id not in before), object)
+            # Most go to one country and to three clubs: the cap on objects.
+            favoured = {"country": story.by_kind["country"][1:2], "club": story.by_kind["club"][:3]}
+            if relation.object in favoured and self.rng.random() < 0.95:
+                object = next(
+                    (o.id for o in favoured[relation.object] if o.id not in before and o is not item), object
+                )
         old = item.of(id)[0] if before else None
         new = story.state(item, id, object, start=self.day())
         self._came(item, id, object, "new_object" if before else "new_relation")
@@ -193,9 +185,7 @@ class Month:
         self._book(item, id, kind, pattern)
         self._tell(item, relation, object, telling, before)
 
-    def _tell(
-        self, item: Item, relation: Relation, object: str, telling: str, before: tuple[str, ...]
-    ) -> None:
+    def _tell(self, item: Item, relation: Relation, object: str, telling: str, before: tuple[str, ...]) -> None:
         page, editor = self.story.page_of.get(item.id), self.editor
         if page is None or not page.is_article or telling == "none":
             self.fact_events["untold"] += 1
@@ -343,9 +333,7 @@ class Month:
         for number in range(self._some(0.02, 8, story.world.people)):
             self._new_person(PEOPLE[number % len(PEOPLE)])
         objects = {object for slot in story.best.values() for object in slot}
-        lonely = [
-            p for p in story.by_kind["person"] if p.live and p.id not in objects and not self.load[p.id]
-        ]
+        lonely = [p for p in story.by_kind["person"] if p.live and p.id not in objects and not self.load[p.id]]
         for item in rng.sample(lonely, min(len(lonely), self._some(0.01, 3, story.world.people))):
             self._delete_item(item)
         calm = [item for item in story.items if item.live and not item.touched]
@@ -387,7 +375,7 @@ class Month:
         rng.shuffle(calm)
         total = len(calm)
         for name, event in self._edits().items():
-            wanted, refused = self._some(0.006, 2, total), []
+            wanted, refused = self._some(0.006, 3, total), []
             while calm and wanted:
                 page = calm.pop()
                 if event(page):
@@ -524,9 +512,7 @@ class Month:
             plain = sentence.text.plain
             if not any(c in plain for c in "<>|&'"):
                 head, _, rest = plain.partition(" ")
-                wiki = self.rng.choice(
-                    (f"''{head}'' {rest}", f"[[{head}]] {rest}", f"{{{{nowrap|{head}}}}} {rest}")
-                )
+                wiki = self.rng.choice((f"''{head}'' {rest}", f"[[{head}]] {rest}", f"{{{{nowrap|{head}}}}} {rest}"))
                 sentence.text = Text(plain, wiki if rest and "{{!}}" not in wiki else plain)
             sentence.text = self.editor.cite(sentence.text)
         page.blocks.insert(0, Block("raw", raw="{{Use dmy dates|date=November 2021}}"))
@@ -584,10 +570,9 @@ class Month:
                 sentence.born = self.number
             if not page.blocks:
                 self.story.write_plain(page, self.editor)
+            self._relink(page)
 
-        redirects = [
-            p for p in pages if p.redirect is not None and p.id in self.prev_page_ids and not p.edits
-        ]
+        redirects = [p for p in pages if p.redirect is not None and p.id in self.prev_page_ids and not p.edits]
         yield "from_redirect", rng.sample(redirects, min(count, len(redirects))), renew
         sleeping = [p for p in pages if not p.live and p.id not in self.prev_page_ids and p.item is None]
         back = [page for page in sleeping if not page.edits][:count]
@@ -596,14 +581,9 @@ class Month:
         yield "undelete", back, renew
         drafts = [p for p in pages if p.ns == 118 and p.live]
         yield "from_draft", drafts[:count], renew
-        lost = [
-            p for p in pages if p.ns == 0 and p.redirect is None and not p.live and p.edits == [] and p.item
-        ]
+        lost = [p for p in pages if p.ns == 0 and p.redirect is None and not p.live and p.edits == [] and p.item]
         yield "undelete", lost[:1], self._restore
-        made = [
-            self.story.plain_page(self.editor, self.story.names.unique("work") + " (essay)")
-            for _ in range(count)
-        ]
+        made = [self.story.plain_page(self.editor, self.story.names.unique("work") + " (essay)") for _ in range(count)]
         yield "new_page", made, lambda page: None
 
     def _restore(self, page: Page) -> None:
@@ -611,8 +591,11 @@ class Month:
         page.live = True
         for block in page.told():
             block.sentences = [Sentence(sentence.text, self.number) for sentence in block.sentences]
-        item = self.story.by_id[str(page.item)]
-        if item.live:
+        self._relink(page)
+
+    def _relink(self, page: Page) -> None:
+        item = self.story.by_id[page.item] if page.item is not None else None
+        if item is not None and item.live:
             item.sitelink, item.touched = page.title, True
 
     # ---- the end of the month
@@ -642,9 +625,7 @@ class Month:
             if item.touched:
                 story.last_revision += rng.randint(1, 300)
                 item.revision, item.touched = story.last_revision, False
-                item.modified = (
-                    f"{self.day()}T{rng.randrange(24):02}:{rng.randrange(60):02}:{rng.randrange(60):02}Z"
-                )
+                item.modified = f"{self.day()}T{rng.randrange(24):02}:{rng.randrange(60):02}:{rng.randrange(60):02}Z"
 
     def _truth(self) -> IntervalTruth:
         world = self.story.world
@@ -705,8 +686,7 @@ class Month:
     def _marked(self, blocks: list[list[Sentence]], mark: Literal["born", "died"]) -> list[list[str]]:
         """Per paragraph the sentences that came (went) this month; paragraphs without one are left out."""
         found = (
-            [sentence.text.plain for sentence in block if getattr(sentence, mark) == self.number]
-            for block in blocks
+            [sentence.text.plain for sentence in block if getattr(sentence, mark) == self.number] for block in blocks
         )
         return [block for block in found if block]
 

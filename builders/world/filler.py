@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING
 
-from temporalwiki.builders.world.names import Names, Prose
+from temporalwiki.builders.world.names import Names
 
 if TYPE_CHECKING:
     from temporalwiki.builders.world import World
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 FIRST_PAGE = 10_000_000
 FIRST_ITEM = 50_000_000
 _POOL = 20_000
-_STRIDE = 24  # paragraphs between the texts of neighbouring pages: none repeats within a bz2 stream
+_STRIDE = 14  # paragraphs between the texts of neighbouring pages: none repeats within a bz2 stream
 
 
 @dataclass(frozen=True)
@@ -80,16 +81,29 @@ class Filler:
 
     @cached_property
     def _pool(self) -> list[str]:
-        """Paragraphs of six sentences with a link and a reference; only made when asked for."""
+        """Paragraphs of six sentences, about as dense in markup as real articles; only made when asked for.
+
+        Words are invented and their frequencies are Zipf's, so that the text packs about as well as prose does.
+        """
         rng = Random(f"filler {self.world.seed}")
-        prose = Prose(rng, Names(rng), 0.0)
+        names = Names(rng)
+        words = [(names.place_name() + names.surname()[-4:]).lower()[: rng.randint(2, 11)] for _ in range(6000)]
+        weights = list(itertools.accumulate(1 / (rank + 3) for rank in range(len(words))))
         made = []
         for number in range(_POOL):
-            text = prose.sentence().wiki
-            if number % 6 == 1:
-                text = f"{text[:-1]} near [[Place {number}|the place]]."
-            if number % 6 == 4:
-                text += f"<ref>{{{{cite web|url=https://news.example/{number}|title=Item {number}}}}}</ref>"
+            chosen = rng.choices(words, cum_weights=weights, k=rng.randint(8, 26))
+            for place in range(rng.randrange(1, 9), len(chosen), 9):
+                word = chosen[place]
+                chosen[place] = rng.choice((f"[[{word}]]", f"[[{word.title()} {number}|{word}]]"))
+            if number % 9 == 4:
+                chosen[-1] = rng.choice((f"{{{{nowrap|{number} km}}}}", f"{{{{convert|{number}|km|mi}}}}", "''vide''"))
+            text = " ".join(chosen)
+            text = text[0].upper() + text[1:] + "."
+            if rng.random() < 0.25:
+                about = "|".join(
+                    f"{key}={rng.choice(words)}-{rng.randrange(9999)}" for key in ("title", "last", "work")
+                )
+                text += f"<ref>{{{{cite web|url=https://news.example/{number}|{about}|date=2 May 2019}}}}</ref>"
             made.append(text)
         return [" ".join(made[i : i + 6]) for i in range(0, _POOL, 6)]
 
@@ -103,7 +117,10 @@ class Filler:
             body = "\n\n".join(pool[start : start + 1 + k * 17 % (_STRIDE - 1)])
             opening = f"'''Place {k}''' is a place. {truth.sentence(page_id, month)}"
             text = (
-                f"{{{{Infobox settlement\n| name = Place {k}\n| population = {k % 9999}\n}}}}\n{opening}\n\n"
+                f"{{{{Infobox settlement\n| name = Place {k}\n| image = Place {k}.jpg\n"
+                f"| country = [[Land {k % 97}]]\n| population = {k % 9999}\n"
+                f"| area = {{{{convert|{k % 89}|km2|sqmi}}}}\n| leader = [[Mayor {k}]]\n}}}}\n"
+                f"{opening}\n\n"
                 f"== History ==\n{body}\n\n== References ==\n{{{{Reflist}}}}\n\n[[Category:Places]]"
             )
             yield page_id, text, truth.last_change(k, month)
@@ -133,9 +150,7 @@ def _template() -> str:
 
     def claim(relation: str, number: str, id: str, guid: str) -> dict[str, object]:
         digest = "9d8f0c1e2b3a49586776a5b4c3d2e1f009182736"
-        references = [
-            {"hash": digest, "snaks": {"P143": [snak("P143", "#328#", "Q328")]}, "snaks-order": ["P143"]}
-        ]
+        references = [{"hash": digest, "snaks": {"P143": [snak("P143", "#328#", "Q328")]}, "snaks-order": ["P143"]}]
         return {
             "mainsnak": snak(relation, number, id), "type": "statement", "id": f"Q<n>${guid}",
             "rank": "normal", "references": references,

@@ -93,9 +93,7 @@ def property_json(number: int, id: str, revision: int, modified: str, class_item
     claims = {
         "P31": [_plain_statement(f"{id}${_guid(id)}", "P31", _entity(class_item))],
         "P1647": [
-            _plain_statement(
-                f"{id}${_guid(id + 'P1647')}", "P1647", {"value": about, "type": "wikibase-entityid"}
-            )
+            _plain_statement(f"{id}${_guid(id + 'P1647')}", "P1647", {"value": about, "type": "wikibase-entityid"})
         ],
     }
     return {

@@ -36,9 +36,7 @@ _PLACE_TAILS = _words(
     "bury combe dale eford field gate haven ingham keld low mere ness over port ridge stead ton uley vale "
     "wick worth by thorpe mouth"
 )
-_LAND_HEADS = _words(
-    "Astra Bel Cor Dal Esk Fer Gal Hel Ist Jur Kar Lus Mor Nav Oss Pol Ruth Sar Tav Ul Vor Zem"
-)
+_LAND_HEADS = _words("Astra Bel Cor Dal Esk Fer Gal Hel Ist Jur Kar Lus Mor Nav Oss Pol Ruth Sar Tav Ul Vor Zem")
 _LAND_TAILS = _words("avia onia istan mark ania esia oria land enia ara")
 _WORK_ADJECTIVES = _words(
     "Silent Crooked Distant Painted Hollow Borrowed Scarlet Patient Broken Velvet Restless Northern Paper "

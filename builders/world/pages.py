@@ -171,9 +171,7 @@ class Editor:
 
     def spare(self, page: Page) -> Sentence | None:
         """A sentence that may go: not the page's first one, and not the only one of its paragraph."""
-        choices = [
-            sentence for block in page.prose() if len(block.sentences) > 1 for sentence in block.sentences[1:]
-        ]
+        choices = [sentence for block in page.prose() if len(block.sentences) > 1 for sentence in block.sentences[1:]]
         return self.rng.choice(choices) if choices else None
 
     def list_block(self, page: Page, items: list[Text]) -> Block:

@@ -20,9 +20,7 @@ class Relation:
     chance: float = 0.8
 
 
-def _r(
-    id: str, label: str, subjects: str, object: str, standing: str, changed: str, chance: float = 0.8
-) -> Relation:
+def _r(id: str, label: str, subjects: str, object: str, standing: str, changed: str, chance: float = 0.8) -> Relation:
     kinds = tuple(k for word in subjects.split() for k in (PEOPLE if word == "person" else (word,)))
     return Relation(id, label, kinds, object, standing, changed, chance)
 

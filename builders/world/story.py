@@ -81,9 +81,7 @@ class Story:
         self.page_of: dict[str, Page] = {}
         self.best: dict[tuple[str, str], dict[str, str | None]] = {}  # (item, relation) -> object -> end time
         self.patterns: dict[tuple[str, str], str] = {}
-        self.mentioned: dict[
-            tuple[str, str], tuple[str, Sentence]
-        ] = {}  # objects that pages name without a fact
+        self.mentioned: dict[tuple[str, str], tuple[str, Sentence]] = {}  # objects that pages name without a fact
         self.titles: set[str] = set()
         self.last_item, self.last_page, self.last_revision = 1000, 600, 1_040_000_000
         self._build()
@@ -136,15 +134,11 @@ class Story:
         name = self.names.unique(made.get(kind, kind), place=place)
         return f"{name} Province" if kind == "region" else name
 
-    def add_item(
-        self, kind: str, label: str | None, *, pronoun: str = "it", number: int | None = None
-    ) -> Item:
+    def add_item(self, kind: str, label: str | None, *, pronoun: str = "it", number: int | None = None) -> Item:
         if number is None:
             self.last_item += self.rng.randint(1, 9)
             number = self.last_item
-        described = (
-            _PERSON_NAMES.get(kind, kind) if kind in PEOPLE else _KINDS[kind][1] if kind in _KINDS else kind
-        )
+        described = _PERSON_NAMES.get(kind, kind) if kind in PEOPLE else _KINDS[kind][1] if kind in _KINDS else kind
         item = Item(number, kind, label, described, pronoun)
         rng = self.rng
         if rng.random() < 0.3:
@@ -194,11 +188,7 @@ class Story:
             return
         classes = self.by_kind["class"]
         name = (
-            "human"
-            if item.kind in PEOPLE
-            else _KINDS[item.kind][1]
-            if item.kind in _KINDS
-            else f"kind of {item.kind}"
+            "human" if item.kind in PEOPLE else _KINDS[item.kind][1] if item.kind in _KINDS else f"kind of {item.kind}"
         )
         self.fact(item, "P31", next(c for c in classes if c.label == name).id)
         for relation in RELATIONS:
@@ -249,6 +239,8 @@ class Story:
     def pick(self, item: Item, relation: Relation, *but: str) -> str:
         """An object for the relation: a few are far more frequent than the rest, as in life."""
         pool = self.by_kind[relation.object]
+        if relation.object == "country" and pool[0].id not in but and self.rng.random() < 0.45:
+            return pool[0].id  # the large country, which meets the cap on objects
         while True:
             choice = pool[int(len(pool) * self.rng.random() ** 1.4)]
             if choice is not item and choice.id not in but and choice.live:
@@ -356,9 +348,7 @@ class Story:
             page.blocks.append(block)
         if rng.random() < 0.3:
             related = rng.sample(self.items, 3)
-            block = editor.list_block(
-                page, [self.link(other.id) for other in related if other.label is not None]
-            )
+            block = editor.list_block(page, [self.link(other.id) for other in related if other.label is not None])
             page.blocks += [editor.heading("See also"), block]
         self.refresh_infobox(page)
         page.tail = (
@@ -393,9 +383,7 @@ class Story:
         page.infobox = {"name": link(None, item.name).wiki.replace("|", "{{!}}")}
         for relation in RELATIONS:
             for object in self.best.get((item.id, relation.id), {}):
-                page.infobox[relation.label.replace(" ", "_")] = self.link(object).wiki.replace(
-                    " | ", " {{!}} "
-                )
+                page.infobox[relation.label.replace(" ", "_")] = self.link(object).wiki.replace(" | ", " {{!}} ")
 
     def _other_pages(self, editor: Editor) -> None:
         """Redirects, other namespaces, drafts, and pages that are deleted at first."""
@@ -459,9 +447,7 @@ class Story:
         page.revision, page.parent, page.timestamp = self.last_revision, parent, timestamp
         page.user = rng.choice(_USERS)
         page.minor = rng.random() < 0.2
-        page.comment = rng.choice(
-            (None, "", '/* Career */ [[WP:CE|copy edit]] & "fixes"', "Undid <revision>", "ok")
-        )
+        page.comment = rng.choice((None, "", '/* Career */ [[WP:CE|copy edit]] & "fixes"', "Undid <revision>", "ok"))
         if render:
             page.text = page.render()
 

@@ -48,9 +48,7 @@ class SnapshotTruth:
     facts: frozenset[Fact]
     ended: dict[Fact, str]  # facts with an end time (P582): the day, as YYYY-MM-DD
     told: dict[Fact, str]  # facts that their article states, with the sentence (a lower bound of alignment)
-    labels: dict[
-        str, str
-    ]  # English, else "mul", else "en-gb"; items and properties; absent where there is none
+    labels: dict[str, str]  # English, else "mul", else "en-gb"; items and properties; absent where there is none
     items: dict[str, str]  # item -> title of its article
 
 
@@ -80,16 +78,12 @@ class IntervalTruth:
     prev: str
     recent: str
     pages: dict[int, PageDiff]  # pages with prose added or removed
-    same: dict[
-        int, str
-    ]  # articles of both months with the same prose, and why: "same revision" or the edit's name
+    same: dict[int, str]  # articles of both months with the same prose, and why: "same revision" or the edit's name
     changed: dict[Fact, Literal["new_subject", "new_relation", "new_object"]]
     previous_objects: dict[Fact, tuple[str, ...]]  # of changed facts: objects of prev, sorted
     unchanged: frozenset[Fact]
     deleted: dict[Fact, Literal["replaced", "ended", "removed"]]
-    stated: dict[
-        Fact, str
-    ]  # changed facts that the diffset states, with the sentence (a lower bound of alignment)
+    stated: dict[Fact, str]  # changed facts that the diffset states, with the sentence (a lower bound of alignment)
     renamed: dict[str, str]  # items whose label changed -> the label before
     fact_events: dict[str, int] = field(default_factory=dict)
     page_events: dict[str, int] = field(default_factory=dict)

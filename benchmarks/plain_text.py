@@ -1,0 +1,228 @@
+"""Wikitext to text: speed and quality of our parser beside others, on the pages of real dumps.
+
+    python benchmarks/plain_text.py --dumps DIR
+
+DIR is searched for *.xml and *.xml.bz2 page dumps. Prints a Markdown table. The others are given the page
+without its references, which they would leave in the text. None of the measures uses our own parser as the
+truth:
+
+whole       Paragraphs whose source has nothing but text, plain links, quotes and references are easy to
+            render, so the benchmark renders them itself; the share of them that a contender gives in one
+            piece (white space and forms such as superscripts apart).
+kept        Templates whose first argument is text of the sentence ({{nowrap|...}}, {{lang|xx|...}},
+            {{convert|...}} and so on) inside a line of prose: the share whose text comes out at its place.
+residue     What should not be there, per page: braces, brackets, table marks, quotes, tags; empty brackets
+            or brackets that begin or end with a separator; a blank before a comma or full stop that the
+            source does not have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bz2
+import re
+import time
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, cast
+
+from lxml import etree  # type: ignore[import-untyped, unused-ignore]
+
+Contender = Callable[[str], str]
+
+
+def ours(wikitext: str) -> str:
+    from temporalwiki.builders.wikipedia.plain_text import paragraphs
+
+    return "\n\n".join(paragraphs(wikitext))
+
+
+def mwparserfromhell_strip_code(wikitext: str) -> str:
+    import mwparserfromhell
+
+    return str(mwparserfromhell.parse(REFERENCE.sub("", wikitext)).strip_code())
+
+
+def wikitextparser_plain_text(wikitext: str) -> str:
+    import wikitextparser  # type: ignore[import-untyped, unused-ignore]
+
+    return str(wikitextparser.remove_markup(REFERENCE.sub("", wikitext)))
+
+
+CONTENDERS: dict[str, Contender] = {
+    "temporalwiki": ours,
+    "mwparserfromhell": mwparserfromhell_strip_code,
+    "wikitextparser": wikitextparser_plain_text,
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    title: str
+    wikitext: str
+
+
+def read_pages(path: Path) -> Iterator[Page]:
+    """Articles of a dump that are not redirects; a dump cut short ends where it is cut."""
+    with bz2.open(path) if path.suffix == ".bz2" else path.open("rb") as stream:
+        title, namespace, text = "", "", ""
+        try:
+            source = cast(IO[bytes], stream)
+            for _, element in etree.iterparse(source, resolve_entities=False, huge_tree=True):
+                name = etree.QName(element).localname
+                if name == "title":
+                    title = element.text or ""
+                elif name == "ns":
+                    namespace = element.text or ""
+                elif name == "text":
+                    text = element.text or ""
+                elif name == "page":
+                    if namespace == "0" and not text.lower().startswith("#redirect"):
+                        yield Page(title, text)
+                    element.clear()
+        except etree.XMLSyntaxError:
+            return
+
+
+# Superscripts and such are told apart by some contenders and not by others: neither is held against anyone.
+def folded(text: str) -> str:
+    return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text.replace("''", "")))
+
+
+REFERENCE = re.compile(r"<ref\b[^<>]*/>|<ref\b[^<>]*>[^<>]*</ref>|<!--[^<>]*-->")
+PLAIN_LINK = re.compile(r"\[\[(?:[^\[\]|:{}]*\|)?([^\[\]|:{}]+)\]\]")
+NOT_EASY = re.compile(r"[{}<>\[\]|&]|''''|\w'''\w|http|__")
+APPARATUS = re.compile(
+    r"^==\s*(?:see also|references|external links|further reading|notes.*|bibliography|footnotes"
+    r"|sources|citations|works cited|gallery)\s*==\s*$",
+    re.IGNORECASE,
+)
+CARRIERS = re.compile(
+    r"([A-Za-z,;] ?)\{\{(nowrap|nobr|small|smaller|lang\|[\w-]+|transl\|\w+(?:\|[A-Z]+)?|abbr|convert|cvt"
+    r"|unicode|mvar|vanchor|visible anchor|nihongo|linktext|angbr|currency|US\$|flag|IAST|sc|smallcaps"
+    r"|interlanguage link|ill)\|([^{}|\[\]=<>&']+)(?![=\w])[^{}]*\}\}",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class Truth:
+    """What one page must give: easy paragraphs, and (text before, text of the template) pairs."""
+
+    easy: list[str] = field(default_factory=list)
+    carried: list[tuple[str, str]] = field(default_factory=list)
+    blank_before_stop: int = 0
+
+
+def truth_of(page: Page) -> Truth:
+    truth = Truth()
+    source = REFERENCE.sub("", page.wikitext)
+    apparatus = False
+    depth = 0
+    for block in source.split("\n"):
+        if block.startswith("=="):
+            if not block.startswith("==="):
+                apparatus = bool(APPARATUS.match(block))
+            continue
+        before_depth = depth
+        depth += block.count("{{") - block.count("}}") + block.count("{|") - block.count("|}")
+        depth = max(0, depth)
+        if before_depth or apparatus or len(block) < 80 or block[0] in "*#:;|!{ <[":
+            continue
+        truth.blank_before_stop += len(BLANK_BEFORE_STOP.findall(block))
+        plain = PLAIN_LINK.sub(r"\1", block)
+        if not NOT_EASY.search(plain) and "Category:" not in plain:
+            truth.easy.append(folded(plain.replace("'''", "").replace("''", "")))
+        for match in CARRIERS.finditer(block):
+            before = block[max(0, match.start() - 30) : match.start() + len(match[1])]
+            lead = re.split(r"[\[\]{}|<>']|&\w+;|!--", before)[-1]
+            if len(lead.strip()) >= 6:
+                truth.carried.append((folded(lead), folded(match[3])))
+    return truth
+
+
+BLANK_BEFORE_STOP = re.compile(r"\w ['\"]*[,.](?=\s|$)")
+RESIDUE = {
+    "markup": re.compile(r"\{\{|\}\}|\[\[|\]\]|\{\||\|\}|'{3,}|</?(?:ref|div|span|br|small|sup|sub|table)\b|\|-"),
+    "brackets": re.compile(r"\(\s*[,;:]|[,;]\s*\)|(?<!\w)\(\s*\)"),
+    "blank before stop": BLANK_BEFORE_STOP,
+}
+
+
+@dataclass
+class Score:
+    seconds: float = 0.0
+    failed: int = 0
+    easy: int = 0
+    whole: int = 0
+    carried: int = 0
+    kept: int = 0
+    residue: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RESIDUE, 0))
+
+
+def measure(contender: Contender, pages: list[Page], truths: list[Truth]) -> Score:
+    score = Score()
+    for page, truth in zip(pages, truths, strict=True):
+        start = time.process_time()
+        try:
+            text = contender(page.wikitext)
+        except Exception:  # noqa: BLE001 - a contender may fail in any way; that is what is counted
+            score.failed += 1
+            text = ""
+        score.seconds += time.process_time() - start
+        solid = folded(text)
+        score.easy += len(truth.easy)
+        score.whole += sum(paragraph in solid for paragraph in truth.easy)
+        for lead, carried in truth.carried:
+            score.carried += 1
+            digits = re.sub(r"\D", "", carried)
+            near = [solid[m.end() : m.end() + len(carried) + 40] for m in re.finditer(re.escape(lead), solid)]
+            score.kept += any(
+                carried in piece or (digits != "" and digits in re.sub(r"\D", "", piece)) for piece in near
+            )
+        for name, pattern in RESIDUE.items():
+            found = len(pattern.findall(text))
+            score.residue[name] += max(0, found - truth.blank_before_stop) if "stop" in name else found
+    return score
+
+
+def share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dumps", type=Path, required=True, help="folder with page dumps, searched deeply")
+    parser.add_argument("--only", choices=CONTENDERS, action="append", help="contenders to run (default: all)")
+    parser.add_argument("--pages", type=int, default=0, help="stop after so many pages (default: all)")
+    options = parser.parse_args()
+
+    pages: list[Page] = []
+    seen: set[int] = set()
+    for path in sorted(options.dumps.rglob("*.xml*")):
+        if path.suffix in (".xml", ".bz2") and "index" not in path.name:
+            for page in read_pages(path):
+                key = hash(page.wikitext)
+                if key not in seen:
+                    seen.add(key)
+                    pages.append(page)
+    pages = pages[: options.pages or None]
+    size = sum(len(page.wikitext.encode()) for page in pages) / 1e6
+    truths = [truth_of(page) for page in pages]
+
+    print(f"{len(pages)} pages, {size:.1f} MB\n")
+    heads = ["", "MB/s", "failed", "whole", "kept", *RESIDUE]
+    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
+    for name in options.only or CONTENDERS:
+        score = measure(CONTENDERS[name], pages, truths)
+        cells = [name, f"{size / score.seconds:.1f}", str(score.failed)]
+        cells.append(f"{share(score.whole, score.easy)} of {score.easy}")
+        cells.append(f"{share(score.kept, score.carried)} of {score.carried}")
+        cells += [f"{count / len(pages):.2f}" for count in score.residue.values()]
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Intervals, and finding their dumps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.snapshot import Interval, check_pair, page_props_file, wikidata_dump, wikipedia_dump
+
+
+def touch(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"x")
+    return root
+
+
+def test_an_interval_has_the_papers_short_name() -> None:
+    interval = Interval("enwiki", "20211101", "20211201")
+    assert (interval.name, interval.short_name) == ("20211101-20211201", "1112")
+    assert Interval("enwiki", "20141106", "20160501").short_name == "1105"
+
+
+@pytest.mark.parametrize(
+    ("wiki", "language", "site"),
+    [
+        ("enwiki", "en", "https://en.wikipedia.org/wiki/"),
+        ("simplewiki", "en", "https://simple.wikipedia.org/wiki/"),
+        ("kowiki", "ko", "https://ko.wikipedia.org/wiki/"),
+        ("nowiki", "nb", "https://no.wikipedia.org/wiki/"),
+        ("zh_yuewiki", "yue", "https://zh-yue.wikipedia.org/wiki/"),
+        ("roa_tarawiki", "roa-tara", "https://roa-tara.wikipedia.org/wiki/"),
+    ],
+)
+def test_a_wiki_has_a_language_and_a_site(wiki: str, language: str, site: str) -> None:
+    interval = Interval(wiki, "20211101", "20211201")
+    assert (interval.language, interval.site) == (language, site)
+
+
+@pytest.mark.parametrize(
+    ("wiki", "prev", "recent", "said"),
+    [
+        ("enwiki", "20211201", "20211101", "forward in time"),
+        ("enwiki", "20211101", "20211101", "forward in time"),
+        ("enwiki", "2021-11-01", "20211201", "YYYYMMDD"),
+        ("enwiki", "20211301", "20211401", "YYYYMMDD"),
+        ("enwiki", "20210230", "20211201", "YYYYMMDD"),
+        ("../etc", "20211101", "20211201", "database name"),
+        ("en", "20211101", "20211201", "database name"),
+    ],
+)
+def test_a_wrong_interval_is_refused(wiki: str, prev: str, recent: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Interval(wiki, prev, recent)
+
+
+E = "enwiki/20211101/enwiki-20211101-"
+CURRENT = "other/mediawiki_content_current/enwiki/2021-11-01/xml/bzip2/enwiki-2021-11-01-"
+HISTORY = "other/mediawiki_content_history/enwiki/2021-12-01/xml/bzip2/enwiki-2021-12-01-"
+FOUND = {
+    "whole multistream": ([f"{E}pages-articles-multistream.xml.bz2"], [0], None),
+    "multistream before plain": (
+        [f"{E}pages-articles.xml.bz2", f"{E}pages-articles-multistream.xml.bz2"],
+        [1],
+        None,
+    ),
+    "numbered parts by page, not by name": (
+        [
+            f"{E}pages-articles-multistream10.xml-p301p900.bz2",
+            f"{E}pages-articles-multistream1.xml-p1p41.bz2",
+            f"{E}pages-articles-multistream2.xml-p42p300.bz2",
+        ],
+        [1, 2, 0],
+        None,
+    ),
+    "plain parts": ([f"{E}pages-articles1.xml-p1p41.bz2", f"{E}pages-articles2.xml-p42p60.bz2"], [0, 1], None),
+    "the content export": ([f"{CURRENT}p10p99.xml.bz2", f"{CURRENT}p100p200.xml.bz2"], [0, 1], None),
+    "a history of that date": ([f"{E}pages-meta-history1.xml-p1p9.bz2"], [0], "20211101"),
+    "a later history": (["enwiki/20220101/enwiki-20220101-pages-meta-history.xml.bz2"], [0], "20211101"),
+    "a later content history": ([f"{HISTORY}p1p9.xml.bz2"], [0], "20211101"),
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_wikipedia_dumps_are_found(tmp_path: Path, case: str) -> None:
+    names, order, cut = FOUND[case]
+    touch(tmp_path, *names, f"{E}pages-articles-multistream-index.txt.bz2", f"{E}stub-articles.xml.gz")
+    dump = wikipedia_dump(tmp_path, "enwiki", "20211101")
+    assert [str(file.relative_to(tmp_path)) for file in dump.files] == [names[i] for i in order]
+    assert dump.cut == cut
+
+
+NOT_FOUND = {
+    "nothing": ([], "no dumps of enwiki"),
+    "another date": (["enwiki/20211020/x"], "there are 20211020"),
+    "only stubs": ([f"{E}stub-articles.xml.gz"], "stub-articles"),
+    "only 7z": ([f"{E}pages-meta-history.xml.7z"], "7z is not read"),
+    "a missing part": (
+        [f"{E}pages-articles1.xml-p1p41.bz2", f"{E}pages-articles3.xml-p61p90.bz2"],
+        "pages 42 to 60 is missing",
+    ),
+    "a missing first part": ([f"{E}pages-articles2.xml-p42p60.bz2"], "pages 1 to 41 is missing"),
+    "parts that overlap": (
+        [f"{E}pages-articles1.xml-p1p41.bz2", f"{E}pages-articles1.xml-p30p60.bz2"],
+        "hold the same pages",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_FOUND)
+def test_a_missing_dump_is_named_with_what_is_there(tmp_path: Path, case: str) -> None:
+    names, said = NOT_FOUND[case]
+    touch(tmp_path, *names)
+    with pytest.raises(InputError, match=said):
+        wikipedia_dump(tmp_path, "enwiki", "20211101")
+
+
+def test_of_wikidata_the_newest_dump_at_or_before_the_date_is_taken(tmp_path: Path) -> None:
+    w = "wikidatawiki/entities/{0}/wikidata-{0}-all.json.{1}"
+    touch(
+        tmp_path,
+        w.format("20211025", "bz2"),
+        w.format("20211101", "bz2"),
+        w.format("20211101", "gz"),
+        w.format("20211108", "gz"),
+    )
+    assert wikidata_dump(tmp_path, "20211101").files[0].name == "wikidata-20211101-all.json.gz"
+    assert wikidata_dump(tmp_path, "20211107").date == "20211101"
+    assert wikidata_dump(tmp_path, "20211031").files[0].suffix == ".bz2"
+    assert wikidata_dump(tmp_path, "20211108", exact=True).date == "20211108"
+    with pytest.raises(InputError, match="at or before 20210101"):
+        wikidata_dump(tmp_path, "20210101")
+    with pytest.raises(InputError, match=r"of 20211107.*there are 20211025"):
+        wikidata_dump(tmp_path, "20211107", exact=True)
+
+
+def test_the_same_dump_on_both_sides_is_refused(tmp_path: Path) -> None:
+    touch(tmp_path, "wikidatawiki/entities/20211101/wikidata-20211101-all.json.gz")
+    dump = wikidata_dump(tmp_path, "20211101")
+    with pytest.raises(InputError, match="both sides are"):
+        check_pair(dump, wikidata_dump(tmp_path, "20211201"), "wikidata")
+
+
+def test_page_props_is_optional(tmp_path: Path) -> None:
+    assert page_props_file(tmp_path, "enwiki", "20211101") is None
+    touch(tmp_path, f"{E}page_props.sql.gz")
+    assert page_props_file(tmp_path, "enwiki", "20211101") == tmp_path / f"{E}page_props.sql.gz"

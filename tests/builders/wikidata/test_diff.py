@@ -1,0 +1,338 @@
+"""Algorithm 2: by hand, against the slow reference, and the stage over two dumps."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from temporalwiki.builders.engine import Report, run_stage
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.wikidata import diff, extract
+from temporalwiki.builders.wikipedia import extract as wiki_extract
+
+import reference
+from tiny_dumps import (
+    articles_file,
+    item,
+    multistream,
+    page,
+    property_,
+    statement,
+    time,
+    value,
+    wikidata_file,
+    write_wikidata,
+)
+
+RECENT = 20211129
+
+
+def run_dumps(
+    tmp_path: Path,
+    prev: Path,
+    recent: Path,
+    fraction: float = 1.0,
+    pages: dict[int, str] | None = None,
+    recent_date: int = RECENT,
+    seed: int = 0,
+    allow_truncated: bool = False,
+) -> tuple[list[dict[str, Any]], Report]:
+    """Candidates and report of two Wikidata dumps."""
+    folders = {}
+    for side, path in (("prev", prev), ("recent", recent)):
+        folders[side] = tmp_path / side
+        tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", allow_truncated)
+        run_stage("extract", extract.run, tasks, folders[side])
+        articles = multistream(
+            articles_file(tmp_path / side, "20211101"), [page(i, t, "text") for i, t in sorted((pages or {}).items())]
+        )
+        tasks_ = wiki_extract.plan(Dump("x", (articles,)), "enwiki", False)
+        folders[f"{side}_articles"] = tmp_path / f"{side}_articles"
+        run_stage("pages", wiki_extract.run, tasks_, folders[f"{side}_articles"])
+    [task] = diff.plan(
+        0,
+        **{name: str(folder) for name, folder in folders.items()},
+        page_items=None,
+        recent_date=recent_date,
+        unchanged_fraction=fraction,
+        seed=seed,
+    )
+    [report] = run_stage("diff", diff.run, [task], tmp_path / "diff")
+    return list(read_rows([tmp_path / "diff" / "candidates-00000.parquet"])), report
+
+
+def run(tmp_path: Path, prev: list[Any], recent: list[Any], **options: Any) -> tuple[list[dict[str, Any]], Report]:
+    return run_dumps(
+        tmp_path,
+        write_wikidata(wikidata_file(tmp_path, "20211101"), prev),
+        write_wikidata(wikidata_file(tmp_path, "20211129"), recent),
+        **options,
+    )
+
+
+def kinds(rows: list[dict[str, Any]]) -> dict[tuple[int, int, int], tuple[str, str]]:
+    return {(r["s"], r["p"], r["o"]): (r["split"], r["kind"]) for r in rows}
+
+
+ENDED = {"P582": [time("+2021-11-15T00:00:00Z")]}
+LATER = {"P582": [time("+2024-11-15T00:00:00Z")]}
+S = statement
+CASES: dict[str, tuple[Any, Any, dict[int, tuple[str, str]]]] = {
+    "the same": ([S(value(5))], [S(value(5))], {5: ("unchanged", "unchanged")}),
+    "a new object": (
+        [S(value(5))],
+        [S(value(6))],
+        {5: ("deleted", "replaced"), 6: ("changed", "new_object")},
+    ),
+    "a second object": (
+        [S(value(5))],
+        [S(value(5)), S(value(6))],
+        {5: ("unchanged", "unchanged"), 6: ("changed", "new_object")},
+    ),
+    "a new relation": ([], [S(value(6))], {6: ("changed", "new_relation")}),
+    "a removed fact": ([S(value(5))], [], {5: ("deleted", "removed")}),
+    "ended, still of best rank": ([S(value(5))], [S(value(5), **ENDED)], {5: ("deleted", "ended")}),
+    "an end that is to come": ([S(value(5))], [S(value(5), **LATER)], {5: ("unchanged", "unchanged")}),
+    "an end that was there before": (
+        [S(value(5), **ENDED)],
+        [S(value(5), **ENDED)],
+        {5: ("unchanged", "unchanged")},
+    ),
+    "an end of unknown date": (
+        [S(value(5))],
+        [S(value(5), P582=[{"snaktype": "somevalue"}])],
+        {5: ("deleted", "ended")},
+    ),
+    "ended and replaced": (
+        [S(value(5))],
+        [S(value(5), **ENDED), S(value(6), "preferred")],
+        {5: ("deleted", "replaced"), 6: ("changed", "new_object")},
+    ),
+    "ended, and what is added is over, too": (
+        [S(value(5))],
+        [S(value(5), **ENDED), S(value(6), **ENDED)],
+        {5: ("deleted", "ended"), 6: ("changed", "new_object")},
+    ),
+    "one of two statements of a fact ended": (
+        [S(value(5))],
+        [S(value(5), **ENDED), S(value(5))],
+        {5: ("unchanged", "unchanged")},
+    ),
+    "a rank raised without a change": (
+        [S(value(5))],
+        [S(value(5), "preferred")],
+        {5: ("unchanged", "unchanged")},
+    ),
+    "deprecated": ([S(value(5))], [S(value(5), "deprecated")], {5: ("deleted", "removed")}),
+    "only a qualifier changed": (
+        [S(value(5), P642=[value(8)])],
+        [S(value(5), P642=[value(9)])],
+        {5: ("unchanged", "unchanged")},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_algorithm_2(tmp_path: Path, case: str) -> None:
+    before, after, expected = CASES[case]
+    prev = item(1, {"P54": before} if before else None)
+    recent = item(1, {"P54": after} if after else None)
+    rows, _ = run(tmp_path, [prev], [recent])
+    assert kinds(rows) == {(1, 54, o): kind for o, kind in expected.items()}
+
+
+def test_a_subject_that_prev_does_not_have_is_new(tmp_path: Path) -> None:
+    rows, report = run(tmp_path, [item(1)], [item(1), item(2, {"P54": [S(value(5))]})])
+    assert kinds(rows) == {(2, 54, 5): ("changed", "new_subject")}
+    assert report["facts"]["changed"] == {"new_subject": 1}
+
+
+def test_previous_objects_are_all_that_the_relation_had_by_label(tmp_path: Path) -> None:
+    prev = [item(1, {"P54": [S(value(5)), S(value(6)), S(value(7))]}), item(5, label="Zeta"), item(6, label="Alpha")]
+    rows, _ = run(tmp_path, prev, [item(1, {"P54": [S(value(7)), S(value(8))]}), item(5, label="Zeta (now)")])
+    [new] = [row for row in rows if row["kind"] == "new_object"]
+    assert new["previous_objects"] == ["Alpha", "Zeta (now)"]  # Q7 has no label
+
+
+def test_labels_are_recents_and_prevs_where_recent_lacks_the_entity(tmp_path: Path) -> None:
+    prev = [item(1, label="Old"), item(5, label="Club"), property_(54, "member of team"), property_(6, "head")]
+    claims = {"P54": [S(value(5))], "P6": [S(value(7))]}
+    recent = [item(1, claims, label="New"), item(7), property_(54, "member of sports team")]
+    rows, _ = run(tmp_path, prev, recent)
+    found = {row["p"]: (row["subject"], row["relation"], row["object"]) for row in rows}
+    assert found == {54: ("New", "member of sports team", "Club"), 6: ("New", "head", None)}
+
+
+def test_the_subjects_page_is_that_of_its_sitelink(tmp_path: Path) -> None:
+    claims = {"P54": [S(value(5))]}
+    prev = [item(1, title="Old title"), item(4, claims, title="Gone")]
+    recent = [item(1, claims, title="Ann"), item(2, claims, title="No such page"), item(3, claims)]
+    rows, _ = run(tmp_path, prev, recent, pages={10: "Ann", 11: "Gone"})
+    assert {row["s"]: row["page_id"] for row in rows} == {1: 10, 2: None, 3: None, 4: 11}
+
+
+def test_an_entity_that_a_dump_holds_twice_counts_in_its_newest_revision(tmp_path: Path) -> None:
+    newest = item(1, {"P54": [S(value(7))]}, lastrevid=30)
+    recent = [item(1, {"P54": [S(value(6))]}, lastrevid=20), newest, item(1, {"P54": [S(value(5))]}, lastrevid=10)]
+    rows, report = run(tmp_path, [item(1)], recent)
+    assert kinds(rows) == {(1, 54, 7): ("changed", "new_relation")}
+    assert report["facts"]["duplicate_entities"] == 1
+
+
+def test_the_sample_of_unchanged_facts_is_seeded_and_nested(tmp_path: Path) -> None:
+    entities = [item(s, {"P54": [S(value(5))]}) for s in range(1, 301)]
+
+    def sample(name: str, **options: Any) -> set[int]:
+        return {row["s"] for row in run(tmp_path / name, entities, entities[::-1], **options)[0]}
+
+    all_of_them, third = sample("all"), sample("third", fraction=1 / 3)
+    assert len(all_of_them) == 300
+    assert 70 < len(third) < 130
+    assert sample("tenth", fraction=0.1) < third < all_of_them
+    assert sample("seed", fraction=1 / 3, seed=1) != third
+    assert sample("none", fraction=0.0) == set()
+
+
+OBJECTS = st.integers(10, 14)
+ENDS = st.sampled_from([None, "+2021-11-15T00:00:00Z", "+2030-01-01T00:00:00Z", "somevalue", "novalue"])
+RANKS = st.sampled_from(["normal", "normal", "preferred", "deprecated"])
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> dict[str, Any]:
+    end = draw(ENDS)
+    snak = {"snaktype": end} if end in ("somevalue", "novalue") else time(end) if end else None
+    return statement(value(draw(OBJECTS)), draw(RANKS), **({"P582": [snak]} if snak else {}))
+
+
+ENTITIES = st.lists(
+    st.builds(
+        lambda number, claims, revision: item(number, claims, lastrevid=revision),
+        st.integers(1, 4),
+        st.dictionaries(st.sampled_from(["P1", "P2"]), st.lists(statements(), min_size=1, max_size=4), max_size=2),
+        st.integers(0, 3),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ENTITIES, ENTITIES)
+def test_it_agrees_with_the_reference(
+    tmp_path_factory: pytest.TempPathFactory, prev: list[Any], recent: list[Any]
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("world")
+    rows, _ = run(tmp_path, prev, recent)
+    assert kinds(rows) == expected_kinds(
+        wikidata_file(tmp_path, "20211101"), wikidata_file(tmp_path, "20211129"), str(RECENT)
+    )
+
+
+def expected_kinds(prev: Path, recent: Path, date: str) -> dict[tuple[int, int, int], tuple[str, str]]:
+    categories = reference.algorithm_2(reference.read_facts(prev), reference.read_facts(recent), date)
+    out = {fact: ("changed", kind) for fact, (kind, _) in categories.changed.items()}
+    out |= dict.fromkeys(categories.unchanged, ("unchanged", "unchanged"))
+    out |= {fact: ("deleted", kind) for fact, kind in categories.deleted.items()}
+    return {(int(s[1:]), int(p[1:]), int(o[1:])): kind for (s, p, o), kind in out.items()}
+
+
+def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Path) -> None:
+    prev = wikidata_file(shared_data / "dumps", "20141201", "bz2")
+    recent = wikidata_file(shared_data / "dumps", "20170330")
+    rows, report = run_dumps(tmp_path, prev, recent, recent_date=20170330)
+    assert kinds(rows) == expected_kinds(prev, recent, "20170330")
+    assert len(rows) == sum(
+        (
+            sum(report["facts"]["changed"].values()),
+            report["facts"]["unchanged"],
+            sum(report["facts"]["deleted"].values()),
+        )
+    )
+
+
+def test_the_real_edit_stream_agrees_with_the_reference(shared_data: Path, tmp_path: Path) -> None:
+    """635 lines of 574 entities: the newest revision of each counts."""
+    [stream] = (shared_data / "odd/wikidata_stream").glob("*.bz2")
+    empty = write_wikidata(wikidata_file(tmp_path, "20180101"), [item(1)])
+    rows, _ = run_dumps(tmp_path, empty, stream, recent_date=20190402, allow_truncated=True)
+    assert kinds(rows) == expected_kinds(empty, stream, "20190402")
+
+
+def extract_text(tmp_path: Path, streams: list[str], suffix: str, allow_truncated: bool = False) -> Report:
+    path = wikidata_file(tmp_path, "20211101", suffix)
+    path.parent.mkdir(parents=True)
+    compress = gzip.compress if suffix == "gz" else bz2.compress
+    path.write_bytes(b"".join(compress(text.encode()) for text in streams))
+    tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", allow_truncated)
+    return run_stage("extract", extract.run, tasks, tmp_path / "out")[0]
+
+
+BAD = {
+    "no JSON in a line": (["[\n", '{"type":"item","id":"Q1"\n', "]\n"], "not JSON"),
+    "no closing bracket, two streams": (["[\n", '{"type":"item","id":"Q1"},\n'], "no closing"),
+    "a line cut in the middle": (["[\n", '{"type":"item","id":"Q1"},\n', '{"type":"it'], "not JSON"),
+    "more behind the closing bracket": (['[\n{"type":"item","id":"Q1"}\n]\n', "{}\n"], "after the closing"),
+    "XML": (["<mediawiki>\n"], "not a Wikidata JSON dump"),
+}
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2"])
+@pytest.mark.parametrize("case", BAD)
+def test_bad_dumps_are_refused_with_file_and_place(tmp_path: Path, case: str, suffix: str) -> None:
+    streams, said = BAD[case]
+    with pytest.raises(InputError, match=said) as error:
+        extract_text(tmp_path, streams, suffix)
+    assert f"wikidata-20211101-all.json.{suffix}" in str(error.value)
+
+
+Q1, Q2 = '{"type":"item","id":"Q1"}', '{"type":"item","id":"Q2"}'
+
+
+def test_a_cut_dump_is_read_to_its_last_whole_line_where_that_is_allowed(tmp_path: Path) -> None:
+    report = extract_text(tmp_path, ["[\n", f"{Q1},\n", Q2[:9]], "gz", allow_truncated=True)
+    assert report["entities"] == {"items": 1, "properties": 0, "dropped": {"cut_line": 1}}
+    assert report["closed"] == {"files": 0}
+    with pytest.raises(InputError, match="not JSON"):  # damage in the middle is no cut
+        extract_text(tmp_path / "b", ["[\n", f"{Q1[:9]},\n{Q2}\n"], "gz", allow_truncated=True)
+
+
+def test_one_whole_stream_without_a_bracket_is_taken_for_an_excerpt(tmp_path: Path) -> None:
+    """A transfer that breaks off cuts a single stream inside, which fails; the report says that ] is missing."""
+    report = extract_text(tmp_path, [f"[\n{Q1},\n{Q2},\n"], "gz")
+    assert (report["entities"]["items"], report["closed"]) == (2, {"files": 0})
+    with pytest.raises(InputError, match="no closing"):
+        extract_text(tmp_path / "b", [f"[\n{Q1},\n{Q2}"], "gz")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    texts=st.lists(st.text('ab\\"é漢', max_size=40), min_size=1, max_size=8),
+    cuts=st.lists(st.integers(0, 3000), max_size=6),
+)
+def test_ranges_cut_anywhere_give_each_line_once(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], cuts: list[int]
+) -> None:
+    lines = [json.dumps({"id": f"Q{i + 1}", "x": text}, ensure_ascii=False) for i, text in enumerate(texts)]
+    data = ("[\n" + ",\n".join(lines) + "\n]\n").encode()
+    bounds = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
+    members = [gzip.compress(data[a:b]) for a, b in pairwise(bounds)]
+    path = tmp_path_factory.mktemp("w") / "d.json.gz"
+    path.write_bytes(b"".join(members))
+    offsets = [0]
+    for member in members[:-1]:
+        offsets.append(offsets[-1] + len(member))
+    found = []
+    for start, end in zip(offsets, [*offsets[1:], None], strict=True):
+        task = extract.ExtractTask(0, str(path), start, end, "enwiki", "en", False)
+        found += [line for _, line in extract.lines(task)]
+    assert found == data.decode().removesuffix("\n").encode().split(b"\n")

@@ -1,0 +1,202 @@
+"""Facts out of one line of Wikidata JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from temporalwiki.builders.wikidata.entities import Entity, EntityReader, NotAnEntity, first_day, label_languages
+
+from tiny_dumps import item, property_, statement, time, value
+
+
+def read(entity: dict[str, Any], language: str = "en", wiki: str = "enwiki") -> Entity:
+    return EntityReader(wiki, language).read(json.dumps(entity).encode())
+
+
+def facts(claims: dict[str, list[dict[str, Any]]]) -> list[tuple[int, int]]:
+    return [(s.relation, s.object) for s in read(item(1, claims)).statements if s.best]
+
+
+NO_VALUE = {"snaktype": "novalue", "datatype": "wikibase-item"}
+SOME_VALUE = {"snaktype": "somevalue", "datatype": "wikibase-item"}
+STRING = {"snaktype": "value", "datavalue": {"value": "x", "type": "string"}, "datatype": "external-id"}
+LEXEME = {
+    "snaktype": "value",
+    "datavalue": {"value": {"entity-type": "lexeme", "id": "L7"}, "type": "wikibase-entityid"},
+}
+PROPERTY = {
+    "snaktype": "value",
+    "datavalue": {"value": {"entity-type": "property", "numeric-id": 31, "id": "P31"}, "type": "wikibase-entityid"},
+}
+OF_2014 = {
+    "snaktype": "value",
+    "datavalue": {"value": {"entity-type": "item", "numeric-id": 5}, "type": "wikibase-entityid"},
+}
+NO_NUMBER = {
+    "snaktype": "value",
+    "datavalue": {"value": {"entity-type": "item", "id": "Q5"}, "type": "wikibase-entityid"},
+}
+UNKNOWN = {"snaktype": "value", "datavalue": {"value": [1, {"a": None}], "type": "hologram"}, "datatype": "hologram"}
+
+FACTS = {
+    "normal statements": ([statement(value(5)), statement(value(6))], [5, 6]),
+    "preferred ones hide normal ones": ([statement(value(5)), statement(value(6), "preferred")], [6]),
+    "a preferred unknown value hides them, too": ([statement(value(5)), statement(SOME_VALUE, "preferred")], []),
+    "deprecated ones never count": ([statement(value(5), "deprecated")], []),
+    "deprecated beside normal": ([statement(value(5), "deprecated"), statement(value(6))], [6]),
+    "no value and some value": ([statement(NO_VALUE), statement(SOME_VALUE)], []),
+    "other datatypes": ([statement(STRING), statement(LEXEME), statement(PROPERTY), statement(UNKNOWN)], []),
+    "a value as dumps of 2014 write it": ([statement(OF_2014)], [5]),
+    "a value without a numeric id": ([statement(NO_NUMBER)], [5]),
+    "qualifiers are not facts": ([statement(value(5), P642=[value(9)], P580=[value(8)])], [5]),
+    "references are not facts": ([statement(value(5)) | {"references": [{"snaks": {"P248": [value(9)]}}]}], [5]),
+    "an unknown rank": ([statement(value(5), "excellent"), statement(value(6))], [6]),
+}
+
+
+@pytest.mark.parametrize("case", FACTS)
+def test_facts_are_main_snaks_of_best_rank_that_are_items(case: str) -> None:
+    statements, objects = FACTS[case]
+    assert facts({"P54": statements}) == [(54, o) for o in objects]
+
+
+def test_rank_is_best_within_a_property() -> None:
+    claims = {"P1": [statement(value(5))], "P2": [statement(value(6), "preferred"), statement(value(7))]}
+    assert facts(claims) == [(1, 5), (2, 6)]
+
+
+def test_what_is_no_fact_is_counted_by_reason() -> None:
+    entity = read(item(1, {"P1": [statement(NO_VALUE), statement(STRING), statement(value(5), "deprecated")]}))
+    assert entity.dropped == {"no_value": 1, "not_an_item": 1, "deprecated": 1}
+
+
+def test_statement_id_rank_and_dates_are_kept() -> None:
+    dates = {"P580": [time("+2012-00-00T00:00:00Z", 9)], "P582": [time("+2015-07-04T00:00:00Z")]}
+    [found] = read(item(1, {"P54": [statement(value(5), id="Q1$abc", **dates)]})).statements
+    assert (found.statement_id, found.rank) == ("Q1$abc", "normal")
+    assert (found.start, found.end, found.end_day) == ("+2012-00-00T00:00:00Z", "+2015-07-04T00:00:00Z", 20150704)
+
+
+ENDS = {
+    "none": ([], (None, None)),
+    "no end, said explicitly": ([{"snaktype": "novalue"}], (None, None)),
+    "an unknown day": ([{"snaktype": "somevalue"}], ("somevalue", 0)),
+    "the earliest of several": (
+        [time("+2015-01-01T00:00:00Z"), time("+2014-01-01T00:00:00Z")],
+        ("+2014-01-01T00:00:00Z", 20140101),
+    ),
+    "no time at all": ([value(5)], (None, None)),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_end_times(case: str) -> None:
+    snaks, expected = ENDS[case]
+    [found] = read(item(1, {"P54": [statement(value(5), P582=snaks)]})).statements
+    assert (found.end, found.end_day) == expected
+
+
+DAYS = {
+    ("+2014-05-17T00:00:00Z", 11): 20140517,
+    ("+2014-05-00T00:00:00Z", 10): 20140501,
+    ("+2014-05-17T00:00:00Z", 10): 20140501,
+    ("+2014-00-00T00:00:00Z", 9): 20140101,
+    ("+00000002014-12-31T00:00:00Z", 9): 20140101,
+    ("+2014-01-01T00:00:00Z", 8): 20100101,
+    ("+1905-01-01T00:00:00Z", 7): 19010101,
+    ("+2000-01-01T00:00:00Z", 7): 19010101,
+    ("-0044-03-15T00:00:00Z", 11): -440101,
+    ("-13798000000-00-00T00:00:00Z", 3): -99990101,
+    ("+99999999999-01-01T00:00:00Z", 9): 99990101,
+    ("soon", 11): None,
+}
+
+
+@pytest.mark.parametrize(("time_text", "precision"), DAYS)
+def test_the_first_day_that_a_time_can_mean(time_text: str, precision: int) -> None:
+    assert first_day(time_text, precision) == DAYS[time_text, precision]
+
+
+def test_labels_fall_back_from_a_language_to_its_base_any_and_english() -> None:
+    assert label_languages("pt-br") == ("pt-br", "pt", "mul", "en")
+    assert label_languages("en") == ("en", "mul", "en-gb", "en-us", "en-ca")
+
+    def label(language: str, **labels: str) -> str | None:
+        return read(
+            item(1, labels={k.replace("_", "-"): {"language": k, "value": v} for k, v in labels.items()}), language
+        ).label
+
+    assert label("ko", ko="서울", en="Seoul") == "서울"
+    assert label("ko", mul="Seoul*", en="Seoul") == "Seoul*"
+    assert label("ko", en="Seoul", de="Seul") == "Seoul"
+    assert label("pt-br", pt="Moscovo") == "Moscovo"
+    assert label("en", en_gb="colour", de="Farbe") == "colour"
+    assert label("en", de="Farbe") is None
+    assert label("en", en="", mul="x") == "x"
+
+
+def test_a_page_is_that_of_the_wiki() -> None:
+    links = {"enwiki": {"site": "enwiki", "title": "Seoul"}, "kowiki": {"site": "kowiki", "title": "서울"}}
+    assert read(item(1, sitelinks=links)).title == "Seoul"
+    assert read(item(1, sitelinks=links), "ko", "kowiki").title == "서울"
+    assert read(item(1)).title is None
+
+
+def test_empty_maps_may_be_lists_as_php_writes_them() -> None:
+    entity = read({"type": "item", "id": "Q1", "labels": [], "claims": [], "sitelinks": [], "descriptions": []})
+    assert (entity.label, entity.title, entity.statements) == (None, None, [])
+
+
+def test_a_property_has_a_label_and_no_facts() -> None:
+    entity = read(property_(54, "member of sports team") | {"claims": {"P31": [statement(value(5))]}})
+    assert (entity.kind, entity.number, entity.label, entity.statements) == (
+        "property",
+        54,
+        "member of sports team",
+        [],
+    )
+
+
+NO_ENTITY = {
+    "lexeme": ({"type": "lexeme", "id": "L1", "lemmas": {}}, "lexeme"),
+    "redirect": ({"entity": "Q1", "redirect": "Q2"}, "redirect"),
+    "missing": ({"id": "Q6", "missing": ""}, "missing"),
+    "no id": ({"labels": {}}, "no_id"),
+    "a hostile id": ({"type": "item", "id": "Q1; DROP TABLE"}, "item"),
+    "a list": ([1, 2], "unexpected_structure"),
+    "claims of another shape": ({"type": "item", "id": "Q1", "claims": {"P1": "x"}}, "unexpected_structure"),
+}
+
+
+@pytest.mark.parametrize("case", NO_ENTITY)
+def test_a_line_that_is_no_item_or_property_says_what_it_is(case: str) -> None:
+    entity, reason = NO_ENTITY[case]
+    with pytest.raises(NotAnEntity) as problem:
+        read(entity)  # type: ignore[arg-type]
+    assert problem.value.reason == reason
+
+
+def test_a_line_that_is_no_json_is_an_error() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        EntityReader("enwiki", "en").read(b'{"type":"item","id":"Q1"')
+
+
+def test_real_entities_of_several_years_are_read(shared_data: Path) -> None:
+    places = sorted((shared_data / "odd/wikidata_entities").glob("*.json"))
+    found = {}
+    for path in places:
+        data = json.loads(path.read_text("utf-8"))
+        for entity in data.get("entities", {"": data}).values():
+            if "missing" not in entity:
+                found[path.name] = read(entity)
+    douglas = found["Q42_2018-07-27.json"]
+    assert douglas.label == "Douglas Adams"
+    assert douglas.title == "Douglas Adams"
+    assert (27, 145) in [(s.relation, s.object) for s in douglas.statements]  # citizenship: United Kingdom
+    assert found["P279_2018.json"].kind == "property"
+    assert found["Q60_2014-04_pywikibot.json"].label == "New York City"

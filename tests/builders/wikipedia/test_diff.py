@@ -1,0 +1,212 @@
+"""Algorithm 1: by hand, against the slow reference, and as a stage over two dumps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from temporalwiki.builders.engine import Report, run_stage
+from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.wikipedia import diff, extract
+from temporalwiki.builders.wikipedia.diff import new_sentences
+from temporalwiki.builders.wikipedia.sentences import article_sentences
+
+import reference
+from tiny_dumps import articles_file, multistream, page
+
+BEFORE = [["A one.", "A two."], ["B one.", "B two."]]
+CASES = {
+    "nothing changed": (BEFORE, []),
+    "a new paragraph comes whole": ([*BEFORE, ["C one.", "C two."]], [["C one.", "C two."]]),
+    "of a known paragraph the new sentence": ([["A one.", "A new.", "A two."], BEFORE[1]], [["A new."]]),
+    "a sentence that moved is no change": ([["B one.", "A one."], ["A two.", "B two."]], []),
+    "paragraphs that swapped are no change": ([BEFORE[1], BEFORE[0]], []),
+    "an edit in the first and last paragraph": (
+        [["A 1.", "A two."], ["B one.", "B 2."]],
+        [["A 1."], ["B 2."]],
+    ),
+    "a full rewrite": ([["X.", "Y."], ["Z."]], [["X.", "Y."], ["Z."]]),
+    "white space is no change": ([["A  one.", "\nA two."], ["B\u00a0one.", "B two."]], []),
+    "another Unicode form is no change": ([["Caf\u0065\u0301."]], [["Caf\u0065\u0301."]]),
+    "a deletion is no addition": ([["A one."]], []),
+    "said twice is new twice": ([["N.", "N."], ["N."]], [["N.", "N."], ["N."]]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_algorithm_1(case: str) -> None:
+    recent, expected = CASES[case]
+    assert new_sentences(BEFORE, recent) == expected
+
+
+def test_equal_sentences_in_two_unicode_forms_are_equal() -> None:
+    assert new_sentences([["Caf\u00e9."]], [["Cafe\u0301."]]) == []
+
+
+SENTENCES = st.sampled_from(["a.", "b.", "c.", "d.", " a. ", "e\u0301.", "\u00e9."])
+ARTICLE = st.lists(st.lists(SENTENCES, min_size=1, max_size=4), max_size=5)
+
+
+@given(ARTICLE, ARTICLE)
+def test_it_agrees_with_the_reference_both_ways(prev: list[list[str]], recent: list[list[str]]) -> None:
+    assert new_sentences(prev, recent) == reference.diff_article(prev, recent)
+    assert new_sentences(recent, prev) == reference.deleted_sentences(prev, recent)
+
+
+@given(ARTICLE, ARTICLE)
+def test_what_is_new_and_what_is_not_make_up_the_article(prev: list[list[str]], recent: list[list[str]]) -> None:
+    fresh = new_sentences(prev, recent)
+    rest = new_sentences(fresh, recent)
+    assert sorted(s for p in fresh + rest for s in p) == sorted(s for p in recent for s in p)
+    assert new_sentences(recent, recent) == []
+
+
+def run_both(
+    tmp_path: Path, prev: list[str], recent: list[str], per_stream: int = 2, **options: object
+) -> tuple[dict[str, dict[int, dict[str, object]]], Report]:
+    """Extract and diff two dumps; rows by table and page id, and the report."""
+    folders = []
+    for date, pages in (("20211101", prev), ("20211201", recent)):
+        path = multistream(articles_file(tmp_path, date), pages, per_stream)
+        folder = tmp_path / f"extract-{date}"
+        run_stage("extract", extract.run, extract.plan(Dump(date, (path,)), "enwiki", False), folder)
+        folders.append(folder)
+    settings_ = {"seed": 0, "unchanged_pages": 10_000, "whole": True} | options
+    tasks = diff.plan(*folders, "en", {}, **settings_)  # type: ignore[arg-type]
+    reports = run_stage("diff", diff.run, tasks, tmp_path / "diff")
+    tables = {
+        table: {row["page_id"]: row for row in read_rows(sorted((tmp_path / "diff").glob(f"{table}-*.parquet")))}
+        for table in ("diffset", "deletions", "unchanged", "wikipedia")
+    }
+    assert len(reports) == 1
+    return tables, reports[0]
+
+
+def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> None:
+    prev = [
+        page(1, "Same", "Old text stays.", revision_id=11),
+        page(2, "Null edit", "Old text stays.", revision_id=12),
+        page(3, "Markup", "Old text '''stays'''.", revision_id=13),
+        page(4, "Updated", "Old text stays. It is short.", revision_id=14),
+        page(5, "Was a redirect", "#REDIRECT [[X]]", redirect=True, revision_id=15),
+        page(6, "Draft:Moved", "Text.", ns=118, revision_id=16),
+        page(8, "Gone", "It was here. It is no more.", revision_id=18),
+        page(9, "Becomes a redirect", "It was an article.", revision_id=19),
+        page(20, "Largest", "Old text stays.", revision_id=30),
+    ]
+    recent = [
+        page(1, "Same", "Old text stays.", revision_id=11),
+        page(2, "Null edit", "Old text stays.", revision_id=112),
+        page(3, "Markup", "Old text ''stays''.", revision_id=113),
+        page(4, "Updated", "Old text stays. It is long.", revision_id=114, at="2021-11-20T10:00:00Z"),
+        page(5, "Was a redirect", "An article now.", revision_id=115, parent=15),
+        page(6, "Moved", "Text.", revision_id=116, parent=16),
+        page(7, "Undeleted", "It is back.", revision_id=117, parent=17),
+        page(9, "Becomes a redirect", "#REDIRECT [[X]]", redirect=True, revision_id=119),
+        page(10, "Created with a low id", "Text of it.", revision_id=120),
+        page(20, "Largest", "Old text stays.", revision_id=30),
+        page(21, "New", "A new article. It has history.", revision_id=121, parent=99),
+        page(22, "No prose", "{{Infobox|a=b}}", revision_id=122),
+        page(23, "Too deep", "{{" * 5_000 + "x" + "}}" * 5_000, revision_id=123),
+    ]
+    tables, report = run_both(tmp_path, prev, recent)
+    kinds = {i: (row["kind"], row["previous_revision_id"]) for i, row in tables["diffset"].items()}
+    assert kinds == {
+        4: ("updated", 14),
+        5: ("updated", 15),
+        6: ("updated", 16),
+        7: ("updated", None),
+        10: ("new", None),
+        21: ("new", None),
+    }
+    assert tables["diffset"][4]["sentences"] == [["It is long."]]
+    assert tables["diffset"][4]["revision_id"] == 114
+    assert str(tables["diffset"][4]["timestamp"]) == "2021-11-20 10:00:00+00:00"
+    gone = {i: (row["kind"], row["revision_id"], row["sentences"]) for i, row in tables["deletions"].items()}
+    assert gone == {
+        4: ("updated", 114, [["It is short."]]),
+        8: ("deleted", None, [["It was here.", "It is no more."]]),
+        9: ("deleted", None, [["It was an article."]]),
+    }
+    pages = report["pages"]
+    assert {k: pages[k] for k in ("read", "unchanged", "new", "updated")} == {
+        "read": 12,
+        "unchanged": 4,
+        "new": 2,
+        "updated": 4,
+    }
+    assert pages["unchanged_because"] == {"same_revision": 2, "same_wikitext": 1, "same_sentences": 1}
+    assert pages["updated_because"] == {"article_before": 1, "no_article_before": 2, "missing_in_prev": 1}
+    assert pages["dropped"] == {"no_prose": 1, "nested_too_deep": 1}
+    assert report["prev_pages"] == {"prev_articles": 7, "in_both": 5, "deleted": 2, "dropped": {}}
+
+
+def test_whole_and_unchanged_text_are_written_where_wanted(tmp_path: Path) -> None:
+    prev = [page(1, "Same", "Old text.", revision_id=1), page(2, "Grows", "Old text.", revision_id=2)]
+    recent = [page(1, "Same", "Old text.", revision_id=1), page(2, "Grows", "Old text. New text.", revision_id=3)]
+    tables, _ = run_both(tmp_path, prev, recent)
+    assert {i: row["text"] for i, row in tables["wikipedia"].items()} == {1: "Old text.", 2: "Old text. New text."}
+    assert {i: row["text"] for i, row in tables["unchanged"].items()} == {1: "Old text.", 2: "Old text."}
+    tables, _ = run_both(tmp_path / "none", prev, recent, whole=False, unchanged_pages=0)
+    assert tables["wikipedia"] == tables["unchanged"] == {}
+
+
+def test_a_dump_out_of_order_or_with_a_page_twice_gives_each_page_once(tmp_path: Path) -> None:
+    recent = [
+        page(9, "Nine", "Nine is new.", revision_id=9),
+        page(3, "Three", "Three is older.", revision_id=3),
+        page(3, "Three", "Three is newest.", revision_id=4),
+        page(1, "One", "One is new.", revision_id=1),
+    ]
+    tables, report = run_both(tmp_path, [page(2, "Two", "Two.", revision_id=2)], recent)
+    assert {i: row["sentences"] for i, row in tables["diffset"].items()} == {
+        1: [["One is new."]],
+        3: [["Three is newest."]],
+        9: [["Nine is new."]],
+    }
+    assert report["pages"]["duplicates"] == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.floats(0, 1))
+def test_a_seeded_sample_has_its_share_and_depends_on_the_thing_alone(seed: int, share: float) -> None:
+    chosen = [diff.sampled(share, seed, "page", i) for i in range(400)]
+    assert abs(sum(chosen) / 400 - share) < 0.2
+    assert chosen[7] == diff.sampled(share, seed, "page", 7)
+    assert not any(diff.sampled(0.0, seed, "page", i) for i in range(50))
+    assert all(diff.sampled(1.0, seed, "page", i) for i in range(50))
+
+
+def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Path) -> None:
+    paths = {
+        date: shared_data / f"dumps/enwiki/{date}/enwiki-{date}-pages-articles-multistream.xml.bz2"
+        for date in ("20141106", "20160501")
+    }
+    folders = []
+    for date, path in paths.items():
+        folders.append(tmp_path / date)
+        run_stage("extract", extract.run, extract.plan(Dump(date, (path,)), "enwiki", False), folders[-1])
+    run_stage("diff", diff.run, diff.plan(*folders, "en", {}, 0, 10_000, False), tmp_path / "diff")
+    prev, recent = (reference.read_articles(path) for path in paths.values())
+
+    def split(wikitext: str) -> list[list[str]]:
+        return article_sentences(wikitext, "en", {})
+
+    for table, expected in (
+        ("diffset", reference.diffset(prev, recent, split)),
+        ("deletions", reference.deletions(prev, recent, split)),
+    ):
+        found = {row["page_id"]: row for row in read_rows(sorted((tmp_path / "diff").glob(f"{table}-*.parquet")))}
+        assert found.keys() == expected.keys()
+        for page_id, row in found.items():
+            want = expected[page_id]
+            assert (row["kind"], row["revision_id"], row["previous_revision_id"], row["sentences"]) == (
+                want.kind,
+                want.revision_id,
+                want.previous_revision_id,
+                want.paragraphs,
+            )

@@ -1,0 +1,203 @@
+"""Reading pages out of MediaWiki XML, whole and in ranges."""
+
+from __future__ import annotations
+
+import bz2
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.streams import split
+from temporalwiki.builders.wikipedia.xml_dump import Page, Reading, read_header, read_pages
+
+from tiny_dumps import FOOTER, header, multistream, page, revision, write_bz2
+
+
+def read(path: Path, **options: object) -> tuple[list[Page], Reading]:
+    reading = Reading()
+    return list(read_pages(path, read_header(path), reading, **options)), reading  # type: ignore[arg-type]
+
+
+def test_a_page_is_read_with_all_its_fields(tmp_path: Path) -> None:
+    text = "A & B < C\n\n''x''"
+    path = multistream(tmp_path / "d.xml.bz2", [page(12, "Anarchism", text, revision_id=7, parent=5)])
+    [found], reading = read(path)
+    assert (found.page_id, found.namespace, found.title, found.redirect) == (12, 0, "Anarchism", False)
+    assert (found.revision_id, found.parent_id, found.text) == (7, 5, text)
+    assert found.timestamp.isoformat() == "2021-10-01T00:00:00+00:00"
+    assert reading.complete
+
+
+@pytest.mark.parametrize("version", ["0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "0.10", "0.11"])
+def test_every_schema_gives_namespace_and_redirect(tmp_path: Path, version: str) -> None:
+    old = float(version.split(".")[1]) < 6  # no <ns> before 0.6, no <redirect/> before 0.4
+    before_redirect = version == "0.3"
+    pages = [
+        page(1, "An article", "text", ns=None if old else 0),
+        page(2, "Talk:An article", "text", ns=None if old else 1),
+        page(3, "Star: a film", "text", ns=None if old else 0),
+        page(4, "Old", "#REDIRECT [[New]]", ns=None if old else 0, redirect=not before_redirect),
+    ]
+    found, _ = read(multistream(tmp_path / "d.xml.bz2", pages, version=version))
+    assert [(p.namespace, p.redirect) for p in found] == [(0, False), (1, False), (0, False), (0, True)]
+
+
+def test_of_a_history_the_newest_revision_at_the_date_is_taken(tmp_path: Path) -> None:
+    revisions = [
+        revision("one", 1, at="2021-09-30T12:00:00Z"),
+        revision("three", 3, 2, at="2021-11-05T00:00:00Z"),
+        revision("two", 2, 1, at="2021-10-31T23:59:59Z"),
+    ]
+    path = write_bz2(
+        tmp_path / "d.xml.bz2",
+        header() + page(5, "T", revisions=revisions) + page(6, "Later", "x", at="2021-12-01T00:00:00Z") + FOOTER,
+    )
+    at_end, _ = read(path)
+    assert [p.text for p in at_end] == ["three", "x"]
+    at_november, reading = read(path, at="20211101")
+    assert [p.text for p in at_november] == ["two"]
+    assert reading.dropped == {"after_the_date": 1}
+
+
+ODD_TEXT = {
+    "deleted": ('<text deleted="deleted" />', "text_deleted"),
+    "missing in the database": ('<text bytes="12" />', "no_text"),
+    "empty": ('<text bytes="0" />', None),
+    "not there": ("", "no_text"),
+}
+
+
+@pytest.mark.parametrize("case", ODD_TEXT)
+def test_a_revision_without_text_says_why(tmp_path: Path, case: str) -> None:
+    tag, missing = ODD_TEXT[case]
+    body = f"<revision><id>1</id><timestamp>2021-01-01T00:00:00Z</timestamp><model>wikitext</model>{tag}</revision>"
+    path = write_bz2(tmp_path / "d.xml.bz2", header() + page(1, "T", revisions=[body]) + FOOTER)
+    [found], _ = read(path)
+    assert found.missing == missing
+    assert found.text == (None if missing else "")
+
+
+def test_the_main_slot_is_read_and_other_slots_are_not(tmp_path: Path) -> None:
+    body = revision("main text").replace(
+        "    </revision>", "<content><role>other</role><model>json</model><text>{}</text></content></revision>"
+    )
+    [found], _ = read(write_bz2(tmp_path / "d.xml.bz2", header() + page(1, "T", revisions=[body]) + FOOTER))
+    assert (found.text, found.missing) == ("main text", None)
+
+
+def test_pages_may_carry_the_attributes_of_the_root(tmp_path: Path) -> None:
+    body = page(1, "T", "text").replace("<page>", '<page xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">')
+    found, _ = read(write_bz2(tmp_path / "d.xml.bz2", header() + body + FOOTER))
+    assert [p.title for p in found] == ["T"]
+
+
+PAGES = st.lists(st.text(alphabet="ab<>&é漢 \n", max_size=300), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=PAGES, cuts=st.lists(st.integers(0, 10_000), max_size=6), data=st.data())
+def test_ranges_cut_anywhere_give_each_page_once(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], cuts: list[int], data: st.DataObject
+) -> None:
+    """Streams may end inside a page or a tag: a page belongs to the range in which its tag begins."""
+    xml = (header() + "".join(page(i + 1, f"T{i}", t) for i, t in enumerate(texts)) + FOOTER).encode()
+    bounds = sorted({0, len(xml), *(cut % len(xml) for cut in cuts)})
+    compressed = [bz2.compress(xml[a:b]) for a, b in pairwise(bounds)]
+    path = tmp_path_factory.mktemp("d") / "d.xml.bz2"
+    path.write_bytes(b"".join(compressed))
+    offsets = [0]
+    for part in compressed[:-1]:
+        offsets.append(offsets[-1] + len(part))
+    chosen = [0, *data.draw(st.lists(st.sampled_from(offsets), max_size=4, unique=True).map(sorted))]
+    chosen = sorted(set(chosen))
+    whole, _ = read(path)
+    pieces: list[Page] = []
+    for start, end in zip(chosen, [*chosen[1:], None], strict=True):
+        found, _ = read(path, start=start, end=end)
+        pieces += found
+    assert [p.text for p in whole] == texts
+    assert pieces == whole
+
+
+def test_split_finds_streams_and_never_false_ones(tmp_path: Path) -> None:
+    # a page that holds, uncompressible, the magic number of a stream
+    noise = "BZh91AY&SY" * 50
+    path = multistream(tmp_path / "d.xml.bz2", [page(i, f"T{i}", noise + str(i)) for i in range(1, 40)])
+    raw = path.read_bytes()
+    for offset in split(path, 500):
+        bz2.BZ2Decompressor().decompress(raw[offset:])
+    assert len(split(path, 500)) > 3
+
+
+BAD = {
+    "a DOCTYPE": ('<!DOCTYPE m [<!ENTITY a "b">]>' + header() + page(1, "T", "x") + FOOTER, "DOCTYPE"),
+    "no MediaWiki": ("<html><body/></html>", "not a MediaWiki export"),
+    "no XML": ("hello", "not a MediaWiki export"),
+    "a cut between pages": (header() + page(1, "T", "x"), "no </mediawiki> at its end"),
+    "a cut inside a page": (header() + page(1, "T", "x")[:-40], "no </mediawiki> at its end"),
+    "a cut in the header": (header()[:-60], "no </mediawiki> at its end"),
+    "an undefined entity": (header() + page(1, "T", "x").replace(">x<", ">&bomb;<") + FOOTER, "not well formed"),
+    "tags that do not close": (header() + page(1, "T", "x").replace("</id>", "", 1) + FOOTER, "not well formed"),
+    "a page without an id": (header() + page(1, "T", "x").replace("<id>1</id>", "", 1) + FOOTER, "without a title"),
+    "an id that is no number": (
+        header() + page(1, "T", "x").replace("<id>1</id>", "<id>x</id>", 1) + FOOTER,
+        "an id that is no number",
+    ),
+    "a time that is none": (header() + page(1, "T", "x", at="yesterday") + FOOTER, "page 1"),
+    "something between pages": (header() + page(1, "T", "x") + "<virus/>" + page(2, "U", "y") + FOOTER, "<virus/>"),
+    "something before pages": (header() + "<virus/>" + page(2, "U", "y") + FOOTER, "<virus>"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_xml_is_refused_with_file_and_place(tmp_path: Path, case: str) -> None:
+    text, expected = BAD[case]
+    path = write_bz2(tmp_path / "d.xml.bz2", text)
+    with pytest.raises(InputError, match=expected) as error:
+        read(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_cut_dump_is_read_as_far_as_it_goes_where_that_is_allowed(tmp_path: Path) -> None:
+    path = write_bz2(tmp_path / "d.xml.bz2", header() + page(1, "T", "x") + page(2, "U", "y")[:-30])
+    found, reading = read(path, allow_truncated=True)
+    assert [p.title for p in found] == ["T"]
+    assert not reading.complete
+
+
+def test_a_revision_beyond_all_bounds_is_dropped_by_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("temporalwiki.builders.wikipedia.xml_dump.MAX_REVISION", 10_000)
+    monkeypatch.setattr("temporalwiki.builders.streams.OUT", 1_000)
+    path = multistream(tmp_path / "d.xml.bz2", [page(1, "Bomb", "0" * 5_000_000), page(2, "U", "y")])
+    found, reading = read(path)
+    assert [p.title for p in found] == ["U"]
+    assert reading.dropped == {"too_long": 1}
+    assert reading.complete
+
+
+REAL = {
+    "odd/truncated/enwiki-2014-11-head361.truncated.xml.bz2": None,
+    "odd/multipart/pages-articles-sample4.xml-p4606p5340.bz2": None,  # a header and nothing else
+    "odd/multipart/pages-articles-sample1.xml-p1p1500.bz2": 2,
+    "odd/minidumps/enwiki-minidump-2019-08-16-a955fddc0.xml.bz2": 11,
+    "odd/minidumps/enwiki-minidump-2021-01-22-7a165b430.xml.bz2": 23,
+    "odd/content_history/MediawikiDumperOutputTest.Simplewiki.Sample.xml": 2,
+    "odd/aawiki/aawiki-20260101-pages-meta-current.xml.bz2": 507,
+    "odd/multipart/stub-history-sample.xml.gz": 20,
+    "dumps/enwiki/20141106/enwiki-20141106-pages-articles-multistream.xml.bz2": 361,
+    "dumps/enwiki/20160501/enwiki-20160501-pages-articles-multistream.xml.bz2": 206,
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_dumps_give_as_many_pages_as_their_readme_says(shared_data: Path, name: str) -> None:
+    if REAL[name] is None:
+        with pytest.raises(InputError, match="no </mediawiki> at its end"):
+            read(shared_data / name)
+    else:
+        assert len(read(shared_data / name)[0]) == REAL[name]
