@@ -1,0 +1,260 @@
+"""The dataset folder: shards, months side by side, cards, and what a kill leaves behind."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import yaml
+
+import temporalwiki
+from temporalwiki.builders import dataset_folder
+from temporalwiki.builders.dataset_folder import Manifest, check_place, install, problems, read_manifests, write_split
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import read_rows
+
+NOON = datetime.datetime(2021, 11, 20, 12, tzinfo=datetime.UTC)
+
+
+def article(i: int, title: str = "T", text: str = "Text.") -> dict[str, Any]:
+    return {
+        "id": i,
+        "title": title,
+        "url": "https://en.wikipedia.org/wiki/T",
+        "text": text,
+        "kind": "new",
+        "revision_id": 10 + i,
+        "previous_revision_id": None,
+        "timestamp": NOON,
+        "paragraphs": 1,
+    }
+
+
+def probe(i: int, label: str = "Ann") -> dict[str, Any]:
+    numbers = {"subject_id": f"Q{i}", "relation_id": "P54", "object_id": "Q5", "page_id": i, "page_revision_id": 7}
+    texts = {"subject": label, "relation": "member of sports team", "object": "Roma", "kind": "new_object"}
+    more = {"previous_objects": ["Lazio"], "statement_id": "Q1$x", "title": label, "evidence": f"{label} left."}
+    return numbers | texts | more
+
+
+def stage_month(
+    folder: Path, prev: str, recent: str, rows: list[dict[str, Any]], probes: list[dict[str, Any]]
+) -> Manifest:
+    """Stage one interval as a build does."""
+    name, short = f"{prev}-{recent}", prev[4:6] + recent[4:6]
+    splits = {"changed": probes, "unchanged": probes[:1], "deleted": []}
+    configs: dict[str, Any] = {
+        f"diffset-{name}": {
+            "short_name": f"diffset-{short}",
+            "splits": {"train": vars(write_split(folder, f"diffset-{name}", "train", rows))},
+        },
+        f"probes-{name}": {
+            "short_name": f"probes-{short}",
+            "splits": {s: vars(write_split(folder, f"probes-{name}", s, r)) for s, r in splits.items()},
+        },
+    }
+    counts = dict.fromkeys(("categorised", "candidates", "aligned", "filtered", "kept"), 1)
+    return {
+        "interval": {"wiki": "enwiki", "language": "en", "prev": prev, "recent": recent},
+        "inputs": [{"file": "enwiki/a.bz2", "size": 5, "sha1": "x"}],
+        "options": {"unchanged_pages": 10_000},
+        "counts": {
+            "pages": {"new": len(rows), "updated": 0},
+            "diffset": {"words": 7},
+            "probes": {"unchanged": counts, "changed": counts, "deleted": counts},
+        },
+        "configs": configs,
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "temporalwiki"
+
+
+def add_month(folder: Path, prev: str, recent: str, rows: list[Any], probes: list[Any] | None = None) -> Manifest:
+    staged = folder.parent / f"staged-{prev}-{recent}-{len(rows)}"
+    manifest = stage_month(staged, prev, recent, rows, [probe(1)] if probes is None else probes)
+    install(staged, manifest, folder)
+    return manifest
+
+
+def load(name: str, cache: Path, **options: Any) -> Any:
+    return datasets.load_dataset("temporalwiki", name, cache_dir=str(cache), **options)
+
+
+def test_months_stand_side_by_side_under_long_and_short_names(folder: Path, tmp_path: Path) -> None:
+    add_month(folder, "20211101", "20211201", [article(1), article(2)])
+    add_month(folder, "20211201", "20220101", [article(3)])
+    for name, ids in {
+        "diffset-20211101-20211201": [1, 2],
+        "diffset-1112": [1, 2],
+        "diffset-20211201-20220101": [3],
+        "diffset-1201": [3],
+    }.items():
+        assert load(name, tmp_path / "cache", split="train")["id"][:] == ids
+        assert [row["id"] for row in load(name, tmp_path / "cache", split="train", streaming=True)] == ids
+    default = datasets.load_dataset("temporalwiki", cache_dir=str(tmp_path / "cache"))
+    assert default["train"]["id"][:] == [3]
+
+
+def test_a_short_name_means_the_newest_interval_with_those_months(folder: Path, tmp_path: Path) -> None:
+    add_month(folder, "20221101", "20221201", [article(9)])
+    add_month(folder, "20211101", "20211201", [article(1)])  # added later, but older
+    assert load("diffset-1112", tmp_path / "cache", split="train")["id"][:] == [9]
+
+
+def test_columns_have_the_types_of_the_contract(folder: Path, tmp_path: Path) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)])
+    diffset = load("diffset-1112", tmp_path / "cache", split="train")
+    assert {name: str(feature.dtype) for name, feature in diffset.features.items()} == {
+        "id": "int64",
+        "title": "string",
+        "url": "string",
+        "text": "string",
+        "kind": "string",
+        "revision_id": "int64",
+        "previous_revision_id": "int64",
+        "timestamp": "timestamp[s, tz=UTC]",
+        "paragraphs": "int32",
+    }
+    assert diffset[0] == article(1)
+    probes = load("probes-1112", tmp_path / "cache")
+    assert list(probes["changed"].features) == [
+        "subject", "relation", "object", "subject_id", "relation_id", "object_id", "kind", "previous_objects",
+        "statement_id", "page_id", "page_revision_id", "title", "evidence",
+    ]  # fmt: skip
+    assert probes["changed"][0] == probe(1)
+
+
+def test_a_split_without_rows_is_empty_in_our_loader_and_absent_in_datasets(folder: Path, tmp_path: Path) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)])
+    cache = tmp_path / "cache"
+    assert set(load("probes-1112", cache)) == {"changed", "unchanged"}
+    ours = temporalwiki.load_dataset("probes-1112", cache_dir=str(cache))
+    assert {name: len(split) for name, split in ours.items()} == {"changed": 1, "unchanged": 1, "deleted": 0}
+    assert ours["deleted"].features == ours["changed"].features
+    assert (folder / "data/probes-20211101-20211201/deleted-00000-of-00001.parquet").is_file()
+
+
+def test_a_config_without_any_rows_is_not_offered(folder: Path, tmp_path: Path) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)], probes=[])
+    assert datasets.get_dataset_config_names("temporalwiki") == ["diffset-20211101-20211201", "diffset-1112"]
+
+
+HOSTILE = [
+    "a: b", "- a", "=1+1", "'", '"', "{a}", "[x]", "#c", "%d", "@x", "yes", "null", "1.0", "2016.05", "---", "...",
+    "\u2028", "🦄", "../../etc/passwd", "<script>alert(1)</script>", "| a | b |", "a\tb",
+]  # fmt: skip
+
+
+def test_hostile_titles_and_labels_come_back_as_they_were(folder: Path, tmp_path: Path) -> None:
+    rows = [article(i, title, text=title) for i, title in enumerate(HOSTILE, 1)]
+    add_month(folder, "20211101", "20211201", rows, [probe(i, label) for i, label in enumerate(HOSTILE, 1)])
+    assert load("diffset-1112", tmp_path / "cache", split="train")["title"][:] == HOSTILE
+    assert load("probes-1112", tmp_path / "cache", split="changed")["subject"][:] == HOSTILE
+
+
+def test_the_card_is_yaml_with_one_default_and_every_alias_described(folder: Path) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)])
+    add_month(folder, "20211201", "20220101", [article(3)])
+    _, header, body = (folder / "README.md").read_text("utf-8").split("---\n", 2)
+    card = yaml.safe_load(header)
+    names = [config["config_name"] for config in card["configs"]]
+    assert len(names) == len(set(names)) == 8
+    assert [c["config_name"] for c in card["configs"] if c.get("default")] == ["diffset-20211201-20220101"]
+    assert [info["config_name"] for info in card["dataset_info"]] == names
+    assert card["license"] == ["cc-by-sa-4.0", "cc0-1.0"]
+    assert card["language"] == ["en"]
+    assert "20211101 to 20211201" in body
+
+
+def test_equal_rows_give_equal_bytes_and_shards_have_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset_folder, "SHARD_ROWS", 4)
+    rows = [article(i) for i in range(10)]
+    made = [write_split(tmp_path / name, "diffset-1-2", "train", iter(rows)) for name in ("a", "b")]
+    assert made[0] == made[1]
+    assert [Path(file["path"]).name for file in made[0].files] == [f"train-0000{i}-of-00003.parquet" for i in range(3)]
+    paths = [tmp_path / "a" / file["path"] for file in made[0].files]
+    assert [len(list(read_rows([path]))) for path in paths] == [4, 4, 2]
+    assert list(read_rows(paths)) == rows
+    assert sorted(p.name for p in paths[0].parent.iterdir()) == sorted(p.name for p in paths)
+
+
+def test_a_month_built_again_replaces_its_files_only(folder: Path) -> None:
+    first = add_month(folder, "20211101", "20211201", [article(1)])
+    add_month(folder, "20211201", "20220101", [article(3)])
+    again = add_month(folder, "20211101", "20211201", [article(1), article(2)])
+    manifests = read_manifests(folder)
+    assert [m["configs"].keys() for m in manifests][0] == again["configs"].keys()
+    assert len(manifests) == 2
+    assert all(problems(folder, manifest) == [] for manifest in manifests)
+    assert problems(folder, first) == [
+        "data/diffset-20211101-20211201/train-00000-of-00001.parquet: not the file that the manifest describes"
+    ]
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_killed_at_any_step_a_rerun_finishes(folder: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rename and copy of an install in turn fails; the same install again ends as if nothing had happened."""
+    add_month(folder, "20211101", "20211201", [article(1)])
+    staged = folder.parent / "staged"
+    manifest = stage_month(staged, "20211201", "20220101", [article(3)], [probe(1)])
+    steps = 0
+    replace = Path.replace
+
+    def failing(self: Path, target: Path) -> Path:
+        nonlocal steps
+        steps += 1
+        if steps == step + 1:
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    interrupted = False
+    try:
+        install(staged, manifest, folder)
+    except KeyboardInterrupt:
+        interrupted = True
+    monkeypatch.undo()
+    assert interrupted == (step < 4)  # two configs, the card, the manifest
+    assert all(problems(folder, m) == [] for m in read_manifests(folder))  # a manifest is true whenever it is there
+    install(staged, manifest, folder)
+    assert [m["interval"]["recent"] for m in read_manifests(folder)] == ["20211201", "20220101"]
+    assert sorted(p.name for p in (folder / "data").iterdir()) == sorted(
+        f"{kind}-{name}" for kind in ("diffset", "probes") for name in ("20211101-20211201", "20211201-20220101")
+    )
+
+
+def test_what_is_no_dataset_folder_is_left_alone(tmp_path: Path) -> None:
+    check_place(tmp_path / "new")
+    (tmp_path / "empty").mkdir()
+    check_place(tmp_path / "empty")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.tex").write_text("x")
+    with pytest.raises(InputError, match="not a dataset folder"):
+        check_place(tmp_path / "thesis")
+    with pytest.raises(InputError, match="not a dataset folder"):
+        check_place(tmp_path / "thesis" / "chapter1.tex")
+
+
+def test_a_folder_is_of_one_wiki(folder: Path) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)])
+    staged = folder.parent / "other"
+    manifest = stage_month(staged, "20211201", "20220101", [article(3)], [probe(1)])
+    manifest["interval"]["wiki"] = "kowiki"
+    with pytest.raises(InputError, match="holds enwiki"):
+        install(staged, manifest, folder)
+
+
+def test_the_loader_says_what_datasets_would_ignore(folder: Path) -> None:
+    with pytest.raises(InputError, match="no folder ./temporalwiki"):
+        temporalwiki.load_dataset("diffset-1112")
+    add_month(folder, "20211101", "20211201", [article(1)])
+    with pytest.raises(InputError, match=r"local folder has no revision '2021\.12'"):
+        temporalwiki.load_dataset("temporalwiki", "diffset-1112", revision="2021.12")
