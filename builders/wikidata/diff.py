@@ -116,12 +116,10 @@ CREATE TEMP TABLE replaced_objects AS
 CREATE TEMP TABLE wanted AS
     SELECT s AS id FROM facts UNION SELECT o FROM facts UNION SELECT o FROM replaced_objects;
 CREATE TEMP TABLE recent_known AS
-    SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label,
-        arg_max(title, (lastrevid, seen)) FILTER (title IS NOT NULL) AS title
+    SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
     FROM recent_all WHERE s IN (SELECT id FROM wanted) GROUP BY s;
 CREATE TEMP TABLE prev_known AS
-    SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label,
-        arg_max(title, (lastrevid, seen)) FILTER (title IS NOT NULL) AS title
+    SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
     FROM prev_all WHERE s IN (SELECT id FROM wanted WHERE id NOT IN (SELECT id FROM recent_known)) GROUP BY s;
 CREATE TEMP TABLE known AS SELECT * FROM recent_known UNION ALL SELECT * FROM prev_known;
 CREATE TEMP TABLE relations AS
@@ -150,7 +148,7 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     with duckdb.connect(config=config) as db:
         for side in ("prev", "recent"):
             place = Path(getattr(task, side))
-            for table, columns in (("facts", "*"), ("entities", "s, lastrevid, seen")):
+            for table, columns in (("facts", "*"), ("entities", "s, lastrevid, seen, title")):
                 source = _parquet(files(place, table), table)
                 db.execute(
                     f"CREATE TEMP VIEW {side}_{table} AS SELECT {columns} FROM {source} "
@@ -211,19 +209,23 @@ def _parquet(paths: list[Path], table: str) -> str:
 
 
 def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> None:
-    """Tables page_now and page_then: the subject's article in the recent and in the previous snapshot."""
-    for name, folder in (("page_now", task.recent_articles), ("page_then", task.prev_articles)):
-        articles = _parquet(files(Path(folder), "articles"), "articles")
-        if name == "page_now" and task.page_items is not None:
-            items = _parquet([Path(task.page_items)], "articles")
-            source = f"SELECT item AS id, min(page_id) AS page_id FROM {items} SEMI JOIN {articles} USING (page_id)"
-            db.execute(f"CREATE TEMP TABLE {name} AS {source} WHERE item IN (SELECT s FROM facts) GROUP BY item")
-        else:
-            db.execute(
-                f"CREATE TEMP TABLE {name} AS SELECT id, min(page_id) AS page_id FROM known "
-                f"JOIN {articles} articles ON articles.title = known.title "
-                "WHERE id IN (SELECT s FROM facts) GROUP BY id"
-            )
+    """Tables page_now, the subject's article in recent, and page_then, its article in prev that recent has not."""
+    now = _parquet(files(Path(task.recent_articles), "articles"), "articles")
+    then = _parquet(files(Path(task.prev_articles), "articles"), "articles")
+    if task.page_items is not None:
+        items = _parquet([Path(task.page_items)], "articles")
+        source = f"SELECT item AS id, page_id FROM {items} WHERE page_id IN (SELECT page_id FROM {now})"
+    else:
+        source = f"SELECT s AS id, page_id FROM recent_items JOIN {now} articles USING (title)"
+    db.execute(
+        f"CREATE TEMP TABLE page_now AS SELECT id, min(page_id) AS page_id FROM ({source}) "
+        "WHERE id IN (SELECT s FROM facts) GROUP BY id"
+    )
+    db.execute(
+        "CREATE TEMP TABLE page_then AS SELECT s AS id, min(page_id) AS page_id "
+        f"FROM prev_items JOIN {then} articles USING (title) "
+        f"WHERE s IN (SELECT s FROM gone) AND page_id NOT IN (SELECT page_id FROM {now}) GROUP BY s"
+    )
 
 
 def _counts(db: duckdb.DuckDBPyConnection) -> Report:

@@ -10,7 +10,7 @@ import contextlib
 import signal
 import threading
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 
 import sentencex
@@ -22,6 +22,12 @@ Paragraph = list[str]
 # No page of any dump read so far needed a second. The text step is linear and bounded by its own rules, so this
 # is only the net under them.
 SECONDS = 60.0
+
+LONGEST_LINE = 20_000  # characters; no paragraph of the dumps read so far comes near
+CLOSERS = frozenset(")]}.,;:!?'\"”’»")
+BEFORE_A_NUMBER = frozenset(
+    {"approx.", "art.", "c.", "ca.", "ch.", "fig.", "no.", "nos.", "nr.", "op.", "p.", "pp.", "sec.", "vol.", "vols."}
+)
 
 
 def article_sentences(wikitext: str, language: str, namespaces: Mapping[str, int] | None = None) -> list[Paragraph]:
@@ -39,11 +45,46 @@ def split_sentences(paragraph: str, language: str) -> Paragraph:
     sentences: Paragraph = []
     for number, line in enumerate(paragraph.split("\n")):
         opening = "\n" if number and sentences else ""
-        for sentence in sentencex.segment(language, line):
-            if folded := " ".join(sentence.split()):
-                sentences.append(opening + folded)
-                opening = ""
+        for sentence in _mended(_segments(line, language)):
+            sentences.append(opening + sentence)
+            opening = ""
     return sentences
+
+
+def _segments(line: str, language: str) -> Iterator[str]:
+    """The segmenter's sentences, white space folded; a line of unheard-of length goes in pieces.
+
+    On runs of opening quotes its time grows with the square of the length, and it cannot be interrupted.
+    """
+    start = 0
+    while start < len(line):
+        end = start + LONGEST_LINE
+        if end < len(line):
+            end = max(line.rfind(" ", start + 1, end), start) if " " in line[start + 1 : end] else end
+        for sentence in sentencex.segment(language, line[start:end]):
+            if folded := " ".join(sentence.split()):
+                yield folded
+        start = end
+
+
+def _mended(segments: Iterable[str]) -> Iterator[str]:
+    """Join what the segmenter cut although the sentence goes on: at a small letter, a bracket, "approx. 3"."""
+    current = ""
+    for segment in segments:
+        if current and _goes_on(current, segment):
+            current = f"{current}{'' if segment[0] in CLOSERS else ' '}{segment}"
+        else:
+            if current:
+                yield current
+            current = segment
+    if current:
+        yield current
+
+
+def _goes_on(before: str, after: str) -> bool:
+    if after[0].islower() or all(character in CLOSERS for character in after):
+        return True
+    return after[0].isdigit() and before.rsplit(" ", 1)[-1].lstrip("([").lower() in BEFORE_A_NUMBER
 
 
 def join_sentences(sentences: Sequence[str]) -> str:

@@ -252,7 +252,7 @@ class Prose:
             "nth": as_is(f"{rng.randrange(4, 21)}th"),
             "dec": as_is(decimal),
             "m": self._million(decimal),
-            "d": Text(f"{decimal} km", f"{{{{convert|{decimal}|km|mi}}}}"),
+            "d": Text(f"{decimal} kilometres", f"{{{{convert|{decimal}|km|mi}}}}"),
             "i": as_is(f"{rng.choice('ABCDEFGHJKLMNPRST')}."),
             "i2": as_is(f"{rng.choice('ABCDEFGHJKLMNPRST')}."),
             "name": as_is(self._names.surname()),

@@ -349,7 +349,7 @@ class Story:
         if rng.random() < 0.3:
             related = rng.sample(self.items, 3)
             block = editor.list_block(page, [self.link(other.id) for other in related if other.label is not None])
-            page.blocks += [editor.heading("See also"), block]
+            page.blocks += [editor.heading("Achievements"), block]
         self.refresh_infobox(page)
         page.tail = (
             "== References ==\n{{Reflist}}\n\n{{Authority control}}\n\n"

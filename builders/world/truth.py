@@ -24,7 +24,7 @@ class ArticleTruth:
     A bulleted list counts as a paragraph, its items as sentences.
 
     Plain text: of templates that carry text the text stays (``{{nowrap|x}}`` is ``x``,
-    ``{{convert|3|km|mi}}`` is ``3 km``), ``&nbsp;`` is a space;
+    ``{{convert|3|km|mi}}`` is ``3 kilometres``), ``&nbsp;`` is a space;
     headings, tables, references, comments and other templates are gone.
     """
 

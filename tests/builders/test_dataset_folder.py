@@ -191,7 +191,7 @@ def test_a_month_built_again_replaces_its_files_only(folder: Path) -> None:
     add_month(folder, "20211201", "20220101", [article(3)])
     again = add_month(folder, "20211101", "20211201", [article(1), article(2)])
     manifests = read_manifests(folder)
-    assert [m["configs"].keys() for m in manifests][0] == again["configs"].keys()
+    assert manifests[0]["configs"].keys() == again["configs"].keys()
     assert len(manifests) == 2
     assert all(problems(folder, manifest) == [] for manifest in manifests)
     assert problems(folder, first) == [
@@ -253,7 +253,7 @@ def test_a_folder_is_of_one_wiki(folder: Path) -> None:
 
 
 def test_the_loader_says_what_datasets_would_ignore(folder: Path) -> None:
-    with pytest.raises(InputError, match="no folder ./temporalwiki"):
+    with pytest.raises(InputError, match=r"no folder \./temporalwiki"):
         temporalwiki.load_dataset("diffset-1112")
     add_month(folder, "20211101", "20211201", [article(1)])
     with pytest.raises(InputError, match=r"local folder has no revision '2021\.12'"):

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from temporalwiki.builders.engine import Report, fingerprint, only_one, run_stage, total, whole_file, write_json
+from temporalwiki.builders.engine import fingerprint, only_one, run_stage, total, whole_file, write_json
 from temporalwiki.builders.errors import InputError
 
-
-def write_square(task: int, folder: Path) -> Report:
-    """Leaves a trace of every call, so that a test can tell what ran."""
-    with (folder.parent / "calls").open("a") as calls:
-        calls.write(f"{task} ")
-    (folder / f"{task}.txt").write_text(str(task * task))
-    return {"count": {"tasks": 1}}
-
-
-def die_at_three(task: int, folder: Path) -> Report:
-    if task == 3 and not (folder.parent / "mended").exists():
-        os.kill(os.getpid(), signal.SIGKILL)
-    return write_square(task, folder)
-
-
-def refuse_three(task: int, folder: Path) -> Report:
-    if task == 3:
-        raise InputError("three.xml: page 3 is bad")
-    return write_square(task, folder)
+from engine_tasks import die_at_three, refuse_three, write_square
 
 
 def calls(tmp_path: Path) -> list[int]:

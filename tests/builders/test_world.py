@@ -292,7 +292,7 @@ def read(text: str) -> list[str]:
     """Paragraphs as a reader sees them: enough for the markup that the generated world uses."""
     text = re.sub(r"^{{Infobox.*?^}}|^{\|.*?^\|}|<gallery>.*?</gallery>", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"<!--.*?-->|<ref[^>]*/>|<ref.*?</ref>", "", text, flags=re.DOTALL)
-    text = re.sub(r"{{nowrap\|(.*?)}}", r"\1", re.sub(r"{{convert\|(.*?)\|(.*?)\|.*?}}", r"\1 \2", text))
+    text = re.sub(r"{{nowrap\|(.*?)}}", r"\1", re.sub(r"{{convert\|(.*?)\|km\|.*?}}", r"\1 kilometres", text))
     text = re.sub(r"{{[^{}]*({{[^{}]*}}[^{}]*)*}}", "", text)
     text = re.sub(r"\[\[(?!File:|Category:)([^\[\]|]*\|)?([^\[\]|]*)\]\]", r"\2", text)
     text = re.sub(r"\[\[.*?\]\]|'{2,}|^==.*==$", "", text, flags=re.MULTILINE)

@@ -43,6 +43,7 @@ def run_dumps(
     recent: Path,
     fraction: float = 1.0,
     pages: dict[int, str] | None = None,
+    pages_before: dict[int, str] | None = None,
     recent_date: int = RECENT,
     seed: int = 0,
     allow_truncated: bool = False,
@@ -54,7 +55,8 @@ def run_dumps(
         tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", allow_truncated)
         run_stage("extract", extract.run, tasks, folders[side])
         articles = multistream(
-            articles_file(tmp_path / side, "20211101"), [page(i, t, "text") for i, t in sorted((pages or {}).items())]
+            articles_file(tmp_path / side, "20211101"),
+            [page(i, t, "text") for i, t in sorted(((pages_before if side == "prev" else pages) or {}).items())],
         )
         tasks_ = wiki_extract.plan(Dump("x", (articles,)), "enwiki", False)
         folders[f"{side}_articles"] = tmp_path / f"{side}_articles"
@@ -177,8 +179,15 @@ def test_the_subjects_page_is_that_of_its_sitelink(tmp_path: Path) -> None:
     claims = {"P54": [S(value(5))]}
     prev = [item(1, title="Old title"), item(4, claims, title="Gone")]
     recent = [item(1, claims, title="Ann"), item(2, claims, title="No such page"), item(3, claims)]
-    rows, _ = run(tmp_path, prev, recent, pages={10: "Ann", 11: "Gone"})
+    rows, _ = run(tmp_path, prev, recent, pages={10: "Ann"}, pages_before={10: "Old title", 11: "Gone"})
     assert {row["s"]: row["page_id"] for row in rows} == {1: 10, 2: None, 3: None, 4: 11}
+
+
+def test_a_fact_of_an_item_that_is_gone_has_no_page_if_the_article_is_still_there(tmp_path: Path) -> None:
+    """Items are merged: then the fact is another item's by now, and not deleted."""
+    prev = [item(4, {"P54": [S(value(5))]}, title="Still here")]
+    rows, _ = run(tmp_path, prev, [item(9)], pages={11: "Still here"}, pages_before={11: "Still here"})
+    assert [(row["kind"], row["page_id"]) for row in rows] == [("removed", None)]
 
 
 def test_an_entity_that_a_dump_holds_twice_counts_in_its_newest_revision(tmp_path: Path) -> None:

@@ -1,0 +1,413 @@
+"""Whole builds: compared with the truth of generated worlds, with the reference, and with themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temporalwiki.builders.build import BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.dataset_folder import Manifest, problems, read_manifests
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.wikipedia import diff as wiki_diff
+from temporalwiki.builders.wikipedia import extract as wiki_extract
+from temporalwiki.builders.wikipedia.sentences import article_sentences, join_paragraphs
+from temporalwiki.builders.wikipedia.xml_dump import read_header
+from temporalwiki.builders.world import Truth, World, write_world
+
+import reference
+from tiny_dumps import articles_file, wikidata_file
+
+MONTH = Interval("enwiki", "20211101", "20211201")
+ALL = BuildOptions(unchanged_fraction=1.0)
+PLAIN = World(people=120, hard_sentences=0, hostile_names=False)
+
+
+def run(dumps: Path, out: Path, options: BuildOptions = ALL, interval: Interval = MONTH, jobs: int = 1) -> Manifest:
+    sources = find_sources(dumps, interval)
+    return build(sources, out, out.with_name(f"{out.name}.work"), options, Machine(jobs=jobs))
+
+
+def rows(out: Path, config: str, split: str = "train") -> list[dict[str, Any]]:
+    return list(read_rows(sorted((out / "data" / config).glob(f"{split}-*.parquet"))))
+
+
+def parquet_bytes(out: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(out.rglob("*.parquet"))
+    }
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dumps")
+
+
+@pytest.fixture(scope="module")
+def truth(dumps: Path) -> Truth:
+    return write_world(dumps, PLAIN)
+
+
+@pytest.fixture(scope="module")
+def out(dumps: Path, truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("built") / "temporalwiki"
+    run(dumps, out)
+    return out
+
+
+def flat(paragraphs: list[list[str]]) -> list[str]:
+    """Text of paragraphs; a list's items, lines of their own in a build, are sentences in the truth."""
+    return [" ".join(paragraph) for paragraph in paragraphs]
+
+
+def text(row: dict[str, Any]) -> list[str]:
+    return [paragraph.replace("\n", " ") for paragraph in row["text"].split("\n\n")]
+
+
+def test_every_sentence_of_the_diffset_is_the_worlds(out: Path, truth: Truth) -> None:
+    pages = truth.interval("20211101", "20211201").pages
+    expected = {i: page for i, page in pages.items() if page.paragraphs}
+    found = {row["id"]: row for row in rows(out, f"diffset-{MONTH.name}")}
+    assert found.keys() == expected.keys()
+    for page_id, row in found.items():
+        page = expected[page_id]
+        assert text(row) == flat(page.paragraphs), page.edits
+        assert (row["title"], row["kind"], row["paragraphs"]) == (page.title, page.kind, len(page.paragraphs))
+        assert (row["revision_id"], row["previous_revision_id"]) == (page.revision_id, page.previous_revision_id)
+    assert list(found) == sorted(found)
+
+
+def test_every_deleted_sentence_is_the_worlds(out: Path, truth: Truth) -> None:
+    pages = truth.interval("20211101", "20211201").pages
+    expected = {i: page for i, page in pages.items() if page.deleted}
+    found = {row["id"]: row for row in rows(out, f"deletions-{MONTH.name}")}
+    assert found.keys() == expected.keys()
+    for page_id, row in found.items():
+        assert text(row) == flat(expected[page_id].deleted)
+        assert (row["kind"] == "deleted") == (row["revision_id"] is None) == (expected[page_id].kind == "deleted")
+
+
+def test_articles_that_only_look_edited_are_not_in_the_diffset(out: Path, truth: Truth) -> None:
+    same = truth.interval("20211101", "20211201").same
+    assert len(set(same.values())) > 5  # several ways to look edited
+    assert same.keys().isdisjoint(row["id"] for row in rows(out, f"diffset-{MONTH.name}"))
+
+
+def test_unchanged_text_and_diffset_make_up_the_snapshot(out: Path, truth: Truth) -> None:
+    articles = truth.snapshots[1].articles
+    parts: dict[int, list[str]] = {i: [] for i in articles}
+    for config in ("diffset", "unchanged"):
+        for row in rows(out, f"{config}-{MONTH.name}"):
+            parts[row["id"]] += " ".join(text(row)).split()
+    for page_id, article in articles.items():
+        assert Counter(parts[page_id]) == Counter(" ".join(flat(article.paragraphs)).split())
+
+
+def fact_of(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["subject_id"], row["relation_id"], row["object_id"]
+
+
+def test_every_probe_is_a_fact_of_the_world_with_its_kind_and_its_sentence(out: Path, truth: Truth) -> None:
+    interval, (prev, recent) = truth.interval("20211101", "20211201"), truth.snapshots
+    config = f"probes-{MONTH.name}"
+    changed, unchanged, deleted = (rows(out, config, split) for split in ("changed", "unchanged", "deleted"))
+    assert len(changed) > 60
+    assert len(unchanged) > 60
+    assert len(deleted) > 20
+    labels = {**prev.labels, **recent.labels}
+    diffset = {row["id"]: row["text"] for row in rows(out, f"diffset-{MONTH.name}")}
+    gone = {row["id"]: row["text"] for row in rows(out, f"deletions-{MONTH.name}")}
+    for split, facts in (("changed", interval.changed), ("deleted", interval.deleted)):
+        for row in rows(out, config, split):
+            assert row["kind"] == facts[fact_of(row)]  # type: ignore[index]
+    assert all(fact_of(row) in interval.unchanged for row in unchanged)
+    for row in changed + unchanged + deleted:
+        assert (row["subject"], row["relation"], row["object"]) == tuple(labels[name] for name in fact_of(row))
+        assert row["object"].casefold() in row["evidence"].casefold()
+    for row in changed:
+        assert row["evidence"] in diffset[row["page_id"]]
+        assert row["title"] == recent.articles[row["page_id"]].title
+        assert row["page_revision_id"] == recent.articles[row["page_id"]].revision_id
+    for row in deleted:
+        assert row["evidence"] in gone[row["page_id"]]
+    for row in unchanged:
+        assert any(row["evidence"] in p for p in flat(recent.articles[row["page_id"]].paragraphs))
+    previous = {
+        fact: sorted(labels[o] for o in objects if o in labels) for fact, objects in interval.previous_objects.items()
+    }
+    assert all(row["previous_objects"] == previous.get(fact_of(row), []) for row in changed)  # type: ignore[call-overload]
+
+
+def test_no_stated_fact_is_lost_before_the_caps(out: Path, truth: Truth) -> None:
+    """What the world says that the diffset states is aligned: only filters and caps may take it."""
+    interval = truth.interval("20211101", "20211201")
+    [manifest] = read_manifests(out)
+    counts = manifest["counts"]
+    assert counts["probes"]["changed"]["categorised"] == len(interval.changed)
+    assert counts["probes"]["changed"]["aligned"] >= len(interval.stated)
+    assert counts["probes"]["unchanged"]["categorised"] == len(interval.unchanged)
+    assert counts["facts"]["deleted"] == dict(sorted(Counter(interval.deleted.values()).items()))
+    assert counts["facts"]["changed"] == dict(sorted(Counter(interval.changed.values()).items()))
+
+
+def test_probes_keep_to_the_filters_and_caps(out: Path) -> None:
+    for split in ("changed", "unchanged", "deleted"):
+        probes = rows(out, f"probes-{MONTH.name}", split)
+        reference.check_caps([fact_of(row) for row in probes])
+        assert all(reference.passes_filters(row["subject"], row["object"]) for row in probes)
+        assert len({fact_of(row) for row in probes}) == len(probes)
+
+
+def test_light_tuning_facts_share_no_subject_with_any_probe(out: Path) -> None:
+    config = f"probes-{MONTH.name}"
+    subjects = {row["subject_id"] for split in ("changed", "unchanged", "deleted") for row in rows(out, config, split)}
+    tuning = [row for s in ("changed", "unchanged") for row in rows(out, f"lighttuning-{MONTH.name}", s)]
+    assert subjects.isdisjoint(row["subject_id"] for row in tuning)
+
+
+def test_the_manifest_accounts_for_every_page_and_fact(out: Path, truth: Truth) -> None:
+    [manifest] = read_manifests(out)
+    pages, recent = manifest["counts"]["pages"], truth.snapshots[1]
+    assert pages["read"] == len(recent.articles)
+    assert pages["read"] == sum(pages[k] for k in ("unchanged", "new", "updated")) + sum(pages["dropped"].values())
+    extract = manifest["counts"]["extracts"]["wiki-extract recent"]["pages"]
+    assert extract["read"] == recent.pages
+    assert extract["read"] == (
+        extract["articles"] + extract["redirects"] + extract["other_namespaces"] + sum(extract["dropped"].values())
+    )
+    for probes in manifest["counts"]["probes"].values():
+        dropped = probes["dropped"]
+        assert probes["candidates"] == probes["aligned"] + sum(dropped["alignment"].values())
+        assert probes["aligned"] == probes["filtered"] + sum(dropped["filters"].values())
+        assert probes["filtered"] == probes["kept"] + sum(dropped["caps"].values())
+    assert problems(out, manifest) == []
+    assert [source["file"].split("/")[-1] for source in manifest["inputs"]] == [
+        "enwiki-20211101-pages-articles-multistream.xml.bz2",
+        "enwiki-20211201-pages-articles-multistream.xml.bz2",
+        "wikidata-20211101-all.json.gz",
+        "wikidata-20211129-all.json.gz",
+    ]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) -> None:
+    """With labels that break careless programs and sentences that are hard to split."""
+    world = World(seed=seed, people=60, parts=3, schema="0.11", wikidata_compression="bz2", page_props=True)
+    dumps, out = tmp_path / "dumps", tmp_path / "temporalwiki"
+    write_world(dumps, world)
+    run(dumps, out, jobs=2)
+    files = [sorted((dumps / "enwiki" / date).glob("*multistream?.xml*")) for date in world.dates]
+    assert [len(parts) for parts in files] == [3, 3]
+    prev, recent = ({k: v for f in parts for k, v in reference.read_articles(f).items()} for parts in files)
+    namespaces = read_header(files[1][0]).namespaces
+
+    def split(wikitext: str) -> list[list[str]]:
+        return article_sentences(wikitext, "en", namespaces)
+
+    diffset, deletions = reference.diffset(prev, recent, split), reference.deletions(prev, recent, split)
+    for config, expected in (("diffset", diffset), ("deletions", deletions)):
+        found = {row["id"]: (row["kind"], row["text"]) for row in rows(out, f"{config}-{MONTH.name}")}
+        assert found == {i: (row.kind, join_paragraphs(row.paragraphs)) for i, row in expected.items()}
+
+    wikidata = [reference.read_facts(wikidata_file(dumps, date, "bz2")) for date in world.wikidata_dates]
+    categories = reference.algorithm_2(wikidata[0], wikidata[1], world.wikidata_dates[1])
+    labels = {
+        entity: reference.label(wikidata[0 if entity not in wikidata[1].labels else 1].labels[entity], "en")
+        for entity in {**wikidata[0].labels, **wikidata[1].labels}
+    }
+    candidates = reference.align_and_filter(
+        categories,
+        labels,
+        reference.subject_pages(wikidata[1], recent),
+        reference.deleted_subject_pages(wikidata[0], prev, recent),
+        {i: row.paragraphs for i, row in diffset.items()},
+        {i: split(page.text) for i, page in reference.articles(recent).items()},
+        {i: row.paragraphs for i, row in deletions.items()},
+    )
+    [manifest] = read_manifests(out)
+    for name in ("changed", "unchanged", "deleted"):
+        expected_rows = {p.fact: (p.kind, p.page_id, p.evidence.strip()) for p in getattr(candidates, name)}
+        assert manifest["counts"]["probes"][name]["filtered"] == len(expected_rows)
+        for row in rows(out, f"probes-{MONTH.name}", name):
+            assert (row["kind"], row["page_id"], row["evidence"]) == expected_rows[fact_of(row)]
+
+
+def test_any_number_of_workers_gives_the_same_bytes(
+    dumps: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(dumps, tmp_path / "two", jobs=2)
+    assert parquet_bytes(tmp_path / "two") == parquet_bytes(out)
+
+
+def test_other_cuts_into_tasks_give_the_same_bytes(
+    dumps: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiki_extract, "RANGE", 20_000)
+    monkeypatch.setattr(wiki_diff, "RANGE", 1)
+    monkeypatch.setattr("temporalwiki.builders.wikidata.extract.RANGE", 10_000)
+    monkeypatch.setattr("temporalwiki.builders.wikidata.diff.FACTS_A_TASK", 100)
+    run(dumps, tmp_path / "many", jobs=1)
+    assert len(list((tmp_path / "many.work").rglob("articles-*.parquet"))) > 6
+    assert parquet_bytes(tmp_path / "many") == parquet_bytes(out)
+
+
+def command(dumps: Path, out: Path, *more: str) -> list[str]:
+    program = "import sys; from temporalwiki.commands import main; sys.exit(main())"
+    arguments = ["build", MONTH.prev, MONTH.recent, "--dumps", str(dumps), "--out", str(out)]
+    return [sys.executable, "-c", program, *arguments, "--unchanged-fraction", "1", *more]
+
+
+def test_the_locale_and_the_hash_seed_change_nothing(dumps: Path, out: Path, tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONHASHSEED": "7", "LC_ALL": "C", "PYTHONUTF8": "0", "TZ": "Asia/Seoul"}
+    subprocess.run(command(dumps, tmp_path / "c"), env=environment, check=True, capture_output=True)
+    assert parquet_bytes(tmp_path / "c") == parquet_bytes(out)
+
+
+def test_killed_five_times_and_resumed_it_gives_the_same_bytes(dumps: Path, out: Path, tmp_path: Path) -> None:
+    target, moments = tmp_path / "killed", random.Random(5)
+    killed = 0
+    for _ in range(5):
+        running = subprocess.Popen(command(dumps, target, "--jobs", "2"), stderr=subprocess.DEVNULL)
+        time.sleep(moments.uniform(0.5, 4.0))
+        killed += running.poll() is None
+        running.kill()
+        running.wait()
+    assert killed
+    subprocess.run(command(dumps, target, "--jobs", "2"), check=True, capture_output=True)
+    assert parquet_bytes(target) == parquet_bytes(out)
+    assert problems(target, read_manifests(target)[0]) == []
+
+
+def test_the_next_month_reads_only_the_new_snapshot_and_keeps_the_old(tmp_path: Path) -> None:
+    world = replace(
+        PLAIN,
+        people=40,
+        dates=("20211101", "20211201", "20220101"),
+        wikidata_dates=("20211101", "20211129", "20220101"),
+    )
+    dumps, out = tmp_path / "dumps", tmp_path / "temporalwiki"
+    write_world(dumps, world)
+    run(dumps, out)
+    before = parquet_bytes(out)
+    kept = articles_file(dumps, "20211201").stat()
+    run(dumps, out, interval=Interval("enwiki", "20211201", "20220101"))
+    stages = read_manifests(out)[1]["run"]["stages"]
+    assert stages["wiki-extract prev"]["tasks"] == 1
+    extracts = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "temporalwiki.work" / "extracts").iterdir()}
+    assert len(list((tmp_path / "temporalwiki.work" / "extracts").iterdir())) == 6
+    assert extracts == {
+        *(f"enwiki-{date}" for date in world.dates),
+        *(f"wikidata-{date}-enwiki" for date in world.wikidata_dates),
+    }
+    assert kept == articles_file(dumps, "20211201").stat()
+    after = parquet_bytes(out)
+    assert before.items() <= after.items()
+    assert {row["interval"]["recent"] for row in read_manifests(out)} == {"20211201", "20220101"}
+
+
+Spoil = Callable[[Path], None]
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+
+
+def wrong_sum(path: Path) -> None:
+    path.with_name("enwiki-20211201-sha1sums.txt").write_text(f"{'0' * 40}  {path.name}\n")
+
+
+def another_wiki(path: Path) -> None:
+    other = path.parent / "simple"
+    write_world(other, World(people=30, wiki="simplewiki"))
+    made = articles_file(other, "20211201", "simplewiki")
+    path.write_bytes(made.read_bytes())
+
+
+def missing(path: Path) -> None:
+    path.unlink()
+
+
+SPOILED: dict[str, tuple[Callable[[Path], Path], Spoil, str]] = {
+    "a cut Wikipedia dump": (lambda d: articles_file(d, "20211201"), cut, "cut off"),
+    "a damaged Wikipedia dump": (lambda d: articles_file(d, "20211201"), flip, "damaged"),
+    "a checksum that differs": (lambda d: articles_file(d, "20211201"), wrong_sum, "sha1sums.txt says"),
+    "a dump of another wiki": (lambda d: articles_file(d, "20211201"), another_wiki, "a dump of simplewiki"),
+    "a missing Wikipedia dump": (lambda d: articles_file(d, "20211201"), missing, "no enwiki-20211201"),
+    "a cut Wikidata dump": (lambda d: wikidata_file(d, "20211129"), cut, "cut off"),
+    "a damaged Wikidata dump": (lambda d: wikidata_file(d, "20211101"), flip, "damaged"),
+    "a missing Wikidata dump": (lambda d: wikidata_file(d, "20211101"), missing, "no Wikidata dump at or before"),
+}
+
+
+@pytest.mark.parametrize("case", SPOILED)
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_spoiled_dump_ends_in_one_line_and_no_folder(tmp_path: Path, case: str, jobs: str) -> None:
+    where, spoil, said = SPOILED[case]
+    dumps = tmp_path / "dumps"
+    write_world(dumps, World(people=30))
+    spoil(where(dumps))
+    done = subprocess.run(command(dumps, tmp_path / "out", "--jobs", jobs), capture_output=True, text=True)
+    assert done.returncode == 1
+    errors = [line for line in done.stderr.splitlines() if not line.startswith(("checksums:", "wiki", "warning:"))]
+    assert len(errors) == 1
+    assert errors[0].startswith("temporalwiki build: ")
+    assert said in errors[0]
+    assert str(dumps) in errors[0]
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cut_dump_is_read_where_that_is_allowed_and_the_manifest_says_so(tmp_path: Path) -> None:
+    dumps = tmp_path / "dumps"
+    write_world(dumps, World(people=30))
+    cut(articles_file(dumps, "20211201"))
+    manifest = run(dumps, tmp_path / "out", BuildOptions(unchanged_fraction=1.0, allow_truncated=True))
+    assert manifest["options"]["allow_truncated"] is True
+    assert any("no </mediawiki>" in warning for warning in manifest["warnings"])
+
+
+def test_a_kept_extract_of_a_dump_that_was_fetched_again_is_not_used(tmp_path: Path) -> None:
+    dumps, out = tmp_path / "dumps", tmp_path / "out"
+    write_world(dumps, World(people=30))
+    run(dumps, out)
+    before = parquet_bytes(out)
+    write_world(dumps, World(people=30, seed=9))
+    run(dumps, out)
+    assert parquet_bytes(out) != before
+
+
+def test_options_that_are_wrong_are_refused() -> None:
+    with pytest.raises(InputError, match="there are diffset"):
+        BuildOptions(include=("wikipedias",))
+    with pytest.raises(InputError, match="from 0 to 1"):
+        BuildOptions(unchanged_fraction=1.5)
+
+
+def test_the_real_pair(shared_data: Path, tmp_path: Path) -> None:
+    sources = find_sources(shared_data / "dumps", Interval("enwiki", "20141106", "20160501"), ("20141201", "20170330"))
+    out = tmp_path / "temporalwiki"
+    manifest = build(sources, out, tmp_path / "work", ALL)
+    assert manifest["counts"]["pages"]["read"] == 106
+    assert manifest["counts"]["facts"]["changed"] == {"new_object": 72, "new_relation": 111, "new_subject": 1386}
+    [algeria] = rows(out, "probes-20141106-20160501", "changed")
+    assert (algeria["subject"], algeria["relation"], algeria["page_id"]) == ("Algeria", "shares border with", 358)
+    assert any("no closing ]" in warning for warning in manifest["warnings"])

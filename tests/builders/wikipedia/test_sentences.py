@@ -1,0 +1,87 @@
+"""Sentences: what Algorithm 1 compares."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from temporalwiki.builders.wikipedia import sentences
+from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
+from temporalwiki.builders.wikipedia.sentences import (
+    article_sentences,
+    join_paragraphs,
+    join_sentences,
+    sentence_key,
+    split_sentences,
+)
+
+SPLITS = {
+    "two sentences": ("He came. He saw.", ["He came.", "He saw."]),
+    "decimals": ("It is 3.5 million. It grows.", ["It is 3.5 million.", "It grows."]),
+    "initials": ("J. R. Smith wrote it. He died.", ["J. R. Smith wrote it.", "He died."]),
+    "St. and U.S.": ("St. Anne's in the U.S. is old. It stands.", ["St. Anne's in the U.S. is old.", "It stands."]),
+    "a number after an abbreviation": ("It weighs approx. 3.5 tonnes.", ["It weighs approx. 3.5 tonnes."]),
+    "volumes": ("See vol. 7 (no. 3). It says so.", ["See vol. 7 (no. 3).", "It says so."]),
+    "a title with a question mark": ("Do Androids Dream? and others.", ["Do Androids Dream? and others."]),
+    "questions": ("Who? Nobody knows.", ["Who?", "Nobody knows."]),
+    "a list keeps its lines": ("One item\nTwo items. Two sentences", ["One item", "\nTwo items.", "Two sentences"]),
+    "white space is folded": ("  He   came.  \t He saw. ", ["He came.", "He saw."]),
+    "nothing": ("  ", []),
+}
+
+
+@pytest.mark.parametrize("case", SPLITS)
+def test_a_paragraph_is_split_into_sentences(case: str) -> None:
+    paragraph, expected = SPLITS[case]
+    assert split_sentences(paragraph, "en") == expected
+
+
+@given(st.text("abA.?! ()\"'“”«»3\né漢", max_size=400))
+def test_nothing_but_white_space_is_lost(paragraph: str) -> None:
+    split = split_sentences(paragraph, "en")
+    assert "".join("".join(split).split()) == "".join(paragraph.split())
+    assert all(sentence.strip() for sentence in split)
+    assert split_sentences(join_sentences(split), "en") is not None
+
+
+@given(st.text("ab“ «.", min_size=1, max_size=200), st.integers(1, 50))
+def test_a_line_of_any_length_is_cut_where_it_must_be(line: str, longest: int) -> None:
+    before, sentences.LONGEST_LINE = sentences.LONGEST_LINE, longest
+    try:
+        split = split_sentences(line, "en")
+    finally:
+        sentences.LONGEST_LINE = before
+    assert "".join("".join(split).split()) == "".join(line.split())
+
+
+def test_a_line_that_the_segmenter_is_slow_on_is_split_in_pieces() -> None:
+    split = split_sentences("“" * 400_000, "en")
+    assert sum(map(len, split)) == 400_000
+
+
+def test_lines_and_paragraphs_come_back_when_joined() -> None:
+    article = "Some prose. And more.\n\n* one\n* two. three\n\nLast."
+    paragraphs = article_sentences(article, "en")
+    assert paragraphs == [["Some prose.", "And more."], ["one", "\ntwo. three"], ["Last."]]
+    assert join_paragraphs(paragraphs) == "Some prose. And more.\n\none\ntwo. three\n\nLast."
+    assert join_paragraphs([["\ntwo. three"]]) == "two. three"
+
+
+def test_equal_sentences_have_equal_keys() -> None:
+    assert sentence_key("\nCafe\u0301  Noir ") == sentence_key("Caf\u00e9\u00a0Noir") == "Caf\u00e9 Noir"
+
+
+def test_a_page_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forever(wikitext: str, namespaces: object = None) -> list[str]:
+        while True:
+            wikitext += ""
+
+    monkeypatch.setattr(sentences, "paragraphs", forever)
+    monkeypatch.setattr(sentences, "SECONDS", 0.05)
+    with pytest.raises(UnreadablePage) as problem:
+        article_sentences("x", "en")
+    assert problem.value.reason == "takes_too_long"
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
