@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from temporalwiki.builders import dataset_folder, snapshot
 from temporalwiki.builders.engine import Report, fingerprint, only_one, run_stage, total, write_json
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.streams import sha1
@@ -44,9 +44,9 @@ class BuildOptions:
     def __post_init__(self) -> None:
         for name in self.include:
             if name not in INCLUDE:
-                raise InputError(f"there is no config {name!r} to include; there are {', '.join(INCLUDE)}")
+                raise UsageError(f"there is no config {name!r} to include; there are {', '.join(INCLUDE)}")
         if not 0 <= self.unchanged_fraction <= 1:
-            raise InputError(f"the fraction of unchanged facts must be from 0 to 1, not {self.unchanged_fraction}")
+            raise UsageError(f"the fraction of unchanged facts must be from 0 to 1, not {self.unchanged_fraction}")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def find_sources(dumps: Path, interval: Interval, wikidata: tuple[str, str] | No
     snapshot.check_pair(prev, recent, interval.wiki)
     snapshot.check_pair(wikidata_prev, wikidata_recent, "wikidata")
     if wikidata_prev.date > wikidata_recent.date:
-        raise InputError(f"the Wikidata dumps go back in time: {wikidata_prev.date}, then {wikidata_recent.date}")
+        raise UsageError(f"the Wikidata dumps go back in time: {wikidata_prev.date}, then {wikidata_recent.date}")
     props = snapshot.page_props_file(dumps, interval.wiki, interval.recent)
     return Sources(interval, dumps, prev, recent, wikidata_prev, wikidata_recent, props)
 

@@ -1,4 +1,4 @@
-"""The one error that a user's input can cause."""
+"""The errors that a user's input can cause."""
 
 
 class InputError(ValueError):
@@ -6,3 +6,7 @@ class InputError(ValueError):
 
     Commands print it and exit with status 1; anything else that escapes is a bug and keeps its traceback.
     """
+
+
+class UsageError(InputError):
+    """Arguments that make no sense, whatever the input: commands print it and exit with status 2."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, UsageError
 
 _WIKI = re.compile(r"[a-z][a-z0-9_]{0,60}wiki")
 _PART = re.compile(r"(\d*)\.xml-p(\d+)p(\d+)(?:\.bz2|\.gz)?$")
@@ -37,11 +37,11 @@ _LANGUAGE = {
 
 
 def check_date(text: str) -> str:
-    """Return ``text`` if it is a date written YYYYMMDD; raise InputError otherwise."""
+    """Return ``text`` if it is a date written YYYYMMDD; raise UsageError otherwise."""
     with contextlib.suppress(ValueError):
         if re.fullmatch(r"\d{8}", text) and datetime.date(int(text[:4]), int(text[4:6]), int(text[6:])):
             return text
-    raise InputError(f"{text!r} is not a date: write YYYYMMDD, for example 20211101")
+    raise UsageError(f"{text!r} is not a date: write YYYYMMDD, for example 20211101")
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Interval:
 
     def __post_init__(self) -> None:
         if not _WIKI.fullmatch(self.wiki):
-            raise InputError(f"{self.wiki!r} is not a wiki's database name: for example enwiki, simplewiki, kowiki")
+            raise UsageError(f"{self.wiki!r} is not a wiki's database name: for example enwiki, simplewiki, kowiki")
         if check_date(self.prev) >= check_date(self.recent):
-            raise InputError(f"the interval must go forward in time: {self.prev} is not before {self.recent}")
+            raise UsageError(f"the interval must go forward in time: {self.prev} is not before {self.recent}")
 
     @property
     def name(self) -> str:

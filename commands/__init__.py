@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 from temporalwiki import __version__
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, UsageError
 
 # subcommand -> what it does; its code is the module of that name, with add_arguments(parser) and run(arguments)
 COMMANDS = {
@@ -27,7 +27,7 @@ class _Parser(argparse.ArgumentParser):
         self.print_usage(sys.stderr)
         wrong = next((word.strip("'\"") for word in message.split(": ")[-1].split() if word), "")
         near = get_close_matches(wrong, [*COMMANDS, *self._option_string_actions], n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        hint = f" (did you mean {near[0]}?)" if near and near[0] != wrong else ""
         self.exit(2, f"{self.prog}: {message}{hint}\n")
 
 
@@ -46,15 +46,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             module = importlib.import_module(f"temporalwiki.commands.{name}")
             module.add_arguments(subparser)
             subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-            subparser.set_defaults(run=module.run)
-    arguments = parser.parse_args(argv)
+            subparser.set_defaults(run=module.run, parser=subparser)
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:  # said by the subcommand's parser, which knows its options
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         arguments.run(arguments)
     except (InputError, OSError) as error:
         if arguments.debug:
             raise
         print(f"temporalwiki {arguments.command}: {_one_line(error)}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print(
             f"temporalwiki {arguments.command}: interrupted; the same command goes on from here",

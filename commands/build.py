@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from temporalwiki.builders.build import INCLUDE, BuildOptions, Machine, build, find_sources
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.inspection import describe_manifest, describe_plan
 from temporalwiki.builders.snapshot import Interval
 
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Build, or with --plan say what would be done."""
     if arguments.jobs < 1:
-        raise InputError(f"--jobs must be at least 1, not {arguments.jobs}")
+        raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
     interval = Interval(arguments.wiki, arguments.prev, arguments.recent)
     wikidata = tuple(arguments.wikidata) if arguments.wikidata else None
     options = BuildOptions(

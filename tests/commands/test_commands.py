@@ -1,0 +1,142 @@
+"""The command line: exit status, one clear line, help with an example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.world import World, write_world
+from temporalwiki.commands import COMMANDS, main
+
+from tiny_dumps import articles_file, item, multistream, page, write_wikidata
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    dumps = tmp_path_factory.mktemp("dumps")
+    write_world(dumps, World(people=30))
+    return dumps
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    try:
+        status = main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, name, "--help")
+    assert status == 0
+    assert f"example:\n  temporalwiki {name}" in out
+
+
+WRONG_USAGE = {
+    "no command": ([], "required"),
+    "a misspelled command": (["biuld"], "did you mean build?"),
+    "a misspelled option": (["inspect", "x", "--debgu"], "did you mean --debug?"),
+    "no dumps": (["build", "20211101", "20211201"], "--dumps"),
+    "a date that is none": (["build", "20211131", "20211201", "--dumps", "."], "write YYYYMMDD"),
+    "time backwards": (["build", "20211201", "20211101", "--dumps", "."], "forward in time"),
+    "a wiki that is none": (["build", "20211101", "20211201", "--dumps", ".", "--wiki", "en"], "database name"),
+    "an unknown config": (["build", "20211101", "20211201", "--dumps", ".", "--include", "x"], "there are diffset"),
+    "no jobs": (["build", "20211101", "20211201", "--dumps", ".", "--jobs", "0"], "at least 1"),
+    "no size": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "much"], "write 8GB"),
+    "a fraction over 1": (
+        ["build", "20211101", "20211201", "--dumps", ".", "--unchanged-fraction", "2"],
+        "from 0 to 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_USAGE)
+def test_wrong_usage_ends_with_2_and_says_what_is_right(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, said = WRONG_USAGE[case]
+    status, _, err = run(capsys, *arguments)
+    assert status == 2
+    assert said in err
+
+
+FAILED = {
+    "no such folder": (["build", "20211101", "20211201", "--dumps", "nowhere"], "nowhere: no such folder"),
+    "nothing to inspect": (["inspect", "nowhere"], "no such file"),
+    "a folder that is no dataset": (["inspect", "/proc/self/fd"], "no manifests"),
+}
+
+
+@pytest.mark.parametrize("case", FAILED)
+def test_a_failure_ends_with_1_and_one_line(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, said = FAILED[case]
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (1, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_with_debug_the_traceback_comes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="no such file"):
+        main(["inspect", "nowhere", "--debug"])
+
+
+def test_build_then_inspect(dumps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "temporalwiki"
+    arguments = ("build", "20211101", "20211201", "--dumps", dumps, "--out", out, "--include", "wikipedia,deletions")
+    status, text, err = run(capsys, *arguments, "--unchanged-fraction", "1", "--memory", "2GB", "--seed", "3")
+    assert status == 0
+    assert "diffset-20211101-20211201" in text
+    assert "wikipedia-20211201" in text
+    assert "wiki-diff: 1 tasks" in err
+    [manifest] = read_manifests(out)
+    assert manifest["options"]["include"] == ["deletions", "wikipedia"]
+    assert manifest["options"]["seed"] == 3
+    status, text, _ = run(capsys, "inspect", out)
+    assert status == 0
+    assert "all files are as the manifest says" in text
+    [file] = (out / "data" / "wikipedia-20211201").iterdir()
+    file.write_bytes(b"")
+    assert "not the file that the manifest describes" in run(capsys, "inspect", out)[1]
+    file.unlink()
+    assert f"{file.name}: missing" in run(capsys, "inspect", out)[1]
+
+
+def test_a_plan_writes_nothing(dumps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    status, text, _ = run(capsys, "build", "20211101", "20211201", "--dumps", dumps, "--out", out, "--plan")
+    assert status == 0
+    assert "wikidata-extract recent  20211129" in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dumps_are_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pages = [page(1, "A", "x"), page(2, "B", "#REDIRECT [[A]]", redirect=True), page(3, "Talk:A", "x", ns=1)]
+    whole = multistream(articles_file(tmp_path, "20211101"), pages)
+    _, text, _ = run(capsys, "inspect", whole)
+    assert "MediaWiki export 0.11 of enwiki, complete" in text
+    counts = [line.rsplit(maxsplit=1) for line in text.splitlines()[3:]]
+    assert counts == [["pages", "3"], ["articles", "1"], ["other namespaces", "1"], ["redirects", "1"]]
+    whole.write_bytes(whole.read_bytes()[:-40])
+    assert "CUT OFF" in run(capsys, "inspect", whole)[1]
+    entities = write_wikidata(tmp_path / "w.json.gz", [item(1), {"type": "lexeme", "id": "L1"}])
+    _, text, _ = run(capsys, "inspect", entities)
+    assert "Wikidata JSON, complete" in text
+    assert "dropped: lexeme" in text
+    (tmp_path / "notes.xml").write_text("hello")
+    status, _, err = run(capsys, "inspect", tmp_path / "notes.xml")
+    assert status == 1
+    assert "neither" in err
+
+
+def test_the_demo_ends_with_probes_and_a_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, text, _ = run(capsys, "demo", "--out", tmp_path / "demo")
+    assert status == 0
+    assert 'load_dataset("temporalwiki", "diffset-1112")' in text
+    assert (tmp_path / "demo" / "temporalwiki" / "README.md").is_file()
+    first = text[text.index("changed (") :].splitlines()[1].strip()
+    subject = first.split(" | ")[0]
+    assert subject
+    assert "(was " in text
