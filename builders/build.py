@@ -17,7 +17,7 @@ from temporalwiki.builders.engine import Report, fingerprint, only_one, run_stag
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump, Interval
-from temporalwiki.builders.streams import sha1
+from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikidata import align, probes
 from temporalwiki.builders.wikidata import diff as wikidata_diff
 from temporalwiki.builders.wikidata import extract as wikidata_extract
@@ -131,7 +131,7 @@ class _Build:
         facts_recent = self._extract_wikidata("wikidata-extract recent", self.sources.wikidata_recent)
         page_items = self._page_items()
         namespaces = read_header(self.sources.recent.files[0]).namespaces
-        place = self.work / f"{self.interval.wiki}-{self.interval.name}"
+        place = self._place((prev, recent, facts_prev, facts_recent, page_items))
 
         diffs = place / "wiki-diff"
         whole = "wikipedia" in self.options.include
@@ -166,6 +166,17 @@ class _Build:
         self._stage("align", align.run, align_tasks, aligned)
         return self._finish(diffs, aligned, place / "finish")
 
+    def _place(self, extracts: tuple[Path | None, ...]) -> Path:
+        """Folder of this interval's own stages, named after all that decides what they write."""
+        names = [extract.name if extract else None for extract in extracts]
+        versions = (wiki_diff.VERSION, wikidata_diff.VERSION, align.VERSION, UNCHANGED_PAGES)
+        interval = f"{self.interval.wiki}-{self.interval.name}"
+        place = self.work / f"{interval}-{fingerprint(names, versions, self.options)}"
+        for other in self.work.glob(f"{interval}-*"):
+            if other != place:  # of other options, dumps or versions
+                shutil.rmtree(other)
+        return place
+
     def _stage(self, name: str, run: Any, tasks: list[Any], folder: Path, sizes: list[int] | None = None) -> None:
         self.reports[name] = run_stage(name, run, tasks, folder, self.machine.jobs, sizes)
 
@@ -199,6 +210,9 @@ class _Build:
         key = fingerprint(wikidata_extract.VERSION, self._of(dump.files), interval.wiki, truncated)
         folder = self.work / "extracts" / f"wikidata-{dump.date}-{interval.wiki}-{key}"
         self._stage(name, wikidata_extract.run, tasks, folder, _sizes(tasks))
+        entities = total(self.reports[name], "entities")
+        if not entities["items"] + entities["properties"]:
+            raise InputError(f"{dump.files[0]}: no entities in it: not a Wikidata JSON dump")
         if not total(self.reports[name], "closed").get("files", 0):
             self._warn(f"{name}: {dump.files[0].name} has no closing ]; taken for an excerpt and read to its end")
         return folder
@@ -339,12 +353,14 @@ class _Build:
 
 def _checksum(task: tuple[str, int, int], _folder: Path) -> Report:
     path = Path(task[0])
-    found = sha1(path)
-    for listing in sorted(path.parent.glob("*sha1sums*.txt")):
+    found = digest(path, "sha1")
+    listings = [(file, "sha1") for file in sorted(path.parent.glob("*sha1sums*.txt"))]
+    listings += [(file, "sha256") for file in sorted(path.parent.glob("SHA256SUMS"))]  # of content exports
+    for listing, algorithm in listings:
         for line in listing.read_text("utf-8").splitlines():
             expected, _, name = line.partition("  ")
-            if name.strip() == path.name and expected.strip().lower() != found:
-                raise InputError(f"{path}: its SHA-1 is {found}, but {listing.name} says {expected}; fetch it again")
+            if name.strip() == path.name and expected.strip().lower() != digest(path, algorithm):
+                raise InputError(f"{path}: not the file whose {algorithm} {listing.name} has; fetch it again")
     return {"sha1": found}
 
 

@@ -95,7 +95,7 @@ def _describe_wikipedia(path: Path) -> str:
     for page in read_pages(path, header, reading, allow_truncated=True):
         kind = "redirects" if page.redirect else "articles" if page.namespace == 0 else "other namespaces"
         kinds[f"{kind} ({page.missing})" if page.missing else kind] += 1
-        first, last = first or page.page_id, page.page_id
+        first, last = min(first or page.page_id, page.page_id), max(last, page.page_id)
     rows = [("pages", f"{reading.pages:,}"), *((kind, f"{n:,}") for kind, n in sorted(kinds.items()))]
     rows += [(f"dropped: {reason}", f"{n:,}") for reason, n in reading.dropped.items()]
     state = "complete" if reading.complete else "CUT OFF: no </mediawiki> at its end"
@@ -126,6 +126,8 @@ def _describe_wikidata(path: Path) -> str:
             raise InputError(f"{path}: line at byte {place}: not JSON: {error}") from None
         kinds[{"item": "items", "property": "properties"}[entity.kind]] += 1
         facts += sum(statement.best for statement in entity.statements)
+    if not kinds["items"] + kinds["properties"]:
+        raise InputError(f"{path}: JSON, but no Wikidata entities, one a line, in it")
     state = "complete" if closed else "no closing ] at its end"
     rows = [*((kind, f"{n:,}") for kind, n in sorted(kinds.items())), ("facts", f"{facts:,}")]
     return "\n".join([f"{path}: Wikidata JSON, {state}", "", *_table(rows)])

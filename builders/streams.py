@@ -172,7 +172,7 @@ def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
     return True
 
 
-def sha1(path: Path) -> str:
-    """SHA-1 of a file, as Wikimedia publishes it beside each dump."""
+def digest(path: Path, algorithm: str) -> str:
+    """SHA-1 or SHA-256 of a file in hexadecimal, as Wikimedia publishes them beside its dumps."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.sha1(usedforsecurity=False)).hexdigest()
+        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()

@@ -249,7 +249,7 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
     if not title or page_id < 1:
         raise InputError(f"{_where(window)}: a page without a title or an id")
     newest: ET.Element | None = None
-    key = ("", 0)
+    key = last = ("", 0)
     seen = too_long = False
     while tag.startswith(b"<r"):
         body, tag = window.take(_REVISION_END)
@@ -262,6 +262,7 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
             seen = True
             stamp = revision.findtext("timestamp") or ""
             this = (stamp, _number(window, revision.findtext("id")))
+            last = max(last, this)
             if (limit is None or stamp <= limit) and this >= key:
                 newest, key = revision, this
         _, tag = window.take(_REVISION_OR_PAGE_END)
@@ -271,7 +272,9 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
     if newest is None:
         reading.drop("too_long" if too_long else "after_the_date" if seen else "no_revision")
         return None
-    return _make_page(window, header, page, newest, title, page_id)
+    # <redirect/> is about the page's last revision; schemas before 0.4 do not have it
+    by_text = key != last or _older_than_0_4(header)
+    return _make_page(window, header, page, newest, title, page_id, by_text)
 
 
 def _parse(window: _Window, xml: bytes, closing: bytes) -> ET.Element | None:
@@ -309,7 +312,13 @@ def _older_than_0_4(header: Header) -> bool:
 
 
 def _make_page(
-    window: _Window, header: Header, page: ET.Element, revision: ET.Element, title: str, page_id: int
+    window: _Window,
+    header: Header,
+    page: ET.Element,
+    revision: ET.Element,
+    title: str,
+    page_id: int,
+    redirect_by_text: bool,
 ) -> Page:
     element = revision.find("text")
     text, missing = "", None
@@ -321,7 +330,7 @@ def _make_page(
         text = element.text or ""
     namespace = page.findtext("ns")
     prefix = title.split(":", 1)[0] if ":" in title else ""
-    redirect = page.find("redirect") is not None or (_older_than_0_4(header) and bool(_REDIRECT.match(text)))
+    redirect = bool(_REDIRECT.match(text)) if redirect_by_text else page.find("redirect") is not None
     model = revision.findtext("model") or "wikitext"
     if missing is None and model != "wikitext":
         missing = "not_wikitext"

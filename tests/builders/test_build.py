@@ -28,7 +28,7 @@ from temporalwiki.builders.wikipedia.xml_dump import read_header
 from temporalwiki.builders.world import Truth, World, write_world
 
 import reference
-from tiny_dumps import articles_file, wikidata_file
+from tiny_dumps import FOOTER, articles_file, header, item, page, revision, wikidata_file, write_bz2, write_wikidata
 
 MONTH = Interval("enwiki", "20211101", "20211201")
 ALL = BuildOptions(unchanged_fraction=1.0)
@@ -318,6 +318,39 @@ def test_the_next_month_reads_only_the_new_snapshot_and_keeps_the_old(tmp_path: 
     assert {row["interval"]["recent"] for row in read_manifests(out)} == {"20211201", "20220101"}
 
 
+def test_two_snapshots_are_cut_from_one_history(tmp_path: Path) -> None:
+    dumps = tmp_path / "dumps"
+    grows = [
+        revision("It was small.", 1, at="2021-10-05T00:00:00Z"),
+        revision("It was small. It grew.", 2, 1, at="2021-11-05T00:00:00Z"),
+        revision("It is gone.", 3, 2, at="2021-12-05T00:00:00Z"),
+    ]
+    path = dumps / "enwiki" / "20220101" / "enwiki-20220101-pages-meta-history1.xml-p1p99.bz2"
+    write_bz2(
+        path,
+        header()
+        + page(1, "Grows", revisions=grows)
+        + page(2, "New", "It is new.", at="2021-11-09T00:00:00Z")
+        + FOOTER,
+    )
+    for date in ("20211101", "20211129"):
+        write_wikidata(wikidata_file(dumps, date), [item(1)])
+    run(dumps, tmp_path / "out")
+    assert [(row["title"], row["kind"], row["text"]) for row in rows(tmp_path / "out", f"diffset-{MONTH.name}")] == [
+        ("Grows", "updated", "It grew."),
+        ("New", "new", "It is new."),
+    ]
+
+
+def test_a_json_file_without_entities_is_no_wikidata_dump(tmp_path: Path) -> None:
+    dumps = tmp_path / "dumps"
+    write_world(dumps, World(people=30))
+    write_wikidata(wikidata_file(dumps, "20211129"), [{"page_id": 1, "page_title": "A"}])
+    with pytest.raises(InputError, match="no entities in it"):
+        run(dumps, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 Spoil = Callable[[Path], None]
 
 
@@ -349,7 +382,11 @@ def missing(path: Path) -> None:
 SPOILED: dict[str, tuple[Callable[[Path], Path], Spoil, str]] = {
     "a cut Wikipedia dump": (lambda d: articles_file(d, "20211201"), cut, "cut off"),
     "a damaged Wikipedia dump": (lambda d: articles_file(d, "20211201"), flip, "damaged"),
-    "a checksum that differs": (lambda d: articles_file(d, "20211201"), wrong_sum, "sha1sums.txt says"),
+    "a checksum that differs": (
+        lambda d: articles_file(d, "20211201"),
+        wrong_sum,
+        "whose sha1 enwiki",
+    ),
     "a dump of another wiki": (lambda d: articles_file(d, "20211201"), another_wiki, "a dump of simplewiki"),
     "a missing Wikipedia dump": (lambda d: articles_file(d, "20211201"), missing, "no enwiki-20211201"),
     "a cut Wikidata dump": (lambda d: wikidata_file(d, "20211129"), cut, "cut off"),
@@ -393,6 +430,23 @@ def test_a_kept_extract_of_a_dump_that_was_fetched_again_is_not_used(tmp_path: P
     write_world(dumps, World(people=30, seed=9))
     run(dumps, out)
     assert parquet_bytes(out) != before
+
+
+OPTIONS = {
+    "seed": BuildOptions(unchanged_fraction=1.0, seed=5),
+    "fraction": BuildOptions(unchanged_fraction=0.3),
+    "include": BuildOptions(unchanged_fraction=1.0, include=("wikipedia",)),
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_rerun_with_another_option_uses_nothing_stale(dumps: Path, out: Path, tmp_path: Path, option: str) -> None:
+    """What an earlier run left in the work folder gives way, whatever the option changes."""
+    run(dumps, tmp_path / "fresh", OPTIONS[option])
+    run(dumps, tmp_path / "again")
+    assert parquet_bytes(tmp_path / "again") == parquet_bytes(out)
+    run(dumps, tmp_path / "again", OPTIONS[option])
+    assert parquet_bytes(tmp_path / "again") == parquet_bytes(tmp_path / "fresh") != parquet_bytes(out)
 
 
 def test_options_that_are_wrong_are_refused() -> None:

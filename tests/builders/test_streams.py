@@ -12,7 +12,7 @@ import pytest
 
 from temporalwiki.builders import streams
 from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.streams import compression, pieces, sha1, split
+from temporalwiki.builders.streams import compression, digest, pieces, split
 
 COMPRESS = {"bz2": bz2.compress, "gz": gzip.compress}
 PARTS = [bytes(random.Random(i).choices(b"abcdefghij\n", k=30_000)) for i in range(5)]
@@ -136,7 +136,8 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path, name: 
         compression(path)
 
 
-def test_sha1_is_that_of_the_file(tmp_path: Path) -> None:
+def test_digests_are_those_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"abc")
-    assert sha1(path) == hashlib.sha1(b"abc").hexdigest() == "a9993e364706816aba3e25717850c26c9cd0d89d"
+    assert digest(path, "sha1") == "a9993e364706816aba3e25717850c26c9cd0d89d"
+    assert digest(path, "sha256") == hashlib.sha256(b"abc").hexdigest()

@@ -63,6 +63,17 @@ def test_of_a_history_the_newest_revision_at_the_date_is_taken(tmp_path: Path) -
     assert reading.dropped == {"after_the_date": 1}
 
 
+def test_a_redirect_of_today_was_an_article_at_the_date(tmp_path: Path) -> None:
+    """<redirect/> is about the last revision only."""
+    then, now = "2021-10-01T00:00:00Z", "2021-11-20T00:00:00Z"
+    became = [revision("Text.", 1, at=then), revision("#REDIRECT [[X]]", 2, 1, at=now)]
+    was = [revision("#redirect: [[X]]", 3, at=then), revision("Text.", 4, 3, at=now)]
+    pages = page(1, "Became", revisions=became, redirect=True) + page(2, "Was", revisions=was)
+    path = write_bz2(tmp_path / "d.xml.bz2", header() + pages + FOOTER)
+    assert [p.redirect for p in read(path, at="20211101")[0]] == [False, True]
+    assert [p.redirect for p in read(path, at="20211201")[0]] == [True, False]
+
+
 ODD_TEXT = {
     "deleted": ('<text deleted="deleted" />', "text_deleted"),
     "missing in the database": ('<text bytes="12" />', "no_text"),
