@@ -107,6 +107,7 @@ def build(
     to ``out`` before everything is ready. Raises InputError for dumps that cannot be used.
     """
     options, machine = options or BuildOptions(), machine or Machine()
+    out, work = out.absolute(), work.absolute()
     dataset_folder.check_place(out)
     with only_one(work, "build"), only_one(out, "build"):
         return _Build(sources, out, work, options, machine).run()

@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from temporalwiki.builders.engine import write_json
+from temporalwiki.builders.engine import room_for, whole_file, write_json
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 
@@ -150,43 +150,59 @@ def problems(folder: Path, manifest: Manifest) -> list[str]:
 def install(staged: Path, manifest: Manifest, folder: Path) -> None:
     """Put the staged configs of one interval into the dataset folder; other intervals stay as they are.
 
-    Each config's folder is swapped in whole, then the card is written, and last the manifest, so a manifest
-    always describes what is there. Killed in between, the same call finishes the work.
+    Everything is copied aside first; then each config's folder is swapped in whole, the card is written, and last
+    the manifest, so a manifest always describes what is there. Killed in between, the same call finishes the work.
     """
     # imported here: the card needs `datasets` for its feature types, which costs seconds at start-up
     from temporalwiki.model_cards.dataset import dataset_card
 
+    if folder.exists():
+        _put(staged, manifest, folder, dataset_card)
+        return
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        _put(staged, manifest, part, dataset_card)
+        part.replace(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _put(staged: Path, manifest: Manifest, target: Path, dataset_card: Callable[[list[Manifest]], str]) -> None:
     name = f"{manifest['interval']['prev']}-{manifest['interval']['recent']}"
-    new = not folder.exists()
-    target = folder.with_name(f".{folder.name}.part") if new else folder
-    if new:
-        shutil.rmtree(target, ignore_errors=True)
     before = [m for m in read_manifests(target) if m["interval"] != manifest["interval"]]
     wikis = {m["interval"]["wiki"] for m in before} - {manifest["interval"]["wiki"]}
     if wikis:
-        raise InputError(f"{folder}: holds {', '.join(sorted(wikis))}; a folder is of one wiki, choose another --out")
+        raise InputError(f"{target}: holds {', '.join(sorted(wikis))}; a folder is of one wiki, choose another --out")
+    for config in manifest["configs"]:  # all that can fail for want of room, before anything is touched
+        _copy_aside(staged / "data" / config, target / "data" / config)
     manifest_file = target / "manifests" / f"{name}.json"
     replaced = json.loads(manifest_file.read_text("utf-8"))["configs"] if manifest_file.exists() else {}
     manifest_file.unlink(missing_ok=True)
     still_used = {config for m in before for config in m["configs"]}
-    for config in {*manifest["configs"], *replaced} - still_used:
+    for config in replaced.keys() - manifest["configs"].keys() - still_used:
         shutil.rmtree(target / "data" / config, ignore_errors=True)
     for config in manifest["configs"]:
-        if not (target / "data" / config).exists():
-            _copy_whole(staged / "data" / config, target / "data" / config)
+        shutil.rmtree(target / "data" / config, ignore_errors=True)
+        _aside(target / "data" / config).replace(target / "data" / config)
     ordered = sorted([*before, manifest], key=lambda m: (m["interval"]["recent"], m["interval"]["prev"]))
-    card = target / "README.md"
-    part = card.with_name(".README.md.part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    part.write_text(dataset_card(ordered), encoding="utf-8")
-    part.replace(card)
+    with whole_file(target / "README.md") as part:
+        part.write_text(dataset_card(ordered), encoding="utf-8")
     write_json(manifest_file, manifest)
-    if new:
-        target.replace(folder)
 
 
-def _copy_whole(source: Path, target: Path) -> None:
-    part = target.with_name(f".{target.name}.part")
+def _aside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.part")
+
+
+def _copy_aside(source: Path, target: Path) -> None:
+    part = _aside(target)
     shutil.rmtree(part, ignore_errors=True)
-    shutil.copytree(source, part)
-    part.replace(target)
+    part.mkdir(parents=True)
+    try:
+        for file in sorted(source.iterdir()):
+            with room_for(target / file.name):
+                shutil.copyfile(file, part / file.name)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise

@@ -7,6 +7,7 @@ write, one JSON report a task, and datatrove's completion markers: a rerun skips
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import json
@@ -64,21 +65,38 @@ def whole_file(path: Path) -> Iterator[Path]:
     """A name to write under, which becomes ``path`` when the block ends well and vanishes when it does not."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        yield part
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.replace(path)
+        with room_for(path):
+            yield part
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def room_for(path: Path) -> Iterator[None]:
+    """Say which file did not fit where the disk is full; libraries name it rarely."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(f"{path}: no space left on the disk; free some and run the same command again") from None
 
 
 @contextlib.contextmanager
 def only_one(folder: Path, what: str) -> Iterator[None]:
     """Hold ``folder`` for this process alone; raise InputError if another one is at work in it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = folder.with_name(f".{folder.name}.lock")
     try:
-        with FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0):
-            yield
+        with FileLock(lock, timeout=0):
+            try:
+                yield
+            finally:
+                # while it is held: nobody waits for it, and whoever comes next makes a new one
+                lock.unlink(missing_ok=True)
     except Timeout:
         raise InputError(f"{folder}: another {what} is at work here; wait for it, or use another folder") from None
 

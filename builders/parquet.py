@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -78,10 +79,18 @@ class ParquetWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._file is not None
-        if kind is None:
+        if kind is not None:
+            with contextlib.suppress(OSError):  # what went wrong before is what counts
+                self._file.close()
+            self._whole.__exit__(kind, error, trace)
+            return
+        try:
             self.end_group()
-        self._file.close()
-        self._whole.__exit__(kind, error, trace)
+            self._file.close()
+        except BaseException as problem:
+            self._whole.__exit__(type(problem), problem, problem.__traceback__)
+            raise
+        self._whole.__exit__(None, None, None)
 
 
 def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: int = 4096) -> Iterator[dict[str, Any]]:

@@ -80,10 +80,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plan:
         print(describe_plan(sources, options))
         return
-    out: Path = arguments.out
+    out = arguments.out.resolve()  # so that "." and ".." have names, too
     work = arguments.work or out.with_name(f"{out.name}.work")
     manifest = build(sources, out, work, options, Machine(arguments.jobs, arguments.memory))
-    print(describe_manifest(out, manifest))
+    print(describe_manifest(arguments.out, manifest))
 
 
 def _bytes(text: str) -> int:

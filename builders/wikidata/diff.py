@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -193,9 +194,9 @@ def _run(db: duckdb.DuckDBPyConnection, script: str, values: dict[str, Any]) -> 
 
 
 def _parquet(paths: list[Path], table: str) -> str:
-    """SQL for the rows of some files of ours (their names hold nothing that needs quoting but quotes)."""
+    """SQL for the rows of some files; their folder's name may hold quotes and what DuckDB takes for a pattern."""
     if paths:
-        quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
+        quoted = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
         return f"read_parquet([{quoted}])"
     empty = {
         "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "end" TEXT, end_day INT, '

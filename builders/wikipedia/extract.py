@@ -6,6 +6,7 @@ tells a new article from one that was a redirect or lay in another namespace).
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +126,9 @@ def _article(page: Page, text: str) -> dict[str, object]:
 def _sort(path: Path, schema: pa.Schema) -> None:
     """Put a file in page order: dumps are, but hand-made ones need not be. DuckDB spills what memory lacks."""
     with duckdb.connect(config={"threads": 1, "memory_limit": "1GB", "temp_directory": str(path.parent)}) as db:
-        rows = db.sql("SELECT * FROM read_parquet($path) ORDER BY page_id, revision_id", params={"path": str(path)})
+        rows = db.sql(
+            "SELECT * FROM read_parquet($path) ORDER BY page_id, revision_id", params={"path": glob.escape(str(path))}
+        )
         with ParquetWriter(path, schema, rows=4096) as out:
             for batch in rows.to_arrow_reader(4096):
                 out.write_table(pa.Table.from_batches([batch]))

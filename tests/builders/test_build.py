@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import random
@@ -465,3 +466,29 @@ def test_the_real_pair(shared_data: Path, tmp_path: Path) -> None:
     [algeria] = rows(out, "probes-20141106-20160501", "changed")
     assert (algeria["subject"], algeria["relation"], algeria["page_id"]) == ("Algeria", "shares border with", 358)
     assert any("no closing ]" in warning for warning in manifest["warnings"])
+
+
+def test_folders_may_have_any_name(tmp_path: Path) -> None:
+    """Brackets and stars are patterns to DuckDB, quotes end its strings."""
+    place = tmp_path / "it's [1]* {a}?é"
+    write_world(place / "dumps", World(people=30))
+    manifest = run(place / "dumps", place / "new" / "temporalwiki")
+    assert problems(place / "new" / "temporalwiki", manifest) == []
+    assert manifest["counts"]["probes"]["changed"]["kept"]
+
+
+def test_a_full_disk_is_one_line_and_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write of a file fails as it does on a full disk; a rerun with room finishes."""
+    dumps, out = tmp_path / "dumps", tmp_path / "out"
+    write_world(dumps, World(people=30))
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(out))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("temporalwiki.builders.dataset_folder.shutil.copyfile", full)
+        with pytest.raises(InputError, match="no space left on the disk"):
+            run(dumps, out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dumps", "out.work"]
+    run(dumps, out)
+    assert problems(out, read_manifests(out)[0]) == []

@@ -1,0 +1,59 @@
+"""Parquet files are whole or absent."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import ParquetWriter, group_range, read_rows
+
+SCHEMA = pa.schema({"id": pa.int64(), "text": pa.string()})
+ROWS = [{"id": i, "text": "x" * i} for i in range(1, 11)]
+
+
+def write(path: Path, **limits: int) -> None:
+    with ParquetWriter(path, SCHEMA, **limits) as out:
+        for row in ROWS:
+            out.write(row, size=row["id"])  # type: ignore[arg-type]
+
+
+def test_rows_come_back_and_groups_end_at_rows_or_size(tmp_path: Path) -> None:
+    for name, limits, groups in (
+        ("rows", {"rows": 4}, [(1, 4), (5, 8), (9, 10)]),
+        ("size", {"size": 15}, [(1, 5), (6, 8), (9, 10)]),
+    ):
+        path = tmp_path / name
+        write(path, **limits)
+        assert list(read_rows([path], batch=3)) == ROWS
+        with pq.ParquetFile(path) as file:
+            assert [group_range(file, group, "id") for group in range(file.num_row_groups)] == groups
+
+
+def test_an_empty_file_has_its_columns(tmp_path: Path) -> None:
+    with ParquetWriter(tmp_path / "f", SCHEMA):
+        assert not (tmp_path / "f").exists()
+    assert pq.read_schema(tmp_path / "f").names == ["id", "text"]
+    assert list(read_rows([tmp_path / "f"])) == []
+
+
+@pytest.mark.parametrize("method", ["write_table", "close"])
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, method, full)
+    with pytest.raises(InputError, match=r"f\.parquet: no space left on the disk"):
+        write(tmp_path / "f.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_while_rows_are_made_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), ParquetWriter(tmp_path / "f", SCHEMA) as out:
+        out.write(ROWS[0])
+        out.write({"id": 1 // 0, "text": ""})
+    assert list(tmp_path.iterdir()) == []
