@@ -43,8 +43,14 @@ def test_an_empty_file_has_its_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["write_table", "close"])
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    works = getattr(pq.ParquetWriter, method)
+    failed: list[str] = []
+
+    def full(*given: object, **options: object) -> None:
+        if not failed:
+            failed.append(method)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        works(*given, **options)
 
     monkeypatch.setattr(pq.ParquetWriter, method, full)
     with pytest.raises(InputError, match=r"f\.parquet: no space left on the disk"):
