@@ -71,6 +71,12 @@ CASES = {
         "a <math>x_1</math> b <gallery>\nx.jpg\n</gallery> c <syntaxhighlight>d</syntaxhighlight>",
         ["a b c"],
     ),
+    "a formula that reads as it is written": (
+        "where <math>m</math> is <math>x = y\n  + 1</math>, <math>|a| < f''</math>",
+        ["where m is x = y + 1, |a| < f''"],
+    ),
+    "a formula in TeX": (r"a <math>\alpha</math> b <math>{x}</math> c <math>x^2</math> d", ["a b c d"]),
+    "no formula": ("a (<math> </math>) b", ["a b"]),
     "nowiki is literal": ("<nowiki>''[[a]]''</nowiki>", ["''[[a]]''"]),
     "a table": ("one\n{| class=x\n|-\n| a || b\n|}\ntwo", ["one", "two"]),
     "a table in a table": ("{|\n|\n{|\n| a\n|}\n| b\n|}\ntext", ["text"]),
@@ -87,6 +93,7 @@ CASES = {
     "block tags": ("a<blockquote>b</blockquote>c", ["a", "b", "c"]),
     "raised, lowered": ("10<sup>6</sup> m<sup>2</sup> H<sub>2</sub>O 5<sup>th</sup>", ["10⁶ m² H2O 5th"]),
     "unknown tags are text": ("x <y> z, 1 < 2", ["x <y> z, 1 < 2"]),
+    "letters that only look like those of a tag": ("a <ſource> b <nowıki> c", ["a <ſource> b <nowıki> c"]),
     "a poem": ("<poem>\nRoses\nViolets\n</poem>", ["Roses\nViolets"]),
     # What dropped templates leave behind.
     "an emptied bracket": ("A ({{IPAc-en|a}}) is", ["A is"]),
@@ -242,6 +249,12 @@ HOSTILE = {
     "ampersands": ("&#1" * 300_000 + "\n\nend", "end"),
     "breaks": ("<br> " * 200_000 + "end", "end"),
     "arguments": ("{{nowrap" + "|a" * 500_000 + "}}\n\nend", "end"),
+    "references with odd names": ("<ref/a>\n\n" * 100_000 + "end", "end"),
+    "a pipe trick": ("[[a" + "_" * 500_000 + "b|]]\n\nend", "end"),
+    "a measure": ("{{convert|" + "1" * 500_000 + "x|m}}\n\nend", "end"),
+    "a month": ("{{birth date|1900|" + "1" * 500_000 + "|2}}\n\nend", "end"),
+    "accents": ("a" + "&#x301;&#x316;" * 100_000 + "\n\nend", "end"),
+    "marks that are two accents": ("a" + "\u0f73" * 500_000 + "\n\nend", "end"),
     "deep and wide": (("{{nowrap|" * 190 + "x" * 5_000 + "}}" * 190 + "\n\n") * 100 + "end", "end"),
 }
 
