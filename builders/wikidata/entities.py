@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -63,8 +63,7 @@ _entity_id = msgspec.json.Decoder(_EntityId)
 _time = msgspec.json.Decoder(_Time)
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """A statement that is not deprecated and whose value is an item; it is a fact if it is of best rank."""
 
     relation: int
@@ -160,31 +159,28 @@ def _add_statements(entity: Entity, relation: str, statements: Sequence[_Stateme
     if not (relation[:1] == "P" and relation[1:].isascii() and relation[1:].isdigit()):
         entity.dropped["bad_property"] = entity.dropped.get("bad_property", 0) + len(statements)
         return
-    best = "preferred" if any(s.rank == "preferred" for s in statements) else "normal"
+    property_number = int(relation[1:])
+    best = "normal"
+    for statement in statements:
+        if statement.rank == "preferred":
+            best = "preferred"
     for statement in statements:
         reason, number = _item(statement)
         if number is None:
             entity.dropped[reason] = entity.dropped.get(reason, 0) + 1
             continue
-        dates = statement.qualifiers if isinstance(statement.qualifiers, _Dates) else _Dates()
-        (start, _), (end, end_day) = _earliest(dates.P580), _earliest(dates.P582)
-        entity.statements.append(
-            Statement(
-                relation=int(relation[1:]),
-                object=number,
-                best=statement.rank == best,
-                rank=statement.rank,
-                statement_id=statement.id,
-                start=start,
-                end=end,
-                end_day=end_day,
-            )
-        )
+        start = end = end_day = None
+        dates = statement.qualifiers
+        if isinstance(dates, _Dates):
+            (start, _), (end, end_day) = _earliest(dates.P580), _earliest(dates.P582)
+        rank = statement.rank
+        found = Statement(property_number, number, rank == best, rank, statement.id, start, end, end_day)
+        entity.statements.append(found)
 
 
 def _item(statement: _Statement) -> tuple[str, int | None]:
     """(why not, None) or ("", the number of the item that is the statement's value)."""
-    if statement.rank not in ("normal", "preferred"):
+    if statement.rank != "normal" and statement.rank != "preferred":
         return "deprecated" if statement.rank == "deprecated" else "unknown_rank", None
     value = statement.mainsnak.datavalue
     if statement.mainsnak.snaktype != "value" or value is None:
@@ -208,6 +204,8 @@ def _earliest(snaks: Sequence[_Snak]) -> tuple[str | None, int | None]:
 
     (None, None) without any: "novalue" says that there is none, and what is no time says nothing.
     """
+    if not snaks:
+        return None, None
     times: list[tuple[int, str]] = []
     for snak in snaks:
         if snak.snaktype == "somevalue":

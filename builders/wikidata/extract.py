@@ -203,9 +203,9 @@ def _one_whole_stream(task: ExtractTask) -> bool:
 def _add(entity: Entity, seen: int, facts: _Buckets, entities: _Buckets, counts: dict[str, int]) -> None:
     s, b = entity.number, bucket(entity.number)
     entities.add((b, s, entity.lastrevid, entity.label, entity.title, seen))
-    for f in entity.statements:
-        counts["facts" if f.best else "not_best_rank"] += 1
-        facts.add((b, s, f.relation, f.object, f.best, f.rank, f.statement_id, f.start, f.end, f.end_day, seen))
+    for found in entity.statements:  # in the columns' order
+        counts["facts" if found.best else "not_best_rank"] += 1
+        facts.add((b, s, *found, seen))
 
 
 class _Buckets:
