@@ -7,7 +7,7 @@ import importlib.metadata
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,12 +23,12 @@ from temporalwiki.builders.wikidata import diff as wikidata_diff
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikipedia import diff as wiki_diff
 from temporalwiki.builders.wikipedia import extract as wiki_extract
-from temporalwiki.builders.wikipedia import page_props
-from temporalwiki.builders.wikipedia.sentences import join_paragraphs
+from temporalwiki.builders.wikipedia import page_props, sentences
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 
 INCLUDE = ("diffset", "deletions", "unchanged", "probes", "lighttuning", "wikipedia")
 ALWAYS = INCLUDE[:-1]
+LEAST_MEMORY = 768 << 20  # bytes a job
 UNCHANGED_PAGES = 10_000  # articles whose text outside the diffset is sampled, for intrinsic evaluation
 
 
@@ -55,6 +55,17 @@ class Machine:
 
     jobs: int = 1
     memory: int = 8 << 30  # bytes, for all jobs together
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise UsageError(f"--jobs must be at least 1, not {self.jobs}")
+        if self.memory < self.jobs * LEAST_MEMORY:
+            raise UsageError(f"--memory must be at least {LEAST_MEMORY >> 20} MB for each of {self.jobs} jobs")
+
+    @property
+    def memory_of_a_task(self) -> int:
+        """What DuckDB may take in one task, beside what Python and Arrow hold."""
+        return self.memory // self.jobs - LEAST_MEMORY // 2
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,7 @@ def find_sources(dumps: Path, interval: Interval, wikidata: tuple[str, str] | No
     wikidata_prev = snapshot.wikidata_dump(dumps, snapshot.check_date(dates[0]), exact)
     wikidata_recent = snapshot.wikidata_dump(dumps, snapshot.check_date(dates[1]), exact)
     snapshot.check_pair(prev, recent, interval.wiki)
+    snapshot.check_parts(prev, recent)
     snapshot.check_pair(wikidata_prev, wikidata_recent, "wikidata")
     if wikidata_prev.date > wikidata_recent.date:
         raise UsageError(f"the Wikidata dumps go back in time: {wikidata_prev.date}, then {wikidata_recent.date}")
@@ -107,7 +119,9 @@ def build(
     to ``out`` before everything is ready. Raises InputError for dumps that cannot be used.
     """
     options, machine = options or BuildOptions(), machine or Machine()
-    out, work = out.absolute(), work.absolute()
+    out, work = out.resolve(), work.resolve()  # the locks below are on names
+    if out == work or work in out.parents:
+        raise UsageError(f"{out}: the dataset folder cannot be the work folder or lie in it")
     dataset_folder.check_place(out)
     with only_one(work, "build"), only_one(out, "build"):
         return _Build(sources, out, work, options, machine).run()
@@ -154,7 +168,7 @@ class _Build:
             unchanged_fraction=self.options.unchanged_fraction,
             seed=self.options.seed,
         )
-        categorise = functools.partial(wikidata_diff.run, memory=self.machine.memory // self.machine.jobs // 2)
+        categorise = functools.partial(wikidata_diff.run, memory=self.machine.memory_of_a_task)
         self._stage("wikidata-diff", categorise, fact_tasks, candidates)
 
         aligned = place / "align"
@@ -170,7 +184,8 @@ class _Build:
     def _place(self, extracts: tuple[Path | None, ...]) -> Path:
         """Folder of this interval's own stages, named after all that decides what they write."""
         names = [extract.name if extract else None for extract in extracts]
-        versions = (wiki_diff.VERSION, wikidata_diff.VERSION, align.VERSION, UNCHANGED_PAGES)
+        text = (sentences.VERSION, importlib.metadata.version("sentencex"))
+        versions = (text, wiki_diff.VERSION, wikidata_diff.VERSION, align.VERSION, UNCHANGED_PAGES)
         interval = f"{self.interval.wiki}-{self.interval.name}"
         place = self.work / f"{interval}-{fingerprint(names, versions, self.options)}"
         for other in self.work.glob(f"{interval}-*"):
@@ -178,17 +193,19 @@ class _Build:
                 shutil.rmtree(other)
         return place
 
-    def _stage(self, name: str, run: Any, tasks: list[Any], folder: Path, sizes: list[int] | None = None) -> None:
-        self.reports[name] = run_stage(name, run, tasks, folder, self.machine.jobs, sizes)
+    def _stage(self, name: str, run: Any, tasks: list[Any], folder: Path) -> None:
+        self.reports[name] = run_stage(name, run, tasks, folder, self.machine.jobs)
 
     def _checksums(self) -> list[dict[str, Any]]:
         """Size and SHA-1 of every input, compared with the dump's own list where that is beside it."""
-        stats = [(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in self.sources.files]
-        folder = self.work / "checksums" / fingerprint(stats)
-        reports = run_stage("checksums", _checksum, stats, folder, self.machine.jobs, [size for _, size, _ in stats])
+        tasks = [ChecksumTask(str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in self.sources.files]
+        folder = self.work / "checksums" / fingerprint(tasks)
+        reports = run_stage("checksums", _checksum, tasks, folder, self.machine.jobs, [task.size for task in tasks])
+        for file, report in zip(self.sources.files, reports, strict=True):
+            _compare_with_listings(file, report["sha1"])
         return [
-            {"file": file.relative_to(self.sources.dumps).as_posix(), "size": size, "sha1": report["sha1"]}
-            for file, (_, size, _), report in zip(self.sources.files, stats, reports, strict=True)
+            {"file": file.relative_to(self.sources.dumps).as_posix(), "size": task.size, "sha1": report["sha1"]}
+            for file, task, report in zip(self.sources.files, tasks, reports, strict=True)
         ]
 
     def _of(self, files: tuple[Path, ...]) -> list[dict[str, Any]]:
@@ -199,10 +216,9 @@ class _Build:
         tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
         key = fingerprint(wiki_extract.VERSION, self._of(dump.files), dump.cut, self.options.allow_truncated)
         folder = self.work / "extracts" / f"{self.interval.wiki}-{dump.date}-{key}"
-        self._stage(name, wiki_extract.run, tasks, folder, _sizes(tasks))
-        missing = len(dump.files) - total(self.reports[name], "closed").get("files", 0)
-        if missing:
-            self._warn(f"{name}: {missing} of {len(dump.files)} files have no </mediawiki>; read as far as they go")
+        self._extract(name, wiki_extract.run, tasks, folder)
+        if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
+            self._warn(f"{name}: {problem}")
         return folder
 
     def _extract_wikidata(self, name: str, dump: Dump) -> Path:
@@ -210,13 +226,17 @@ class _Build:
         tasks = wikidata_extract.plan(dump, interval.wiki, interval.language, truncated)
         key = fingerprint(wikidata_extract.VERSION, self._of(dump.files), interval.wiki, truncated)
         folder = self.work / "extracts" / f"wikidata-{dump.date}-{interval.wiki}-{key}"
-        self._stage(name, wikidata_extract.run, tasks, folder, _sizes(tasks))
-        entities = total(self.reports[name], "entities")
-        if not entities["items"] + entities["properties"]:
-            raise InputError(f"{dump.files[0]}: no entities in it: not a Wikidata JSON dump")
-        if not total(self.reports[name], "closed").get("files", 0):
-            self._warn(f"{name}: {dump.files[0].name} has no closing ]; taken for an excerpt and read to its end")
+        self._extract(name, wikidata_extract.run, tasks, folder)
+        if problem := wikidata_extract.check(dump.files[0], self.reports[name], truncated):
+            self._warn(f"{name}: {problem}")
         return folder
+
+    def _extract(self, name: str, run: Any, tasks: list[Any], folder: Path) -> None:
+        """Run an extract. Its folder is named after the files' content, so where they lie does not count."""
+        size_of = {task.file: Path(task.file).stat().st_size for task in tasks}
+        sizes = [(size_of[task.file] if task.end is None else task.end) - task.start for task in tasks]
+        plan = [replace(task, file=Path(task.file).name) for task in tasks]
+        self.reports[name] = run_stage(name, run, tasks, folder, self.machine.jobs, sizes, plan)
 
     def _page_items(self) -> Path | None:
         if self.sources.page_props is None:
@@ -272,7 +292,7 @@ class _Build:
                 "timestamp": row["timestamp"],
             }
             if kind in ("diffset", "deletions"):
-                out["text"] = join_paragraphs(row["sentences"])
+                out["text"] = sentences.join_paragraphs(row["sentences"])
                 out["kind"] = row["kind"]
                 out["previous_revision_id"] = row["previous_revision_id"]
                 out["paragraphs"] = len(row["sentences"])
@@ -352,22 +372,30 @@ class _Build:
         }
 
 
-def _checksum(task: tuple[str, int, int], _folder: Path) -> Report:
-    path = Path(task[0])
-    found = digest(path, "sha1")
+@dataclass(frozen=True)
+class ChecksumTask:
+    """A file, and what tells that it is still the same one."""
+
+    file: str
+    size: int
+    modified: int
+
+
+def _checksum(task: ChecksumTask, _folder: Path) -> Report:
+    return {"sha1": digest(Path(task.file), "sha1")}
+
+
+def _compare_with_listings(path: Path, found: str) -> None:
+    """Compare with the lists of checksums beside a dump; raise InputError where they differ."""
     listings = [(file, "sha1") for file in sorted(path.parent.glob("*sha1sums*.txt"))]
     listings += [(file, "sha256") for file in sorted(path.parent.glob("SHA256SUMS"))]  # of content exports
     for listing, algorithm in listings:
-        for line in listing.read_text("utf-8").splitlines():
-            expected, _, name = line.partition("  ")
-            if name.strip() == path.name and expected.strip().lower() != digest(path, algorithm):
+        for line in listing.read_text("utf-8", errors="replace").splitlines():
+            expected, _, name = line.partition(" ")  # then a blank or, for "binary", a star
+            if name.lstrip(" *").strip() != path.name:
+                continue
+            if expected.strip().lower() != (found if algorithm == "sha1" else digest(path, algorithm)):
                 raise InputError(f"{path}: not the file whose {algorithm} {listing.name} has; fetch it again")
-    return {"sha1": found}
-
-
-def _sizes(tasks: list[Any]) -> list[int]:
-    """Compressed bytes of each range task."""
-    return [(t.end if t.end is not None else Path(t.file).stat().st_size) - t.start for t in tasks]
 
 
 def _sum(value: Any) -> int:

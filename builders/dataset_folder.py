@@ -97,7 +97,7 @@ def write_split(folder: Path, config: str, split: str, rows: Iterable[Mapping[st
         with ParquetWriter(shards[-1], schema, rows=20_000, published=True) as out:
             shard_rows = shard_bytes = 0
             while row is not None and shard_rows < SHARD_ROWS and shard_bytes < SHARD_BYTES:
-                weight = sum(len(value) for value in row.values() if isinstance(value, str))
+                weight = sum(len(value.encode()) for value in row.values() if isinstance(value, str))
                 out.write(row, size=weight)
                 shard_rows, shard_bytes = shard_rows + 1, shard_bytes + weight
                 row = next(source, None)
@@ -123,8 +123,23 @@ def _sha256(path: Path) -> str:
 
 def read_manifests(folder: Path) -> list[Manifest]:
     """Manifests of a dataset folder, oldest interval first."""
-    manifests = [json.loads(path.read_text("utf-8")) for path in sorted((folder / "manifests").glob("*.json"))]
-    return sorted(manifests, key=lambda m: (m["interval"]["recent"], m["interval"]["prev"], m["interval"]["wiki"]))
+    manifests = []
+    for path in sorted((folder / "manifests").glob("*.json")):
+        try:
+            manifest = json.loads(path.read_text("utf-8"))
+            manifest["configs"].items()
+            manifests.append((_age(manifest), manifest))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise InputError(
+                f"{path}: not a manifest of temporalwiki; take it away, or build its month again"
+            ) from None
+    return [manifest for _, manifest in sorted(manifests, key=lambda pair: pair[0])]
+
+
+def _age(manifest: Manifest) -> tuple[str, str, str]:
+    """Sorts manifests, oldest interval first; two with the same are of the same interval."""
+    interval = manifest["interval"]
+    return str(interval["recent"]), str(interval["prev"]), str(interval["wiki"])
 
 
 def check_place(folder: Path) -> None:
@@ -156,7 +171,7 @@ def install(staged: Path, manifest: Manifest, folder: Path) -> None:
     # imported here: the card needs `datasets` for its feature types, which costs seconds at start-up
     from temporalwiki.model_cards.dataset import dataset_card
 
-    if folder.exists():
+    if folder.exists() and any(folder.iterdir()):
         _put(staged, manifest, folder, dataset_card)
         return
     part = folder.with_name(f".{folder.name}.part")
@@ -169,26 +184,37 @@ def install(staged: Path, manifest: Manifest, folder: Path) -> None:
 
 
 def _put(staged: Path, manifest: Manifest, target: Path, dataset_card: Callable[[list[Manifest]], str]) -> None:
-    name = f"{manifest['interval']['prev']}-{manifest['interval']['recent']}"
-    before = [m for m in read_manifests(target) if m["interval"] != manifest["interval"]]
+    before = [m for m in read_manifests(target) if _age(m) != _age(manifest)]
     wikis = {m["interval"]["wiki"] for m in before} - {manifest["interval"]["wiki"]}
     if wikis:
         raise InputError(f"{target}: holds {', '.join(sorted(wikis))}; a folder is of one wiki, choose another --out")
+    for left in (target / "data").glob(".*.part"):  # by an install that was killed
+        shutil.rmtree(left)
     for config in manifest["configs"]:  # all that can fail for want of room, before anything is touched
         _copy_aside(staged / "data" / config, target / "data" / config)
-    manifest_file = target / "manifests" / f"{name}.json"
+    manifest_file = _manifest_file(target, manifest)
     replaced = json.loads(manifest_file.read_text("utf-8"))["configs"] if manifest_file.exists() else {}
     manifest_file.unlink(missing_ok=True)
+    sharing = [m for m in before if m["configs"].keys() & manifest["configs"].keys()]
+    for other in sharing:  # wikipedia-20211201 is of every interval that ends there
+        _manifest_file(target, other).unlink()
+        other["configs"] |= {name: c for name, c in manifest["configs"].items() if name in other["configs"]}
     still_used = {config for m in before for config in m["configs"]}
     for config in replaced.keys() - manifest["configs"].keys() - still_used:
         shutil.rmtree(target / "data" / config, ignore_errors=True)
     for config in manifest["configs"]:
         shutil.rmtree(target / "data" / config, ignore_errors=True)
         _aside(target / "data" / config).replace(target / "data" / config)
-    ordered = sorted([*before, manifest], key=lambda m: (m["interval"]["recent"], m["interval"]["prev"]))
+    ordered = sorted([*before, manifest], key=_age)
     with whole_file(target / "README.md") as part:
         part.write_text(dataset_card(ordered), encoding="utf-8")
+    for other in sharing:
+        write_json(_manifest_file(target, other), other)
     write_json(manifest_file, manifest)
+
+
+def _manifest_file(folder: Path, manifest: Manifest) -> Path:
+    return folder / "manifests" / f"{manifest['interval']['prev']}-{manifest['interval']['recent']}.json"
 
 
 def _aside(target: Path) -> Path:

@@ -90,6 +90,7 @@ def only_one(folder: Path, what: str) -> Iterator[None]:
     """Hold ``folder`` for this process alone; raise InputError if another one is at work in it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = folder.with_name(f".{folder.name}.lock")
+    lock.touch()  # a folder that cannot be written to says so here
     try:
         with FileLock(lock, timeout=0):
             try:
@@ -108,23 +109,35 @@ def run_stage(
     folder: Path,
     jobs: int = 1,
     sizes: Sequence[int] | None = None,
+    plan: Any = None,
 ) -> list[Report]:
     """Run ``run`` over ``tasks`` with ``jobs`` processes and return the tasks' reports in order.
 
-    ``folder`` is started afresh if it was made for other tasks, and continued otherwise. ``sizes`` (bytes a
-    task) weigh the progress. Raises what a task raised, or InputError where a worker was killed.
+    ``folder`` is started afresh if it was made by another ``plan``, and continued otherwise; the plan is the tasks
+    themselves unless it is given. ``sizes`` (bytes a task) weigh the progress, which ``name`` heads. Raises what a
+    task raised, or InputError where a worker was killed.
     """
-    plan = fingerprint(name, list(tasks))
+    key = fingerprint(list(tasks) if plan is None else plan)
     stage_file = folder / "stage.json"
-    if not stage_file.exists() or json.loads(stage_file.read_text("utf-8")).get("plan") != plan:
+    if _planned(stage_file) != key:
         shutil.rmtree(folder, ignore_errors=True)
-        write_json(stage_file, {"stage": name, "plan": plan, "tasks": len(tasks)})
+        write_json(stage_file, {"plan": key, "tasks": len(tasks)})
     (folder / "reports").mkdir(exist_ok=True)
+    for part in folder.glob(".*.part"):  # of a run that was killed
+        part.unlink(missing_ok=True)
     if tasks:
         step = functools.partial(_run_task, run=run, tasks=list(tasks), folder=folder)
         weights = list(sizes) if sizes else [1] * len(tasks)
         _Executor(step, jobs, folder, Progress(name, weights, "B" if sizes else "task")).run()
     return [json.loads((folder / "reports" / f"{rank:05d}.json").read_text("utf-8")) for rank in range(len(tasks))]
+
+
+def _planned(stage_file: Path) -> str | None:
+    """The plan that a stage's folder was made by; None where that cannot be told."""
+    try:
+        return str(json.loads(stage_file.read_text("utf-8"))["plan"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _run_task(

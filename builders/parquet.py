@@ -102,7 +102,10 @@ def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: in
 
 
 def group_range(file: pq.ParquetFile, group: int, column: str) -> tuple[int, int]:
-    """Smallest and largest value of an integer column in a row group, from its statistics; (0, 0) if all are null."""
+    """Smallest and largest value of an integer column in a row group, from its statistics; nulls count as 0."""
     index = file.schema_arrow.get_field_index(column)
     statistics = file.metadata.row_group(group).column(index).statistics
-    return (int(statistics.min), int(statistics.max)) if statistics.has_min_max else (0, 0)
+    if statistics is None or not statistics.has_min_max:
+        return 0, 0
+    low, high = int(statistics.min), int(statistics.max)
+    return (min(low, 0), max(high, 0)) if statistics.null_count else (low, high)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -160,6 +160,9 @@ def _parts(folder: Path, stem: str) -> tuple[Path, ...]:
         if match:
             parts.append((int(match[2]), int(match[3]), file))
     parts.sort()
+    for first, last, named in _listed_parts(folder, stem):
+        if parts and (first, last) not in {(a, b) for a, b, _ in parts}:
+            raise InputError(f"{folder}: the part with pages {first} to {last} is missing; {named} lists it")
     for (_, last, file), (first, _, after) in pairwise(parts):
         if first > last + 1:
             raise InputError(
@@ -171,6 +174,28 @@ def _parts(folder: Path, stem: str) -> tuple[Path, ...]:
     if parts and parts[0][0] > 10:  # content exports begin at the lowest id there is: 10 in English
         raise InputError(f"{folder}: the part with pages 1 to {parts[0][0] - 1} is missing, before {parts[0][2].name}")
     return tuple(file for _, _, file in parts)
+
+
+def _listed_parts(folder: Path, stem: str) -> Iterator[tuple[int, int, str]]:
+    """Page ranges of the parts that index files and lists of checksums beside a dump tell of."""
+    index = re.compile(re.escape(stem) + r"-index\d*\.txt-p(\d+)p(\d+)\.bz2")
+    listed = re.compile(re.escape(stem) + r"\d*\.xml-p(\d+)p(\d+)(?:\.bz2|\.gz)?\b")
+    for file in sorted(folder.iterdir()):
+        if match := index.fullmatch(file.name):
+            yield int(match[1]), int(match[2]), file.name
+        elif re.search(r"sha1sums.*\.txt$", file.name):
+            for match in listed.finditer(file.read_text("utf-8", errors="replace")):
+                yield int(match[1]), int(match[2]), file.name
+
+
+def check_parts(prev: Dump, recent: Dump) -> None:
+    """Refuse numbered parts that end before those of the snapshot before: page ids only grow."""
+    ends = [_PART.search(dump.files[-1].name) for dump in (prev, recent)]
+    if ends[0] and ends[1] and int(ends[1][3]) < int(ends[0][3]):
+        raise InputError(
+            f"{recent.files[-1].parent}: the last part is missing: the pages end at {ends[1][3]}, "
+            f"and in {prev.date} at {ends[0][3]}"
+        )
 
 
 def wikidata_dump(dumps: Path, date: str, exact: bool = False) -> Dump:

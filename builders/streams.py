@@ -80,7 +80,8 @@ def pieces(path: Path, start: int = 0, allow_truncated: bool = False) -> Iterato
         position, pending = start, b""
         while pending := pending or file.read(READ):
             if kind == "gz" and pending[0] == 0:  # padding between members is legal
-                position, pending = position + 1, pending[1:]
+                rest = pending.lstrip(b"\0")
+                position, pending = position + len(pending) - len(rest), rest
                 continue
             while len(pending) < len(magic) and (more := file.read(READ)):
                 pending += more

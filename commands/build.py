@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 from temporalwiki.builders.build import INCLUDE, BuildOptions, Machine, build, find_sources
-from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.inspection import describe_manifest, describe_plan
 from temporalwiki.builders.snapshot import Interval
 
@@ -66,8 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Build, or with --plan say what would be done."""
-    if arguments.jobs < 1:
-        raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
+    machine = Machine(arguments.jobs, arguments.memory)
     interval = Interval(arguments.wiki, arguments.prev, arguments.recent)
     wikidata = tuple(arguments.wikidata) if arguments.wikidata else None
     options = BuildOptions(
@@ -82,7 +80,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     out = arguments.out.resolve()  # so that "." and ".." have names, too
     work = arguments.work or out.with_name(f"{out.name}.work")
-    manifest = build(sources, out, work, options, Machine(arguments.jobs, arguments.memory))
+    manifest = build(sources, out, work, options, machine)
     print(describe_manifest(arguments.out, manifest))
 
 

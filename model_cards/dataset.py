@@ -7,11 +7,12 @@ from typing import Any
 import datasets
 from huggingface_hub import DatasetCardData
 
-from temporalwiki.builders.dataset_folder import SCHEMAS, Manifest
+from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, Manifest
 
 
 def dataset_card(manifests: list[Manifest]) -> str:
     """Text of the card for a folder with these intervals (oldest first): YAML header and Markdown."""
+    manifests = [manifest | {"configs": _in_order(manifest["configs"])} for manifest in manifests]
     newest = manifests[-1]
     configs: dict[str, dict[str, Any]] = {}
     for manifest in manifests:  # a later interval with the same months takes the short name over
@@ -25,7 +26,8 @@ def dataset_card(manifests: list[Manifest]) -> str:
     for config in configs.values():
         config["splits"] = {name: files for name, files in config["splits"].items() if files["num_examples"]}
     configs = {name: config for name, config in configs.items() if config["splits"]}
-    default = next((name for name in newest["configs"] if name in configs), None)
+    diffsets = [name for manifest in manifests for name in manifest["configs"] if name.startswith("diffset-")]
+    default = next((name for name in reversed(diffsets) if name in configs), None)
     header = DatasetCardData(
         language=[newest["interval"]["language"]],
         license=["cc-by-sa-4.0", "cc0-1.0"],
@@ -38,6 +40,21 @@ def dataset_card(manifests: list[Manifest]) -> str:
         dataset_info=[_info(name, config) for name, config in configs.items()],
     )
     return f"---\n{header.to_yaml()}\n---\n\n{_text(manifests)}"
+
+
+def _in_order(configs: dict[str, Any]) -> dict[str, Any]:
+    """Configs and their splits in the order of SCHEMAS and SPLITS, however a manifest was stored."""
+    kinds = list(SCHEMAS)
+    names = sorted(configs, key=lambda name: (kinds.index(name.split("-")[0]), name))
+    return {
+        name: configs[name]
+        | {
+            "splits": {
+                s: configs[name]["splits"][s] for s in SPLITS[name.split("-")[0]] if s in configs[name]["splits"]
+            }
+        }
+        for name in names
+    }
 
 
 def _config(name: str, config: dict[str, Any], default: bool) -> dict[str, Any]:

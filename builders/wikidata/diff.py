@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from temporalwiki.builders.engine import Report
+from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.wikidata.extract import BUCKETS
 from temporalwiki.builders.wikipedia.extract import files
@@ -136,8 +137,18 @@ CREATE TEMP TABLE before AS
 def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """Categorise the facts of some buckets and write the candidates with labels and pages.
 
-    DuckDB takes up to ``memory`` bytes; what is more goes to disk.
+    DuckDB takes up to ``memory`` bytes; what is more goes to disk. Raises InputError where that does not do.
     """
+    try:
+        return _run_task(task, folder, memory)
+    except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+        raise InputError(
+            f"{folder}: DuckDB had too little memory or disk ({memory >> 20} MB of memory): "
+            f"{str(error).splitlines()[0]}; give more --memory, or fewer --jobs"
+        ) from None
+
+
+def _run_task(task: DiffTask, folder: Path, memory: int) -> Report:
     temp = folder / "duckdb"
     temp.mkdir(exist_ok=True)
     config: dict[str, str | bool | int | float | list[str]] = {

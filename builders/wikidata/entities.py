@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+_LARGEST = 10**18 - 1  # of an id: all that is written with 18 digits
 _TIME = re.compile(r"([+-]?)(\d{1,16})-(\d\d)-(\d\d)T")
 SOMEVALUE = "somevalue"  # a time that is known to exist and not known
 
@@ -42,7 +43,7 @@ class _Statement(msgspec.Struct):
 
 class _EntityId(msgspec.Struct):
     entity_type: str = msgspec.field(name="entity-type", default="")
-    numeric_id: int | None = msgspec.field(name="numeric-id", default=None)
+    numeric_id: Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)] | None = msgspec.field(name="numeric-id", default=None)
     id: str | None = None
 
 
@@ -59,6 +60,7 @@ class _Sitelink(msgspec.Struct):
     title: str = ""
 
 
+_statement = msgspec.json.Decoder(_Statement)
 _entity_id = msgspec.json.Decoder(_EntityId)
 _time = msgspec.json.Decoder(_Time)
 
@@ -116,57 +118,84 @@ class EntityReader:
             rename={f"l{i}": code for i, code in enumerate(languages)},
         )
         sitelinks = msgspec.defstruct("Sitelinks", [("page", _Sitelink | None, None)], rename={"page": wiki})
-        entity = msgspec.defstruct(
-            "Entity",
-            [
-                ("id", str, ""),
-                ("type", str, ""),
-                ("lastrevid", int, 0),
-                ("redirect", str | None, None),
-                ("missing", str | None, None),
-                ("labels", labels | list[Any] | None, None),
-                ("claims", dict[str, list[_Statement]] | list[Any] | None, None),
-                ("sitelinks", sitelinks | list[Any] | None, None),
-            ],
-        )
         self._labels = [f"l{i}" for i in range(len(languages))]
-        self._decoder = msgspec.json.Decoder(entity)
+        self._decoder, self._lenient = (
+            msgspec.json.Decoder(
+                msgspec.defstruct(
+                    "Entity",
+                    [
+                        ("id", str, ""),
+                        ("type", str, ""),
+                        ("lastrevid", Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)], 0),
+                        ("redirect", str | None, None),
+                        ("missing", str | None, None),
+                        ("labels", labels | list[Any] | None, None),
+                        ("claims", dict[str, list[statement]] | list[Any] | None, None),  # type: ignore[valid-type]
+                        ("sitelinks", sitelinks | list[Any] | None, None),
+                    ],
+                )
+            )
+            for statement in (_Statement, msgspec.Raw)
+        )
 
     def read(self, line: bytes) -> Entity:
-        """Decode one line (one JSON object). Raises NotAnEntity by reason, msgspec.DecodeError if it is no JSON."""
+        """Decode one line (one JSON object).
+
+        Raises NotAnEntity by reason, msgspec.DecodeError if it is no JSON. A statement of another shape than
+        Wikidata's is dropped by reason and leaves the rest of its entity.
+        """
         try:
             raw: Any = self._decoder.decode(line)
         except msgspec.ValidationError:
+            raw = self._read_leniently(line)
+        except RecursionError:
             raise NotAnEntity("unexpected_structure") from None
         if raw.redirect is not None:
             raise NotAnEntity("redirect")
         if raw.missing is not None:
             raise NotAnEntity("missing")
-        kind = {"Q": "item", "P": "property"}.get(raw.id[:1])
-        if kind is None or not raw.id[1:].isascii() or not raw.id[1:].isdigit():
+        if not re.fullmatch(r"[QP][1-9][0-9]{0,17}", raw.id):
             raise NotAnEntity(raw.type if re.fullmatch(r"[a-z]{1,20}", raw.type) else "no_id")
         texts = (getattr(raw.labels, name, None) for name in self._labels)
         label = next((text.value for text in texts if text is not None and text.value), None)
         page = getattr(raw.sitelinks, "page", None)
+        kind = "item" if raw.id[0] == "Q" else "property"
         entity = Entity(kind, int(raw.id[1:]), raw.lastrevid, label, page.title if page is not None else None)
         if kind == "item" and isinstance(raw.claims, dict):
             for relation, statements in raw.claims.items():
                 _add_statements(entity, relation, statements)
         return entity
 
+    def _read_leniently(self, line: bytes) -> Any:
+        """The entity with those of its statements that have Wikidata's shape, None for the others."""
+        try:
+            raw: Any = self._lenient.decode(line)
+        except (msgspec.ValidationError, RecursionError):
+            raise NotAnEntity("unexpected_structure") from None
+        if isinstance(raw.claims, dict):
+            raw.claims = {relation: [_lenient_statement(s) for s in found] for relation, found in raw.claims.items()}
+        return raw
 
-def _add_statements(entity: Entity, relation: str, statements: Sequence[_Statement]) -> None:
-    if not (relation[:1] == "P" and relation[1:].isascii() and relation[1:].isdigit()):
+
+def _lenient_statement(raw: msgspec.Raw) -> _Statement | None:
+    try:
+        return _statement.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _add_statements(entity: Entity, relation: str, statements: Sequence[_Statement | None]) -> None:
+    if not re.fullmatch(r"P[1-9][0-9]{0,17}", relation):
         entity.dropped["bad_property"] = entity.dropped.get("bad_property", 0) + len(statements)
         return
     property_number = int(relation[1:])
     best = "normal"
     for statement in statements:
-        if statement.rank == "preferred":
+        if statement is not None and statement.rank == "preferred":
             best = "preferred"
     for statement in statements:
-        reason, number = _item(statement)
-        if number is None:
+        reason, number = _item(statement) if statement is not None else ("unexpected_structure", None)
+        if number is None or statement is None:
             entity.dropped[reason] = entity.dropped.get(reason, 0) + 1
             continue
         start = end = end_day = None

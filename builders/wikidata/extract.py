@@ -5,7 +5,7 @@ A row group holds one bucket, so that a later task reads only the buckets that a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from temporalwiki.builders.engine import Report
+from temporalwiki.builders.engine import Report, total
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
@@ -26,7 +26,7 @@ from temporalwiki.builders.wikidata.entities import Entity, EntityReader, NotAnE
 VERSION = 1
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
 RANGE = 64 << 20  # compressed bytes a task
-_FLUSH = 500_000  # rows held in memory
+_FLUSH = 200_000  # rows held in memory, about 150 MB
 MAX_LINE = 128 << 20
 
 FACTS = pa.schema(
@@ -145,6 +145,8 @@ def run(task: ExtractTask, folder: Path) -> Report:
             if text == b"]":
                 closed = True
                 continue
+            if text.endswith(b"}]"):  # on the last entity's line
+                closed, text = True, text[:-1]
             text = text.removesuffix(b",")
             if not text:
                 continue
@@ -153,10 +155,10 @@ def run(task: ExtractTask, folder: Path) -> Report:
             except NotAnEntity as problem:
                 dropped[problem.reason] = dropped.get(problem.reason, 0) + 1
                 continue
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except msgspec.DecodeError as error:
                 bad = (
                     f"{task.file}: line at byte {place} of what the stream at byte {task.start} decodes to: "
-                    f"not JSON: {error}"
+                    f"not one entity in JSON: {error}"
                 )
                 continue
             seen = (task.index << 36) + number
@@ -174,17 +176,31 @@ def run(task: ExtractTask, folder: Path) -> Report:
         raise InputError(bad)
     if bad:
         dropped["cut_line"] = 1
-    if task.end is None and not closed and not task.allow_truncated and not _one_whole_stream(task):
-        raise InputError(
-            f"{task.file}: no closing ] at its end: it was cut off; fetch it again, or read what is there with "
-            "--allow-truncated"
-        )
     return {
         "entities": {**counts, "dropped": dropped},
         "statements": {**statements, "dropped": statements_dropped},
         "bytes": {"json": size},
-        "closed": {"files": int(closed)},
+        # the ] may stand at the end of any range, so that all reports together tell whether it was there
+        "closed": {"files": int(closed), "excerpt": int(not closed and task.end is None and _one_whole_stream(task))},
     }
+
+
+def check(path: Path, reports: Sequence[Report], allow_truncated: bool) -> str | None:
+    """Raise InputError for a dump that was cut off or holds no entities; what to warn of, or None."""
+    entities = total(reports, "entities")
+    if not entities["items"] + entities["properties"]:
+        raise InputError(f"{path}: no entities in it: not a Wikidata JSON dump")
+    closed = total(reports, "closed")
+    if closed["files"]:
+        return None
+    if closed["excerpt"]:
+        return f"{path.name} has no closing ]; taken for an excerpt and read to its end"
+    if allow_truncated:
+        return f"{path.name} has no closing ]; read as far as it goes"
+    raise InputError(
+        f"{path}: no closing ] at its end: it was cut off; fetch it again, or read what is there with "
+        "--allow-truncated"
+    )
 
 
 def _one_whole_stream(task: ExtractTask) -> bool:

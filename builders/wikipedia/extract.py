@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from temporalwiki.builders.engine import Report
+from temporalwiki.builders.engine import Report, total
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
@@ -107,8 +108,20 @@ def run(task: ExtractTask, folder: Path) -> Report:
     return {
         "pages": {"read": reading.pages, **counts, "dropped": reading.dropped},
         "bytes": {"xml": reading.bytes},
-        "closed": {"files": int(reading.complete)},
+        "closed": {path.name: int(reading.complete)},
     }
+
+
+def check(dump: Dump, reports: Sequence[Report], allow_truncated: bool) -> str | None:
+    """Raise InputError for a file that was cut off; what to warn of where that is allowed, or None."""
+    closed = total(reports, "closed")
+    cut = [file for file in dump.files if not closed[file.name]]
+    if cut and not allow_truncated:
+        raise InputError(
+            f"{cut[0]}: no </mediawiki> at its end: it was cut off; fetch it again, or read what is there with "
+            "--allow-truncated"
+        )
+    return f"no </mediawiki> in {', '.join(file.name for file in cut)}; read as far as it goes" if cut else None
 
 
 def _article(page: Page, text: str) -> dict[str, object]:

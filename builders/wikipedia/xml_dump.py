@@ -18,10 +18,11 @@ from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import pieces
 
 MAX_REVISION = 64 << 20  # bytes of XML; MediaWiki itself refuses pages over 2 MB of wikitext
+MAX_NAMESPACE = 1 << 30
 _MAX_HEADER = 1 << 20
 # Wikitext is escaped in XML, so these occur as tags only. Some tools copy the root's attributes to every page.
 _PAGE_OR_END = re.compile(rb"<(?:page(?:\s[^<>]{0,1000})?|/mediawiki\s*)>")
-_REVISION_OR_PAGE_END = re.compile(rb"<(?:revision(?:\s[^<>]{0,1000})?|/page\s*)>")
+_REVISION_OR_PAGE_END = re.compile(rb"<(?:revision(?:\s[^<>]{0,1000})?|/?page(?:\s[^<>]{0,1000})?)>")
 _REVISION_END = re.compile(rb"</revision\s*>")
 _LONGEST_TAG = 1100
 _REDIRECT = re.compile(r"\s*#[^\s\[:]+\s*:?\s*\[\[", re.IGNORECASE)
@@ -94,6 +95,8 @@ def read_header(path: Path) -> Header:
             version = attributes.get("version", "?")
         if tag == "namespace":
             keys.append(int(attributes["key"]))
+            if abs(keys[-1]) > MAX_NAMESPACE:
+                raise InputError(f"{path}: no namespace has the number {attributes['key'][:40]}")
         texts.clear()
 
     def end(tag: str) -> None:
@@ -137,8 +140,9 @@ def read_pages(
 
     Of a page with several revisions the newest one is taken, or with ``at`` (YYYYMMDD) the newest at that date,
     00:00 UTC; a page without any is not in the snapshot. ``reading`` is filled on the way.
-    Raises InputError naming file and byte for XML that is not well formed, and where ``end`` is None (the
-    file's end is read) for a dump without its closing tag, unless ``allow_truncated``.
+    Raises InputError naming file and byte for XML that is not well formed, and where the whole file is read for a
+    dump without its closing tag, unless ``allow_truncated``. Of a range, ``reading.complete`` says whether it had
+    that tag, which may stand in any.
     """
     limit = None if at is None else f"{at[:4]}-{at[4:6]}-{at[6:]}T00:00:00Z"
     window = _Window(path, start, end, allow_truncated)
@@ -154,13 +158,14 @@ def read_pages(
             )
         if tag.startswith(b"</"):
             reading.complete = True
+            window.check_end()
             break
         in_dump = True
         page = _read_page(window, header, reading, limit)
         if page is not None:
             yield page
     reading.bytes = window.bytes
-    if end is None and not reading.complete and not allow_truncated:
+    if start == 0 and end is None and not reading.complete and not allow_truncated:
         raise InputError(
             f"{path}: no </mediawiki> at its end: it was cut off after page {reading.pages}; fetch it "
             "again, or read what is there with --allow-truncated"
@@ -196,6 +201,13 @@ class _Window:
         self.position = 0
         self.bytes += len(piece.data)
         return True
+
+    def check_end(self) -> None:
+        """Refuse a file that goes on behind its closing tag: somebody has joined dumps, or worse."""
+        while not (rest := self.buffer[self.position :].strip()) and self.more():
+            continue
+        if rest:
+            raise InputError(f"{self.path}: {rest[:40]!r} after </mediawiki>: joined dumps are not read")
 
     def _unsearched(self) -> int:
         """Where a tag may begin that the buffer does not hold whole."""
@@ -240,7 +252,7 @@ class _Window:
 
 def _read_page(window: _Window, header: Header, reading: Reading, limit: str | None) -> Page | None:
     reading.pages += 1
-    head, tag = window.take(_REVISION_OR_PAGE_END)
+    head, tag = _next_tag(window)
     page = _parse(window, b"<page>" + (head or b"") + b"</page>", tag)
     if page is None:
         return None
@@ -265,16 +277,24 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
             last = max(last, this)
             if (limit is None or stamp <= limit) and this >= key:
                 newest, key = revision, this
-        _, tag = window.take(_REVISION_OR_PAGE_END)
+        _, tag = _next_tag(window)
         if not tag:
             _cut(window)
             return None
-    if newest is None:
+    if too_long or newest is None:  # an older revision must not stand in for one that is too long
         reading.drop("too_long" if too_long else "after_the_date" if seen else "no_revision")
         return None
     # <redirect/> is about the page's last revision; schemas before 0.4 do not have it
     by_text = key != last or _older_than_0_4(header)
     return _make_page(window, header, page, newest, title, page_id, by_text)
+
+
+def _next_tag(window: _Window) -> tuple[bytes | None, bytes]:
+    """What stands before the next <revision> or </page>, and that tag."""
+    data, tag = window.take(_REVISION_OR_PAGE_END)
+    if tag.startswith(b"<page"):
+        raise InputError(f"{_where(window)}: a page that begins inside a page")
+    return data, tag
 
 
 def _parse(window: _Window, xml: bytes, closing: bytes) -> ET.Element | None:
@@ -301,9 +321,16 @@ def _number(window: _Window, text: str | None) -> int:
     """A number in a page; 0 where there is none."""
     if not text:
         return 0
-    if not re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text):
+    if not re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text, re.ASCII):
         raise InputError(f"{_where(window)}: an id that is no number: {text[:40]!r}")
     return int(text)
+
+
+def _namespace(window: _Window, text: str) -> int:
+    number = _number(window, text)
+    if abs(number) > MAX_NAMESPACE:
+        raise InputError(f"{_where(window)}: no namespace has the number {text.strip()}")
+    return number
 
 
 def _older_than_0_4(header: Header) -> bool:
@@ -338,7 +365,7 @@ def _make_page(
         timestamp = datetime.datetime.fromisoformat(revision.findtext("timestamp") or "")
         return Page(
             page_id=page_id,
-            namespace=header.namespaces.get(prefix, 0) if namespace is None else _number(window, namespace),
+            namespace=header.namespaces.get(prefix, 0) if namespace is None else _namespace(window, namespace),
             title=title,
             redirect=redirect,
             revision_id=_number(window, revision.findtext("id")),

@@ -303,17 +303,19 @@ def test_the_next_month_reads_only_the_new_snapshot_and_keeps_the_old(tmp_path: 
     write_world(dumps, world)
     run(dumps, out)
     before = parquet_bytes(out)
-    kept = articles_file(dumps, "20211201").stat()
+    extracts = tmp_path / "temporalwiki.work" / "extracts"
+
+    def made() -> dict[str, int]:
+        """When each extracted file was written."""
+        return {str(path): path.stat().st_mtime_ns for path in extracts.rglob("*.parquet")}
+
+    of_november = made()
     run(dumps, out, interval=Interval("enwiki", "20211201", "20220101"))
-    stages = read_manifests(out)[1]["run"]["stages"]
-    assert stages["wiki-extract prev"]["tasks"] == 1
-    extracts = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "temporalwiki.work" / "extracts").iterdir()}
-    assert len(list((tmp_path / "temporalwiki.work" / "extracts").iterdir())) == 6
-    assert extracts == {
+    assert of_november.items() < made().items()
+    assert {path.name.rsplit("-", 1)[0] for path in extracts.iterdir()} == {
         *(f"enwiki-{date}" for date in world.dates),
         *(f"wikidata-{date}-enwiki" for date in world.wikidata_dates),
     }
-    assert kept == articles_file(dumps, "20211201").stat()
     after = parquet_bytes(out)
     assert before.items() <= after.items()
     assert {row["interval"]["recent"] for row in read_manifests(out)} == {"20211201", "20220101"}
@@ -431,6 +433,58 @@ def test_a_kept_extract_of_a_dump_that_was_fetched_again_is_not_used(tmp_path: P
     write_world(dumps, World(people=30, seed=9))
     run(dumps, out)
     assert parquet_bytes(out) != before
+
+
+def test_dumps_named_by_another_path_are_not_extracted_again(
+    dumps: Path, truth: Truth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(dumps)
+    run(dumps, tmp_path / "out")
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "out.work" / "extracts").rglob("*.parquet")}
+    monkeypatch.chdir(tmp_path)
+    run(Path("link"), tmp_path / "out")
+    assert made == {path: path.stat().st_mtime_ns for path in (tmp_path / "out.work" / "extracts").rglob("*.parquet")}
+
+
+def test_parts_that_a_kill_left_behind_are_swept_away(dumps: Path, truth: Truth, tmp_path: Path) -> None:
+    run(dumps, tmp_path / "out")
+    [extract] = (tmp_path / "out.work" / "extracts").glob("enwiki-20211101-*")
+    (extract / ".articles-00000.parquet.1234.part").write_bytes(b"half")
+    run(dumps, tmp_path / "out")
+    assert not list((tmp_path / "out.work").rglob("*.part"))
+
+
+def test_a_part_that_is_missing_at_the_end_is_noticed(tmp_path: Path) -> None:
+    """All that is left looks like whole parts; the missing pages would count as deleted."""
+    dumps = tmp_path / "dumps"
+    write_world(dumps, World(people=60, parts=3))
+    last = sorted((dumps / "enwiki" / "20211201").glob("*multistream3.xml*"))[0]
+    last.unlink()
+    with pytest.raises(InputError, match=r"is missing; .*-index3\.txt"):
+        run(dumps, tmp_path / "out")
+    for index in (dumps / "enwiki").rglob("*index*"):
+        index.unlink()
+    with pytest.raises(InputError, match="the last part is missing"):
+        run(dumps, tmp_path / "out")
+
+
+def test_the_work_folder_is_not_the_dataset_folder(dumps: Path, truth: Truth, tmp_path: Path) -> None:
+    sources = find_sources(dumps, MONTH)
+    with pytest.raises(InputError, match="cannot be the work folder"):
+        build(sources, tmp_path / "x", tmp_path / "x")
+
+
+def test_a_build_that_is_killed_in_its_last_step_is_finished_by_the_next(
+    dumps: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    target.mkdir()  # a folder that is there and empty, too
+    with monkeypatch.context() as patch:
+        patch.setattr("temporalwiki.model_cards.dataset.dataset_card", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run(dumps, target)
+    run(dumps, target)
+    assert parquet_bytes(target) == parquet_bytes(out)
 
 
 OPTIONS = {

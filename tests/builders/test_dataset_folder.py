@@ -41,12 +41,26 @@ def probe(i: int, label: str = "Ann") -> dict[str, Any]:
 
 
 def stage_month(
-    folder: Path, prev: str, recent: str, rows: list[dict[str, Any]], probes: list[dict[str, Any]]
+    folder: Path,
+    prev: str,
+    recent: str,
+    rows: list[dict[str, Any]],
+    probes: list[dict[str, Any]],
+    wikidata: str = "",
 ) -> Manifest:
     """Stage one interval as a build does."""
     name, short = f"{prev}-{recent}", prev[4:6] + recent[4:6]
     splits = {"changed": probes, "unchanged": probes[:1], "deleted": []}
+    deletions, whole = f"deletions-{name}", f"wikipedia-{recent}"
     configs: dict[str, Any] = {
+        f"deletions-{name}": {
+            "short_name": f"deletions-{short}",
+            "splits": {"train": vars(write_split(folder, deletions, "train", rows))},
+        },
+        f"wikipedia-{recent}": {
+            "short_name": f"wikipedia-{short[2:]}",
+            "splits": {"train": vars(write_split(folder, whole, "train", (_whole(row) for row in rows)))},
+        },
         f"diffset-{name}": {
             "short_name": f"diffset-{short}",
             "splits": {"train": vars(write_split(folder, f"diffset-{name}", "train", rows))},
@@ -58,7 +72,7 @@ def stage_month(
     }
     counts = dict.fromkeys(("categorised", "candidates", "aligned", "filtered", "kept"), 1)
     return {
-        "interval": {"wiki": "enwiki", "language": "en", "prev": prev, "recent": recent},
+        "interval": {"wiki": "enwiki", "language": "en", "prev": prev, "recent": recent, "wikidata_recent": wikidata},
         "inputs": [{"file": "enwiki/a.bz2", "size": 5, "sha1": "x"}],
         "options": {"unchanged_pages": 10_000},
         "counts": {
@@ -76,9 +90,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "temporalwiki"
 
 
-def add_month(folder: Path, prev: str, recent: str, rows: list[Any], probes: list[Any] | None = None) -> Manifest:
+def _whole(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ("id", "title", "url", "text", "revision_id", "timestamp")}
+
+
+def add_month(
+    folder: Path, prev: str, recent: str, rows: list[Any], probes: list[Any] | None = None, wikidata: str = ""
+) -> Manifest:
     staged = folder.parent / f"staged-{prev}-{recent}-{len(rows)}"
-    manifest = stage_month(staged, prev, recent, rows, [probe(1)] if probes is None else probes)
+    manifest = stage_month(staged, prev, recent, rows, [probe(1)] if probes is None else probes, wikidata)
     install(staged, manifest, folder)
     return manifest
 
@@ -143,7 +163,11 @@ def test_a_split_without_rows_is_empty_in_our_loader_and_absent_in_datasets(fold
 
 def test_a_config_without_any_rows_is_not_offered(folder: Path, tmp_path: Path) -> None:
     add_month(folder, "20211101", "20211201", [article(1)], probes=[])
-    assert datasets.get_dataset_config_names("temporalwiki") == ["diffset-20211101-20211201", "diffset-1112"]
+    names = datasets.get_dataset_config_names("temporalwiki")
+    assert [name for name in names if name.startswith(("diffset", "probes"))] == [
+        "diffset-20211101-20211201",
+        "diffset-1112",
+    ]
 
 
 HOSTILE = [
@@ -165,7 +189,7 @@ def test_the_card_is_yaml_with_one_default_and_every_alias_described(folder: Pat
     _, header, body = (folder / "README.md").read_text("utf-8").split("---\n", 2)
     card = yaml.safe_load(header)
     names = [config["config_name"] for config in card["configs"]]
-    assert len(names) == len(set(names)) == 8
+    assert len(names) == len(set(names)) == 16
     assert [c["config_name"] for c in card["configs"] if c.get("default")] == ["diffset-20211201-20220101"]
     assert [info["config_name"] for info in card["dataset_info"]] == names
     assert card["license"] == ["cc-by-sa-4.0", "cc0-1.0"]
@@ -193,12 +217,51 @@ def test_a_month_built_again_replaces_its_files_only(folder: Path) -> None:
     assert manifests[0]["configs"].keys() == again["configs"].keys()
     assert len(manifests) == 2
     assert all(problems(folder, manifest) == [] for manifest in manifests)
-    assert problems(folder, first) == [
-        "data/diffset-20211101-20211201/train-00000-of-00001.parquet: not the file that the manifest describes"
+    changed = [problem.split("/")[1] for problem in problems(folder, first)]
+    assert changed == ["deletions-20211101-20211201", "wikipedia-20211201", "diffset-20211101-20211201"]
+
+
+def test_the_same_interval_with_other_wikidata_dumps_is_the_same_interval(folder: Path) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)], wikidata="20211129")
+    add_month(folder, "20211101", "20211201", [article(1)], [probe(1), probe(2)], wikidata="20211125")
+    [manifest] = read_manifests(folder)
+    assert manifest["interval"]["wikidata_recent"] == "20211125"
+    assert problems(folder, manifest) == []
+    assert (folder / "README.md").read_text("utf-8").count("| 20211101 to 20211201 |") == 1
+
+
+def test_intervals_that_share_a_snapshot_agree_on_it(folder: Path) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)])
+    add_month(folder, "20211001", "20211201", [article(1), article(2)])
+    manifests = read_manifests(folder)
+    assert [problems(folder, manifest) for manifest in manifests] == [[], []]
+    shared = [manifest["configs"]["wikipedia-20211201"] for manifest in manifests]
+    assert shared[0] == shared[1]
+    assert shared[0]["splits"]["train"]["num_examples"] == 2
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_order_in_which_months_are_added_does_not_matter(folder: Path, order: tuple[int, int]) -> None:
+    months = [("20211101", "20211201", [article(1)]), ("20211201", "20220101", [article(3), article(4)])]
+    for i in order:
+        add_month(folder, *months[i])
+    card = yaml.safe_load((folder / "README.md").read_text("utf-8").split("---\n")[1])
+    assert [c["config_name"] for c in card["configs"] if c.get("default")] == ["diffset-20211201-20220101"]
+    assert [c["config_name"] for c in card["configs"]][:3] == [
+        "diffset-20211101-20211201",
+        "deletions-20211101-20211201",
+        "wikipedia-20211201",
     ]
 
 
-@pytest.mark.parametrize("step", range(12))
+def test_a_file_that_is_no_manifest_is_named(folder: Path) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)])
+    (folder / "manifests" / "x.json").write_text("{}")
+    with pytest.raises(InputError, match=r"x\.json: not a manifest"):
+        read_manifests(folder)
+
+
+@pytest.mark.parametrize("step", range(9))
 def test_killed_at_any_step_a_rerun_finishes(folder: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every rename and copy of an install in turn fails; the same install again ends as if nothing had happened."""
     add_month(folder, "20211101", "20211201", [article(1)])
@@ -221,12 +284,17 @@ def test_killed_at_any_step_a_rerun_finishes(folder: Path, step: int, monkeypatc
     except KeyboardInterrupt:
         interrupted = True
     monkeypatch.undo()
-    assert interrupted == (step < 4)  # two configs, the card, the manifest
+    assert interrupted == (step < 6)  # four configs, the card, the manifest
     assert all(problems(folder, m) == [] for m in read_manifests(folder))  # a manifest is true whenever it is there
     install(staged, manifest, folder)
     assert [m["interval"]["recent"] for m in read_manifests(folder)] == ["20211201", "20220101"]
     assert sorted(p.name for p in (folder / "data").iterdir()) == sorted(
-        f"{kind}-{name}" for kind in ("diffset", "probes") for name in ("20211101-20211201", "20211201-20220101")
+        ["wikipedia-20211201", "wikipedia-20220101"]
+        + [
+            f"{kind}-{name}"
+            for kind in ("deletions", "diffset", "probes")
+            for name in ("20211101-20211201", "20211201-20220101")
+        ]
     )
 
 

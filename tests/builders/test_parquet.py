@@ -34,6 +34,14 @@ def test_rows_come_back_and_groups_end_at_rows_or_size(tmp_path: Path) -> None:
             assert [group_range(file, group, "id") for group in range(file.num_row_groups)] == groups
 
 
+def test_nulls_count_as_nought_in_a_groups_range(tmp_path: Path) -> None:
+    for ids, expected in (([None, 5, 9], (0, 9)), ([None, None], (0, 0)), ([5, 9], (5, 9)), ([], (0, 0))):
+        with ParquetWriter(tmp_path / "f", SCHEMA) as out:
+            out.write_table(pa.table({"id": pa.array(ids, pa.int64()), "text": [""] * len(ids)}))
+        with pq.ParquetFile(tmp_path / "f") as file:
+            assert [group_range(file, g, "id") for g in range(file.num_row_groups)] in ([expected], [])
+
+
 def test_an_empty_file_has_its_columns(tmp_path: Path) -> None:
     with ParquetWriter(tmp_path / "f", SCHEMA):
         assert not (tmp_path / "f").exists()

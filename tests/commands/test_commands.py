@@ -46,6 +46,7 @@ WRONG_USAGE = {
     "a wiki that is none": (["build", "20211101", "20211201", "--dumps", ".", "--wiki", "en"], "database name"),
     "an unknown config": (["build", "20211101", "20211201", "--dumps", ".", "--include", "x"], "there are diffset"),
     "no jobs": (["build", "20211101", "20211201", "--dumps", ".", "--jobs", "0"], "at least 1"),
+    "too little memory": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "64MB"], "at least 768 MB"),
     "no size": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "much"], "write 8GB"),
     "a fraction over 1": (
         ["build", "20211101", "20211201", "--dumps", ".", "--unchanged-fraction", "2"],

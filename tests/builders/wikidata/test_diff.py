@@ -283,13 +283,15 @@ def extract_text(tmp_path: Path, streams: list[str], suffix: str, allow_truncate
     compress = gzip.compress if suffix == "gz" else bz2.compress
     path.write_bytes(b"".join(compress(text.encode()) for text in streams))
     tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", allow_truncated)
-    return run_stage("extract", extract.run, tasks, tmp_path / "out")[0]
+    reports = run_stage("extract", extract.run, tasks, tmp_path / "out")
+    reports[0]["warning"] = extract.check(path, reports, allow_truncated)
+    return reports[0]
 
 
 BAD = {
-    "no JSON in a line": (["[\n", '{"type":"item","id":"Q1"\n', "]\n"], "not JSON"),
+    "no JSON in a line": (["[\n", '{"type":"item","id":"Q1"\n', "]\n"], "not one entity in JSON"),
     "no closing bracket, two streams": (["[\n", '{"type":"item","id":"Q1"},\n'], "no closing"),
-    "a line cut in the middle": (["[\n", '{"type":"item","id":"Q1"},\n', '{"type":"it'], "not JSON"),
+    "a line cut in the middle": (["[\n", '{"type":"item","id":"Q1"},\n', '{"type":"it'], "not one entity in JSON"),
     "more behind the closing bracket": (['[\n{"type":"item","id":"Q1"}\n]\n', "{}\n"], "after the closing"),
     "XML": (["<mediawiki>\n"], "not a Wikidata JSON dump"),
 }
@@ -310,15 +312,35 @@ Q1, Q2 = '{"type":"item","id":"Q1"}', '{"type":"item","id":"Q2"}'
 def test_a_cut_dump_is_read_to_its_last_whole_line_where_that_is_allowed(tmp_path: Path) -> None:
     report = extract_text(tmp_path, ["[\n", f"{Q1},\n", Q2[:9]], "gz", allow_truncated=True)
     assert report["entities"] == {"items": 1, "properties": 0, "dropped": {"cut_line": 1}}
-    assert report["closed"] == {"files": 0}
-    with pytest.raises(InputError, match="not JSON"):  # damage in the middle is no cut
+    assert "as far as it goes" in report["warning"]
+    with pytest.raises(InputError, match="not one entity in JSON"):  # damage in the middle is no cut
         extract_text(tmp_path / "b", ["[\n", f"{Q1[:9]},\n{Q2}\n"], "gz", allow_truncated=True)
+
+
+CLOSED = {
+    "on a line of its own": ["[\n", f"{Q1},\n{Q2}\n]\n"],
+    "on the last entity's line": [f"[\n{Q1},\n", f"{Q2}]\n"],
+    "all on one line": [f"[{Q1}]"],
+    "in a stream of its own": ["[\n", f"{Q1},\n", f"{Q2}\n", "]\n"],
+    "after blank lines": [f"[\n{Q1}\n\n", "]"],
+}
+
+
+@pytest.mark.parametrize("range_", [1, 1 << 20])
+@pytest.mark.parametrize("case", CLOSED)
+def test_the_closing_bracket_is_found_wherever_it_stands(
+    tmp_path: Path, case: str, range_: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut at every stream, the bracket's line may begin exactly where the last range does."""
+    monkeypatch.setattr(extract, "RANGE", range_)
+    assert extract_text(tmp_path, CLOSED[case], "gz")["warning"] is None
 
 
 def test_one_whole_stream_without_a_bracket_is_taken_for_an_excerpt(tmp_path: Path) -> None:
     """A transfer that breaks off cuts a single stream inside, which fails; the report says that ] is missing."""
     report = extract_text(tmp_path, [f"[\n{Q1},\n{Q2},\n"], "gz")
-    assert (report["entities"]["items"], report["closed"]) == (2, {"files": 0})
+    assert report["entities"]["items"] == 2
+    assert "taken for an excerpt" in report["warning"]
     with pytest.raises(InputError, match="no closing"):
         extract_text(tmp_path / "b", [f"[\n{Q1},\n{Q2}"], "gz")
 

@@ -170,6 +170,7 @@ NO_ENTITY = {
     "a hostile id": ({"type": "item", "id": "Q1; DROP TABLE"}, "item"),
     "a list": ([1, 2], "unexpected_structure"),
     "claims of another shape": ({"type": "item", "id": "Q1", "claims": {"P1": "x"}}, "unexpected_structure"),
+    "a label of another shape": ({"type": "item", "id": "Q1", "labels": {"en": 5}}, "unexpected_structure"),
 }
 
 
@@ -179,6 +180,54 @@ def test_a_line_that_is_no_item_or_property_says_what_it_is(case: str) -> None:
     with pytest.raises(NotAnEntity) as problem:
         read(entity)  # type: ignore[arg-type]
     assert problem.value.reason == reason
+
+
+ODD_STATEMENTS = {
+    "a rank that is none": statement(value(9)) | {"rank": None},
+    "an id that is none": statement(value(9)) | {"id": None},
+    "no main snak": {"rank": "normal"},
+    "a value without a value": {"mainsnak": {"snaktype": "value", "datavalue": {"type": "wikibase-entityid"}}},
+    "a number beyond all ids": statement(
+        {
+            "snaktype": "value",
+            "datavalue": {"value": {"entity-type": "item", "numeric-id": 2**70}, "type": "wikibase-entityid"},
+        }
+    ),
+    "a negative number": statement(
+        {
+            "snaktype": "value",
+            "datavalue": {"value": {"entity-type": "item", "numeric-id": -5}, "type": "wikibase-entityid"},
+        }
+    ),
+    "a string": "Q9",
+}
+
+
+@pytest.mark.parametrize("case", ODD_STATEMENTS)
+def test_a_statement_of_another_shape_is_dropped_and_leaves_the_rest(case: str) -> None:
+    entity = read(item(1, {"P54": [ODD_STATEMENTS[case], statement(value(5))]}))  # type: ignore[list-item]
+    assert [(s.relation, s.object) for s in entity.statements] == [(54, 5)]
+    assert entity.dropped == {"unexpected_structure": 1}
+
+
+HOSTILE = {
+    "an id beyond 64 bits": b'{"type":"item","id":"Q%d"}' % 2**70,
+    "an id of 5,000 digits": b'{"type":"item","id":"Q' + b"9" * 5_000 + b'"}',
+    "a leading zero": b'{"type":"item","id":"Q01"}',
+    "a revision beyond 64 bits": b'{"type":"item","id":"Q1","lastrevid":99999999999999999999}',
+    "lists in lists": b'{"type":"item","id":"Q1","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "no revision": b'{"type":"item","id":"Q1","lastrevid":null}',
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_line_is_no_entity(case: str) -> None:
+    with pytest.raises(NotAnEntity):
+        EntityReader("enwiki", "en").read(HOSTILE[case])
+
+
+def test_a_property_that_is_none_is_dropped() -> None:
+    assert read(item(1, {"P9999999999999999999": [statement(value(5))]})).dropped == {"bad_property": 1}
 
 
 def test_a_line_that_is_no_json_is_an_error() -> None:

@@ -109,7 +109,7 @@ def test_pages_may_carry_the_attributes_of_the_root(tmp_path: Path) -> None:
 PAGES = st.lists(st.text(alphabet="ab<>&é漢 \n", max_size=300), min_size=1, max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(texts=PAGES, cuts=st.lists(st.integers(0, 10_000), max_size=6), data=st.data())
 def test_ranges_cut_anywhere_give_each_page_once(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], cuts: list[int], data: st.DataObject
@@ -127,9 +127,12 @@ def test_ranges_cut_anywhere_give_each_page_once(
     chosen = sorted(set(chosen))
     whole, _ = read(path)
     pieces: list[Page] = []
+    closed = 0
     for start, end in zip(chosen, [*chosen[1:], None], strict=True):
-        found, _ = read(path, start=start, end=end)
+        found, reading = read(path, start=start, end=end)
         pieces += found
+        closed += reading.complete
+    assert closed == 1
     assert [p.text for p in whole] == texts
     assert pieces == whole
 
@@ -160,6 +163,16 @@ BAD = {
     ),
     "a time that is none": (header() + page(1, "T", "x", at="yesterday") + FOOTER, "page 1"),
     "something between pages": (header() + page(1, "T", "x") + "<virus/>" + page(2, "U", "y") + FOOTER, "<virus/>"),
+    "a page that does not end": (
+        header() + page(1, "T", "x").replace("</page>", "") + page(2, "U", "y") + FOOTER,
+        "begins inside a page",
+    ),
+    "a namespace beyond all": (header() + page(1, "T", "x", ns=99999999999) + FOOTER, "no namespace"),
+    "a namespace key beyond all": (
+        header().replace('key="14"', 'key="99999999999"') + page(1, "T", "x") + FOOTER,
+        "no namespace",
+    ),
+    "two dumps joined": ((header() + page(1, "T", "x") + FOOTER) * 2, "after </mediawiki>"),
     "something before pages": (header() + "<virus/>" + page(2, "U", "y") + FOOTER, "<virus>"),
 }
 
@@ -189,6 +202,17 @@ def test_a_revision_beyond_all_bounds_is_dropped_by_reason(tmp_path: Path, monke
     assert [p.title for p in found] == ["U"]
     assert reading.dropped == {"too_long": 1}
     assert reading.complete
+
+
+def test_an_older_revision_does_not_stand_in_for_one_beyond_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("temporalwiki.builders.wikipedia.xml_dump.MAX_REVISION", 10_000)
+    monkeypatch.setattr("temporalwiki.builders.streams.OUT", 1_000)
+    revisions = [revision("old", 1), revision("0" * 100_000, 2, 1, at="2021-10-02T00:00:00Z")]
+    path = write_bz2(tmp_path / "d.xml.bz2", header() + page(1, "T", revisions=revisions) + FOOTER)
+    found, reading = read(path)
+    assert (found, reading.dropped) == ([], {"too_long": 1})
 
 
 REAL = {
