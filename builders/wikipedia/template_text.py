@@ -712,7 +712,7 @@ RULES: tuple[tuple[str, str | Renderer], ...] = (
     ("currency", _currency),
     ("inr|indian rupee|indian rupees|₹", "₹[{1:,}]"), ("gbp|£", "£[{1:,}]"), ("eur|euro|€", "€[{1:,}]"),
     ("jpy|¥|japanese yen", "¥[{1:,}]"), ("krw|₩", "₩[{1:,}]"), ("php|philippine peso|₱", "₱[{1:,}]"),
-    ("cad", "CA$[{1:,}]"), ("aud|a$|au$", "A$[{1:,}]"), ("nzd|nz$", "NZ$[{1:,}]"), ("hkd|hk$", "HK$[{1:,}]"),
+    ("cad|c$", "C$[{1:,}]"), ("aud|a$|au$", "A$[{1:,}]"), ("nzd|nz$", "NZ$[{1:,}]"), ("hkd|hk$", "HK$[{1:,}]"),
     ("brl|r$", "R$[{1:,}]"), ("zar", "R[{1:,}]"),
     # Measures and places.
     ("convert|cvt|conv", _convert),
@@ -750,8 +750,9 @@ RULES: tuple[tuple[str, str | Renderer], ...] = (
     ("nbsp|nbs|space|spaces|thinsp|thin space|hair space|hairsp|emsp|ensp|figure space|nnbsp|sp|pad|in5", " "),
     ("·|dot|middot|•|bullet|bull", " · "),
     ("music", _music),
-    ("okina|hamza", "ʻ"), ("ayin|ayn", "ʿ"), ("prime", "{1}′"), ("pprime", "{1}″"), ("deg|degree", "°"), ("colon", ":"),
-    ("minus", "−"), ("times", "×"), ("plusminus|±|plus-minus", "±"), ("pi", "π"), ("...|ellipsis", "…"), ("numero", "№[ {1}]"),
+    ("okina|hamza", "ʻ"), ("ayin|ayn", "ʿ"), ("prime", "[{1}]′"), ("pprime", "[{1}]″"), ("deg|degree", "°"), ("colon", ":"),
+    ("minus", "−"), ("times", "×"), ("plusminus|±|plus-minus", "±"), ("pi", "π"), ("...|ellipsis", "…"),
+    ("numero", "№[ {1}]"),
     ("lord", "LORD"), ("carbon", "C"), ("hydrogen", "H"), ("radium", "Ra"), ("bismuth", "Bi"),
 )  # fmt: skip
 # The same for all templates whose names begin so.
