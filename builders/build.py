@@ -6,19 +6,16 @@ import functools
 import importlib.metadata
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from temporalwiki.builders import dataset_folder, snapshot
-from temporalwiki.builders.engine import Report, fingerprint, only_one, run_stage, total, write_json
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders import checksums, dataset_folder, snapshot
+from temporalwiki.builders.engine import Report, fingerprint, only_one, run_stage, total
+from temporalwiki.builders.errors import UsageError
+from temporalwiki.builders.finish import INCLUDE, Finished, finish
 from temporalwiki.builders.snapshot import Dump, Interval
-from temporalwiki.builders.streams import digest
-from temporalwiki.builders.wikidata import align, probes
+from temporalwiki.builders.wikidata import align
 from temporalwiki.builders.wikidata import diff as wikidata_diff
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikipedia import diff as wiki_diff
@@ -26,8 +23,6 @@ from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia import page_props, sentences
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 
-INCLUDE = ("diffset", "deletions", "unchanged", "probes", "lighttuning", "wikipedia")
-ALWAYS = INCLUDE[:-1]
 LEAST_MEMORY = 768 << 20  # bytes a job
 UNCHANGED_PAGES = 10_000  # articles whose text outside the diffset is sampled, for intrinsic evaluation
 
@@ -198,11 +193,12 @@ class _Build:
 
     def _checksums(self) -> list[dict[str, Any]]:
         """Size and SHA-1 of every input, compared with the dump's own list where that is beside it."""
-        tasks = [ChecksumTask(str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in self.sources.files]
+        tasks = checksums.plan(self.sources.files)
         folder = self.work / "checksums" / fingerprint(tasks)
-        reports = run_stage("checksums", _checksum, tasks, folder, self.machine.jobs, [task.size for task in tasks])
+        sizes = [task.size for task in tasks]
+        reports = run_stage("checksums", checksums.run, tasks, folder, self.machine.jobs, sizes)
         for file, report in zip(self.sources.files, reports, strict=True):
-            _compare_with_listings(file, report["sha1"])
+            checksums.compare(file, report["sha1"])
         return [
             {"file": file.relative_to(self.sources.dumps).as_posix(), "size": task.size, "sha1": report["sha1"]}
             for file, task, report in zip(self.sources.files, tasks, reports, strict=True)
@@ -251,87 +247,36 @@ class _Build:
         print(f"warning: {text}", file=sys.stderr)
 
     def _finish(self, diffs: Path, aligned: Path, staged: Path) -> dataset_folder.Manifest:
-        """Stage finish: caps, light-tuning sets, shards, card and manifest."""
         shutil.rmtree(staged, ignore_errors=True)
-        configs: dict[str, Any] = {}
-        for kind in INCLUDE:
-            if kind not in (*ALWAYS, *self.options.include) or kind in ("probes", "lighttuning"):
-                continue
-            rows = self._text_rows(kind, sorted(diffs.glob(f"{kind}-*.parquet")))
-            name, short = self._names(kind)
-            files = dataset_folder.write_split(staged, name, "train", rows)
-            configs[name] = {"short_name": short, "splits": {"train": asdict(files)}}
-        selected, counts = self._select(sorted(aligned.glob("aligned-*.parquet")))
-        for kind, splits in selected.items():
-            name, short = self._names(kind)
-            configs[name] = {"short_name": short, "splits": {}}
-            for split, positions in splits.items():
-                rows = _probe_rows(sorted(aligned.glob("aligned-*.parquet")), split, positions)
-                configs[name]["splits"][split] = asdict(dataset_folder.write_split(staged, name, split, rows))
-        for name, config in configs.items():
+        finished = finish(staged, self.interval, self.options.include, diffs, aligned, self.options.seed)
+        for name, config in finished.configs.items():
             for split, written in config["splits"].items():
                 if written["num_examples"] == 0:
                     self._warn(f"{name}: no rows in the split {split}; `datasets` will not list it")
-        manifest = self._manifest(configs, counts)
-        write_json(staged / "manifest.json", manifest)
+        manifest = self._manifest(finished)
         dataset_folder.install(staged, manifest, self.out)
         return manifest
 
-    def _names(self, kind: str) -> tuple[str, str]:
-        if kind == "wikipedia":  # of a snapshot, not of an interval
-            return f"wikipedia-{self.interval.recent}", f"wikipedia-{self.interval.recent[4:6]}"
-        return f"{kind}-{self.interval.name}", f"{kind}-{self.interval.short_name}"
-
-    def _text_rows(self, kind: str, files: list[Path]) -> Iterator[dict[str, Any]]:
-        for row in read_rows(files, batch=256):
-            out = {
-                "id": row["page_id"],
-                "title": row["title"],
-                "url": self.interval.site + quote(row["title"].replace(" ", "_"), safe="/:()',!*@;~$"),
-                "revision_id": row["revision_id"],
-                "timestamp": row["timestamp"],
-            }
-            if kind in ("diffset", "deletions"):
-                out["text"] = sentences.join_paragraphs(row["sentences"])
-                out["kind"] = row["kind"]
-                out["previous_revision_id"] = row["previous_revision_id"]
-                out["paragraphs"] = len(row["sentences"])
-            else:
-                out["text"] = row["text"]
-            yield out
-
-    def _select(self, files: list[Path]) -> tuple[dict[str, dict[str, list[int]]], dict[str, Any]]:
-        """Which aligned facts become probes and light-tuning facts: positions among the split's facts."""
-        facts: dict[str, list[probes.Fact]] = {split: [] for split in dataset_folder.SPLITS["probes"]}
-        for row in read_rows(files, columns=["split", "s", "p", "o"]):
-            facts[row["split"]].append(probes.Fact(row["s"], row["p"], row["o"]))
-        selections = {split: probes.cap(of_split, self.options.seed) for split, of_split in facts.items()}
-        subjects = {facts[split][i].s for split, selection in selections.items() for i in selection.kept}
-        tuning = {
-            split: probes.light_tuning(facts[split], selections[split].kept, subjects, self.options.seed)
-            for split in dataset_folder.SPLITS["lighttuning"]
-        }
-        aligned = total(self.reports["align"], "facts")
+    def _probe_counts(self, finished: Finished) -> dict[str, Any]:
+        """The paper's Table 2: categorisation, alignment, filters, and what each rule dropped."""
         categorised = total(self.reports["wikidata-diff"], "facts")
-        counts = {
+        return {
             split: {
                 "categorised": _sum(categorised[split]),
-                "candidates": aligned[split]["candidates"],
-                "aligned": aligned[split]["aligned"],
-                "filtered": aligned[split]["kept"],
-                "kept": len(selections[split].kept),
+                "candidates": aligned["candidates"],
+                "aligned": aligned["aligned"],
+                "filtered": aligned["kept"],
+                "kept": finished.kept[split],
                 "dropped": {
-                    "alignment": aligned[split]["not_aligned"],
-                    "filters": aligned[split]["filtered"],
-                    "caps": dict(sorted(selections[split].dropped.items())),
+                    "alignment": aligned["not_aligned"],
+                    "filters": aligned["filtered"],
+                    "caps": finished.capped[split],
                 },
             }
-            for split in facts
+            for split, aligned in total(self.reports["align"], "facts").items()
         }
-        kept = {split: selection.kept for split, selection in selections.items()}
-        return {"probes": kept, "lighttuning": tuning}, counts
 
-    def _manifest(self, configs: dict[str, Any], probe_counts: dict[str, Any]) -> dataset_folder.Manifest:
+    def _manifest(self, finished: Finished) -> dataset_folder.Manifest:
         def extracted(stage: str) -> dict[str, Any]:
             reports = self.reports[stage]
             parts = ("pages", "entities", "statements", "bytes")
@@ -361,41 +306,15 @@ class _Build:
                 "prev_pages": total(diff, "prev_pages"),
                 "diffset": {"articles": pages["new"] + pages["updated"], **total(diff, "diffset")},
                 "facts": total(self.reports["wikidata-diff"], "facts"),
-                "probes": probe_counts,
+                "probes": self._probe_counts(finished),
             },
             "warnings": self.warnings,
-            "configs": configs,
+            "configs": finished.configs,
             "run": {
                 "jobs": self.machine.jobs,
                 "stages": {name: _run_summary(reports) for name, reports in self.reports.items()},
             },
         }
-
-
-@dataclass(frozen=True)
-class ChecksumTask:
-    """A file, and what tells that it is still the same one."""
-
-    file: str
-    size: int
-    modified: int
-
-
-def _checksum(task: ChecksumTask, _folder: Path) -> Report:
-    return {"sha1": digest(Path(task.file), "sha1")}
-
-
-def _compare_with_listings(path: Path, found: str) -> None:
-    """Compare with the lists of checksums beside a dump; raise InputError where they differ."""
-    listings = [(file, "sha1") for file in sorted(path.parent.glob("*sha1sums*.txt"))]
-    listings += [(file, "sha256") for file in sorted(path.parent.glob("SHA256SUMS"))]  # of content exports
-    for listing, algorithm in listings:
-        for line in listing.read_text("utf-8", errors="replace").splitlines():
-            expected, _, name = line.partition(" ")  # then a blank or, for "binary", a star
-            if name.lstrip(" *").strip() != path.name:
-                continue
-            if expected.strip().lower() != (found if algorithm == "sha1" else digest(path, algorithm)):
-                raise InputError(f"{path}: not the file whose {algorithm} {listing.name} has; fetch it again")
 
 
 def _sum(value: Any) -> int:
@@ -410,19 +329,3 @@ def _run_summary(reports: list[Report]) -> dict[str, Any]:
         "longest_task_seconds": max((run["seconds"] for run in runs), default=0),
         "peak_memory_mb": max((run["peak_memory_mb"] for run in runs), default=0),
     }
-
-
-def _probe_rows(files: list[Path], split: str, positions: list[int]) -> Iterator[dict[str, Any]]:
-    """The chosen facts of one split as probe rows, sorted by subject, relation and object."""
-    chosen = set(positions)
-    rows = []
-    position = -1
-    for row in read_rows(files):
-        if row["split"] != split:
-            continue
-        position += 1
-        if position in chosen:
-            rows.append(row)
-    for row in sorted(rows, key=lambda row: (row["s"], row["p"], row["o"])):
-        out = {name: row[name] for name in dataset_folder.SCHEMAS["probes"].names if name in row}
-        yield out | {"subject_id": f"Q{row['s']}", "relation_id": f"P{row['p']}", "object_id": f"Q{row['o']}"}

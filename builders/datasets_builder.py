@@ -18,10 +18,11 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from temporalwiki.builders.build import INCLUDE, BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.build import BuildOptions, Machine, build, find_sources
 from temporalwiki.builders.dataset_folder import SCHEMAS
 from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.snapshot import Interval
 
 

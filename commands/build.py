@@ -6,7 +6,8 @@ import argparse
 import re
 from pathlib import Path
 
-from temporalwiki.builders.build import INCLUDE, BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.build import BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.inspection import describe_manifest, describe_plan
 from temporalwiki.builders.snapshot import Interval
 

@@ -1,0 +1,102 @@
+"""Stage finish: what the other stages made becomes the configs of one interval, staged as the dataset folder has them.
+
+The caps and the light-tuning sets need all facts of the interval at once, so this stage is a single task.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tqdm import tqdm
+
+from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, write_split
+from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.wikidata import probes
+from temporalwiki.builders.wikipedia.sentences import join_paragraphs
+
+INCLUDE = ("diffset", "deletions", "unchanged", "probes", "lighttuning", "wikipedia")
+ALWAYS = INCLUDE[:-1]  # the whole snapshot only where it is asked for: it means cleaning every article
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The configs as the manifest has them, and how many facts of a split were kept, and lost to each cap."""
+
+    configs: dict[str, Any]
+    kept: dict[str, int]
+    capped: dict[str, dict[str, int]]
+
+
+def finish(
+    staged: Path, interval: Interval, include: tuple[str, ...], diffs: Path, aligned: Path, seed: int
+) -> Finished:
+    """Write the shards of all configs below ``staged``, from the folders of stages wiki-diff and align."""
+    configs: dict[str, Any] = {}
+
+    def write(kind: str, split: str, rows: Iterable[dict[str, Any]]) -> None:
+        name, short = names(kind, interval)
+        shown = tqdm(rows, desc=f"finish {name} {split}", unit="row", disable=not sys.stderr.isatty(), leave=False)
+        config = configs.setdefault(name, {"short_name": short, "splits": {}})
+        config["splits"][split] = asdict(write_split(staged, name, split, shown))
+
+    for kind in ("diffset", "deletions", "unchanged", "wikipedia"):
+        if kind in (*ALWAYS, *include):
+            write(kind, "train", _text_rows(kind, sorted(diffs.glob(f"{kind}-*.parquet")), interval))
+    files = sorted(aligned.glob("aligned-*.parquet"))
+    facts: dict[str, list[probes.Fact]] = {split: [] for split in SPLITS["probes"]}
+    for row in read_rows(files, columns=["split", "s", "p", "o"]):
+        facts[row["split"]].append(probes.Fact(row["s"], row["p"], row["o"]))
+    selections = {split: probes.cap(of_split, seed) for split, of_split in facts.items()}
+    subjects = {facts[split][i].s for split, selection in selections.items() for i in selection.kept}
+    for split, selection in selections.items():
+        write("probes", split, _probe_rows(files, split, selection.kept))
+    for split in SPLITS["lighttuning"]:
+        chosen = probes.light_tuning(facts[split], selections[split].kept, subjects, seed)
+        write("lighttuning", split, _probe_rows(files, split, chosen))
+    return Finished(
+        configs,
+        {split: len(selection.kept) for split, selection in selections.items()},
+        {split: dict(sorted(selection.dropped.items())) for split, selection in selections.items()},
+    )
+
+
+def names(kind: str, interval: Interval) -> tuple[str, str]:
+    """Full and short name of a config."""
+    if kind == "wikipedia":  # of a snapshot, not of an interval
+        return f"wikipedia-{interval.recent}", f"wikipedia-{interval.recent[4:6]}"
+    return f"{kind}-{interval.name}", f"{kind}-{interval.short_name}"
+
+
+def _text_rows(kind: str, files: list[Path], interval: Interval) -> Iterator[dict[str, Any]]:
+    for row in read_rows(files, batch=256):
+        out = {
+            "id": row["page_id"],
+            "title": row["title"],
+            "url": interval.site + quote(row["title"].replace(" ", "_"), safe="/:()',!*@;~$"),
+            "revision_id": row["revision_id"],
+            "timestamp": row["timestamp"],
+        }
+        if kind in ("diffset", "deletions"):
+            out["text"] = join_paragraphs(row["sentences"])
+            out["kind"] = row["kind"]
+            out["previous_revision_id"] = row["previous_revision_id"]
+            out["paragraphs"] = len(row["sentences"])
+        else:
+            out["text"] = row["text"]
+        yield out
+
+
+def _probe_rows(files: list[Path], split: str, positions: list[int]) -> Iterator[dict[str, Any]]:
+    """The facts at ``positions`` among those of a split as probe rows, sorted by subject, relation and object."""
+    of_split = (row for row in read_rows(files) if row["split"] == split)
+    chosen = set(positions)
+    rows = [row for position, row in enumerate(of_split) if position in chosen]
+    for row in sorted(rows, key=lambda row: (row["s"], row["p"], row["o"])):
+        out = {name: row[name] for name in SCHEMAS["probes"].names if name in row}
+        yield out | {"subject_id": f"Q{row['s']}", "relation_id": f"P{row['p']}", "object_id": f"Q{row['o']}"}
