@@ -91,8 +91,8 @@ between, for training and evaluating language models that are kept up to date. I
 ```python
 from datasets import load_dataset
 
-diffset = load_dataset("temporalwiki", "{short}")               # the newest interval
-probes = load_dataset("temporalwiki", "{short.replace("diffset", "probes")}")    # splits: unchanged, changed, deleted
+diffset = load_dataset("temporalwiki", "{short}")  # the newest interval
+probes = load_dataset("temporalwiki", "{short.replace("diffset", "probes")}")  # splits: unchanged, changed, deleted
 ```
 
 A short name such as `{short}` means the newest interval with those months; the full name never changes.
@@ -120,6 +120,7 @@ sampled articles |
 {_sources(newest)}
 
 Every count, every drop by reason and the SHA-1 of each input stand in `manifests/`.
+{_warnings(manifests)}
 
 ## Limits
 
@@ -168,6 +169,16 @@ def _categories(manifest: Manifest) -> str:
 | | categorised | sampled | aligned with text | after filters 1 and 2 | kept after the caps |
 |---|---:|---:|---:|---:|---:|
 {rows}"""
+
+
+def _warnings(manifests: list[Manifest]) -> str:
+    """What builds warned of; nothing where there was nothing."""
+    found = [
+        f"- {manifest['interval']['prev']} to {manifest['interval']['recent']}: {warning}"
+        for manifest in manifests
+        for warning in manifest["warnings"]
+    ]
+    return "\n## Warnings\n\n" + "\n".join(found) + "\n" if found else ""
 
 
 def _sources(manifest: Manifest) -> str:

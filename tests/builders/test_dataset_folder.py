@@ -75,6 +75,7 @@ def stage_month(
         "interval": {"wiki": "enwiki", "language": "en", "prev": prev, "recent": recent, "wikidata_recent": wikidata},
         "inputs": [{"file": "enwiki/a.bz2", "size": 5, "sha1": "x"}],
         "options": {"unchanged_pages": 10_000},
+        "warnings": ["no closing ]"],
         "counts": {
             "pages": {"new": len(rows), "updated": 0},
             "diffset": {"words": 7},
@@ -194,7 +195,8 @@ def test_the_card_is_yaml_with_one_default_and_every_alias_described(folder: Pat
     assert [info["config_name"] for info in card["dataset_info"]] == names
     assert card["license"] == ["cc-by-sa-4.0", "cc0-1.0"]
     assert card["language"] == ["en"]
-    assert "20211101 to 20211201" in body
+    assert "| 20211101 to 20211201 |" in body
+    assert "- 20211201 to 20220101: no closing ]" in body
 
 
 def test_equal_rows_give_equal_bytes_and_shards_have_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
