@@ -11,7 +11,7 @@ test: .venv-test/ready
 	.venv-test/bin/ruff check .
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/mypy
-	.venv-test/bin/pytest -n $(JOBS)
+	.venv-test/bin/pytest -n $(JOBS) -rs
 
 .venv/ready: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --clear .venv
@@ -24,4 +24,4 @@ test: .venv-test/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-test build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-test build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

@@ -55,7 +55,10 @@ class Machine:
         if self.jobs < 1:
             raise UsageError(f"--jobs must be at least 1, not {self.jobs}")
         if self.memory < self.jobs * LEAST_MEMORY:
-            raise UsageError(f"--memory must be at least {LEAST_MEMORY >> 20} MB for each of {self.jobs} jobs")
+            raise UsageError(
+                f"--memory {self.memory >> 20}MB is too little: at least {LEAST_MEMORY >> 20}MB for each job, so "
+                f"{self.jobs * LEAST_MEMORY >> 20}MB for --jobs {self.jobs}"
+            )
 
     @property
     def memory_of_a_task(self) -> int:
@@ -134,6 +137,9 @@ class _Build:
         self.warnings: list[str] = []
 
     def run(self) -> dataset_folder.Manifest:
+        later = self.sources.wikidata_recent.date
+        if later > self.interval.recent:
+            self._warn(f"Wikidata is of {later}, after the text of {self.interval.recent}: facts may be ahead of it")
         self.inputs = self._checksums()
         prev = self._extract_wikipedia("wiki-extract prev", self.sources.prev)
         recent = self._extract_wikipedia("wiki-extract recent", self.sources.recent)
@@ -263,7 +269,7 @@ class _Build:
         return {
             split: {
                 "categorised": _sum(categorised[split]),
-                "candidates": aligned["candidates"],
+                "sampled": aligned["candidates"],
                 "aligned": aligned["aligned"],
                 "filtered": aligned["kept"],
                 "kept": finished.kept[split],

@@ -150,7 +150,7 @@ def check_place(folder: Path) -> None:
 
 def problems(folder: Path, manifest: Manifest) -> list[str]:
     """What is wrong with the files that a manifest lists: missing, or other bytes than it says."""
-    found: list[str] = []
+    found = [] if (folder / "README.md").is_file() else ["README.md: missing: no config can be loaded"]
     for config in manifest["configs"].values():
         for split in config["splits"].values():
             for file in split["files"]:

@@ -16,6 +16,7 @@ from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 
 SHOWN = 4  # rows of each kind
+FRACTION = 0.2  # of unchanged facts; the default is for worlds of millions of them
 
 
 def demo(out: Path) -> Iterator[str]:
@@ -25,12 +26,13 @@ def demo(out: Path) -> Iterator[str]:
     interval = Interval(world.wiki, *world.dates)
     yield f"1. Two months of a generated Wikipedia and Wikidata, in the dumps' own formats: {out / 'dumps'}"
     write_world(out / "dumps", world)
-    yield f"2. The build, as `temporalwiki build {interval.prev} {interval.recent} --dumps {out / 'dumps'}` does it:"
-    sources = find_sources(out / "dumps", interval)
     folder = out / "temporalwiki"
+    options = f"--dumps {out / 'dumps'} --out {folder} --unchanged-fraction {FRACTION}"
+    yield f"2. temporalwiki build {interval.prev} {interval.recent} {options}"
+    sources = find_sources(out / "dumps", interval)
     jobs = min(2, os.cpu_count() or 1)
     manifest = build(
-        sources, folder, out / "temporalwiki.work", BuildOptions(unchanged_fraction=0.2), Machine(jobs=jobs)
+        sources, folder, out / "temporalwiki.work", BuildOptions(unchanged_fraction=FRACTION), Machine(jobs=jobs)
     )
     yield describe_manifest(folder, manifest)
     with contextlib.chdir(out):

@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import resource
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -189,7 +190,10 @@ class _Executor(LocalPipelineExecutor):  # type: ignore[misc]
         context.set_forkserver_preload(["temporalwiki.builders.build"])
         pool = ProcessPoolExecutor(min(self.workers, len(ranks)), context, initializer=_die_with_parent)
         try:
+            # Ctrl-C is for the command, which ends its workers: they are born deaf to it
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             futures: dict[Future[Any], int] = {pool.submit(self._run_for_rank, rank, rank): rank for rank in ranks}
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             pending = set(futures)
             while pending:
                 finished, pending = wait(pending, return_when="FIRST_COMPLETED")
@@ -241,7 +245,8 @@ class Progress:
         if self.bar.disable:
             kept = f", {len(skipped)} kept from before" if skipped else ""
             took = time.perf_counter() - begun
-            print(f"{self.name}: {len(self.weights)} tasks{kept}, {took:.1f} s", file=sys.stderr)
+            tasks = f"{len(self.weights)} task{'s' if len(self.weights) > 1 else ''}"
+            print(f"{self.name}: {tasks}{kept}, {took:.1f} s", file=sys.stderr)
 
     def done(self, rank: int) -> None:
         self.bar.update(self.weights[rank])

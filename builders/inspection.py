@@ -29,7 +29,7 @@ def describe(path: Path) -> str:
         manifests = read_manifests(path)
         if not manifests:
             raise InputError(f"{path}: no manifests in it, so it is no dataset folder")
-        return "\n\n".join(describe_manifest(path, manifest, check=True) for manifest in manifests)
+        return "\n\n".join(describe_manifest(path, manifest) for manifest in manifests)
     compression(path)
     start = next((piece.data for piece in pieces(path, allow_truncated=True)), b"").lstrip()
     if start.startswith((b"[", b"{")):
@@ -39,7 +39,14 @@ def describe(path: Path) -> str:
     raise InputError(f"{path}: neither a dataset folder nor a Wikipedia or Wikidata dump")
 
 
-def describe_manifest(folder: Path, manifest: Manifest, check: bool = False) -> str:
+def describe_problems(path: Path) -> list[str]:
+    """What is wrong with a dataset folder, a line each; nothing for a dump."""
+    return (
+        [problem for manifest in read_manifests(path) for problem in problems(path, manifest)] if path.is_dir() else []
+    )
+
+
+def describe_manifest(folder: Path, manifest: Manifest) -> str:
     """One interval of a dataset folder: its configs, and its counts from dumps to rows."""
     interval, counts = manifest["interval"], manifest["counts"]
     lines = [
@@ -61,12 +68,9 @@ def describe_manifest(folder: Path, manifest: Manifest, check: bool = False) -> 
     )
     facts = [("facts", "categorised", "sampled", "aligned", "filtered", "kept")]
     for split, c in counts["probes"].items():
-        facts.append((split, *(f"{c[n]:,}" for n in ("categorised", "candidates", "aligned", "filtered", "kept"))))
+        facts.append((split, *(f"{c[n]:,}" for n in ("categorised", "sampled", "aligned", "filtered", "kept"))))
     lines += ["", *_table(facts)]
     lines += [f"warning: {text}" for text in manifest["warnings"]]
-    if check:
-        found = problems(folder, manifest)
-        lines += ["", *(found or ["all files are as the manifest says"])]
     return "\n".join(lines)
 
 
@@ -93,7 +97,7 @@ def _describe_wikipedia(path: Path) -> str:
     kinds: Counter[str] = Counter()
     first = last = 0
     for page in read_pages(path, header, reading, allow_truncated=True):
-        kind = "redirects" if page.redirect else "articles" if page.namespace == 0 else "other namespaces"
+        kind = "other namespaces" if page.namespace != 0 else "redirects" if page.redirect else "articles"
         kinds[f"{kind} ({page.missing})" if page.missing else kind] += 1
         first, last = min(first or page.page_id, page.page_id), max(last, page.page_id)
     rows = [("pages", f"{reading.pages:,}"), *((kind, f"{n:,}") for kind, n in sorted(kinds.items()))]

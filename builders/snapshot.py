@@ -211,7 +211,8 @@ def wikidata_dump(dumps: Path, date: str, exact: bool = False) -> Dump:
     wanted = f"wikidata-{date}-all.json.gz or .bz2"
     there = f"; there are {', '.join(dates[-6:])}" if dates else ""
     at = "of" if exact else "at or before"
-    raise InputError(f"{entities}: no Wikidata dump {at} {date} ({wanted}){there}")
+    hint = "" if exact or not dates else "; name two of them with --wikidata"
+    raise InputError(f"{entities}: no Wikidata dump {at} {date} ({wanted}){there}{hint}")
 
 
 def page_props_file(dumps: Path, wiki: str, date: str) -> Path | None:

@@ -32,7 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("DATE_PREV", "DATE_RECENT"),
         help="dates of the Wikidata dumps (default: the newest at or before each snapshot)",
     )
-    parser.add_argument("--out", type=Path, default=Path("temporalwiki"), metavar="DIR", help="the dataset folder")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("temporalwiki"),
+        metavar="DIR",
+        help="the dataset folder (default: %(default)s)",
+    )
     parser.add_argument(
         "--work",
         type=Path,
@@ -46,9 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"configs to add to those always built; of {', '.join(INCLUDE)}, only wikipedia is not",
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
-    parser.add_argument("--memory", type=_bytes, default="8GB", metavar="SIZE", help="for all jobs (default: 8GB)")
+    parser.add_argument(
+        "--memory",
+        type=_bytes,
+        metavar="SIZE",
+        help="for all jobs (default: 8GB, or 1GB a job if that is more)",
+    )
     parser.add_argument("--engine", choices=("local",), default="local", help="where tasks run (default: %(default)s)")
-    parser.add_argument("--plan", action="store_true", help="say what would be read and done, and stop")
+    parser.add_argument("--plan", action="store_true", help="say which dumps would be read, in how many tasks; stop")
     parser.add_argument("--seed", type=int, default=options.seed, metavar="N", help="of every sample (default: 0)")
     parser.add_argument(
         "--unchanged-fraction",
@@ -66,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Build, or with --plan say what would be done."""
-    machine = Machine(arguments.jobs, arguments.memory)
+    machine = Machine(arguments.jobs, arguments.memory or max(8, arguments.jobs) << 30)
     interval = Interval(arguments.wiki, arguments.prev, arguments.recent)
     wikidata = tuple(arguments.wikidata) if arguments.wikidata else None
     options = BuildOptions(

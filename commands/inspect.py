@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from temporalwiki.builders.inspection import describe
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.inspection import describe, describe_problems
 
 _EXAMPLE = """\
 example:
@@ -21,5 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the description."""
+    """Print the description. Raises InputError if a dataset folder is not what its manifests say."""
     print(describe(arguments.path))
+    if found := describe_problems(arguments.path):
+        raise InputError(f"{arguments.path}: {'; '.join(found)}")
+    if arguments.path.is_dir():
+        print("\nall files are as the manifests say")

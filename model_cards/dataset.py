@@ -9,6 +9,16 @@ from huggingface_hub import DatasetCardData
 
 from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, Manifest
 
+_ROWS = {
+    "diffset": "an article with the sentences that the earlier snapshot's article does not have (Algorithm 1)",
+    "deletions": "the mirror image: sentences that are gone",
+    "unchanged": "what a sampled article of the later snapshot says beside its diffset",
+    "wikipedia": "an article of the whole later snapshot",
+    "probes": "a fact, with the sentence that states it (Algorithm 2, alignment, filters); splits unchanged, changed, "
+    "deleted, as far as they have rows",
+    "lighttuning": "a fact for light-tuning, none of them about a subject of the probes",
+}
+
 
 def dataset_card(manifests: list[Manifest]) -> str:
     """Text of the card for a folder with these intervals (oldest first): YAML header and Markdown."""
@@ -82,7 +92,7 @@ def _text(manifests: list[Manifest]) -> str:
     interval = newest["interval"]
     short = next(c["short_name"] for n, c in newest["configs"].items() if n.startswith("diffset-"))
     rows = "\n".join(_interval_row(manifest) for manifest in reversed(manifests))
-    return f"""# TemporalWiki: what changed between two monthly snapshots
+    return f"""# TemporalWiki: what changed between two snapshots
 
 Text that is new in Wikipedia between two snapshots, and facts of Wikidata that changed or did not change in
 between, for training and evaluating language models that are kept up to date. It follows TemporalWiki (EMNLP
@@ -92,7 +102,7 @@ between, for training and evaluating language models that are kept up to date. I
 from datasets import load_dataset
 
 diffset = load_dataset("temporalwiki", "{short}")  # the newest interval
-probes = load_dataset("temporalwiki", "{short.replace("diffset", "probes")}")  # splits: unchanged, changed, deleted
+probes = load_dataset("temporalwiki", "{short.replace("diffset", "probes")}")
 ```
 
 A short name such as `{short}` means the newest interval with those months; the full name never changes.
@@ -105,14 +115,35 @@ A short name such as `{short}` means the newest interval with those months; the 
 
 | config | one row is |
 |---|---|
-| `diffset-*` | an article with the sentences that the previous snapshot's article does not have (Algorithm 1) |
-| `deletions-*` | the mirror image: sentences that are gone |
-| `unchanged-*` | text of the recent snapshot outside the diffset, of about {newest["options"]["unchanged_pages"]:,} \
-sampled articles |
-| `wikipedia-*` | an article of the whole recent snapshot (only where it was asked for) |
-| `probes-*` | a fact: subject, relation, object, with the sentence that states it (Algorithm 2, alignment, filters) |
-| `lighttuning-*` | facts for light-tuning, none of them about a subject of the probes |
+{_kinds(manifests)}
 
+## Columns
+
+Texts (`diffset`, `deletions`, `unchanged`, `wikipedia`):
+
+| column | what it is |
+|---|---|
+| `id`, `title`, `url` | the page |
+| `text` | paragraphs with a blank line between them; the items of a list on lines of their own |
+| `kind` | `new` or `updated`; `deleted` for a page that is no article any more |
+| `revision_id`, `timestamp` | the page's revision in the later snapshot; of a deleted page null, and the time of the earlier |
+| `previous_revision_id` | its revision in the earlier snapshot; null if that has no such page |
+| `paragraphs` | how many `text` holds |
+
+Facts (`probes`, `lighttuning`):
+
+| column | what it is |
+|---|---|
+| `subject`, `relation`, `object` | labels; `subject_id`, `relation_id`, `object_id` are their Wikidata ids |
+| `kind` | changed: `new_subject`, `new_relation`, `new_object`; deleted: `replaced`, `ended`, `removed`; `unchanged` |
+| `previous_objects` | of `new_object`: labels of what the relation had before |
+| `statement_id` | the statement in Wikidata |
+| `page_id`, `page_revision_id`, `title` | the subject's article |
+| `evidence` | the sentence of it that holds the object's label |
+
+## Counts
+
+Seed {newest["options"]["seed"]}; of the unchanged facts a share of {newest["options"]["unchanged_fraction"]:g} is sampled.
 {_categories(newest)}
 
 ## Sources
@@ -146,6 +177,11 @@ Text: CC BY-SA 4.0, by the contributors to Wikipedia (`url` and `revision_id` na
 """
 
 
+def _kinds(manifests: list[Manifest]) -> str:
+    offered = {name.split("-")[0] for manifest in manifests for name in manifest["configs"]}
+    return "\n".join(f"| `{kind}-*` | {row} |" for kind, row in _ROWS.items() if kind in offered)
+
+
 def _interval_row(manifest: Manifest) -> str:
     interval, counts = manifest["interval"], manifest["counts"]
     kept = counts["probes"]
@@ -160,8 +196,7 @@ def _categories(manifest: Manifest) -> str:
     """The paper's Table 2 for one interval."""
     interval, probes = manifest["interval"], manifest["counts"]["probes"]
     rows = "\n".join(
-        f"| {split} | {c['categorised']:,} | {c['candidates']:,} | {c['aligned']:,} | {c['filtered']:,} "
-        f"| {c['kept']:,} |"
+        f"| {split} | {c['categorised']:,} | {c['sampled']:,} | {c['aligned']:,} | {c['filtered']:,} | {c['kept']:,} |"
         for split, c in probes.items()
     )
     return f"""Facts of {interval["prev"]} to {interval["recent"]} on their way to probes:

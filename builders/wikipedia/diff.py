@@ -58,8 +58,20 @@ def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) ->
     With the arguments exchanged it gives what was deleted.
     """
     known = {sentence_key(sentence) for paragraph in previous for sentence in paragraph}
-    fresh = ([s for s in paragraph if sentence_key(s) not in known] for paragraph in recent)
+    fresh = (_without(known, paragraph) for paragraph in recent)
     return [paragraph for paragraph in fresh if paragraph]
+
+
+def _without(known: set[str], paragraph: Paragraph) -> Paragraph:
+    """Sentences that are not known; where the one that opens a list item is, the item's next one opens its line."""
+    fresh: Paragraph = []
+    new_line = False
+    for sentence in paragraph:
+        new_line = new_line or sentence.startswith("\n")
+        if sentence_key(sentence) not in known:
+            fresh.append("\n" + sentence.lstrip("\n") if new_line and fresh else sentence)
+            new_line = False
+    return fresh
 
 
 @dataclass(frozen=True)
@@ -210,7 +222,7 @@ class _RangeDiff(contextlib.ExitStack):
         self.known_before = _known_before(Path(task.prev), task.first, task.end)
         self.pages = {"read": 0, "unchanged": 0, "new": 0, "updated": 0}
         self.dropped: dict[str, int] = {}
-        self.unchanged_because = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0}
+        self.unchanged_because = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0, "only_deletions": 0}
         self.updated_because = {"article_before": 0, "no_article_before": 0, "missing_in_prev": 0}
         self.duplicates: dict[str, int] = {}
         self.prev = {"prev_articles": 0, "in_both": 0, "deleted": 0}
@@ -261,11 +273,12 @@ class _RangeDiff(contextlib.ExitStack):
             return
         fresh = new_sentences(prev, recent)
         self._write_whole(after, recent, fresh)
-        if before is not None and (gone := new_sentences(recent, prev)):
+        gone = new_sentences(recent, prev)
+        if before is not None and gone:
             self._write("deletions", after, gone, kind="updated", previous_revision_id=before.revision_id)
         if before is not None and not fresh:
             self.pages["unchanged"] += 1
-            self.unchanged_because["same_sentences"] += 1
+            self.unchanged_because["only_deletions" if gone else "same_sentences"] += 1
         elif not fresh:
             _count(self.dropped, "no_prose")
         else:

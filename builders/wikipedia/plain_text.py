@@ -87,6 +87,7 @@ _REST_OF_LINE = re.compile(r"[ \t]*+\n")
 _BLANK_LINE = re.compile(r"\n[ \t]*+\n|\n=")
 # A formula in which no character has a meaning to TeX is what a reader sees: <math>m</math>.
 _PLAIN_FORMULA = re.compile(r"[^\\{}^_~&%$#]*")
+_INLINE_CODE = re.compile(r"\binline\b|enclose\s*=\s*[\"']?none", re.IGNORECASE)
 # In kept content these are letters like any other; as entities they pass through the later passes.
 _INERT = {ord(character): f"&#{ord(character)};" for character in "[]{}|'<>=*#:;_"}
 _BEFORE_GONE = ' (;,/\n[“"$£€'
@@ -125,7 +126,7 @@ def _without_verbatim(text: str) -> str:
             elif name in never_closed:
                 pass
             elif close_tag := _VERBATIM_END[name].search(text, end):
-                left = _kept_content(name, text[end : close_tag.start()])
+                left = _kept_content(name, match[2], text[end : close_tag.start()])
                 end = close_tag.end()
             else:
                 never_closed.add(name)
@@ -152,9 +153,13 @@ def _end_of_reference(text: str, start: int) -> int:
     return blank.start() if blank else limit
 
 
-def _kept_content(tag: str, content: str) -> str:
+def _kept_content(tag: str, attributes: str, content: str) -> str:
     if tag == "math" and _PLAIN_FORMULA.fullmatch(content):
         return " ".join(content.split()).translate(_INERT)
+    if tag == "math" and (stop := content.rstrip()[-1:]) in (".", ",", ";"):
+        return GONE + stop  # of the sentence, not of the formula
+    if tag in ("source", "syntaxhighlight") and _INLINE_CODE.search(attributes) and "\n" not in content:
+        return content.translate(_INERT)
     return content.translate(_INERT) if tag == "nowiki" else ""
 
 
@@ -349,6 +354,9 @@ def _shown_text(inside: Frame, hidden: AbstractSet[str]) -> str:
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)\b[^<>]*>")
 _BROKEN_REF = re.compile(r"</?ref\b[^<>\n]*+>?", re.IGNORECASE)
 _RAISED = re.compile(r"<sup[^<>]*>[ ]?([+\-−–]?\d{1,9}[+\-−–]?|[+\-−–])[ ]?</sup\s*>", re.IGNORECASE)
+# Only after a number, where plain digits would make another number of it: 20<sub>16</sub>, but H<sub>2</sub>O.
+_LOWERED = re.compile(r"\b(\d[0-9A-F]{0,15})<sub[^<>]*>[ ]?(\d{1,3})[ ]?</sub\s*>", re.IGNORECASE)
+_LOWERED_DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _RAISED_SIGNS = str.maketrans("–-−+0123456789", "⁻⁻⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BREAKS = re.compile(r"<br\b[^<>]*>(?:\s*+<br\b[^<>]*>)++", re.IGNORECASE)
 _BLOCK_TAGS = _words(
@@ -365,6 +373,8 @@ def _without_html(text: str) -> str:
         return text
     if "<sup" in text:
         text = _RAISED.sub(lambda match: match[1].translate(_RAISED_SIGNS), text)
+    if "<sub" in text:
+        text = _LOWERED.sub(lambda match: match[1] + match[2].translate(_LOWERED_DIGITS), text)
     if "<poem" in text:
         text = _with_lines_of_verse(text)
     text = _BREAKS.sub("\n\n", text)
@@ -406,7 +416,8 @@ APPARATUS = _words("""
     references|external links|external link|see also|further reading|notes and references|external sources
     |references and notes|references and sources|sources and references|citations and references|general references
     |footnotes and references|references and further reading|cited sources|works cited|see also and references
-    |further reading and external links|related articles|web links|weblinks|links
+    |further reading and external links|related articles|web links|weblinks|links|reference literature
+    |secondary references
 """, "|")  # fmt: skip
 # In these the lists are apparatus but a paragraph may be about the subject.
 LISTS_ARE_APPARATUS = _words(

@@ -7,6 +7,7 @@ carries that line break in front, so that joining gives the lines back.
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import threading
 import unicodedata
@@ -26,8 +27,31 @@ SECONDS = 60.0
 
 LONGEST_LINE = 20_000  # characters; no paragraph of the dumps read so far comes near
 CLOSERS = frozenset(")]}.,;:!?'\"”’»")
+# "(He died.) She lived." and "tea, etc. She drank" end sentences, which the segmenter does not see.
+_ENDS_IN_SEGMENT = re.compile(r"(?:(?<=[a-z0-9]{2}[.!?]\))|(?<=\betc\.)) +(?=[\"“]?[A-Z])")
+_OPENING_QUOTE = re.compile(r" ([\"“])$")
+_RAISED_AFTER_STOP = re.compile(r"([⁰¹²³⁴-⁹]+)(?: |$)")
+_ENUMERATION = re.compile(r"(?:[;:]|\bas|\band|\bor) \d{1,2}\.$")
 BEFORE_A_NUMBER = frozenset(
-    {"approx.", "art.", "c.", "ca.", "ch.", "fig.", "no.", "nos.", "nr.", "op.", "p.", "pp.", "sec.", "vol.", "vols."}
+    {
+        "a.m.",
+        "p.m.",
+        "approx.",
+        "art.",
+        "c.",
+        "ca.",
+        "ch.",
+        "fig.",
+        "no.",
+        "nos.",
+        "nr.",
+        "op.",
+        "p.",
+        "pp.",
+        "sec.",
+        "vol.",
+        "vols.",
+    }
 )
 
 
@@ -69,21 +93,27 @@ def _segments(line: str, language: str) -> Iterator[str]:
 
 
 def _mended(segments: Iterable[str]) -> Iterator[str]:
-    """Join what the segmenter cut although the sentence goes on: at a small letter, a bracket, "approx. 3"."""
+    """Join what the segmenter cut although the sentence goes on, and cut what it left although one ends."""
     current = ""
-    for segment in segments:
-        if current and _goes_on(current, segment):
+    for segment in (part for whole in segments for part in _ENDS_IN_SEGMENT.split(whole)):
+        if (moved := _OPENING_QUOTE.search(current)) is not None:  # it belongs to the sentence after it
+            current, segment = current[: moved.start()], moved[1] + segment
+        elif current and (raised := _RAISED_AFTER_STOP.match(segment)):  # in.², of the sentence before it
+            current, segment = current + raised[1], segment[raised.end() :]
+        if current and segment and _goes_on(current, segment):
             current = f"{current}{'' if segment[0] in CLOSERS else ' '}{segment}"
-        else:
-            if current:
-                yield current
-            current = segment
+            continue
+        if current and segment:
+            yield current
+        current = segment or current
     if current:
         yield current
 
 
 def _goes_on(before: str, after: str) -> bool:
     if after[0].islower() or all(character in CLOSERS for character in after):
+        return True
+    if _ENUMERATION.search(before):  # "and 3. Roosevelt", but not "on November 1. Roosevelt"
         return True
     return after[0].isdigit() and before.rsplit(" ", 1)[-1].lstrip("([").lower() in BEFORE_A_NUMBER
 

@@ -248,6 +248,13 @@ def _interlanguage_link(args: Arguments) -> str:
     return first
 
 
+def _ipa(args: Arguments) -> str:
+    """One argument is shown as it is; with a language before it, in brackets."""
+    sound = args.said("2")
+    shown = f"&#91;{sound}&#93;" if sound and sound[0] not in "[/⟨" else sound or args.said("1")
+    return f"{SOUND}{shown}{END_SOUND}" if shown else ""
+
+
 def _pronunciation(args: Arguments) -> str:
     sound = args.said("1")
     if not sound:
@@ -505,7 +512,7 @@ def _convert(args: Arguments) -> str:
     for code, number in units:
         symbol, one, many = _unit(code)
         text += f" {number}" if number else ""
-        if abbreviation in ("on", "in", "~") or symbol[:1] == "°" or symbol == one:
+        if abbreviation in ("on", "in", "~") or symbol[:1] == "°" or symbol == one == many:
             text += f" {symbol}"
             continue
         name = one if adjective in ("on", "mid", "pre") or (one_of_them and not number) else many
@@ -676,7 +683,8 @@ RULES: tuple[tuple[str, str | Renderer], ...] = (
     ("nihongo|nihongo4|nihongo core|nihongo krt", _japanese),
     ("zh|lang-zh|chinese|zh-cn|zh-full", _chinese),
     ("korean|ko-hhrm|lang-ko text", _korean),
-    ("ipa|audio-ipa", _pronunciation),
+    ("ipa", _ipa),
+    ("audio-ipa", _pronunciation),
     ("ipablink", "&#91;{1}&#93;"),
     ("ipaslink", "/{1}/"),
     ("respell|pronunciation respelling key", _respelling),

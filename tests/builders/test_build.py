@@ -24,7 +24,7 @@ from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikipedia import diff as wiki_diff
 from temporalwiki.builders.wikipedia import extract as wiki_extract
-from temporalwiki.builders.wikipedia.sentences import article_sentences, join_paragraphs
+from temporalwiki.builders.wikipedia.sentences import article_sentences
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 from temporalwiki.builders.world import Truth, World, write_world
 
@@ -191,7 +191,7 @@ def test_the_manifest_accounts_for_every_page_and_fact(out: Path, truth: Truth) 
     )
     for probes in manifest["counts"]["probes"].values():
         dropped = probes["dropped"]
-        assert probes["candidates"] == probes["aligned"] + sum(dropped["alignment"].values())
+        assert probes["sampled"] == probes["aligned"] + sum(dropped["alignment"].values())
         assert probes["aligned"] == probes["filtered"] + sum(dropped["filters"].values())
         assert probes["filtered"] == probes["kept"] + sum(dropped["caps"].values())
     assert problems(out, manifest) == []
@@ -220,8 +220,10 @@ def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) ->
 
     diffset, deletions = reference.diffset(prev, recent, split), reference.deletions(prev, recent, split)
     for config, expected in (("diffset", diffset), ("deletions", deletions)):
-        found = {row["id"]: (row["kind"], row["text"]) for row in rows(out, f"{config}-{MONTH.name}")}
-        assert found == {i: (row.kind, join_paragraphs(row.paragraphs)) for i, row in expected.items()}
+        found = {row["id"]: (row["kind"], text(row)) for row in rows(out, f"{config}-{MONTH.name}")}
+        assert found == {
+            i: (row.kind, [" ".join(" ".join(p).split()) for p in row.paragraphs]) for i, row in expected.items()
+        }
 
     wikidata = [reference.read_facts(wikidata_file(dumps, date, "bz2")) for date in world.wikidata_dates]
     categories = reference.algorithm_2(wikidata[0], wikidata[1], world.wikidata_dates[1])

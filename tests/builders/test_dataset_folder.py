@@ -70,11 +70,11 @@ def stage_month(
             "splits": {s: vars(write_split(folder, f"probes-{name}", s, r)) for s, r in splits.items()},
         },
     }
-    counts = dict.fromkeys(("categorised", "candidates", "aligned", "filtered", "kept"), 1)
+    counts = dict.fromkeys(("categorised", "sampled", "aligned", "filtered", "kept"), 1)
     return {
         "interval": {"wiki": "enwiki", "language": "en", "prev": prev, "recent": recent, "wikidata_recent": wikidata},
         "inputs": [{"file": "enwiki/a.bz2", "size": 5, "sha1": "x"}],
-        "options": {"unchanged_pages": 10_000},
+        "options": {"seed": 0, "unchanged_fraction": 0.001},
         "warnings": ["no closing ]"],
         "counts": {
             "pages": {"new": len(rows), "updated": 0},
@@ -159,6 +159,8 @@ def test_a_split_without_rows_is_empty_in_our_loader_and_absent_in_datasets(fold
     ours = temporalwiki.load_dataset("probes-1112", cache_dir=str(cache))
     assert {name: len(split) for name, split in ours.items()} == {"changed": 1, "unchanged": 1, "deleted": 0}
     assert ours["deleted"].features == ours["changed"].features
+    assert len(temporalwiki.load_dataset("probes-1112", split="deleted", cache_dir=str(cache))) == 0
+    assert len(temporalwiki.load_dataset("temporalwiki", "probes-1112", split="changed", cache_dir=str(cache))) == 1
     assert (folder / "data/probes-20211101-20211201/deleted-00000-of-00001.parquet").is_file()
 
 
@@ -169,6 +171,8 @@ def test_a_config_without_any_rows_is_not_offered(folder: Path, tmp_path: Path) 
         "diffset-20211101-20211201",
         "diffset-1112",
     ]
+    ours = temporalwiki.load_dataset("probes-1112")
+    assert {name: len(split) for name, split in ours.items()} == {"unchanged": 0, "changed": 0, "deleted": 0}
 
 
 HOSTILE = [

@@ -46,7 +46,7 @@ WRONG_USAGE = {
     "a wiki that is none": (["build", "20211101", "20211201", "--dumps", ".", "--wiki", "en"], "database name"),
     "an unknown config": (["build", "20211101", "20211201", "--dumps", ".", "--include", "x"], "there are diffset"),
     "no jobs": (["build", "20211101", "20211201", "--dumps", ".", "--jobs", "0"], "at least 1"),
-    "too little memory": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "64MB"], "at least 768 MB"),
+    "too little memory": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "64MB"], "at least 768MB"),
     "no size": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "much"], "write 8GB"),
     "a fraction over 1": (
         ["build", "20211101", "20211201", "--dumps", ".", "--unchanged-fraction", "2"],
@@ -91,18 +91,24 @@ def test_build_then_inspect(dumps: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert status == 0
     assert "diffset-20211101-20211201" in text
     assert "wikipedia-20211201" in text
-    assert "wiki-diff: 1 tasks" in err
+    assert "wiki-diff: 1 task," in err
     [manifest] = read_manifests(out)
     assert manifest["options"]["include"] == ["deletions", "wikipedia"]
     assert manifest["options"]["seed"] == 3
     status, text, _ = run(capsys, "inspect", out)
     assert status == 0
-    assert "all files are as the manifest says" in text
+    assert "all files are as the manifests say" in text
     [file] = (out / "data" / "wikipedia-20211201").iterdir()
     file.write_bytes(b"")
-    assert "not the file that the manifest describes" in run(capsys, "inspect", out)[1]
+    status, _, err = run(capsys, "inspect", out)
+    assert status == 1
+    assert "not the file that the manifest describes" in err
     file.unlink()
-    assert f"{file.name}: missing" in run(capsys, "inspect", out)[1]
+    (out / "README.md").unlink()
+    status, _, err = run(capsys, "inspect", out)
+    assert status == 1
+    assert "README.md: missing" in err
+    assert f"{file.name}: missing" in err
 
 
 def test_a_plan_writes_nothing(dumps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

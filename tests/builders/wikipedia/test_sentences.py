@@ -27,6 +27,27 @@ SPLITS = {
     "volumes": ("See vol. 7 (no. 3). It says so.", ["See vol. 7 (no. 3).", "It says so."]),
     "a title with a question mark": ("Do Androids Dream? and others.", ["Do Androids Dream? and others."]),
     "questions": ("Who? Nobody knows.", ["Who?", "Nobody knows."]),
+    "brackets around a sentence": (
+        "(He died.) She lived (until 1818.) The farm stood.",
+        ["(He died.)", "She lived (until 1818.)", "The farm stood."],
+    ),
+    "brackets inside one": ("He died (in 1818.) and she lived.", ["He died (in 1818.) and she lived."]),
+    "etc. at an end": (
+        "They drank tea, etc. She drank milk, etc. in bed.",
+        ["They drank tea, etc.", "She drank milk, etc. in bed."],
+    ),
+    "a quotation after a sentence": (
+        'It rose. "On average we find it." He left.',
+        ["It rose.", '"On average we find it."', "He left."],
+    ),
+    "an enumeration in a sentence": (
+        "Ranked as 1. Lincoln; 2. Washington; and 3. Roosevelt, he said.",
+        ["Ranked as 1. Lincoln; 2. Washington; and 3. Roosevelt, he said."],
+    ),
+    "a day of a month": ("It was November 1. Roosevelt left.", ["It was November 1.", "Roosevelt left."]),
+    "the time of day": ("At 12:30 a.m. 365 days a year. Always.", ["At 12:30 a.m. 365 days a year.", "Always."]),
+    "a raised digit after a unit": ("It bears 300 lbf/in.² Adobe is old.", ["It bears 300 lbf/in.²", "Adobe is old."]),
+    "a court case": ("Roe v. Wade was a case.", ["Roe v. Wade was a case."]),
     "a list keeps its lines": ("One item\nTwo items. Two sentences", ["One item", "\nTwo items.", "Two sentences"]),
     "white space is folded": ("  He   came.  \t He saw. ", ["He came.", "He saw."]),
     "nothing": ("  ", []),
