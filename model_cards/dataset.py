@@ -126,7 +126,7 @@ Texts (`diffset`, `deletions`, `unchanged`, `wikipedia`):
 | `id`, `title`, `url` | the page |
 | `text` | paragraphs with a blank line between them; the items of a list on lines of their own |
 | `kind` | `new` or `updated`; `deleted` for a page that is no article any more |
-| `revision_id`, `timestamp` | the page's revision in the later snapshot; of a deleted page null, and the time of the earlier |
+| `revision_id`, `timestamp` | the revision in the later snapshot; of a deleted page null, and the time of the earlier |
 | `previous_revision_id` | its revision in the earlier snapshot; null if that has no such page |
 | `paragraphs` | how many `text` holds |
 
@@ -143,7 +143,9 @@ Facts (`probes`, `lighttuning`):
 
 ## Counts
 
-Seed {newest["options"]["seed"]}; of the unchanged facts a share of {newest["options"]["unchanged_fraction"]:g} is sampled.
+Seed {newest["options"]["seed"]}; of the unchanged facts a share of {newest["options"]["unchanged_fraction"]:g} is
+sampled.
+
 {_categories(newest)}
 
 ## Sources
