@@ -126,7 +126,7 @@ Texts (`diffset`, `deletions`, `unchanged`, `wikipedia`):
 | `id`, `title`, `url` | the page |
 | `text` | paragraphs with a blank line between them; the items of a list on lines of their own |
 | `kind` | `new` or `updated`; `deleted` for a page that is no article any more |
-| `revision_id`, `timestamp` | the revision in the later snapshot; of a deleted page null, and the time of the earlier |
+| `revision_id`, `timestamp` | the revision in the later snapshot; of a deleted page null and the earlier time |
 | `previous_revision_id` | its revision in the earlier snapshot; null if that has no such page |
 | `paragraphs` | how many `text` holds |
 
