@@ -94,20 +94,22 @@ def _segments(line: str, language: str) -> Iterator[str]:
 
 def _mended(segments: Iterable[str]) -> Iterator[str]:
     """Join what the segmenter cut although the sentence goes on, and cut what it left although one ends."""
-    current = ""
+    parts: list[str] = []  # of the current sentence; only the last one is looked at, so the time stays linear
     for segment in (part for whole in segments for part in _ENDS_IN_SEGMENT.split(whole)):
-        if (moved := _OPENING_QUOTE.search(current)) is not None:  # it belongs to the sentence after it
-            current, segment = current[: moved.start()], moved[1] + segment
-        elif current and (raised := _RAISED_AFTER_STOP.match(segment)):  # in.², of the sentence before it
-            current, segment = current + raised[1], segment[raised.end() :]
-        if current and segment and _goes_on(current, segment):
-            current = f"{current}{'' if segment[0] in CLOSERS else ' '}{segment}"
+        if parts and (moved := _OPENING_QUOTE.search(parts[-1])):  # it belongs to the sentence after it
+            parts[-1], segment = parts[-1][: moved.start()], moved[1] + segment
+        elif parts and (raised := _RAISED_AFTER_STOP.match(segment)):  # in.², of the sentence before it
+            parts[-1], segment = parts[-1] + raised[1], segment[raised.end() :]
+        if not segment:
             continue
-        if current and segment:
-            yield current
-        current = segment or current
-    if current:
-        yield current
+        if parts and _goes_on(parts[-1], segment):
+            parts.append(segment if segment[0] in CLOSERS else f" {segment}")
+            continue
+        if parts:
+            yield "".join(parts)
+        parts = [segment]
+    if parts:
+        yield "".join(parts)
 
 
 def _goes_on(before: str, after: str) -> bool:

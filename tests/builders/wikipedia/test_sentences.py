@@ -83,6 +83,12 @@ def test_a_line_that_the_segmenter_is_slow_on_is_split_in_pieces() -> None:
     assert sum(map(len, split)) == 400_000
 
 
+def test_a_sentence_that_goes_on_a_million_times_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cut of the segmenter is mended; what is joined is not copied again for each."""
+    monkeypatch.setattr(sentences.sentencex, "segment", lambda _language, line: line.split(" "))
+    assert split_sentences("He " + "went. " * 1_000_000, "en") == ["He " + " ".join(["went."] * 1_000_000)]
+
+
 def test_lines_and_paragraphs_come_back_when_joined() -> None:
     article = "Some prose. And more.\n\n* one\n* two. three\n\nLast."
     paragraphs = article_sentences(article, "en")
