@@ -91,7 +91,8 @@ def main() -> None:
                 shutil.rmtree(extract)
             for extract in (work / "extracts").glob(f"wikidata-{world.wikidata_dates[1]}*"):
                 shutil.rmtree(extract)
-            shutil.rmtree(work / f"enwiki-{world.dates[0]}-{world.dates[1]}")
+            for interval in work.glob(f"enwiki-{world.dates[0]}-*"):
+                shutil.rmtree(interval)
             _build(dumps, out, work, jobs, floor, f"build, --jobs {jobs}, last month's extracts kept")
     [manifest] = read_manifests(out)
     print("\n| stage | tasks | CPU s | peak MB of a process |\n|---|---:|---:|---:|")
