@@ -93,7 +93,7 @@ def main() -> None:
                 shutil.rmtree(extract)
             for interval in work.glob(f"enwiki-{world.dates[0]}-*"):
                 shutil.rmtree(interval)
-            _build(dumps, out, work, jobs, floor, f"build, --jobs {jobs}, last month's extracts kept")
+            _build(dumps, out, work, jobs, floor, f"build, --jobs {jobs}, last month's extracts kept", kept=True)
     [manifest] = read_manifests(out)
     print("\n| stage | tasks | CPU s | peak MB of a process |\n|---|---:|---:|---:|")
     for name, stage in manifest["run"]["stages"].items():
@@ -103,7 +103,7 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}")
 
 
-def _build(dumps: Path, out: Path, work: Path, jobs: int, floor: Measured, name: str) -> None:
+def _build(dumps: Path, out: Path, work: Path, jobs: int, floor: Measured, name: str, kept: bool = False) -> None:
     shutil.rmtree(out, ignore_errors=True)
     program = [sys.executable, "-c", "import sys; from temporalwiki.commands import main; sys.exit(main())"]
     options = ["--dumps", str(dumps), "--out", str(out), "--work", str(work), "--jobs", str(jobs)]
@@ -111,8 +111,12 @@ def _build(dumps: Path, out: Path, work: Path, jobs: int, floor: Measured, name:
     took = measure([*program, "build", *world.dates, *options])
     [manifest] = read_manifests(out)
     size = sum(sum(extract["bytes"].values()) for extract in manifest["counts"]["extracts"].values()) / 1e6
-    # worker processes are not children of the command, so the system does not add them to it: their reports do
-    cpu = took.cpu + (sum(s["cpu_seconds"] for s in manifest["run"]["stages"].values()) if jobs > 1 else 0)
+    cpu = took.cpu
+    if jobs > 1:  # worker processes are not children of the command, so the system does not add them: reports do
+        cpu += sum(stage["cpu_seconds"] for stage in manifest["run"]["stages"].values())
+    if jobs > 1 and kept:  # but those of kept tasks are of the run before
+        print(f"| {name} | {took.wall:.1f} | | {took.peak_mb:.0f} | | |", flush=True)
+        return
     print(
         f"| {name} | {took.wall:.1f} | {cpu:.1f} | {took.peak_mb:.0f} | {size / cpu:.0f} | {cpu / floor.cpu:.2f} |",
         flush=True,

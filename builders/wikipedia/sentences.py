@@ -30,7 +30,7 @@ CLOSERS = frozenset(")]}.,;:!?'\"”’»")
 # "(He died.) She lived." and "tea, etc. She drank" end sentences, which the segmenter does not see.
 _ENDS_IN_SEGMENT = re.compile(r"(?:(?<=[a-z0-9]{2}[.!?]\))|(?<=\betc\.)) +(?=[\"“]?[A-Z])")
 _RAISED_AFTER_STOP = re.compile(r"([⁰¹²³⁴-⁹]+)(?: |$)")
-_ENUMERATION = re.compile(r"(?:[;:]|\bas|\band|\bor) \d{1,2}\.$")
+_ENUMERATION = re.compile(r"(?:[;:]|\bas|; (?:and|or)) \d{1,2}\.$")
 BEFORE_A_NUMBER = frozenset(
     {
         "a.m.",
@@ -122,7 +122,7 @@ def _goes_on(before: str, after: str) -> bool:
         return True
     if before[-2:-1].isdigit() and _ENUMERATION.search(
         before[-20:]
-    ):  # "and 3. Roosevelt", but not "on November 1. Roosevelt"
+    ):  # "; and 3. Roosevelt", but not "on November 1. Roosevelt"
         return True
     return after[0].isdigit() and before.rsplit(" ", 1)[-1].lstrip("([").lower() in BEFORE_A_NUMBER
 

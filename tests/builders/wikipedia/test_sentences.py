@@ -44,6 +44,7 @@ SPLITS = {
         "Ranked as 1. Lincoln; 2. Washington; and 3. Roosevelt, he said.",
         ["Ranked as 1. Lincoln; 2. Washington; and 3. Roosevelt, he said."],
     ),
+    "a number at an end": ("It stood with 8 and 9. This led to it.", ["It stood with 8 and 9.", "This led to it."]),
     "a day of a month": ("It was November 1. Roosevelt left.", ["It was November 1.", "Roosevelt left."]),
     "the time of day": ("At 12:30 a.m. 365 days a year. Always.", ["At 12:30 a.m. 365 days a year.", "Always."]),
     "a raised digit after a unit": ("It bears 300 lbf/in.² Adobe is old.", ["It bears 300 lbf/in.²", "Adobe is old."]),
