@@ -120,11 +120,11 @@ def _without_verbatim(text: str) -> str:
             line_start = False
             name = match[1].lower()
             if match[2].endswith("/"):
-                pass
+                pass  # it has no content
             elif name == "ref":
                 end = _end_of_reference(text, end)
             elif name in never_closed:
-                pass
+                pass  # its end was looked for before, up to the end of the page
             elif close_tag := _VERBATIM_END[name].search(text, end):
                 left = _kept_content(name, match[2], text[end : close_tag.start()])
                 end = close_tag.end()
