@@ -266,6 +266,10 @@ class _Build:
     def _probe_counts(self, finished: Finished) -> dict[str, Any]:
         """The paper's Table 2: categorisation, alignment, filters, and what each rule dropped."""
         categorised = total(self.reports["wikidata-diff"], "facts")
+        for split, aligned in total(self.reports["align"], "facts").items():
+            written = _sum(categorised["unchanged_sampled" if split == "unchanged" else split])
+            if written != aligned["candidates"]:
+                raise AssertionError(f"{written} {split} facts to align, {aligned['candidates']} accounted for")
         return {
             split: {
                 "categorised": _sum(categorised[split]),

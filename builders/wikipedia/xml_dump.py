@@ -164,7 +164,8 @@ def read_pages(
         page = _read_page(window, header, reading, limit)
         if page is not None:
             yield page
-    reading.bytes = window.bytes
+    # what lies behind the range was read to finish its last page, and is the next range's
+    reading.bytes = window.bytes if window.range_bytes is None else window.range_bytes
     if start == 0 and end is None and not reading.complete and not allow_truncated:
         raise InputError(
             f"{path}: no </mediawiki> at its end: it was cut off after page {reading.pages}; fetch it "

@@ -265,6 +265,7 @@ def test_other_cuts_into_tasks_give_the_same_bytes(
     run(dumps, tmp_path / "many", jobs=1)
     assert len(list((tmp_path / "many.work").rglob("articles-*.parquet"))) > 6
     assert parquet_bytes(tmp_path / "many") == parquet_bytes(out)
+    assert read_manifests(tmp_path / "many")[0]["counts"] == read_manifests(out)[0]["counts"]
 
 
 def command(dumps: Path, out: Path, *more: str) -> list[str]:

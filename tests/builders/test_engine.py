@@ -101,8 +101,9 @@ def test_a_folder_is_held_by_one_build(tmp_path: Path) -> None:
         only_one(tmp_path / "out", "build"),
     ):
         raise AssertionError("two at once")
-    with only_one(tmp_path / "out", "build"):
-        assert True
+    with only_one(tmp_path / "out", "build"):  # free again
+        assert [path.name for path in tmp_path.iterdir()] == [".out.lock"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_fingerprints_are_of_content() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import COMMANDS, main
 
@@ -143,7 +145,8 @@ def test_the_demo_ends_with_probes_and_a_card(tmp_path: Path, capsys: pytest.Cap
     assert status == 0
     assert 'load_dataset("temporalwiki", "diffset-1112")' in text
     assert (tmp_path / "demo" / "temporalwiki" / "README.md").is_file()
-    first = text[text.index("changed (") :].splitlines()[1].strip()
-    subject = first.split(" | ")[0]
-    assert subject
-    assert "(was " in text
+    shown = " ".join(text[text.index("changed (") : text.index("   deleted (")].split())
+    [file] = (tmp_path / "demo" / "temporalwiki" / "data").glob("probes-*/changed-*.parquet")
+    for row in itertools.islice(read_rows([file]), 4):
+        assert f"{row['subject']} | {row['relation']} | {row['object']}" in shown
+        assert all(f"(was {', '.join(row['previous_objects'])})" in shown for _ in row["previous_objects"])

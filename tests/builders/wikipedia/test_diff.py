@@ -74,16 +74,20 @@ def test_what_is_new_and_what_is_not_make_up_the_article(prev: list[list[str]], 
     assert new_sentences(recent, recent) == []
 
 
+def extracted(folder: Path, path: Path) -> Path:
+    """Run stage wiki-extract over one file."""
+    run_stage("extract", extract.run, extract.plan(Dump("x", (path,)), "enwiki", False), folder)
+    return folder
+
+
 def run_both(
     tmp_path: Path, prev: list[str], recent: list[str], per_stream: int = 2, **options: object
 ) -> tuple[dict[str, dict[int, dict[str, object]]], Report]:
     """Extract and diff two dumps; rows by table and page id, and the report."""
-    folders = []
-    for date, pages in (("20211101", prev), ("20211201", recent)):
-        path = multistream(articles_file(tmp_path, date), pages, per_stream)
-        folder = tmp_path / f"extract-{date}"
-        run_stage("extract", extract.run, extract.plan(Dump(date, (path,)), "enwiki", False), folder)
-        folders.append(folder)
+    folders = [
+        extracted(tmp_path / f"extract-{date}", multistream(articles_file(tmp_path, date), pages, per_stream))
+        for date, pages in (("20211101", prev), ("20211201", recent))
+    ]
     settings_ = {"seed": 0, "unchanged_pages": 10_000, "whole": True} | options
     tasks = diff.plan(*folders, "en", {}, **settings_)  # type: ignore[arg-type]
     reports = run_stage("diff", diff.run, tasks, tmp_path / "diff")
@@ -203,10 +207,7 @@ def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Pa
         date: shared_data / f"dumps/enwiki/{date}/enwiki-{date}-pages-articles-multistream.xml.bz2"
         for date in ("20141106", "20160501")
     }
-    folders = []
-    for date, path in paths.items():
-        folders.append(tmp_path / date)
-        run_stage("extract", extract.run, extract.plan(Dump(date, (path,)), "enwiki", False), folders[-1])
+    folders = [extracted(tmp_path / date, path) for date, path in paths.items()]
     run_stage("diff", diff.run, diff.plan(*folders, "en", {}, 0, 10_000, False), tmp_path / "diff")
     prev, recent = (reference.read_articles(path) for path in paths.values())
 
