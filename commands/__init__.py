@@ -12,10 +12,11 @@ from typing import NoReturn
 from temporalwiki import __version__
 from temporalwiki.builders.errors import InputError, UsageError
 
-# subcommand -> what it does; its code is the module of that name, with add_arguments(parser) and run(arguments)
+# subcommand -> what it does; its code is the module of that name, with add_arguments(parser, argv) and run(arguments)
 COMMANDS = {
     "demo": "the whole path on a small generated world",
     "build": "two snapshots of Wikipedia and Wikidata into a dataset folder",
+    "train": "a continual method on a config: a checkpoint of the next month",
     "inspect": "what a dataset folder or a dump holds",
 }
 
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         if name == wanted:  # only the module of the subcommand that runs is imported
             module = importlib.import_module(f"temporalwiki.commands.{name}")
-            module.add_arguments(subparser)
+            module.add_arguments(subparser, argv)
             subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
             subparser.set_defaults(run=module.run, parser=subparser)
     arguments, unknown = parser.parse_known_args(argv)

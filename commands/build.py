@@ -18,7 +18,7 @@ example:
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     options = BuildOptions()
     parser.epilog = _EXAMPLE

@@ -13,7 +13,7 @@ example:
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
     parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="folder to write to")

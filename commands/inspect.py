@@ -15,7 +15,7 @@ example:
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
     parser.add_argument("path", type=Path, metavar="PATH", help="a dataset folder, or a dump file")

@@ -1,1 +1,48 @@
-"""Continual-learning methods, one file each, on one trainer."""
+"""Continual-learning methods, one file each, found through METHODS, on one trainer."""
+
+from __future__ import annotations
+
+import importlib
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from temporalwiki.builders.errors import UsageError
+
+if TYPE_CHECKING:
+    from temporalwiki.methods.method import Method
+
+# method -> the class in the module of that name; imported only when it is used, as torch takes seconds
+METHODS = {
+    "initial": "Initial",
+    "full": "Full",
+    "diff": "Diff",
+    "recadam": "RecAdam",
+    "mix_review": "MixReview",
+    "replay": "Replay",
+    "lora": "LoRA",
+    "dora": "DoRA",
+    "k_adapter": "KAdapter",
+    "modular": "Modular",
+    "ewc": "EWC",
+    "lwf": "LwF",
+    "merge": "Merge",
+    "light_tuning": "LightTuning",
+}
+
+
+def find_method(name: str) -> type[Method]:
+    """Return the class of method ``name``; raise UsageError for an unknown one, with the nearest that exists."""
+    if name not in METHODS:
+        near = get_close_matches(name.lower().replace("-", "_"), METHODS, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UsageError(f"no method {name!r}{hint}; there are {', '.join(METHODS)}")
+    try:
+        module = importlib.import_module(f"temporalwiki.methods.{name}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("temporalwiki"):
+            raise
+        raise UsageError(
+            f"training needs the package {error.name}, which is not installed: pip install 'temporalwiki[train]'"
+        ) from None
+    method: type[Method] = getattr(module, METHODS[name])
+    return method

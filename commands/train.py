@@ -1,0 +1,127 @@
+"""``temporalwiki train``: a method on a month, from a checkpoint to the next."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from temporalwiki.builders.errors import UsageError
+from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods.options import TrainOptions, element, from_mapping
+from temporalwiki.methods.recipes import names, read_recipe
+
+_EXAMPLE = """\
+example:
+  temporalwiki train --method lora --model openai-community/gpt2-large --data temporalwiki --config diffset-1112
+  temporalwiki train --method lora --help        # with the options of LoRA
+  accelerate launch --num_processes 8 -m temporalwiki train --recipe temporalwiki-gpt2-large --method diff \\
+      --data temporalwiki --config diffset-1112  # the same on eight GPUs
+
+An option is taken from the command line, else from the recipe, else it has its default.
+"""
+_OWN = ("method", "model", "data", "config", "past", "output")  # what a recipe may give besides
+
+
+def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
+    """Add the subcommand's arguments: those of every training, and those of the method that is asked for."""
+    parser.epilog = _EXAMPLE
+    parser.add_argument("--method", metavar="NAME", help=f"one of {', '.join(METHODS)}")
+    parser.add_argument(
+        "--model", metavar="ID_OR_DIR", help="starting checkpoint: folder, Hub id, .gguf file or package:NAME"
+    )
+    parser.add_argument("--data", metavar="DATASET", help="dataset folder, Hub id or id@revision")
+    parser.add_argument(
+        "--config", nargs="+", metavar="NAME", help="config to train on; several are phases, one after the other"
+    )
+    parser.add_argument("--past", metavar="CONFIG", help="config of past data, for the methods that read it")
+    parser.add_argument("--output", metavar="DIR", help="where the checkpoint goes (default: runs/METHOD-CONFIG)")
+    parser.add_argument("--recipe", metavar="FILE", help=f"options from a YAML file, or one of {', '.join(names())}")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with an interrupted run; the same command does so without it, too"
+    )
+    _add(parser.add_argument_group("training"), TrainOptions)
+    if method := _method_in(argv):
+        own = parser.add_argument_group(f"options of {method}")
+        _add(own, find_method(method))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train, and say where the checkpoint is."""
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    values = (read_recipe(arguments.recipe, arguments.method) if arguments.recipe else {}) | {
+        name: value
+        for name, value in given.items()
+        if name not in ("command", "run", "parser", "debug", "recipe", "resume")
+    }
+    for name in ("method", "model", "data", "config"):
+        if not values.get(name):
+            raise UsageError(f"--{name} is wanted, on the command line or in a recipe")
+    method = find_method(str(values["method"]))
+    own = {f.name for f in fields(method)}
+    where = f"--recipe {arguments.recipe}" if arguments.recipe else "temporalwiki train"
+    method_options = {name: value for name, value in values.items() if name in own}
+    options = {name: value for name, value in values.items() if name not in own and name not in _OWN}
+    configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])
+
+    from temporalwiki.methods.train import MANIFEST, Run, train  # torch and transformers take seconds to import
+
+    _quiet()
+    output = Path(values.get("output") or f"runs/{values['method']}-{'-'.join(configs)}")
+    wanted = Run(
+        name=str(values["method"]),
+        method=from_mapping(method, method_options, where),
+        model=str(values["model"]),
+        data=str(values["data"]),
+        config=configs[0],
+        past=values.get("past"),
+        options=from_mapping(TrainOptions, dict(method.defaults) | options, where),
+        output=output,
+    )
+    for manifest in train(wanted, configs):
+        config = manifest["run"]["config"]
+        folder = output / config if len(configs) > 1 else output
+        loss = manifest.get("loss")
+        change = f"loss {loss['first']:.4f} to {loss['last']:.4f} in {manifest['steps']} steps; " if loss else ""
+        print(f"{config}: {change}checkpoint in {folder} ({MANIFEST})")
+
+
+def _quiet() -> None:
+    """Leave out what the libraries say of themselves; bars only where somebody sees them move."""
+    import datasets
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    if not sys.stderr.isatty():
+        transformers.utils.logging.disable_progress_bar()
+        datasets.disable_progress_bars()
+
+
+def _method_in(argv: list[str]) -> str | None:
+    """Find the method before the options are parsed: which there are depends on it."""
+    for word, following in zip(argv, [*argv[1:], ""], strict=True):
+        name = word.removeprefix("--method=") if word.startswith("--method=") else following
+        if word.split("=")[0] == "--method" and name.replace("-", "_") in METHODS:
+            return name.replace("-", "_")
+    return None
+
+
+def _add(group: Any, of: type) -> None:
+    """Add an option a field of the dataclass ``of``; without a default, so that a recipe's value counts."""
+    hints = get_type_hints(of)
+    for f in fields(of):
+        kind, many = element(hints[f.name])
+        flag = f"--{f.name.replace('_', '-')}"
+        text = f"{f.metadata['help']}{_default(f)}"
+        if kind is bool:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+        else:
+            metavar = {int: "N", float: "X", str: "NAME"}[kind] + (",..." if many else "")
+            choices = f.metadata.get("choices") or None
+            group.add_argument(flag, metavar=None if choices else metavar, choices=choices, help=text)
+
+
+def _default(f: Field[Any]) -> str:
+    return "" if f.default in (None, ()) else f" (default: {f.default})"

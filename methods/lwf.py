@@ -1,0 +1,66 @@
+"""LwF: learn the new data without saying anything else about it than before."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from peft import PeftModel
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from transformers import PreTrainedModel
+
+from temporalwiki.builders.errors import UsageError
+from temporalwiki.methods.method import Batch, ExtraLoss, Method, Share
+
+_TOKENS_AT_ONCE = 1024  # of which the vocabulary's probabilities are held twice in memory
+
+
+@dataclass(frozen=True)
+class LwF(Method):
+    """Learning without forgetting (Li and Hoiem 2016): distillation from the starting checkpoint on the new data.
+
+    loss + weight * T^2 * KL(p_teacher || p_student), both at temperature T, averaged over the same tokens as the loss.
+    """
+
+    weight: float = field(default=1.0, metadata={"help": "of the distillation against the loss"})
+    temperature: float = field(default=2.0, metadata={"help": "that softens both distributions"})
+
+    def __post_init__(self) -> None:
+        """Refuse what is no distillation."""
+        if self.weight < 0 or not self.temperature > 0:
+            raise UsageError(f"lwf needs weight >= 0 and temperature > 0, not {self.weight:g}, {self.temperature:g}")
+
+    def extra_loss(
+        self, model: PreTrainedModel | PeftModel, examples: Callable[[int], list[Batch]], folder: Path
+    ) -> ExtraLoss:
+        """Keep a frozen copy of the starting checkpoint as the teacher, and return the distillation."""
+        teacher = copy.deepcopy(model).eval().requires_grad_(False)
+
+        def distil(model: nn.Module, batch: Batch, logits: torch.Tensor, share: Share) -> torch.Tensor:
+            inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+            with torch.no_grad():
+                wanted = teacher(**inputs, use_cache=False).logits
+            counts = batch["labels"] != -100
+            student, wanted = logits[counts], wanted[counts]
+            pieces = [
+                checkpoint(_divergence, s, w, self.temperature, use_reentrant=False)
+                for s, w in zip(student.split(_TOKENS_AT_ONCE), wanted.split(_TOKENS_AT_ONCE), strict=True)
+            ]
+            return self.weight * self.temperature**2 * torch.stack(pieces).sum() / share.tokens
+
+        return distil
+
+
+def _divergence(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
+    """KL(teacher || student) at ``temperature``, summed over tokens; logits are (tokens, vocabulary)."""
+    return F.kl_div(
+        F.log_softmax(student.float() / temperature, dim=-1),
+        F.log_softmax(teacher.float() / temperature, dim=-1),
+        reduction="sum",
+        log_target=True,
+    )

@@ -1,0 +1,202 @@
+"""What a run reads: configs of a dataset, as examples for the model at hand, in the trainer that reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+from transformers import PreTrainedTokenizerBase, TrainingArguments
+from trl import SFTConfig
+
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.loading import load_dataset
+from temporalwiki.methods.architecture import is_encoder_decoder
+from temporalwiki.methods.light_tuning import LightTuner, LightTuning, facts
+from temporalwiki.methods.method import Batch, Method
+from temporalwiki.methods.options import TrainOptions, did_you_mean
+from temporalwiki.methods.packing import PackedBatch, pack_dataset
+from temporalwiki.methods.salient_spans import MaskedBatch, finder, mask_dataset
+from temporalwiki.methods.trainer import ContinualTrainer, Reading, reading_order, training_arguments
+
+_INTERVAL = re.compile(r"diffset-(?:(?P<prev>\d{8})-\d{8}|(?P<month>\d\d)\d\d)")
+
+
+@dataclass(frozen=True)
+class Material:
+    """The examples of a run, new and past, and what is said of them in the manifest."""
+
+    new: datasets.Dataset
+    past: datasets.Dataset | None
+    described: dict[str, Any]
+
+
+def read(
+    name: str,
+    method: Method,
+    data: str,
+    config: str,
+    past: str | None,
+    options: TrainOptions,
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+) -> Material:
+    """Load what method ``name`` reads and turn it into examples, which are kept in the cache of ``datasets``.
+
+    Raises UsageError for an unknown config, InputError for data without the wanted columns or without text.
+    """
+    configs = config_names(data)
+    check_config(data, config, configs)
+    if isinstance(method, LightTuning):
+        loaded = _load(data, config, None)
+        rows = facts(datasets.concatenate_datasets(list(loaded.values())), config)
+        return Material(rows, None, {"config": config, "facts": len(rows)})
+    _check_length(options, model, tokenizer)
+    new, described = _examples(data, config, options, model, tokenizer)
+    described = {"new": {"config": config, **described}}
+    if not method.needs_past:
+        return Material(new, None, described)
+    past = past or past_config(name, data, config, configs)
+    check_config(data, past, configs)
+    old, counts = _examples(data, past, options, model, tokenizer)
+    return Material(new, old, {**described, "past": {"config": past, **counts}})
+
+
+def config_names(data: str) -> list[str]:
+    """Return the configs of a dataset folder, a Hub id or ``id@revision``."""
+    path, revision = _split(data)
+    try:
+        return list(datasets.get_dataset_config_names(path, revision=revision))
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"{data}: no dataset can be loaded from there: {str(error).splitlines()[0]}") from None
+
+
+def check_config(data: str, config: str, configs: list[str]) -> None:
+    """Raise UsageError, with the nearest name, where ``config`` is not one of ``configs``."""
+    if config not in configs:
+        raise UsageError(f"{data}: no config {config!r}{did_you_mean(config, configs)}; there are {_listed(configs)}")
+
+
+def _listed(names: list[str]) -> str:
+    """Name a few of many."""
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def past_config(name: str, data: str, config: str, configs: list[str]) -> str:
+    """Return the config that past data comes from when none is named.
+
+    Beside ``diffset-PREV-RECENT``: the snapshot PREV, else what did not change between the two.
+    """
+    if match := _INTERVAL.fullmatch(config):
+        candidates = [f"wikipedia-{match['prev'] or match['month']}", config.replace("diffset", "unchanged")]
+        for candidate in candidates:
+            if candidate in configs:
+                return candidate
+    raise UsageError(f"{name} needs past data: name a config of {data} with --past, of {_listed(configs)}")
+
+
+def make_trainer(
+    model: Any,
+    method: Method,
+    material: Material,
+    tokenizer: PreTrainedTokenizerBase,
+    options: TrainOptions,
+    precision: str,
+    folder: Path,
+    name: str,
+) -> Any:
+    """Return the trainer that reads ``material`` in its fixed order and keeps its checkpoints in ``folder``."""
+    past = 0 if material.past is None else len(material.past)
+    order = reading_order(method, options, len(material.new), past)
+    steps = len(order) // options.batch_size
+    arguments: Callable[..., TrainingArguments] = partial(
+        training_arguments, options=options, precision=precision, folder=folder, steps=steps, name=name
+    )
+    if isinstance(method, LightTuning):
+        tuner = LightTuner(
+            model=model,
+            args=arguments(of=SFTConfig, max_length=None, eos_token=tokenizer.eos_token),
+            train_dataset=material.new.select(order[order >= 0]),
+            processing_class=tokenizer,
+        )
+        tuner.begin(options, method)
+        return tuner
+    collate = _collate(model, tokenizer, options)
+    reading = Reading(order, material.new, material.past)
+    trainer = ContinualTrainer(
+        model=model, args=arguments(of=TrainingArguments), train_dataset=reading, data_collator=collate
+    )
+    trainer.begin(options, method)
+
+    def some(wanted: int) -> list[Batch]:
+        source = material.new if material.past is None else material.past
+        # one in each of so many equal parts of the data, so that a small sample is not one of its beginning
+        chosen = np.unique(np.linspace(0, len(source) - 1, min(wanted, len(source))).astype(int))
+        size = trainer.args.per_device_train_batch_size
+        at = iter(chosen.tolist())
+        batches: list[Batch] = []
+        while numbers := list(islice(at, size)):
+            batch: Mapping[str, Any] = collate([source[number] for number in numbers])
+            batches.append({key: tensor.to(trainer.args.device) for key, tensor in batch.items()})
+        return batches
+
+    trainer.extra_loss = method.extra_loss(model, some, folder)
+    if trainer.extra_loss is not None and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
+        raise UsageError(f"{name}: its extra loss compares whole weights or models: train it without sharding (DDP)")
+    return trainer
+
+
+def _load(data: str, config: str, split: str | None) -> Any:
+    path, revision = _split(data)
+    try:
+        return load_dataset(path, config, split=split, revision=revision)
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
+
+
+def _split(data: str) -> tuple[str, str | None]:
+    """Take ``id@revision`` apart; a folder may have an @ in its name."""
+    if "@" in data and not Path(data).exists():
+        path, _, revision = data.rpartition("@")
+        return path, revision
+    return data, None
+
+
+def _examples(
+    data: str, config: str, options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase
+) -> tuple[datasets.Dataset, dict[str, Any]]:
+    """Return a config as examples for the model, packed or with its salient spans masked, and their counts."""
+    rows = _load(data, config, "train")
+    cache = Path(datasets.config.HF_DATASETS_CACHE) / "temporalwiki-examples"
+    if is_encoder_decoder(model):
+        find, rate = finder(options.spans), options.mask_rate
+        masked = mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
+        counts = {"articles": masked.articles, "empty": masked.empty, "windows": masked.windows}
+        return masked.dataset, {**counts, "dropped": masked.dropped}
+    packed = pack_dataset(rows, config, tokenizer, options.sequence_length, cache)
+    counts = {"articles": packed.articles, "empty": packed.empty, "tokens": packed.tokens}
+    return packed.dataset, {**counts, "chunks": len(packed.dataset)}
+
+
+def _collate(model: Any, tokenizer: PreTrainedTokenizerBase, options: TrainOptions) -> Any:
+    if is_encoder_decoder(model):
+        return MaskedBatch(tokenizer.pad_token_id, model.config.decoder_start_token_id)
+    return PackedBatch.of(tokenizer, options.sequence_length)
+
+
+def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
+    config = model.config
+    longest = getattr(config, "max_position_embeddings", None)  # GPT-2's n_positions, too; T5 has none
+    if longest and options.sequence_length > longest:
+        raise UsageError(f"chunks of {options.sequence_length} tokens are too long: the model reads {longest}")
+    known = model.get_input_embeddings().weight.shape[0]
+    if len(tokenizer) > known:
+        raise InputError(f"the tokenizer has {len(tokenizer):,} tokens, the model {known:,}: they are not of one kind")

@@ -1,0 +1,707 @@
+"""K-Adapter adds to a frozen model exactly what the papers describe, however the model is called."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    DynamicCache,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    StaticCache,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.methods.architecture import stack, total, trainable
+from temporalwiki.methods.expansion import SPEC, WEIGHTS
+from temporalwiki.methods.k_adapter import KAdapter, attach
+from temporalwiki.methods.modular import Modular
+
+VOCABULARY = 60
+Make = Callable[..., Any]
+
+
+def gpt2(**more: Any) -> GPT2LMHeadModel:
+    plain = {"n_embd": 32, "n_layer": 4, "n_head": 4, "n_positions": 64, "vocab_size": VOCABULARY}
+    config = GPT2Config(
+        **{**plain, "initializer_range": 0.3, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": 0, **more}
+    )
+    torch.manual_seed(1)
+    return GPT2LMHeadModel(config).eval()
+
+
+def llama(**more: Any) -> LlamaForCausalLM:
+    plain = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "num_attention_heads": 4}
+    tokens = {"vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": 0}
+    torch.manual_seed(1)
+    plain |= {"initializer_range": 0.3}
+    return LlamaForCausalLM(LlamaConfig(**{**plain, "num_key_value_heads": 2, **tokens, **more})).eval()
+
+
+def t5(**more: Any) -> T5ForConditionalGeneration:
+    plain = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 4, "num_heads": 4, "vocab_size": VOCABULARY}
+    torch.manual_seed(1)
+    config = T5Config(**{**plain, "decoder_start_token_id": 0, "eos_token_id": None, **more})
+    return T5ForConditionalGeneration(config).eval()
+
+
+DECODERS = [pytest.param(make, id=make.__name__) for make in (gpt2, llama)]
+ALL = [*DECODERS, pytest.param(t5, id="t5")]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def ids(rows: int = 2, length: int = 9, seed: int = 3) -> torch.Tensor:
+    return torch.randint(5, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(seed))
+
+
+def strong(model: Any, **options: Any) -> Any:
+    """A model with adapters whose contribution no tolerance could hide: far from their small beginnings."""
+    model = KAdapter(**{"k": 2, "scale": 2.0, **options}).prepare(model, seed=5).eval()
+    spread(model.k_adapter)
+    return model
+
+
+def spread(module: nn.Module) -> None:
+    draw = torch.Generator().manual_seed(6)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(std=0.3, generator=draw)
+
+
+def close(got: torch.Tensor, expected: torch.Tensor) -> None:
+    """Equal but for the order of additions."""
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def batch(model: Any) -> dict[str, torch.Tensor]:
+    labels = {"labels": ids(length=5, seed=4)} if model.config.is_encoder_decoder else {"labels": ids()}
+    return {"input_ids": ids(), **labels}
+
+
+def logits(model: Any) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**batch(model), use_cache=False).logits
+
+
+def train(model: Any, steps: int = 1) -> None:
+    """Move all that is trained."""
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5)
+    for _ in range(steps):
+        model(**batch(model), use_cache=False).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def hear_layers(model: Any) -> list[torch.Size]:
+    """Note what shapes the first new layer is called with."""
+    heard: list[torch.Size] = []
+    model.k_adapter.phases[0].layers[0].register_forward_pre_hook(lambda _, args: heard.append(args[0].shape))
+    return heard
+
+
+# What it computes
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_the_output_is_the_sum_of_the_papers_by_hand(make: Make) -> None:
+    base = make(attn_implementation="eager")
+    model = strong(copy.deepcopy(base), layers=(1, 3), scale=0.1)
+    phase = model.k_adapter.phases[0]
+    x = ids()
+    with torch.no_grad():
+        owner = base.get_encoder() if make is t5 else base
+        outputs = owner(x, output_hidden_states=True, **({} if make is t5 else {"use_cache": False}))
+        h = outputs.hidden_states  # h[0]: embeddings, h[4]: after the final norm
+        causal = torch.full((9, 9), torch.finfo().min).triu(1)[None, None]
+        if make is t5:
+            bias = base.encoder.block[0].layer[0].SelfAttention.compute_bias(9, 9)
+            first = phase.layers[0](h[1], None, bias)[0]
+            second = phase.layers[1](h[3] + first, None, bias)[0]
+            got = model.get_encoder()(x).last_hidden_state
+        else:
+            positions = torch.arange(9)[None]
+            more = {"position_embeddings": base.model.rotary_emb(h[0], positions)} if make is llama else {}
+            first = phase.layers[0](h[1], attention_mask=causal, **more)
+            second = phase.layers[1](h[3] + first, attention_mask=causal, **more)
+            got = model.base_model(x, use_cache=False).last_hidden_state
+        expected = h[4] + 0.1 * phase.norm(second)
+    close(got, expected)
+    assert (got - h[4]).abs().max() > 0.05
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_hidden_states_are_still_the_models_own_but_for_the_last(make: Make) -> None:
+    base = make()
+    model = strong(copy.deepcopy(base))
+    if make is t5:
+        base, model = base.get_encoder(), model.get_encoder()
+    before, after = (m(ids(), output_hidden_states=True).hidden_states for m in (base, model))
+    assert len(before) == len(after) == 5
+    for h, same in zip(before[:-1], after[:-1], strict=True):
+        close(same, h)
+    assert (after[-1] - before[-1]).abs().max() > 0.5
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_a_gate_starts_as_the_identity_and_learns(make: Make) -> None:
+    base = make()
+    model = KAdapter(gate=True).prepare(copy.deepcopy(base), seed=0).eval()
+    close(logits(model), logits(base))
+    train(model)
+    assert model.k_adapter.phases[0].gate.item() != 0
+    assert not torch.equal(logits(model), logits(base))
+
+
+@pytest.mark.parametrize(
+    ("k", "n_layers", "expected"),
+    [
+        (2, 36, (1, 11)),
+        (3, 36, (1, 11, 34)),
+        (3, 24, (1, 11, 22)),
+        (2, 14, (1, 11)),
+        (3, 14, (1, 11, 12)),
+        (2, 13, (1, 12)),
+        (3, 12, (1, 6, 11)),
+        (1, 12, (6,)),
+        (1, 2, (1,)),
+        (4, 36, (1, 12, 23, 35)),
+        (3, 4, (1, 2, 3)),
+    ],
+)
+def test_the_layers_read_are_those_of_the_papers_or_spread(k: int, n_layers: int, expected: tuple[int, ...]) -> None:
+    assert KAdapter(k=k).positions(n_layers) == expected
+
+
+# How the model may be called
+
+
+def step_by_step(model: Any, x: torch.Tensor, cache: Any) -> torch.Tensor:
+    """Logits of each position, from a prefix of three tokens and then single ones."""
+    out = []
+    with torch.no_grad():
+        for piece in (x[:, :3], *x[:, 3:].split(1, dim=1)):
+            result = model(piece, past_key_values=cache, use_cache=True)
+            cache = result.past_key_values
+            out.append(result.logits)
+    return torch.cat(out, dim=1)
+
+
+@pytest.mark.parametrize("phases", [1, 2])
+@pytest.mark.parametrize("make", DECODERS)
+def test_cached_decoding_equals_the_full_pass(make: Make, phases: int) -> None:
+    model = make()
+    for seed in range(phases):
+        model = KAdapter(scale=2.0, layers=(1, 2) if seed else None).prepare(model, seed).eval()
+    spread(model.k_adapter)
+    x = ids()
+    full = logits(model)
+    caches = [
+        None,  # the model makes one
+        DynamicCache(),  # grows by itself
+        DynamicCache(config=model.config),  # has room for the base model's layers
+        StaticCache(config=model.config, max_cache_len=16),
+    ]
+    for cache in caches:
+        close(step_by_step(model, x, cache), full)
+    cache = DynamicCache(config=model.config)
+    step_by_step(model, x, cache)
+    assert [layer.get_seq_length() for layer in cache.layers] == [9] * (4 + 2 * phases)
+
+
+def test_a_new_layer_attends_as_far_as_the_one_whose_input_it_reads() -> None:
+    size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "head_dim": 8, "sliding_window": 4}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.3, "vocab_size": VOCABULARY}
+    config = Gemma2Config(**size, **heads)
+    assert config.layer_types[1:3] == ["full_attention", "sliding_attention"]
+    torch.manual_seed(1)
+    model = strong(Gemma2ForCausalLM(config).eval(), layers=(1, 2))
+    cache = DynamicCache(config=config)
+    close(step_by_step(model, ids(), cache), logits(model))
+    assert cache.is_sliding == [True, False, True, False, False, True]
+
+
+@pytest.mark.parametrize("make", DECODERS)
+def test_a_cropped_cache_goes_on_as_if_nothing_had_been_beyond(make: Make) -> None:
+    model = strong(make())
+    x, cache = ids(), DynamicCache(config=model.config)
+    with torch.no_grad():
+        model(torch.cat([x[:, :6], ids(length=3, seed=9)], dim=1), past_key_values=cache, use_cache=True)
+        cache.crop(-3)
+        rest = model(x[:, 6:], past_key_values=cache, use_cache=True).logits
+    close(rest, logits(model)[:, 6:])
+
+
+def test_a_cache_that_the_base_has_filled_is_refused() -> None:
+    base = llama()
+    model, cache = strong(copy.deepcopy(base)), DynamicCache(config=base.config)
+    base(ids(), past_key_values=cache, use_cache=True)
+    with pytest.raises(InputError, match="filled by a model without the new layers"):
+        model(ids(), past_key_values=cache, use_cache=True)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("make", ALL)
+def test_generating_is_the_same_with_and_without_a_cache(make: Make, beams: int) -> None:
+    model = strong(make())
+    heard = hear_layers(model)
+    settings = {"max_new_tokens": 6, "min_new_tokens": 6, "num_beams": beams, "do_sample": False}
+    with_cache, without = (
+        model.generate(ids(), **settings, use_cache=use, return_dict_in_generate=True, output_scores=True)
+        for use in (True, False)
+    )
+    assert with_cache.sequences.tolist() == without.sequences.tolist()
+    for a, b in zip(with_cache.scores, without.scores, strict=True):
+        close(a, b)
+    if make is t5:
+        assert len(heard) == 2  # the encoder runs once for a batch
+    else:
+        assert [shape[1] for shape in heard] == [9, *[1] * 5, *range(9, 15)]
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_generating_asks_the_adapter(make: Make) -> None:
+    base = make()
+    model = strong(copy.deepcopy(base), scale=1.0)
+    settings = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "return_dict_in_generate": True}
+    before, after = (m.generate(ids(), **settings, output_logits=True).logits for m in (base, model))
+    assert (after[0] - before[0]).abs().max() > 0.05
+
+
+@pytest.mark.parametrize("make", DECODERS)
+def test_padding_does_not_leak(make: Make) -> None:
+    model = strong(make())
+    long, short = ids(1, 9), ids(1, 5, seed=7)
+    rows = torch.cat([long, torch.cat([torch.zeros(1, 4, dtype=torch.long), short], dim=1)])
+    mask = torch.ones_like(rows)
+    mask[1, :4] = 0
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    with torch.no_grad():
+        both = model(rows, attention_mask=mask, position_ids=positions, use_cache=False).logits
+        close(both[:1], model(long, use_cache=False).logits)
+        close(both[1:, 4:], model(short, use_cache=False).logits)
+    alone = model.generate(short, max_new_tokens=5, do_sample=False)[:, 5:]
+    batched = model.generate(rows, attention_mask=mask, max_new_tokens=5, do_sample=False)[1:, 9:]
+    assert alone.tolist() == batched.tolist()
+
+
+def test_padding_does_not_leak_in_t5() -> None:
+    model = strong(t5())
+    short, labels = ids(1, 5), ids(1, 4, seed=8)
+    padded = torch.cat([short, torch.zeros(1, 4, dtype=torch.long)], dim=1)
+    with torch.no_grad():
+        alone = model(short, labels=labels).logits
+        batched = model(padded, attention_mask=(padded != 0).long(), labels=labels).logits
+    close(batched, alone)
+
+
+@pytest.mark.parametrize("make", DECODERS)
+def test_packed_documents_do_not_see_each_other(make: Make) -> None:
+    model = strong(make())
+    first, second = ids(1, 4), ids(1, 6, seed=7)
+    positions = torch.cat([torch.arange(4), torch.arange(6)])[None]
+    with torch.no_grad():
+        packed = model(torch.cat([first, second], dim=1), position_ids=positions, use_cache=False).logits
+        apart = [model(document, use_cache=False).logits for document in (first, second)]
+    close(packed, torch.cat(apart, dim=1))
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_a_deep_copy_is_a_model_of_its_own(make: Make) -> None:
+    model = strong(make())
+    before = logits(model)
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in model.k_adapter.parameters():
+            parameter.zero_()
+    close(logits(twin), before)
+    assert not torch.equal(logits(model), before)
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_it_runs_in_bf16_and_under_autocast(make: Make) -> None:
+    model = strong(make(), scale=0.1)
+    full = logits(model)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = model(**batch(model), use_cache=False)
+        mixed.loss.backward()
+    assert all(p.grad is not None for p in model.k_adapter.parameters())
+    halved = model.to(torch.bfloat16)
+    assert {p.dtype for p in halved.parameters()} == {torch.bfloat16}
+    for other in (mixed.logits, logits(halved)):
+        assert (other.float() - full).abs().max() < 0.1 * full.abs().max()
+
+
+# What is trained
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_only_the_new_layers_move_and_t5s_decoder(make: Make) -> None:
+    model = KAdapter().prepare(make(), seed=0)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    model.train()
+    model(**batch(model), use_cache=False).loss.backward()
+    got = {name for name, p in model.named_parameters() if p.grad is not None}
+    parts = ("k_adapter.", "decoder.block.", "decoder.final_layer_norm.") if make is t5 else ("k_adapter.",)
+    assert got == {name for name in before if name.startswith(parts)}
+    assert got == {name for name, p in model.named_parameters() if p.requires_grad}
+    torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5).step()
+    moved = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
+    assert moved == got
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("make", ALL)
+def test_gradient_checkpointing_gives_the_same_gradients(make: Make, reentrant: bool) -> None:
+    dropout = {"dropout_rate": 0.0} if make is t5 else {}
+    dropout |= {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0} if make is gpt2 else {}
+    model = strong(make(**dropout)).train()
+    gradients = []
+    for checkpointed in (False, True):
+        if checkpointed:
+            model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": reentrant})
+        model.zero_grad()
+        model(**batch(model)).loss.backward()
+        gradients.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys() != set()
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name], gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_nothing_is_computed_backwards_through_a_frozen_model(make: Make) -> None:
+    model = KAdapter().prepare(make(), seed=0).train()
+    model.enable_input_require_grads()  # what gradient checkpointing does
+    passed: list[int] = []
+    layers = stack(model).layers
+    layers[1].register_full_backward_hook(lambda *_: passed.append(1))
+    model(**batch(model), use_cache=False).loss.backward()
+    assert passed == []
+    model.requires_grad_(True)  # light-tuning trains everything, the model's own layers among it
+    model(**batch(model), use_cache=False).loss.backward()
+    assert passed == [1]
+
+
+@pytest.mark.parametrize(("make", "deviation"), [(gpt2, 0.02), (llama, 0.02)])
+def test_new_layers_begin_as_the_library_begins_layers(make: Make, deviation: float, tmp_path: Path) -> None:
+    size = {"n_embd": 64} if make is gpt2 else {"hidden_size": 64, "intermediate_size": 96}
+    make(**size, initializer_range=deviation).save_pretrained(tmp_path)
+    model = KAdapter().prepare(AutoModelForCausalLM.from_pretrained(tmp_path), seed=3)
+    for name, parameter in model.k_adapter.named_parameters():
+        if parameter.dim() == 1:
+            norm_weight = "weight" in name
+            assert torch.equal(parameter, torch.full_like(parameter, float(norm_weight))), name
+        else:
+            # GPT-2 divides the deviation of what writes to the residual by the root of the number of such writes
+            expected = deviation / 8**0.5 if name.endswith("c_proj.weight") else deviation
+            assert parameter.std().item() == pytest.approx(expected, rel=0.1), name
+
+
+def test_new_t5_layers_begin_as_the_library_begins_layers(tmp_path: Path) -> None:
+    t5(d_model=64, d_kv=16).save_pretrained(tmp_path)
+    model = KAdapter().prepare(AutoModelForSeq2SeqLM.from_pretrained(tmp_path), seed=3)
+    expected = {"q": (64 * 16) ** -0.5, "k": 64**-0.5, "v": 64**-0.5, "o": 64**-0.5, "wi": 64**-0.5, "wo": 64**-0.5}
+    for name, parameter in model.k_adapter.named_parameters():
+        if parameter.dim() == 1:
+            assert torch.equal(parameter, torch.ones_like(parameter)), name
+        else:
+            assert parameter.std().item() == pytest.approx(expected[name.split(".")[-2]], rel=0.1), name
+
+
+def test_a_seed_gives_the_same_layers_and_leaves_the_random_state_alone() -> None:
+    torch.manual_seed(7)
+    undisturbed = torch.rand(1)
+    torch.manual_seed(7)
+    states = []
+    base = gpt2()
+    for seed in (1, 1, 2):
+        torch.manual_seed(7)
+        states.append(KAdapter().prepare(copy.deepcopy(base), seed).k_adapter.state_dict())
+        assert torch.equal(torch.rand(1), undisturbed)
+    same, other = (
+        [torch.equal(states[0][name], states[i][name]) for name in states[0] if name.endswith("c_fc.weight")]
+        for i in (1, 2)
+    )
+    assert all(same)
+    assert not any(other)
+
+
+# Sizes
+
+
+def on_meta(make: type[nn.Module], config: Any) -> Any:
+    with torch.device("meta"):
+        return make(config)
+
+
+def test_t5_large_has_the_parameters_of_ckls_table() -> None:
+    config = T5Config(d_model=1024, d_kv=64, d_ff=4096, num_layers=24, num_heads=16, vocab_size=32128)
+    layer = 4 * 1024 * 1024 + 2 * 1024 * 4096 + 2 * 1024  # attention, feed-forward, two norms: 12.6M
+    decoder_layer = 8 * 1024 * 1024 + 2 * 1024 * 4096 + 3 * 1024  # with attention to the encoder
+    decoder = 24 * decoder_layer + 32 * 16 + 1024  # with one table of relative positions and the final norm
+    base = 32128 * 1024 + 24 * layer + 32 * 16 + 1024 + decoder
+    assert (layer, decoder, base) == (12_584_960, 402_728_448, 737_668_096)
+    for k, trained, everything in ((2, 427_899_392, 762_839_040), (3, 440_484_352, 775_424_000)):
+        assert (decoder + k * layer + 1024, base + k * layer + 1024) == (trained, everything)
+        model = KAdapter(k=k).prepare(on_meta(T5ForConditionalGeneration, config), seed=0)
+        assert (trainable(model), total(model)) == (trained, everything)
+
+
+def test_gpt2_large_gets_two_layers_and_a_norm() -> None:
+    config = GPT2Config(n_embd=1280, n_layer=36, n_head=20)
+    # c_attn, attention's c_proj, c_fc, the feed-forward's c_proj, all with biases; two norms: 19.7M
+    layer = 1280 * 3840 + 3840 + 1280 * 1280 + 1280 + 1280 * 5120 + 5120 + 5120 * 1280 + 1280 + 4 * 1280
+    assert layer == 19_677_440
+    base = on_meta(GPT2LMHeadModel, config)
+    size = total(base)
+    assert size == 774_030_080
+    model = KAdapter().prepare(base, seed=0)
+    assert trainable(model) == 2 * layer + 2 * 1280 == 39_357_440
+    assert total(model) == size + 39_357_440
+
+
+# Phases
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_a_second_phase_freezes_the_first_and_adds_to_it(make: Make) -> None:
+    model = KAdapter(scale=0.5).prepare(make(), seed=0)
+    train(model.train())
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    model = KAdapter(scale=0.25, k=1).prepare(model, seed=0)
+    train(model.train())
+    moved = {name for name, p in model.named_parameters() if name in before and not torch.equal(p, before[name])}
+    assert all(name.startswith("decoder.") for name in moved)
+    assert bool(moved) == (make is t5)
+
+    run = model.eval().get_encoder() if make is t5 else model.eval().base_model
+    out = {}
+    for scales in ((0.0, 0.0), (0.5, 0.0), (0.0, 0.25), (0.5, 0.25)):
+        model.k_adapter.phases[0].scale, model.k_adapter.phases[1].scale = scales
+        with torch.no_grad():
+            out[scales] = run(ids()).last_hidden_state
+    base, first, second, both = out.values()
+    assert min((first - base).abs().max(), (second - base).abs().max()) > 0.1
+    close(both - base, (first - base) + (second - base))
+
+
+def test_phases_cannot_have_the_same_layers_by_accident() -> None:
+    model = KAdapter().prepare(KAdapter().prepare(gpt2(), seed=0), seed=0)
+    first, second = (phase.layers[0].mlp.c_fc.weight for phase in model.k_adapter.phases)
+    assert not torch.equal(first, second)
+
+
+# Checkpoints
+
+
+def same_weights(a: nn.Module, b: nn.Module) -> bool:
+    first, second = a.state_dict(), b.state_dict()
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def fresh(make: Make, folder: Path, dtype: torch.dtype) -> Any:
+    auto = AutoModelForSeq2SeqLM if make is t5 else AutoModelForCausalLM
+    return auto.from_pretrained(folder, dtype=dtype).eval()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("make", ALL)
+def test_a_saved_model_comes_back_on_a_fresh_base(make: Make, dtype: torch.dtype, tmp_path: Path) -> None:
+    make().save_pretrained(tmp_path / "base")
+    base_size = (tmp_path / "base" / "model.safetensors").stat().st_size
+    model = fresh(make, tmp_path / "base", dtype)
+    for phase, method in enumerate((KAdapter(gate=True), KAdapter(k=1, scale=0.5))):
+        model = method.prepare(model, seed=phase)
+        train(model.train(), steps=2)
+        method.save(model, tmp_path / "out")
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [SPEC, WEIGHTS]
+        again = attach(fresh(make, tmp_path / "base", dtype), tmp_path / "out")
+        assert same_weights(again, model)
+        close(logits(again), logits(model.eval()))
+        assert trainable(again) == 0
+        model = KAdapter.attach(fresh(make, tmp_path / "base", dtype), str(tmp_path / "out"))
+    assert json.loads((tmp_path / "out" / SPEC).read_text())["base_model"] == str(tmp_path / "base")
+    if make is not t5:
+        assert (tmp_path / "out" / WEIGHTS).stat().st_size < base_size
+
+
+def test_weights_that_were_sharded_are_saved_as_given(tmp_path: Path) -> None:
+    model = KAdapter().prepare(t5(), seed=0)
+    weights = {name: tensor + 1 for name, tensor in model.state_dict().items()}
+    KAdapter().save(model, tmp_path, weights)
+    saved = load_file(tmp_path / WEIGHTS)
+    assert {name.split(".")[0] for name in saved} == {"k_adapter", "decoder"}
+    assert all(torch.equal(saved[name], weights[name]) for name in saved)
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_after_an_adapter_of_another_method_what_was_merged_is_saved(make: Make, tmp_path: Path) -> None:
+    make().save_pretrained(tmp_path / "base")
+    target = {gpt2: "c_attn", llama: "q_proj", t5: "q"}[make]
+    config = LoraConfig(target_modules=[target], init_lora_weights=False, fan_in_fan_out=make is gpt2)
+    model = get_peft_model(fresh(make, tmp_path / "base", torch.float32), config)
+    model = KAdapter().prepare(model, seed=0)
+    KAdapter().save(model, tmp_path / "out")
+    again = attach(fresh(make, tmp_path / "base", torch.float32), tmp_path / "out")
+    assert same_weights(again, model)
+    close(logits(again), logits(model.eval()))
+
+
+def test_after_light_tuning_all_is_saved(tmp_path: Path) -> None:
+    gpt2().save_pretrained(tmp_path / "base")
+    model = KAdapter().prepare(fresh(gpt2, tmp_path / "base", torch.float32), seed=0).requires_grad_(True)
+    train(model)
+    KAdapter().save(model, tmp_path / "out")
+    again = attach(fresh(gpt2, tmp_path / "base", torch.float32), tmp_path / "out")
+    assert same_weights(again, model)
+    close(logits(again), logits(model))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k >= 1"),
+        ({"scale": 0.0}, "scale > 0"),
+        ({"scale": float("nan")}, "scale > 0"),
+        ({"layers": (1, 2, 3)}, "k = 2 new layers, but 3"),
+        ({"layers": (2, 1)}, "rising order, not 2, 1"),
+        ({"layers": (1, 1)}, "rising order"),
+    ],
+)
+def test_options_that_no_model_could_have(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        KAdapter(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layers": (0, 2)}, "4 layers has no 0; use 1 to 3"),
+        ({"layers": (1, 4)}, "4 layers has no 4; use 1 to 3"),
+        ({"k": 4}, "k = 4 needs more than 4 layers, the model has 4"),
+    ],
+)
+def test_layers_that_a_model_does_not_have(options: dict[str, Any], message: str) -> None:
+    model = gpt2()
+    with pytest.raises(InputError, match=message):
+        KAdapter(**options).prepare(model, seed=0)
+    assert trainable(model) == total(model)
+
+
+def spec_with(**changes: Any) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        spec = json.loads((folder / SPEC).read_text())
+        (folder / SPEC).write_text(json.dumps({**spec, **changes}))
+
+    return damage
+
+
+def phase_with(**changes: Any) -> Callable[[Path], None]:
+    return spec_with(phases=[{"k": 2, "layers": [1, 3], "scale": 0.1, "gate": False, **changes}])
+
+
+def tensors_with(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        weights = load_file(folder / WEIGHTS)
+        change(weights)
+        save_file(weights, folder / WEIGHTS)
+
+    return damage
+
+
+NORM = "k_adapter.phases.0.norm.weight"
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / SPEC).unlink(), "not the description of an expanded model"),
+        (lambda folder: (folder / SPEC).write_text("{"), "not the description of an expanded model"),
+        (lambda folder: (folder / SPEC).write_text("[" * 100_000), "not the description of an expanded model"),
+        (lambda folder: (folder / SPEC).write_text("[]"), "it needs method, base_model"),
+        (spec_with(more=1), "it needs method, base_model"),
+        (spec_with(method=1), "method is no string"),
+        (spec_with(layers="4"), "layers is no whole number"),
+        (spec_with(phases=[]), "phases is no list, or empty"),
+        (spec_with(phases=["x"]), "a phase is no object"),
+        (spec_with(changed="x"), "changed is no list of names"),
+        (spec_with(method="modular"), "a checkpoint of modular, not of k_adapter"),
+        (spec_with(model_type="llama"), "a checkpoint of another model: llama with 4 layers"),
+        (spec_with(layers=6), "a checkpoint of another model: gpt2 with 6 layers"),
+        (spec_with(changed=["transformer.x"]), "a checkpoint of another model: this one has no transformer.x"),
+        (spec_with(changed=["transformer.wpe.weight"]), "transformer.wpe.weight is missing"),
+        (spec_with(phases=[{"k": 2}]), "has the options k, layers, scale, gate"),
+        (phase_with(k=True), "k of a phase of k_adapter is of the wrong kind"),
+        (phase_with(layers=[1, "3"]), "not whole numbers"),
+        (phase_with(layers=[1, 10**9]), "use 1 to 3"),
+        (phase_with(scale="0.1"), "scale of a phase of k_adapter is of the wrong kind"),
+        (phase_with(scale=float("inf")), "scale > 0"),
+        (phase_with(k=3, layers=[1, 2, 3]), "is missing"),
+        (lambda folder: (folder / WEIGHTS).unlink(), "not a file of tensors"),
+        (lambda folder: (folder / WEIGHTS).write_bytes(b"x" * 100), "not a file of tensors"),
+        (tensors_with(lambda t: t.pop(NORM)), f"{NORM} is missing"),
+        (tensors_with(lambda t: t.update(x=torch.ones(1))), "x belongs nowhere"),
+        (
+            tensors_with(lambda t: t.update({NORM: torch.ones(31)})),
+            r"another model: .* is \[31\], not \[32\]",
+        ),
+    ],
+)
+def test_a_damaged_checkpoint_is_named_and_changes_nothing(
+    damage: Callable[[Path], Any], message: str, tmp_path: Path
+) -> None:
+    KAdapter().save(KAdapter().prepare(gpt2(), seed=0), tmp_path)
+    damage(tmp_path)
+    model = gpt2()
+    before = logits(model)
+    with pytest.raises(InputError, match=message) as caught:
+        attach(model, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert not hasattr(model, "k_adapter")
+    close(logits(model), before)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (lambda: gpt2(n_layer=6), "another model: gpt2 with 4 layers"),
+        (lambda: gpt2(n_embd=64), "another model: k_adapter.* is"),
+        (llama, "another model: gpt2 with 4 layers .*, not llama with 4"),
+        (lambda: KAdapter().prepare(gpt2(), seed=0), "not to one that was adapted already"),
+    ],
+)
+def test_a_checkpoint_fits_its_own_model_only(other: Callable[[], Any], message: str, tmp_path: Path) -> None:
+    KAdapter().save(KAdapter().prepare(gpt2(), seed=0), tmp_path)
+    with pytest.raises(InputError, match=message):
+        attach(other(), tmp_path)
+
+
+def test_the_layers_of_another_method_stay_that_methods() -> None:
+    with torch.device("meta"):
+        model = t5()
+    with pytest.raises(InputError, match="a checkpoint of modular"):
+        KAdapter().prepare(Modular().prepare(model, seed=0), seed=0)

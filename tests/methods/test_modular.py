@@ -1,0 +1,404 @@
+"""Modular adds a small encoder to T5's, in training and in generation, and leaves all of its names as they are."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file
+from torch import nn
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    MT5Config,
+    MT5ForConditionalGeneration,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+from transformers.models.t5.modeling_t5 import T5Stack
+
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.methods.architecture import total, trainable
+from temporalwiki.methods.expansion import SPEC, WEIGHTS
+from temporalwiki.methods.k_adapter import KAdapter
+from temporalwiki.methods.modular import Modular, attach
+
+VOCABULARY = 60
+
+
+def t5(**more: Any) -> T5ForConditionalGeneration:
+    plain = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 3, "num_heads": 4, "vocab_size": VOCABULARY}
+    torch.manual_seed(1)
+    config = T5Config(**{**plain, "decoder_start_token_id": 0, "eos_token_id": None, **more})
+    return T5ForConditionalGeneration(config).eval()
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A pretrained T5 smaller than T5-small."""
+    folder = tmp_path_factory.mktemp("small")
+    t5(d_model=16, d_ff=32, num_layers=2, num_heads=2).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def model(small: str) -> Any:
+    return Modular(small=small, scale=1.0).prepare(t5(), seed=0).eval()
+
+
+def ids(rows: int = 2, length: int = 9, seed: int = 3) -> torch.Tensor:
+    return torch.randint(5, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(seed))
+
+
+def logits(model: Any) -> torch.Tensor:
+    with torch.no_grad():
+        return model(input_ids=ids(), labels=ids(length=5, seed=4)).logits
+
+
+def train(model: Any, steps: int = 1) -> None:
+    """Move all that is trained."""
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5)
+    for _ in range(steps):
+        model(input_ids=ids(), labels=ids(length=5, seed=4)).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def close(got: torch.Tensor, expected: torch.Tensor) -> None:
+    """Equal but for the order of additions."""
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def same_weights(a: nn.Module, b: nn.Module) -> bool:
+    first, second = a.state_dict(), b.state_dict()
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+# What it computes
+
+
+def test_the_output_is_the_papers_sum_by_hand(small: str) -> None:
+    model = Modular(small=small).prepare(t5(), seed=0).eval()
+    pretrained = T5ForConditionalGeneration.from_pretrained(small).eval()
+    with torch.no_grad():
+        own = t5().encoder(ids()).last_hidden_state
+        added = pretrained.encoder(ids()).last_hidden_state @ model.encoder.modular[0].projection.weight.T
+        got = model.encoder(ids(), output_hidden_states=True)
+    close(got.last_hidden_state, own + 0.05 * added)
+    assert (got.last_hidden_state - own).abs().max() > 0.01
+    assert len(got.hidden_states) == 4
+    assert torch.equal(got.hidden_states[-1], got.last_hidden_state)
+    as_tuple = model.encoder(ids(), return_dict=False)
+    assert isinstance(as_tuple, tuple)
+    close(as_tuple[0], got.last_hidden_state)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_generating_asks_the_small_encoder_once(model: Any, beams: int) -> None:
+    heard: list[torch.Size] = []
+    model.encoder.modular[0].stack.register_forward_hook(lambda *_: heard.append(torch.Size()))
+    settings = {"max_new_tokens": 4, "min_new_tokens": 4, "num_beams": beams, "do_sample": False}
+    settings |= {"return_dict_in_generate": True, "output_logits": True}
+    with_cache, without, base = (
+        m.generate(ids(), **settings, use_cache=use) for m, use in ((model, True), (model, False), (t5(), True))
+    )
+    assert len(heard) == 2  # the encoder runs once for a batch
+    assert with_cache.sequences.tolist() == without.sequences.tolist()
+    assert (with_cache.logits[0] - base.logits[0]).abs().max() > 0.05
+    for a, b in zip(with_cache.logits, without.logits, strict=True):
+        close(a, b)
+
+
+def test_padding_does_not_leak(model: Any) -> None:
+    short, labels = ids(1, 5), ids(1, 4, seed=8)
+    padded = torch.cat([short, torch.zeros(1, 4, dtype=torch.long)], dim=1)
+    with torch.no_grad():
+        alone = model(short, labels=labels).logits
+        batched = model(padded, attention_mask=(padded != 0).long(), labels=labels).logits
+    close(batched, alone)
+
+
+def test_the_encoder_is_a_t5_stack_under_its_own_names(model: Any) -> None:
+    base = t5().state_dict()
+    assert isinstance(model.encoder, T5Stack)
+    assert model.get_encoder() is model.encoder
+    names = model.state_dict().keys()
+    assert set(base) == {name for name in names if not name.startswith("encoder.modular.")}
+    assert model.encoder.embed_tokens.weight is model.shared.weight is model.lm_head.weight
+    model.resize_token_embeddings(VOCABULARY + 3)
+    assert model.encoder.embed_tokens.weight is model.shared.weight
+
+
+def test_a_deep_copy_is_a_model_of_its_own(model: Any) -> None:
+    before = logits(model)
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        model.encoder.modular[0].projection.weight.zero_()
+    close(logits(twin), before)
+    assert (logits(model) - before).abs().max() > 0.05
+
+
+def test_it_runs_in_bf16_and_under_autocast(model: Any) -> None:
+    full = logits(model)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = model(input_ids=ids(), labels=ids(length=5, seed=4))
+        mixed.loss.backward()
+    assert all(p.grad is not None for p in model.encoder.modular.parameters())
+    halved = model.to(torch.bfloat16)
+    for other in (mixed.logits, logits(halved)):
+        assert (other.float() - full).abs().max() < 0.1 * full.abs().max()
+
+
+# What is trained
+
+
+def test_only_the_small_encoder_and_the_decoder_move(small: str) -> None:
+    model = Modular(small=small).prepare(t5(), seed=0).train()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    model(input_ids=ids(), labels=ids(length=5, seed=4)).loss.backward()
+    got = {name for name, p in model.named_parameters() if p.grad is not None}
+    parts = ("encoder.modular.", "decoder.block.", "decoder.final_layer_norm.")
+    assert got == {name for name in before if name.startswith(parts)}
+    torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5).step()
+    assert {name for name, p in model.named_parameters() if not torch.equal(p, before[name])} == got
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_gradient_checkpointing_gives_the_same_gradients(reentrant: bool, tmp_path: Path) -> None:
+    t5(d_model=16, dropout_rate=0.0).save_pretrained(tmp_path)
+    model = Modular(small=str(tmp_path)).prepare(t5(dropout_rate=0.0), seed=0).train()
+    gradients = []
+    for checkpointed in (False, True):
+        if checkpointed:
+            model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": reentrant})
+        model.zero_grad()
+        model(input_ids=ids(), labels=ids(length=5, seed=4)).loss.backward()
+        gradients.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys() != set()
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name], gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_nothing_is_computed_backwards_through_the_frozen_encoder(model: Any) -> None:
+    model.train().enable_input_require_grads()  # what gradient checkpointing does
+    passed: list[int] = []
+    model.encoder.block[1].register_full_backward_hook(lambda *_: passed.append(1))
+    model(input_ids=ids(), labels=ids(length=5, seed=4)).loss.backward()
+    assert passed == []
+    model.requires_grad_(True)  # light-tuning trains everything
+    model(input_ids=ids(), labels=ids(length=5, seed=4)).loss.backward()
+    assert passed == [1]
+
+
+def test_a_new_small_encoder_is_t5_smalls_and_begins_as_the_library_begins_one(tmp_path: Path) -> None:
+    t5().save_pretrained(tmp_path)
+    base = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
+    torch.manual_seed(7)
+    encoders = [Modular().prepare(copy.deepcopy(base), seed).encoder.modular[0] for seed in (3, 3, 4)]
+    after = torch.rand(1)
+    torch.manual_seed(7)
+    assert torch.equal(torch.rand(1), after)
+    assert same_weights(encoders[0], encoders[1])
+    assert not torch.equal(encoders[0].projection.weight, encoders[2].projection.weight)
+    for name, parameter in encoders[0].named_parameters():
+        part = name.split(".")[-2]
+        fan_in = {"q": 512 * 64, "wo": 2048, "embed_tokens": 1}.get(part, 512)
+        if parameter.dim() == 1:
+            assert torch.equal(parameter, torch.ones_like(parameter)), name
+        else:
+            assert parameter.std().item() == pytest.approx(fan_in**-0.5, rel=0.2), name
+
+
+def test_t5_large_has_the_parameters_of_ckls_table() -> None:
+    with torch.device("meta"):
+        config = T5Config(d_model=1024, d_kv=64, d_ff=4096, num_layers=24, num_heads=16, vocab_size=32128)
+        model = T5ForConditionalGeneration(config)
+    decoder, base = 402_728_448, 737_668_096  # worked out in test_k_adapter.py
+    layer = 4 * 512 * 512 + 2 * 512 * 2048 + 2 * 512  # attention, feed-forward, two norms
+    # six of them, one table of relative positions, the final norm, the embedding; and the projection
+    small = 6 * layer + 32 * 8 + 512 + 32128 * 512 + 512 * 1024
+    assert (layer, small) == (3_146_752, 35_855_104)
+    model = Modular().prepare(model, seed=0)
+    assert (trainable(model), total(model)) == (decoder + small, base + small) == (438_583_552, 773_523_200)
+
+
+def test_sizes_are_known_without_weights(model: Any, small: str) -> None:
+    planned = Modular(small=small).prepare(on_meta(t5), seed=0)
+    assert (trainable(planned), total(planned)) == (trainable(model), total(model))
+
+
+# Phases and checkpoints
+
+
+def test_a_second_phase_freezes_the_first_and_adds_to_it(model: Any, small: str) -> None:
+    train(model.train())
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    model = Modular(small=small, scale=0.5).prepare(model, seed=1)
+    train(model.train())
+    moved = {name for name, p in model.named_parameters() if name in before and not torch.equal(p, before[name])}
+    assert moved == {name for name in before if name.startswith(("decoder.block", "decoder.final_layer_norm"))}
+    out = {}
+    for scales in ((0.0, 0.0), (1.0, 0.0), (0.0, 0.5), (1.0, 0.5)):
+        model.encoder.modular[0].scale, model.encoder.modular[1].scale = scales
+        with torch.no_grad():
+            out[scales] = model.eval().encoder(ids()).last_hidden_state
+    base, first, second, both = out.values()
+    assert min((first - base).abs().max(), (second - base).abs().max()) > 0.1
+    close(both - base, (first - base) + (second - base))
+
+
+def fresh(folder: Path, dtype: torch.dtype = torch.float32) -> Any:
+    return AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=dtype).eval()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_saved_model_comes_back_on_a_fresh_base(dtype: torch.dtype, small: str, tmp_path: Path) -> None:
+    t5().save_pretrained(tmp_path / "base")
+    model = fresh(tmp_path / "base", dtype)
+    for seed in range(2):
+        method = Modular(small=small, scale=0.5)
+        model = method.prepare(model, seed)
+        train(model.train(), steps=2)
+        method.save(model, tmp_path / "out")
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [SPEC, WEIGHTS]
+        again = attach(fresh(tmp_path / "base", dtype), tmp_path / "out")
+        assert same_weights(again, model)
+        close(logits(again), logits(model.eval()))
+        assert {p.dtype for p in again.parameters()} == {dtype}
+        assert trainable(again) == 0
+        model = Modular.attach(fresh(tmp_path / "base", dtype), str(tmp_path / "out"))
+    names = load_file(tmp_path / "out" / WEIGHTS).keys()
+    assert not [name for name in names if name.startswith(("shared", "lm_head", "encoder.block"))]
+
+
+def test_after_an_adapter_of_another_method_what_was_merged_is_saved(small: str, tmp_path: Path) -> None:
+    t5().save_pretrained(tmp_path / "base")
+    config = LoraConfig(target_modules=["q"], init_lora_weights=False, modules_to_save=["decoder.final_layer_norm"])
+    model = Modular(small=small).prepare(get_peft_model(fresh(tmp_path / "base"), config), seed=0)
+    Modular().save(model, tmp_path / "out")
+    again = attach(fresh(tmp_path / "base"), tmp_path / "out")
+    assert same_weights(again, model)
+    close(logits(again), logits(model.eval()))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_scale_that_adds_nothing(scale: float) -> None:
+    with pytest.raises(UsageError, match="modular needs scale > 0"):
+        Modular(scale=scale)
+
+
+def on_meta(make: Callable[[], Any]) -> Any:
+    with torch.device("meta"):
+        return make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GPT2LMHeadModel(GPT2Config(n_layer=2)), "gpt2: modular works on T5 only"),
+        (lambda: MT5ForConditionalGeneration(MT5Config(num_layers=2)), "mt5: modular works on T5 only"),
+        (lambda: KAdapter().prepare(t5(), seed=0), "a checkpoint of k_adapter"),
+    ],
+)
+def test_models_that_it_is_not_defined_on(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Modular().prepare(on_meta(make), seed=0)
+
+
+def test_small_models_that_do_not_fit(tmp_path: Path) -> None:
+    t5(vocab_size=61).save_pretrained(tmp_path / "words")
+    GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=8, n_head=1, vocab_size=9)).save_pretrained(tmp_path / "gpt2")
+    (tmp_path / "empty").mkdir()
+    for name, message in (
+        ("words", "its vocabulary has 61 tokens, the model's 60"),
+        ("gpt2", "a gpt2, no T5"),
+        ("empty", "no T5 can be read there"),
+        ("absent", "no T5 can be read there"),
+    ):
+        model = t5()
+        with pytest.raises(InputError, match=message) as caught:
+            Modular(small=str(tmp_path / name)).prepare(model, seed=0)
+        assert "\n" not in str(caught.value)
+        assert type(model.encoder) is T5Stack
+
+
+def test_embeddings_cannot_be_read_by_small_encoders(model: Any) -> None:
+    with pytest.raises(InputError, match="token ids, not embeddings"):
+        model(inputs_embeds=torch.zeros(1, 3, 32), labels=ids(1, 3))
+
+
+def spec_with(**changes: Any) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        spec = json.loads((folder / SPEC).read_text())
+        (folder / SPEC).write_text(json.dumps({**spec, **changes}))
+
+    return damage
+
+
+def encoder_with(**changes: Any) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        spec = json.loads((folder / SPEC).read_text())
+        spec["phases"][0]["encoder"].update(changes)
+        (folder / SPEC).write_text(json.dumps(spec))
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (spec_with(method="k_adapter"), "a checkpoint of k_adapter, not of modular"),
+        (spec_with(layers=24), "a checkpoint of another model: t5 with 24 layers"),
+        (spec_with(phases=[{"scale": 1.0}]), "has the options small, scale, encoder"),
+        (spec_with(phases=[{"small": 1, "scale": 1.0, "encoder": {}}]), "of the wrong kind"),
+        (spec_with(phases=[{"small": None, "scale": "1", "encoder": {}}]), "of the wrong kind"),
+        (spec_with(phases=[{"small": None, "scale": 0, "encoder": {}}]), "scale > 0"),
+        (spec_with(phases=[{"small": None, "scale": 1, "encoder": {}}]), "does not describe one"),
+        (encoder_with(more=1), "does not describe one"),
+        (encoder_with(num_layers=10**9), "num_layers of a small encoder is no whole number from 1 to 1000"),
+        (encoder_with(d_model=True), "d_model of a small encoder"),
+        (encoder_with(d_model=24), "a checkpoint of another model: encoder.modular"),
+        (encoder_with(num_layers=3), "is missing"),
+        (encoder_with(num_layers=1), "belongs nowhere"),
+        (encoder_with(dropout_rate="x"), "dropout_rate of a small encoder"),
+        (encoder_with(dropout_rate=2), "no small encoder can be built"),
+        (encoder_with(feed_forward_proj=1), "feed_forward_proj of a small encoder"),
+        (encoder_with(feed_forward_proj="evil"), "feed_forward_proj of a small encoder"),
+        (lambda folder: (folder / WEIGHTS).write_bytes(b"x"), "not a file of tensors"),
+    ],
+)
+def test_a_damaged_checkpoint_is_named_and_changes_nothing(
+    damage: Callable[[Path], Any], message: str, model: Any, tmp_path: Path
+) -> None:
+    Modular().save(model, tmp_path)
+    damage(tmp_path)
+    base = t5()
+    with pytest.raises(InputError, match=message) as caught:
+        attach(base, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert type(base.encoder) is T5Stack
+    close(logits(base), logits(t5()))
+
+
+@pytest.mark.parametrize("other", [{"d_model": 48}, {"vocab_size": 70}, {"num_decoder_layers": 2}])
+def test_a_checkpoint_fits_its_own_model_only(other: dict[str, int], model: Any, tmp_path: Path) -> None:
+    Modular().save(model, tmp_path)
+    with pytest.raises(InputError, match="a checkpoint of another model"):
+        attach(t5(**other), tmp_path)
+    with pytest.raises(InputError, match="not to one that was adapted already"):
+        attach(model, tmp_path)

@@ -1,0 +1,504 @@
+"""Articles become one stream of tokens, the stream chunks, and chunks batches in which documents stay apart."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pytest
+import tokenizers
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import models, pre_tokenizers
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    GPT2Tokenizer,
+    LlamaConfig,
+    PreTrainedTokenizerFast,
+    T5Tokenizer,
+)
+
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.methods import packing
+from temporalwiki.methods.packing import (
+    Encoder,
+    PackedBatch,
+    collate_packed,
+    identity,
+    made_once,
+    pack,
+    pack_dataset,
+    texts,
+)
+
+LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
+
+
+def gpt2() -> Any:
+    """One token begins and ends documents."""
+    vocabulary = {letter: i for i, letter in enumerate([*LETTERS, "th", "<|endoftext|>"])}
+    return GPT2Tokenizer(vocab=vocabulary, merges=[("t", "h")])
+
+
+def llama(**special: str) -> Any:
+    """BOS and EOS differ, or BOS is missing."""
+    vocabulary = {letter: i for i, letter in enumerate(["<s>", "</s>", *LETTERS])}
+    backend = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **special)
+
+
+def t5() -> Any:
+    """A Unigram model that has its special tokens among its pieces, as T5's has."""
+    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0)]
+    pieces += [(letter, -3.0) for letter in "abcdehilnoprstx_0<>/"] + [("▁the", -2.5), ("<extra_id_0>", 0.0)]
+    return T5Tokenizer(vocab=pieces, extra_ids=1)
+
+
+TOKENIZERS = {
+    "one token for both": gpt2(),
+    "two tokens": llama(bos_token="<s>", eos_token="</s>"),
+    "EOS alone": llama(eos_token="</s>"),
+}
+styles = st.sampled_from(sorted(TOKENIZERS))
+articles = st.lists(st.text("abt h.é語", min_size=1, max_size=12), min_size=1, max_size=8)
+lengths = st.integers(2, 9)
+
+
+def rows_of(given_texts: Sequence[str], tokenizer: Any, length: int) -> list[dict[str, Any]]:
+    return [
+        {key: value if isinstance(value, int) else value.tolist() for key, value in row.items()}
+        for row in pack(given_texts, tokenizer, length)
+    ]
+
+
+def slow_stream(given_texts: Sequence[str], tokenizer: Any) -> list[tuple[int, int]]:
+    """Every token of the stream with the number of its document; a separator that is shared begins a document."""
+    bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
+    stream: list[tuple[int, int]] = []
+    for number, text in enumerate(given_texts):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        ids = [eos, *ids] if bos == eos else [*([] if bos is None else [bos]), *ids, eos]
+        stream += [(token, number) for token in ids]
+    return stream + ([(eos, len(given_texts) - 1)] if bos == eos else [])
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"title": ["A"], "text": ["b c."]}, ["A. b c."]),
+        ({"text": ["b c."]}, ["b c."]),
+        ({"title": ["", None, " "], "text": ["b", "c", "d"]}, ["b", "c", "d"]),
+        ({"title": ["A", "B", "C", "D"], "text": ["", None, " \n", "d"]}, ["D. d"]),
+        ({"id": [1], "title": ["A"], "text": ["b"], "url": ["u"]}, ["A. b"]),
+    ],
+)
+def test_an_article_is_its_title_and_its_text(columns: dict[str, list[Any]], expected: list[str]) -> None:
+    counts: Counter[str] = Counter()
+    assert list(texts(datasets.Dataset.from_dict(columns), "diffset", counts)) == expected
+    assert counts["articles"] == len(expected)
+    assert counts["empty"] == len(columns["text"]) - len(expected)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"title": ["A"], "texts": ["b"]}, "diffset: no column text among title, texts; .*rename texts"),
+        ({"subject": ["A"], "object": ["b"]}, "diffset: no column text among subject, object; take a config of art"),
+        ({"text": [1]}, "diffset: the column text holds Value.*int64.*; it must hold strings"),
+        ({"text": ["a"], "title": [["b"]]}, "diffset: the column title holds"),
+    ],
+)
+def test_a_dataset_without_text_is_refused(columns: dict[str, list[Any]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        list(texts(datasets.Dataset.from_dict(columns), "diffset"))
+
+
+def test_rows_are_read_in_the_datasets_order_whatever_its_format() -> None:
+    dataset = datasets.Dataset.from_dict({"text": [f"t{i}" for i in range(200)], "title": ["T"] * 200})
+    shuffled = dataset.shuffle(seed=1).with_format("numpy", columns=["text"])
+    assert list(texts(shuffled, "x")) == [f"T. {text}" for text in shuffled["text"]]
+
+
+# Tokens
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "spelled"),
+    [
+        (gpt2(), "a<|endoftext|>b", "a<|endoftext|>b"),
+        (llama(bos_token="<s>", eos_token="</s>"), "<s>a</s>", "<s>a</s>"),
+        (t5(), "the <extra_id_0> lost </s>", "▁the▁<extra_id_0>▁lost▁</s>"),
+        (t5(), "x<extra_id_0>", "▁x<extra_id_0>"),
+        (t5(), "<pad>", "▁<pad>"),
+    ],
+)
+def test_a_special_token_that_a_stranger_wrote_is_text(tokenizer: Any, text: str, spelled: str) -> None:
+    encoder = Encoder(tokenizer)
+    (ids,) = encoder.ids([text])
+    ((same, offsets),) = encoder.with_offsets([text])
+    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id if tokenizer.pad_token else None}
+    assert not special & set(ids.tolist())
+    assert "".join(tokenizer.convert_ids_to_tokens(ids.tolist())) == spelled
+    assert same.tolist() == ids.tolist()
+    for token, (start, end) in zip(tokenizer.convert_ids_to_tokens(ids.tolist()), offsets.tolist(), strict=True):
+        assert token.strip("▁") in ("", text[start:end])
+
+
+def test_a_text_is_tokenised_whole_and_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    tokenizer = gpt2()
+    tokenizer.model_max_length, tokenizer.pad_token = 8, "<|endoftext|>"
+    tokenizer("a b c", truncation=True, max_length=2, padding="max_length")  # what a call may leave behind
+    before = identity(tokenizer), tokenizer.backend_tokenizer.encode_special_tokens
+    with caplog.at_level(logging.WARNING):
+        (ids,) = Encoder(tokenizer).ids(["ab" * 50])
+    assert len(ids) == 100
+    assert not caplog.records
+    assert (identity(tokenizer), tokenizer.backend_tokenizer.encode_special_tokens) == before
+
+
+def test_a_tokenizer_that_cannot_be_used_is_refused() -> None:
+    with pytest.raises(InputError, match="no EOS token to put between documents"):
+        list(pack(["a"], llama(), 8))
+    with pytest.raises(InputError, match="object is not a fast tokenizer"):
+        Encoder(object())
+    with pytest.raises(UsageError, match="--sequence-length 1: must be at least 2"):
+        list(pack(["a"], gpt2(), 1))
+
+
+# Chunks
+
+
+@pytest.mark.parametrize(
+    ("style", "rows"),
+    [
+        (
+            "one token for both",  # E a b E c E
+            [
+                {"input_ids": "Eab", "starts": [0], "next_token": "E"},
+                {"input_ids": "EcE", "starts": [0], "next_token": None},
+            ],
+        ),
+        (
+            "two tokens",  # B a b E B c E
+            [
+                {"input_ids": "Bab", "starts": [0], "next_token": "E"},
+                {"input_ids": "EBc", "starts": [1], "next_token": "E"},
+                {"input_ids": "E", "starts": [], "next_token": None},
+            ],
+        ),
+        (
+            "EOS alone",  # a b E c E: nothing foretells c
+            [
+                {"input_ids": "abE", "starts": [0], "next_token": None},
+                {"input_ids": "cE", "starts": [0], "next_token": None},
+            ],
+        ),
+    ],
+)
+def test_separators(style: str, rows: list[dict[str, Any]]) -> None:
+    tokenizer = TOKENIZERS[style]
+
+    def token(letter: str | None) -> int:
+        special = {"B": tokenizer.bos_token_id, "E": tokenizer.eos_token_id, None: -1}
+        return int(special[letter] if letter in special else tokenizer.convert_tokens_to_ids(letter))
+
+    assert rows_of(["ab", "c"], tokenizer, 3) == [
+        {
+            "input_ids": [token(letter) for letter in row["input_ids"]],
+            "starts": row["starts"],
+            "next_token": token(row["next_token"]),
+        }
+        for row in rows
+    ]
+
+
+@given(articles, styles, lengths)
+def test_chunks_are_the_stream(given_texts: list[str], style: str, length: int) -> None:
+    tokenizer = TOKENIZERS[style]
+    rows, stream = rows_of(given_texts, tokenizer, length), slow_stream(given_texts, tokenizer)
+    assert [token for row in rows for token in row["input_ids"]] == [token for token, _ in stream]
+    assert [len(row["input_ids"]) for row in rows[:-1]] == [length] * (len(rows) - 1)
+    assert 0 < len(rows[-1]["input_ids"]) <= length
+    begins = [at for at, (_, number) in enumerate(stream) if at == 0 or stream[at - 1][1] != number]
+    assert [i * length + start for i, row in enumerate(rows) for start in row["starts"]] == begins
+
+
+def test_chunks_do_not_depend_on_what_is_tokenised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_texts = ["the cat", "a", "", "x" * 30, "b c", "d" * 7] * 3
+    for tokenizer in TOKENIZERS.values():
+        whole = rows_of(given_texts, tokenizer, 5)
+        for texts_at_once, characters in ((1, 1 << 20), (1000, 1), (2, 9)):
+            with monkeypatch.context() as patch:
+                patch.setattr(packing, "_BATCH_TEXTS", texts_at_once)
+                patch.setattr(packing, "_BATCH_CHARACTERS", characters)
+                assert rows_of(given_texts, tokenizer, 5) == whole
+
+
+def test_no_texts_make_no_chunks() -> None:
+    assert rows_of([], gpt2(), 4) == rows_of(["", ""], gpt2(), 4) == []
+
+
+# Batches
+
+
+@given(articles, styles, lengths)
+def test_labels_are_the_next_tokens_of_the_same_document(given_texts: list[str], style: str, length: int) -> None:
+    tokenizer = TOKENIZERS[style]
+    shared = style == "one token for both"
+    stream = slow_stream(given_texts, tokenizer)
+    batch = PackedBatch.of(tokenizer, length)(rows_of(given_texts, tokenizer, length))
+    expected = [after[0] if shared or before[1] == after[1] else -100 for before, after in pairwise(stream)]
+    flat = batch["labels"].flatten().tolist()
+    assert flat[: len(stream)] == [*expected, -100]
+    assert set(flat[len(stream) :]) <= {-100}
+    assert {key: (value.dtype, value.shape) for key, value in batch.items()} == {
+        key: (torch.int64, (len(flat) // length, length)) for key in ("input_ids", "position_ids", "labels")
+    }
+
+
+@given(articles, styles, lengths)
+def test_positions_count_from_nought_in_each_document(given_texts: list[str], style: str, length: int) -> None:
+    tokenizer = TOKENIZERS[style]
+    rows, stream = rows_of(given_texts, tokenizer, length), slow_stream(given_texts, tokenizer)
+    documents = [number for _, number in stream] + [-1] * (len(rows) * length - len(stream))  # -1: padding
+    expected: list[int] = []
+    for at, document in enumerate(documents):
+        goes_on = at % length and documents[at - 1] == document
+        expected.append(expected[-1] + 1 if goes_on else 0)
+    assert PackedBatch.of(tokenizer, length)(rows)["position_ids"].flatten().tolist() == expected
+
+
+def test_a_row_without_tokens_is_padding() -> None:
+    empty: dict[str, Any] = {"input_ids": [], "starts": [], "next_token": -1}
+    row = {"input_ids": [7, 8], "starts": [0], "next_token": -1}
+    for rows, inputs, labels in (
+        ([empty], [[9, 9, 9]], [[-100, -100, -100]]),
+        ([row, empty], [[7, 8, 9], [9, 9, 9]], [[8, -100, -100], [-100, -100, -100]]),
+    ):
+        batch = collate_packed(rows, 3, pad_token=9, shared=True)
+        assert batch["input_ids"].tolist() == inputs
+        assert batch["labels"].tolist() == labels
+        assert batch["position_ids"].tolist()[-1][0] == 0
+
+
+def test_batches_are_the_same_from_lists_and_arrays_and_the_collator_is_pickled() -> None:
+    collate = PackedBatch.of(llama(bos_token="<s>", eos_token="</s>"), 4)
+    rows = list(pack(["abc", "de", "f"], llama(bos_token="<s>", eos_token="</s>"), 4))
+    lists = rows_of(["abc", "de", "f"], llama(bos_token="<s>", eos_token="</s>"), 4)
+    one, other = collate(rows), pickle.loads(pickle.dumps(collate))(lists)  # noqa: S301
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def tiny(kind: str, attention: str) -> Any:
+    torch.manual_seed(0)
+    special = {"vocab_size": 300, "bos_token_id": None, "eos_token_id": None}
+    config: Any = (
+        GPT2Config(n_positions=32, n_embd=16, n_layer=2, n_head=2, **special)
+        if kind == "gpt2"
+        else LlamaConfig(hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, **special)
+    )
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)  # as small as they are made, a leak would hardly show
+    return model
+
+
+MODELS = {(kind, attention): tiny(kind, attention) for kind in ("gpt2", "llama") for attention in ("sdpa", "eager")}
+
+
+@settings(max_examples=25, deadline=None)
+@given(articles, styles, st.integers(4, 24), st.sampled_from(sorted(MODELS)))
+def test_a_packed_document_is_read_as_if_it_were_alone(
+    given_texts: list[str], style: str, length: int, which: tuple[str, str]
+) -> None:
+    tokenizer, model = TOKENIZERS[style], MODELS[which]
+    rows = rows_of(given_texts, tokenizer, length)
+    batch = PackedBatch.of(tokenizer, length)(rows)
+    with torch.no_grad():
+        packed = model(input_ids=batch["input_ids"], position_ids=batch["position_ids"], use_cache=False).logits
+        for at, row in enumerate(rows):
+            edges = sorted({0, *row["starts"], len(row["input_ids"])})
+            for start, end in pairwise(edges):
+                alone = model(input_ids=batch["input_ids"][at : at + 1, start:end], use_cache=False).logits[0]
+                torch.testing.assert_close(packed[at, start:end], alone, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("leak", ["mask of ones", "cache"])
+def test_why_there_is_no_mask_and_must_be_no_cache(leak: str) -> None:
+    model, batch = MODELS["llama", "sdpa"], PackedBatch.of(gpt2(), 12)(rows_of(["abc", "bcd"], gpt2(), 12))
+    inputs, more = {key: batch[key] for key in ("input_ids", "position_ids")}, {}
+    if leak == "mask of ones":
+        more = {"attention_mask": torch.ones_like(batch["input_ids"])}
+    with torch.no_grad():
+        apart = model(**inputs, use_cache=False).logits
+        leaked = model(**inputs, **more, use_cache=leak == "cache").logits
+    assert not torch.allclose(apart, leaked, atol=1e-4)
+
+
+# On disk
+
+ARTICLES = {"title": ["A", "B", "C"], "text": ["the first", "", "and the third"]}
+
+
+def article_dataset(**changed: list[str]) -> datasets.Dataset:
+    return datasets.Dataset.from_dict(ARTICLES | changed)
+
+
+def test_a_dataset_is_packed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = pack_dataset(article_dataset(), "diffset", gpt2(), 8, tmp_path)
+    stream = slow_stream(["A. the first", "C. and the third"], gpt2())
+    assert (made.articles, made.empty, made.tokens) == (2, 1, len(stream))
+    assert made.dataset.to_list() == rows_of(["A. the first", "C. and the third"], gpt2(), 8)
+    assert made.dataset.cache_files and made.dataset.features["input_ids"] == datasets.List(datasets.Value("int32"))
+    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(packing, "pack", None)  # is not called again
+        again = pack_dataset(article_dataset(), "diffset", gpt2(), 8, tmp_path)
+    assert again.dataset.to_list() == made.dataset.to_list()
+    assert again.dataset._fingerprint == made.dataset._fingerprint
+    assert (again.articles, again.empty, again.tokens) == (made.articles, made.empty, made.tokens)
+
+    elsewhere = tmp_path / "elsewhere"
+    pack_dataset(article_dataset(), "another name", gpt2(), 8, elsewhere)
+    assert {path.name: path.read_bytes() for path in elsewhere.iterdir()} == files
+
+
+def test_what_chunks_depend_on_makes_other_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = gpt2()
+    added.add_tokens(["third"])
+    for dataset, tokenizer, length in (
+        (article_dataset(), gpt2(), 8),
+        (article_dataset(), gpt2(), 9),
+        (article_dataset(title=["A", "B", "D"]), gpt2(), 8),
+        (article_dataset(), llama(eos_token="</s>"), 8),
+        (article_dataset(), llama(bos_token="<s>", eos_token="</s>"), 8),
+        (article_dataset(), added, 8),
+    ):
+        pack_dataset(dataset, "diffset", tokenizer, length, tmp_path)
+    monkeypatch.setattr(packing, "VERSION", packing.VERSION + 1)
+    pack_dataset(article_dataset(), "diffset", gpt2(), 8, tmp_path)
+    assert len(list(tmp_path.glob("*.arrow"))) == len(list(tmp_path.glob("*.json"))) == 7
+
+
+def test_a_dataset_without_any_text_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="diffset-0809: no training examples in it"):
+        pack_dataset(article_dataset(text=["", "", " "]), "diffset-0809", gpt2(), 8, tmp_path)
+    assert not list(tmp_path.glob("*.arrow"))
+
+
+def test_progress_is_a_plain_line_where_there_is_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "_LINE_EVERY", 0.0)
+    pack_dataset(article_dataset(), "diffset", gpt2(), 8, tmp_path)
+    *during, last = capsys.readouterr().err.splitlines()
+    assert during and all(line.startswith("packing diffset: ") and "of 3 articles" in line for line in during)
+    assert last.startswith("packing diffset: 3 articles, ")
+
+
+SCHEMA = pa.schema({"input_ids": pa.list_(pa.int32()), "next_token": pa.int32()})
+
+
+def some_rows(counts: Counter[str]) -> Iterator[dict[str, Any]]:
+    for number in range(2500):  # more than are written at once
+        counts["rows"] += 1
+        yield {"input_ids": np.arange(number % 3), "next_token": number}
+
+
+def test_rows_come_back(tmp_path: Path) -> None:
+    dataset, counts = made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    assert counts == {"rows": 2500}
+    assert dataset.to_list() == [{"input_ids": [0, 1, 2][: n % 3], "next_token": n} for n in range(2500)]
+
+
+@pytest.mark.parametrize("lost", ["end", "all", "counts", "counts' end"])
+def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> None:
+    made, _ = made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    (path,) = tmp_path.glob("*.arrow")
+    content = path.read_bytes()
+    if lost == "end":
+        path.write_bytes(content[:-100])
+    elif lost == "all":
+        path.unlink()
+    elif lost == "counts":
+        path.with_suffix(".json").unlink()
+    else:
+        path.with_suffix(".json").write_text('{"counts": {"row')
+    del made
+    made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    assert path.read_bytes() == content
+    assert json.loads(path.with_suffix(".json").read_text())["counts"] == {"rows": 2500}
+
+
+def test_a_process_that_is_killed_leaves_nothing_that_counts(tmp_path: Path) -> None:
+    script = f"""
+import os, pathlib, signal, pyarrow as pa
+from temporalwiki.methods.packing import made_once
+def rows(counts):
+    for number in range(2500):
+        if number == 2000:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield {{"input_ids": [1], "next_token": number}}
+schema = pa.schema({{"input_ids": pa.list_(pa.int32()), "next_token": pa.int32()}})
+made_once(pathlib.Path({str(tmp_path)!r}), "s", 1, schema, rows, "x")
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+    assert [path.suffix for path in tmp_path.iterdir() if path.suffix != ".lock"] == [".part"]
+    dataset, counts = made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    assert (len(dataset), counts["rows"]) == (2500, 2500)
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    makers: list[int] = []
+    sizes: list[int] = []
+
+    def slow_rows(counts: Counter[str]) -> Iterator[dict[str, Any]]:
+        makers.append(1)
+        time.sleep(0.3)
+        yield from some_rows(counts)
+
+    def want() -> None:
+        sizes.append(len(made_once(tmp_path, "s", 1, SCHEMA, slow_rows, "x")[0]))
+
+    threads = [threading.Thread(target=want) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(makers), sizes) == (1, [2500] * 3)
+    assert "another process is making it; waiting" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(packing, "_record_batch", full)
+        with pytest.raises(InputError, match=r"s-\w+\.arrow: no space left on the disk"):
+            made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    assert {path.suffix for path in tmp_path.iterdir()} <= {".lock"}
+    assert len(made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")[0]) == 2500

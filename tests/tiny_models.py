@@ -1,0 +1,94 @@
+"""Models and tokenizers of each architecture, small enough to train in a test, made from nothing."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+    T5Tokenizer,
+)
+
+KINDS = ("gpt2", "llama", "t5")
+CORPUS = ["The capital of Norland is Easton. Anna Weber was born in 1961 and lives in Easton, Norland. " * 20]
+
+
+def tokenizer(kind: str) -> Any:
+    """GPT-2's has one token for beginning and end, Llama's has two, T5's has 100 sentinels."""
+    if kind == "t5":
+        pieces = [("▁", -2.0), *((letter, -3.0) for letter in string.printable.strip())]
+        words = [(f"▁{word}", -1.0) for word in ("The", "the", "of", "is", "in", "was", "born", "and", "capital")]
+        return T5Tokenizer(vocab=[("<pad>", 0.0), ("</s>", 0.0), ("<unk>", -9.0), *pieces, *words], extra_ids=100)
+    specials = {"gpt2": ["<|endoftext|>"], "llama": ["<s>", "</s>", "<pad>"]}[kind]
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=specials, initial_alphabet=alphabet)
+    backend.train_from_iterator(CORPUS, trainer)
+    names = {"gpt2": {"bos_token": specials[0], "eos_token": specials[0]}}.get(
+        kind, {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+
+
+def model(kind: str, vocabulary: int, seed: int = 0) -> Any:
+    """A model with random weights: 4 layers of width 32."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if kind == "gpt2":
+            return GPT2LMHeadModel(
+                GPT2Config(
+                    vocab_size=vocabulary,
+                    n_positions=256,
+                    n_embd=32,
+                    n_layer=4,
+                    n_head=4,
+                    bos_token_id=0,
+                    eos_token_id=0,
+                )
+            )
+        if kind == "llama":
+            return LlamaForCausalLM(
+                LlamaConfig(
+                    vocab_size=vocabulary,
+                    hidden_size=32,
+                    intermediate_size=64,
+                    num_hidden_layers=4,
+                    num_attention_heads=4,
+                    num_key_value_heads=2,
+                    max_position_embeddings=256,
+                    bos_token_id=0,
+                    eos_token_id=1,
+                    pad_token_id=2,
+                )
+            )
+        return T5ForConditionalGeneration(
+            T5Config(
+                vocab_size=vocabulary,
+                d_model=32,
+                d_kv=8,
+                d_ff=64,
+                num_layers=4,
+                num_heads=4,
+                decoder_start_token_id=0,
+            )
+        )
+
+
+def save(kind: str, folder: Path) -> Path:
+    """Write a model with its tokenizer, as a user has them."""
+    made = tokenizer(kind)
+    model(kind, len(made)).save_pretrained(folder)
+    made.save_pretrained(folder)
+    return folder
