@@ -90,8 +90,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _quiet() -> None:
     """Leave out what the libraries say of themselves; bars only where somebody sees them move."""
+    import warnings
+
     import datasets
     import transformers
+
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # meant for peft and trl
 
     transformers.utils.logging.set_verbosity_error()
     if not sys.stderr.isatty():

@@ -13,7 +13,7 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from peft import PeftModel
@@ -52,6 +52,8 @@ class KAdapter(Method):
     after a final norm. Encoder-decoder: the layers are the encoder's, and the decoder is trained. Each later phase
     adds k layers, freezes the earlier ones, and all phases' outputs are summed.
     """
+
+    through_base: ClassVar[bool] = False
 
     k: int = field(default=2, metadata={"help": "new layers a phase"})
     layers: tuple[int, ...] | None = field(

@@ -39,7 +39,7 @@ class Method:
     The fields of a subclass are its options: the command line and the manifest are made from them.
     """
 
-    data: ClassVar[str] = "diffset"  # the configs that it is defined on
+    data: ClassVar[str] = "diffset"  # the configs that it is defined on; others of articles do as well
     defaults: ClassVar[Mapping[str, Any]] = {}  # training options that the method sets otherwise
     needs_past: ClassVar[bool] = False  # whether it reads past data besides the new
     trains: ClassVar[bool] = True

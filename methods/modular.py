@@ -65,6 +65,7 @@ class Modular(Method):
     """
 
     refuses: ClassVar[str] = "decoder-only"
+    through_base: ClassVar[bool] = False
 
     small: str | None = field(
         default=None, metadata={"help": "T5 whose pretrained encoder is the small one; else a new T5-small encoder"}

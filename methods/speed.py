@@ -86,7 +86,7 @@ class Speed:
         flops = self.processes * (self.encoder * self.work.encoder + self.decoder * self.work.decoder) / seconds
         rates = {
             "tokens_per_second": round(self.processes * (self.encoder + self.decoder) / seconds, 1),
-            "model_gflops_per_second": round(flops / 1e9, 1),
+            "model_tflops_per_second": round(flops / 1e12, 4),
         }
         if self.peak:
             rates["mfu"] = round(flops / self.processes / self.peak, 4)

@@ -138,6 +138,10 @@ def _train(run: Run, what: dict[str, Any], state: PartialState) -> dict[str, Any
     }
     if not method.trains:
         return _save(run, manifest, lambda folder: method.save(model, folder), start.tokenizer, state)
+    if method.data != Method.data and not run.config.startswith(f"{method.data}-"):
+        _say(state, f"{run.name} is defined on {method.data}-*, and is trained on {run.config} here")
+    if torch.cuda.device_count() > state.num_processes == 1:
+        _say(state, "one GPU of several is used: start it with `accelerate launch -m temporalwiki train ...` for all")
     _say(state, "{trainable:,} of {total:,} parameters are trained".format(**manifest["parameters"]))
     with state.local_main_process_first():  # the others find what it made
         material = read(run.name, method, run.data, run.config, run.past, options, model, start.tokenizer)

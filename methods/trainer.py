@@ -105,7 +105,7 @@ def training_arguments(
 ) -> TrainingArguments:
     """Return the library's arguments, of class ``of``, for a run that writes its checkpoints under ``folder``."""
     size, accumulation = micro_batches(options, PartialState().num_processes)
-    return of(
+    made = of(
         output_dir=str(folder),
         run_name=name,
         per_device_train_batch_size=size,
@@ -133,6 +133,9 @@ def training_arguments(
         ddp_find_unused_parameters=False,
         **more,
     )
+    if made.n_gpu > 1:
+        made._n_gpu = 1  # else the library splits batches over GPUs in one process, which nobody should want today
+    return made
 
 
 class Continual:

@@ -1,0 +1,247 @@
+"""What a training step costs: our trainer, a bare PyTorch loop and the plain Trainer on the same model and data.
+
+    python benchmarks/train.py steps --model DIR --sequence-length 512 --batch-size 1
+    python benchmarks/train.py methods --config gpt2-large --precision bf16 --batch-size 8      # on a GPU
+    python benchmarks/train.py packing --config gpt2-large --precision bf16                     # on a GPU
+
+``steps`` takes turns between the three in one process and prints the median time of a step and its ratio to the bare
+loop's. ``methods`` prints tokens/s, MFU and peak memory of each method for a model with random weights. ``packing``
+compares chunks of several documents with chunks of one, over sequence lengths.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, Trainer, TrainerCallback, TrainingArguments
+from transformers.utils import logging
+
+from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods.options import TrainOptions
+from temporalwiki.methods.packing import PackedBatch
+from temporalwiki.methods.speed import peak, work
+from temporalwiki.methods.trainer import ContinualTrainer, Reading, training_arguments
+
+CONFIGS = {
+    "gpt2-large": GPT2Config(n_embd=1280, n_layer=36, n_head=20, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
+    "gpt2": GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
+}
+DOCUMENT = 200  # tokens; about what an article of a diffset has
+
+
+class Clock(TrainerCallback):
+    """Notes how long each step took, from the end of the one before: what is read and logged between them counts."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        _wait()
+        self.last = time.perf_counter()
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        _wait()
+        now = time.perf_counter()
+        self.seconds.append(now - self.last)
+        self.last = now
+
+
+def _wait() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def rows(count: int, length: int, vocabulary: int, document: int = DOCUMENT) -> list[dict[str, Any]]:
+    """Packed chunks of random tokens."""
+    draw = np.random.default_rng(0)
+    return [
+        {
+            "input_ids": draw.integers(0, vocabulary, length).tolist(),
+            "starts": list(range(0, length, document)),
+            "next_token": 0,
+        }
+        for _ in range(count)
+    ]
+
+
+def bare(model: Any, data: list[Any], collate: Any, batch: int, precision: str, rate: float) -> list[float]:
+    """Seconds of each step of a loop without any trainer, fetching the batch included."""
+    device = next(model.parameters()).device
+    moved = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(moved, lr=rate, weight_decay=0.0, fused=True)
+    model.train()
+    seconds = []
+    for at in range(0, len(data), batch):
+        _wait()
+        begun = time.perf_counter()
+        inputs = {name: tensor.to(device) for name, tensor in collate(data[at : at + batch]).items()}
+        labels = inputs.pop("labels")
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+            logits = model(**inputs, use_cache=False).logits
+            loss = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(moved, 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        _wait()
+        seconds.append(time.perf_counter() - begun)
+    return seconds
+
+
+def ours(model: Any, method: Any, data: list[Any], collate: Any, options: TrainOptions, precision: str) -> list[float]:
+    """Seconds of each step of our trainer."""
+    steps = len(data) // options.batch_size
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = training_arguments(options, precision, Path(folder), steps, "bench", TrainingArguments)
+        arguments.save_strategy = "no"
+        trainer = ContinualTrainer(
+            model=model,
+            args=arguments,
+            train_dataset=Reading(np.arange(len(data)), data, None),
+            data_collator=collate,
+        )
+        trainer.begin(options, method)
+        batches = [{n: t.to(arguments.device) for n, t in collate(data[:1]).items()}]
+        trainer.extra_loss = method.extra_loss(model, lambda n: batches, Path(folder))
+        clock = Clock()
+        trainer.add_callback(clock)
+        trainer.train()
+    return clock.seconds
+
+
+def plain(model: Any, data: list[Any], collate: Any, options: TrainOptions, precision: str) -> list[float]:
+    """Seconds of each step of the library's Trainer as it is, with the model's own loss."""
+
+    def with_own_shift(chunk: list[Any]) -> dict[str, torch.Tensor]:
+        batch = collate(chunk)
+        return {"input_ids": batch["input_ids"], "position_ids": batch["position_ids"], "labels": batch["input_ids"]}
+
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder,
+            per_device_train_batch_size=options.batch_size,
+            max_steps=len(data) // options.batch_size,
+            learning_rate=options.learning_rate,
+            bf16=precision == "bf16",
+            report_to=[],
+            save_strategy="no",
+            disable_tqdm=True,
+            remove_unused_columns=False,
+            logging_steps=options.logging_steps,
+            dataloader_pin_memory=torch.cuda.is_available(),
+        )
+        model.config.use_cache = False
+        clock = Clock()
+        Trainer(
+            model=model, args=arguments, train_dataset=data, data_collator=with_own_shift, callbacks=[clock]
+        ).train()
+    return clock.seconds
+
+
+def compare_steps(arguments: argparse.Namespace) -> None:
+    """Print the median step of each way, in turns."""
+    model = _model(arguments)
+    options = TrainOptions(
+        batch_size=arguments.batch_size,
+        micro_batch_size=arguments.batch_size,
+        sequence_length=arguments.sequence_length,
+        learning_rate=1e-6,
+        schedule="constant",
+        warmup_ratio=0.0,
+        logging_steps=10,
+    )
+    collate = PackedBatch(arguments.sequence_length, 0, shared=True)
+    data = rows(arguments.steps * arguments.batch_size, arguments.sequence_length, model.config.vocab_size)
+    diff = find_method("diff")()
+    seconds: dict[str, list[float]] = {"bare loop": [], "ours": [], "plain Trainer": []}
+    for _ in range(arguments.rounds):
+        seconds["bare loop"] += bare(model, data, collate, arguments.batch_size, arguments.precision, 1e-6)[1:]
+        seconds["ours"] += ours(model, diff, data, collate, options, arguments.precision)[1:]
+        seconds["plain Trainer"] += plain(model, data, collate, options, arguments.precision)[1:]
+    floor = statistics.median(seconds["bare loop"])
+    print(f"{'':14} {'median s':>9} {'fastest s':>9} {'ratio':>6} {'ratio of fastest':>17}")
+    for name, times in seconds.items():
+        ratio, best = statistics.median(times) / floor, min(times) / min(seconds["bare loop"])
+        print(f"{name:14} {statistics.median(times):9.4f} {min(times):9.4f} {ratio:6.3f} {best:17.3f}")
+
+
+def compare_methods(arguments: argparse.Namespace) -> None:
+    """Print speed and memory of each method that trains a decoder-only model with our loss."""
+    print(f"{'method':14} {'trainable M':>11} {'step s':>8} {'tokens/s':>10} {'TFLOP/s':>8} {'MFU':>6} {'peak GB':>8}")
+    for name in METHODS:
+        method = find_method(name)()
+        if not method.trains or method.refuses == "decoder-only" or name in ("light_tuning", "full"):
+            continue
+        model = method.prepare(_model(arguments), 0)
+        _report(name, model, method, arguments, arguments.sequence_length, DOCUMENT)
+        del model
+
+
+def compare_packing(arguments: argparse.Namespace) -> None:
+    """Print speed over sequence lengths, with many documents a chunk and with one."""
+    print(f"{'chunk':22} {'':3} {'step s':>8} {'tokens/s':>10} {'TFLOP/s':>8} {'MFU':>6} {'peak GB':>8}")
+    diff = find_method("diff")()
+    for length in (256, 512, 1024):
+        for document in (DOCUMENT, length):
+            model = diff.prepare(_model(arguments), 0)
+            _report(f"{length} of {document}", model, diff, arguments, length, document)
+            del model
+
+
+def _report(name: str, model: Any, method: Any, arguments: argparse.Namespace, length: int, document: int) -> None:
+    size = max(1, arguments.batch_size * arguments.sequence_length // length)
+    options = TrainOptions(
+        batch_size=size, micro_batch_size=size, sequence_length=length, schedule="constant", logging_steps=1000
+    )
+    data = rows(arguments.steps * size, length, model.config.vocab_size, document)
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    times = ours(model, method, data, PackedBatch(length, 0, shared=True), options, arguments.precision)[3:]
+    step = statistics.median(times)
+    tokens = size * length / step
+    flops = tokens * work(model, length, method.through_base).decoder
+    most = peak(next(model.parameters()).device)
+    moved = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
+    memory = torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_available() else float("nan")
+    mfu = f"{flops / most:6.1%}" if most else "     -"
+    print(f"{name:14} {moved:11.1f} {step:8.4f} {tokens:10,.0f} {flops / 1e12:8.1f} {mfu} {memory:8.1f}", flush=True)
+
+
+def _model(arguments: argparse.Namespace) -> Any:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if arguments.model:
+        return AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32).to(device)
+    torch.manual_seed(0)
+    with torch.device(device):
+        return AutoModelForCausalLM.from_config(AutoConfig.for_model(**CONFIGS[arguments.config].to_dict()))
+
+
+def main() -> None:
+    """Read the command line and run one of the comparisons."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("steps", "methods", "packing"))
+    parser.add_argument("--model", help="folder of a checkpoint; else a model of --config with random weights")
+    parser.add_argument("--config", choices=CONFIGS, default="gpt2")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--sequence-length", type=int, default=512)
+    parser.add_argument("--batch-size", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=8, help="a round; the first are left out")
+    parser.add_argument("--rounds", type=int, default=4)
+    arguments = parser.parse_args()
+    logging.set_verbosity_error()
+    print(json.dumps({**vars(arguments), "torch": torch.__version__, "threads": torch.get_num_threads()}))
+    {"steps": compare_steps, "methods": compare_methods, "packing": compare_packing}[arguments.what](arguments)
+
+
+if __name__ == "__main__":
+    main()
