@@ -188,7 +188,8 @@ def _examples(
 
 def _collate(model: Any, tokenizer: PreTrainedTokenizerBase, options: TrainOptions) -> Any:
     if is_encoder_decoder(model):
-        return MaskedBatch(tokenizer.pad_token_id, model.config.decoder_start_token_id)
+        start = getattr(model.config, "decoder_start_token_id", None)
+        return MaskedBatch(tokenizer.pad_token_id, tokenizer.pad_token_id if start is None else start)
     return PackedBatch.of(tokenizer, options.sequence_length)
 
 

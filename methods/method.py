@@ -93,7 +93,5 @@ def whole(model: PreTrainedModel | PeftModel) -> PreTrainedModel:
     if isinstance(model, PeftModel):
         return model.merge_and_unload()
     if expansion := getattr(model, EXPANSION, None):
-        raise InputError(
-            f"a checkpoint of {expansion.method} cannot be merged: go on with {expansion.method}"
-        )
+        raise InputError(f"a checkpoint of {expansion.method} cannot be merged: go on with {expansion.method}")
     return model
