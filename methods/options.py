@@ -15,6 +15,7 @@ T = TypeVar("T")
 SCHEDULES = ("one_cycle", "linear_to_half", "linear", "cosine", "constant")
 OPTIMIZERS = ("adamw", "adafactor")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+TRACKERS = ("trackio", "tensorboard", "wandb")
 
 
 def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
@@ -61,12 +62,11 @@ class TrainOptions:
             raise UsageError("warmup_ratio must be at least 0 and below 1, mask_rate between 0 and 1")
         if self.weight_decay < 0 or self.max_grad_norm < 0 or not 0 <= self.seed < 2**32:
             raise UsageError("weight_decay and max_grad_norm must not be negative, seed between 0 and 2**32")
-        for name, choices in (("schedule", SCHEDULES), ("optimizer", OPTIMIZERS), ("precision", PRECISIONS)):
-            if getattr(self, name) not in choices:
-                raise UsageError(
-                    f"no {name} {getattr(self, name)!r}{did_you_mean(str(getattr(self, name)), choices)}; "
-                    f"there are {', '.join(choices)}"
-                )
+        named = [("schedule", self.schedule, SCHEDULES), ("optimizer", self.optimizer, OPTIMIZERS)]
+        named += [("precision", self.precision, PRECISIONS)]
+        for name, value, choices in named + [("tracker", tracker, TRACKERS) for tracker in self.report_to]:
+            if value not in choices:
+                raise UsageError(f"no {name} {value!r}{did_you_mean(value, choices)}; there are {', '.join(choices)}")
 
 
 # what may differ between a run and its continuation: none of it changes what is computed, but for rounding

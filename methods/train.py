@@ -196,6 +196,8 @@ def _save(
             for path in sorted(part.iterdir()):
                 path.replace(run.output / path.name)
             part.rmdir()
+            if (logs := run.output / _CHECKPOINTS / "runs").is_dir():  # where the library has TensorBoard's
+                shutil.copytree(logs, run.output / "tensorboard", dirs_exist_ok=True)
             write_json(run.output / MANIFEST, manifest)
         (run.output / _RUN).unlink(missing_ok=True)
         shutil.rmtree(run.output / _CHECKPOINTS, ignore_errors=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib.util
 import math
 import shutil
 import sys
@@ -105,6 +106,8 @@ def training_arguments(
 ) -> TrainingArguments:
     """Return the library's arguments, of class ``of``, for a run that writes its checkpoints under ``folder``."""
     size, accumulation = micro_batches(options, PartialState().num_processes)
+    if missing := [tracker for tracker in options.report_to if importlib.util.find_spec(tracker) is None]:
+        raise UsageError(f"--report-to {missing[0]}: it is not installed: pip install {missing[0]}")
     made = of(
         output_dir=str(folder),
         run_name=name,
@@ -128,6 +131,7 @@ def training_arguments(
         logging_first_step=True,
         logging_nan_inf_filter=False,
         report_to=list(options.report_to),
+        project="temporalwiki",
         remove_unused_columns=False,
         disable_tqdm=True,
         ddp_find_unused_parameters=False,
