@@ -107,12 +107,12 @@ def _finished(output: Path, what: dict[str, Any]) -> dict[str, Any] | None:
         except (ValueError, KeyError, TypeError):
             raise InputError(f"{output / name}: not a run's description; use another --output") from None
         other = [key for key in {**there, **what} if there.get(key) != what.get(key)]
+        if other and name == _RUN and last_complete(output / _CHECKPOINTS) is None:
+            return None  # it got nowhere: nothing is lost
         if other:
             changes = ", ".join(f"{key} {there.get(key)!r} there, {what.get(key)!r} here" for key in sorted(other))
             raise InputError(f"{output}: holds another run ({changes}); use another --output, or remove it")
-        if name == MANIFEST:
-            return dict(manifest)
-        return None
+        return dict(manifest) if name == MANIFEST else None
     if output.is_dir() and any(output.iterdir()):
         raise InputError(f"{output}: is not empty and holds no run; use another --output")
     return None
@@ -127,8 +127,6 @@ def _train(run: Run, what: dict[str, Any], state: PartialState) -> dict[str, Any
     kind = "encoder-decoder" if is_encoder_decoder(start.model) else "decoder-only"
     if method.refuses == kind:
         raise UsageError(f"{run.name} does not fit {run.model}, which is {kind}")
-    if state.is_main_process:
-        write_json(run.output / _RUN, {"run": what})
     model = method.prepare(start.model, options.seed)
     manifest: dict[str, Any] = {
         "run": what,
@@ -146,6 +144,9 @@ def _train(run: Run, what: dict[str, Any], state: PartialState) -> dict[str, Any
     with state.local_main_process_first():  # the others find what it made
         material = read(run.name, method, run.data, run.config, run.past, options, model, start.tokenizer)
     folder = run.output / _CHECKPOINTS
+    if state.is_main_process:
+        _begin(run.output, {"run": what, "data": material.described})
+    state.wait_for_everyone()
     name = f"{run.name} {run.config}"
     trainer = make_trainer(model, method, material, start.tokenizer, options, precision, folder, name)
     moved = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -176,6 +177,18 @@ def _train(run: Run, what: dict[str, Any], state: PartialState) -> dict[str, Any
         draw(log, f"{run.name} on {run.config}", folder / "loss.png")
 
     return _save(run, manifest, write, start.tokenizer, state)
+
+
+def _begin(output: Path, description: dict[str, Any]) -> None:
+    """Note what is begun; raise InputError where it was begun with other data."""
+    described = json.loads(json.dumps(description))
+    there = json.loads((output / _RUN).read_text("utf-8")) if (output / _RUN).is_file() else None
+    if there == described:
+        return
+    if there is not None and last_complete(output / _CHECKPOINTS) is not None:
+        raise InputError(f"{output}: the data changed since this run was begun; use another --output, or remove it")
+    shutil.rmtree(output / _CHECKPOINTS, ignore_errors=True)
+    write_json(output / _RUN, described)
 
 
 def _save(
