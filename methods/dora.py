@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from peft import PeftModel
 from transformers import PreTrainedModel
 
-from temporalwiki.methods.lora import LoRA, hold, lora_config, train_adapters
+from temporalwiki.methods.lora import LoRA, check_goes_on, hold, train_adapters
 from temporalwiki.methods.method import whole
 
 
@@ -21,7 +21,9 @@ class DoRA(LoRA):
 
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PeftModel:
         """Add the adapters, or go on with those of an earlier phase."""
-        if not isinstance(model, PeftModel) or not lora_config(model).use_dora:
+        if isinstance(model, PeftModel):
+            check_goes_on(model, dora=True)
+        else:
             model = self.adapted(whole(model), seed, use_dora=True)
         train_adapters(model)
         hold(model, 0, 0, seed)

@@ -13,6 +13,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from peft.tuners.lora import LoraLayer
 from torch import nn
 from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.methods.architecture import is_encoder_decoder, stack, train_decoder_alone
@@ -63,10 +64,11 @@ class LoRA(Method):
 
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PeftModel:
         """Add the phase's adapters; at the start they change nothing."""
-        if not isinstance(model, PeftModel) or lora_config(model).use_dora:
+        if not isinstance(model, PeftModel):
             model = self.adapted(whole(model), seed)
             hold(model, 0, 0, seed)
             return model
+        check_goes_on(model, dora=False)
         self._check_same_scale(model)
         train_adapters(model)
         fused = adapters(model)[0].fan_in_fan_out
@@ -75,7 +77,12 @@ class LoRA(Method):
 
     def adapted(self, model: PreTrainedModel, seed: int, **options: Any) -> PeftModel:
         """Return the model with fresh adapters of rank ``rank``, twice that on a fused layer."""
-        targets = [name for name, _ in stack(model).module.named_modules() if _QUERY_VALUE.search(f".{name}")]
+        targets = [
+            name
+            for name, module in stack(model).module.named_modules()
+            # other models than GPT-2 fuse in other ways
+            if _QUERY_VALUE.search(f".{name}") and (isinstance(module, Conv1D) or not name.endswith(_FUSED))
+        ]
         if not targets:
             raise InputError(
                 f"{model.config.model_type}: no query and value projections of a known name; "
@@ -120,6 +127,19 @@ def lora_config(model: PeftModel) -> LoraConfig:
     return config
 
 
+def check_goes_on(model: PeftModel, dora: bool) -> None:
+    """Raise InputError unless ``model`` has an adapter that lora, or ``dora``, can go on with.
+
+    The adapter that is saved belongs to the first base model, so that nothing can be merged into that in between.
+    """
+    config = lora_config(model)
+    if config.use_dora != dora:
+        there, here = ("dora", "lora") if config.use_dora else ("lora", "dora")
+        raise InputError(f"a checkpoint of {there}: {here} cannot go on from it; merge it first (merge_and_unload)")
+    if config.use_rslora or config.rank_pattern or config.alpha_pattern:
+        raise InputError("an adapter with rslora or with ranks of its own a layer; merge it into its base model first")
+
+
 def adapters(model: PeftModel) -> list[LoraLayer]:
     """Return the layers that have an adapter."""
     return [module for module in model.modules() if isinstance(module, LoraLayer)]
@@ -131,7 +151,7 @@ def hold(model: PeftModel, held: int, added: int, seed: int) -> None:
     On a fused layer the ranks that train are two separate adapters in one: the first half is the query's, the second
     the value's, and the rest of their B stays zero. Twice the ranks at the same scale are the same function.
     """
-    draw = torch.Generator().manual_seed(seed)
+    draw = torch.Generator().manual_seed(seed + held)  # each phase reads other directions
     for layer in adapters(model):
         (name,) = layer.active_adapters
         old_a, old_b = layer.lora_A[name].weight, layer.lora_B[name].weight
@@ -140,8 +160,8 @@ def hold(model: PeftModel, held: int, added: int, seed: int) -> None:
             nn.init.kaiming_uniform_(more_a, a=5**0.5, generator=draw)  # LoRA's own start, as peft has it
         a = torch.cat([old_a.detach(), more_a.to(old_a)])
         b = torch.cat([old_b.detach(), old_b.detach().new_zeros(old_b.shape[0], added)], dim=1)
-        trained_a = torch.zeros(a.shape, dtype=torch.bool)
-        trained_b = torch.zeros(b.shape, dtype=torch.bool)
+        trained_a = torch.zeros(a.shape, dtype=torch.bool, device="cpu")
+        trained_b = torch.zeros(b.shape, dtype=torch.bool, device="cpu")
         trained_a[held:] = True
         if layer.fan_in_fan_out:
             third, half = b.shape[0] // 3, held + (b.shape[1] - held) // 2

@@ -124,7 +124,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
     if kind in (int, float) and isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
             number = float(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             number = float("nan")
         if number == number and abs(number) != float("inf") and (kind is float or number == int(number)):
             return kind(number)

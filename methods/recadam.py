@@ -61,8 +61,11 @@ class RecAdamOptimizer(torch.optim.Optimizer):
                         anchor=p.detach().clone(),
                     )
             # parameters that got their first gradient at another step are at another t
-            for t in sorted({int(self.state[p]["step"]) + 1 for p in moved}):
-                self._update([p for p in moved if int(self.state[p]["step"]) + 1 == t], group, t)
+            at: dict[int, list[torch.Tensor]] = {}
+            for p in moved:
+                at.setdefault(int(self.state[p]["step"]) + 1, []).append(p)
+            for t, params in at.items():
+                self._update(params, group, t)
         return loss
 
     def _update(self, params: list[torch.Tensor], group: dict[str, Any], t: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -29,12 +30,20 @@ class Replay(Method):
             raise UsageError(f"replay needs a share between 0 and 1, not {self.share:g}")
 
     def epoch(self, epoch: int, new: int, past: int, batch_size: int, draw: np.random.Generator) -> np.ndarray:
-        """Shuffle both kinds and lay the past ones out evenly, so that no batch has one more than its share."""
-        size = round(new / (1 - self.share))
-        review = size - new
-        order = np.empty(size, dtype=np.int64)
-        # position i holds a past example where the running share passes a whole number
-        is_past = np.diff(np.arange(size + 1) * review // size).astype(bool)
-        order[is_past] = new + sample(review, past, draw)
+        """Shuffle both kinds and lay the past ones out evenly, so that each batch has its share, rounded up or down.
+
+        Place i of the whole run, all epochs counted, holds a past example where i * share passes a whole number.
+        """
+        share = Fraction(self.share).limit_denominator(10**6)
+        first, end = (_place(count * new, share) for count in (epoch, epoch + 1))
+        passed = np.arange(first, end + 1) * share.numerator // share.denominator
+        is_past = np.diff(passed).astype(bool)
+        order = np.empty(len(is_past), dtype=np.int64)
+        order[is_past] = new + sample(int(is_past.sum()), past, draw)
         order[~is_past] = draw.permutation(new)
         return order
+
+
+def _place(new: int, share: Fraction) -> int:
+    """Return the place in the run of the new example with ``new`` new ones before it."""
+    return new * share.denominator // (share.denominator - share.numerator)

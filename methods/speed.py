@@ -16,6 +16,7 @@ PEAKS = {
     "B200": 2250e12,
     "A100": 312e12,
     "L40S": 362e12,
+    "L40": 181e12,
     "L4": 121e12,
     "A10G": 70e12,
     "RTX 4090": 165e12,
@@ -42,7 +43,8 @@ def work(model: nn.Module, sequence_length: int, through_base: bool) -> Work:
     parts = {"encoder": 0.0, "decoder": 0.0}
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
     for name, p in model.named_parameters():
-        if p.dim() < 2 or id(p) in embeddings or "lm_head" in name:
+        # peft keeps the parts that it trains in a copy, and does not run the original
+        if p.dim() < 2 or id(p) in embeddings or "lm_head" in name or ".original_module." in name:
             continue
         part = "encoder" if config.is_encoder_decoder and ".decoder." not in f".{name}" else "decoder"
         parts[part] += p.numel() * (2 + 2 * (through_base or p.requires_grad) + 2 * p.requires_grad)
@@ -50,7 +52,8 @@ def work(model: nn.Module, sequence_length: int, through_base: bool) -> Work:
         p.requires_grad for m in (model.get_input_embeddings(), model.get_output_embeddings()) for p in m.parameters()
     )
     parts["decoder"] += head * (4 + 2 * head_trained)
-    width = getattr(config, "hidden_size", None) or config.num_heads * config.d_kv
+    of_head = getattr(config, "d_kv", None) or getattr(config, "head_dim", None)
+    width = config.num_attention_heads * of_head if of_head else config.hidden_size
     layers = getattr(config, "num_hidden_layers", None) or config.num_layers
     attention = 4 * width * sequence_length * layers * (3 if through_base else 1)
     parts["encoder" if config.is_encoder_decoder else "decoder"] += attention

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from accelerate import PartialState
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
+from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
 from transformers import (
     PrinterCallback,
@@ -249,20 +249,27 @@ def schedule(options: TrainOptions, optimizer: Any, steps: int) -> Any:
     one_cycle (TemporalWiki): up to the highest rate and down to nearly nothing, both linear. linear_to_half (CKL): up,
     then down to half of it.
     """
-    rise = round(options.warmup_ratio * steps)
+    rise = min(round(options.warmup_ratio * steps), steps - 1)
     if options.schedule == "one_cycle":
-        return OneCycleLR(
-            optimizer,
-            max_lr=options.learning_rate,
-            total_steps=max(steps, 2),
-            pct_start=options.warmup_ratio,
-            anneal_strategy="linear",
-            cycle_momentum=False,
-        )
+        return LambdaLR(optimizer, lambda step: one_cycle(step, steps, options.warmup_ratio))
     if options.schedule == "linear_to_half":
         return LambdaLR(optimizer, lambda step: linear_to_half(step, steps, rise))
     name = {"constant": "constant_with_warmup"}.get(options.schedule, options.schedule)
     return get_scheduler(name, optimizer, num_warmup_steps=rise, num_training_steps=steps)
+
+
+def one_cycle(step: int, steps: int, warmup_ratio: float) -> float:
+    """Return the share of the highest learning rate at ``step``, from 0.
+
+    From 1/25 to 1 at the last step of the first ``warmup_ratio``, then to 1/250,000 at the last of all: torch's
+    OneCycleLR with its defaults and a linear anneal, which divides by zero where the rise is one step long.
+    """
+    last = steps - 1
+    top = min(max(warmup_ratio * steps - 1, 0), last)
+    at = min(step, last)
+    if at < top:
+        return 1 / 25 + (1 - 1 / 25) * at / top
+    return 1 - (1 - 1 / 250_000) * (at - top) / (last - top) if last > top else 1.0
 
 
 def linear_to_half(step: int, steps: int, rise: int) -> float:
@@ -275,6 +282,11 @@ class ContinualTrainer(Continual, Trainer):
 
     extra_loss: ExtraLoss | None = None
     optimizer: torch.optim.Optimizer | None
+
+    def get_decay_parameter_names(self, model: Any) -> list[str]:
+        """Leave out matrices of which entries have to stay as they are: decay would move those, too."""
+        held = {f"{name}.weight" for name, module in model.named_modules() if getattr(module, "fixed", 0)}
+        return [name for name in super().get_decay_parameter_names(model) if name not in held]
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """Make the method's own optimizer, or the one that is asked for."""

@@ -33,7 +33,7 @@ def read_recipe(name_or_path: str, method: str | None) -> dict[str, Any]:
             raise UsageError(f"no recipe {name_or_path!r}{hint}: a YAML file, or {', '.join(names())}")
     try:
         recipe = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise UsageError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(recipe, dict) or not all(isinstance(key, str) for key in recipe):
         raise UsageError(f"{path}: a recipe is a mapping of options, such as learning_rate: 1.0e-4")
@@ -44,5 +44,8 @@ def read_recipe(name_or_path: str, method: str | None) -> dict[str, Any]:
     for known in methods:
         if known not in METHODS:
             raise UsageError(f"{path}: no method {known!r}{did_you_mean(str(known), METHODS)}")
-    own = methods.get(method or recipe.get("method"), {})
+    wanted = method or recipe.get("method")
+    if wanted is not None and not isinstance(wanted, str):
+        raise UsageError(f"{path}: method is one name, not {wanted!r}")
+    own = methods.get(wanted, {})
     return recipe | {str(key).replace("-", "_"): value for key, value in own.items()}

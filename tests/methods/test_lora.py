@@ -1,0 +1,476 @@
+"""LoRA: adapters on query and value alone, exactly as if they were separate, and a new block of ranks each phase."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from peft import IA3Config, LoraConfig, PeftModel, get_peft_model
+from torch import nn
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPTBigCodeConfig,
+    GPTBigCodeForCausalLM,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
+    T5Config,
+    T5ForConditionalGeneration,
+    TrainingArguments,
+)
+
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.methods.architecture import total, trainable
+from temporalwiki.methods.lora import LoRA, adapters
+from temporalwiki.methods.options import TrainOptions
+from temporalwiki.methods.trainer import ContinualTrainer, training_arguments
+
+import tiny_models
+
+VOCABULARY, WIDTH, LAYERS = 60, 32, 4
+KINDS = tiny_models.KINDS
+
+
+def base(kind: str) -> Any:
+    model = tiny_models.model(kind, VOCABULARY).eval()
+    with torch.no_grad():  # far from uniform, so that no tolerance hides a difference
+        for name, p in model.named_parameters():
+            if p.dim() == 2 and "relative" not in name and kind != "t5":
+                p.mul_(8)
+    return model
+
+
+def batch(kind: str, seed: int = 3) -> dict[str, torch.Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    inputs = {"input_ids": torch.randint(5, VOCABULARY, (2, 9), generator=draw)}
+    if kind == "t5":
+        inputs["decoder_input_ids"] = torch.randint(5, VOCABULARY, (2, 5), generator=draw)
+    return inputs
+
+
+@torch.no_grad()
+def logits(model: Any, kind: str) -> torch.Tensor:
+    return model.eval()(**batch(kind), use_cache=False).logits
+
+
+def train(model: Any, kind: str, steps: int = 3, seed: int = 11, **options: Any) -> Any:
+    """Steps of AdamW on random tokens over whatever requires a gradient; dropout is the same for the same seed."""
+    torch.manual_seed(seed)
+    moved = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(moved, **{"lr": 0.01, "weight_decay": 0.0, **options})
+    model.train()
+    draw = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        inputs = batch(kind, seed=int(torch.randint(10**6, (), generator=draw)))
+        wanted = inputs["decoder_input_ids" if kind == "t5" else "input_ids"]
+        out = model(**inputs, use_cache=False).logits
+        loss = nn.functional.cross_entropy(out[:, :-1].flatten(0, 1), wanted[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.eval()
+
+
+def saved(method: LoRA, model: PeftModel, folder: Path) -> Path:
+    method.save(model, folder)
+    return folder
+
+
+def load(kind: str, folder: Path) -> PeftModel:
+    """As anybody would who knows peft alone: on the original base model."""
+    return PeftModel.from_pretrained(base(kind), folder)
+
+
+def matrices(model: PeftModel) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """A (rank, in) and B (out, rank) of each adapter, as they are now."""
+    return [
+        (layer.lora_A["default"].weight.detach().clone(), layer.lora_B["default"].weight.detach().clone())
+        for layer in adapters(model)
+    ]
+
+
+# -- what is trained ---------------------------------------------------------------------------------------------
+
+
+def test_the_count_of_t5_large_is_ckls() -> None:
+    """Table 2: 403M are trained, of 738M."""
+    config = T5Config(d_model=1024, d_kv=64, d_ff=4096, num_layers=24, num_heads=16, vocab_size=32128)
+    with torch.device("meta"):
+        model = T5ForConditionalGeneration(config)
+    assert total(model) == 737_668_096
+    model = LoRA().prepare(model, 0)
+    adapter = 24 * 2 * 4 * (1024 + 1024)  # layers, query and value, rank, in and out
+    # eight square projections of two attentions, two of the feed-forward, three norms; the position bias of layer 1
+    decoder = 24 * (8 * 1024 * 1024 + 2 * 1024 * 4096 + 3 * 1024) + 32 * 16 + 1024
+    assert trainable(model) == adapter + decoder == 403_121_664
+    assert total(model) == 737_668_096 + adapter == 738_061_312
+
+
+def test_the_count_of_gpt2_large_is_that_of_separate_adapters() -> None:
+    with torch.device("meta"):
+        model = GPT2LMHeadModel(GPT2Config(n_embd=1280, n_layer=36, n_head=20))
+    assert total(model) == 774_030_080
+    assert trainable(LoRA().prepare(model, 0)) == 36 * 2 * 4 * (1280 + 1280) == 737_280
+
+
+SITES = {
+    "gpt2": {f"transformer.h.{i}.attn.c_attn" for i in range(LAYERS)},
+    "llama": {f"model.layers.{i}.self_attn.{part}_proj" for i in range(LAYERS) for part in "qv"},
+    "t5": {f"encoder.block.{i}.layer.0.SelfAttention.{part}" for i in range(LAYERS) for part in "qv"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_adapters_sit_on_query_and_value_and_the_rest_of_a_decoder_only_model_is_frozen(kind: str) -> None:
+    model = LoRA().prepare(base(kind), 0)
+    trained = {name.removeprefix("base_model.model.") for name, p in model.named_parameters() if p.requires_grad}
+    lora = {name for name in trained if ".lora_" in name}
+    assert {name.split(".lora_")[0] for name in lora} == SITES[kind]
+    rest = {name.replace(".modules_to_save.default", "") for name in trained - lora}
+    own = [name for name, _ in base(kind).named_parameters()]
+    decoder = {name for name in own if name.startswith(("decoder.block.", "decoder.final_layer_norm."))}
+    assert rest == (decoder if kind == "t5" else set())
+
+
+def test_the_query_of_grouped_heads_is_wider_than_the_value() -> None:
+    model = LoRA(rank=3).prepare(base("llama"), 0)  # two of four heads have keys and values
+    assert trainable(model) == LAYERS * (3 * (32 + 32) + 3 * (32 + 16))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_starts_as_the_model_that_it_was(kind: str) -> None:
+    before = logits(base(kind), kind)
+    assert torch.equal(logits(LoRA().prepare(base(kind), 0), kind), before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_frozen_moves_and_all_that_is_trained_does(kind: str) -> None:
+    model = LoRA().prepare(base(kind), 0)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    train(model, kind, steps=4)
+    for name, p in model.named_parameters():
+        assert torch.equal(p, before[name]) != p.requires_grad, name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_seed_alone_decides_the_start(kind: str) -> None:
+    model = base(kind)
+    torch.manual_seed(1)
+    first = matrices(LoRA().prepare(copy.deepcopy(model), 5))
+    torch.manual_seed(2)
+    state = torch.get_rng_state()
+    same, other = (matrices(LoRA().prepare(copy.deepcopy(model), seed)) for seed in (5, 6))
+    assert torch.equal(torch.get_rng_state(), state)  # and it draws nothing that others draw from
+    for (a, b), (same_a, _), (other_a, _) in zip(first, same, other, strict=True):
+        assert torch.equal(a, same_a)
+        assert not torch.equal(a, other_a)
+        assert not b.any()
+
+
+# -- GPT-2: two adapters in one ----------------------------------------------------------------------------------
+
+
+class Separate:
+    """Adapters of GPT-2's query and value as LoRA's paper has them: q += x A_q^T B_q^T * alpha / rank, v likewise."""
+
+    def __init__(self, scale: float, start: list[tuple[torch.Tensor, ...]]) -> None:
+        self.model = base("gpt2").requires_grad_(False)
+        self.adapters = [tuple(nn.Parameter(tensor.clone()) for tensor in four) for four in start]
+        for block, (a_q, b_q, a_v, b_v) in zip(self.model.transformer.h, self.adapters, strict=True):
+
+            def add(module: Any, inputs: Any, out: Any, a_q=a_q, b_q=b_q, a_v=a_v, b_v=b_v) -> torch.Tensor:
+                query, key, value = out.split(WIDTH, dim=-1)
+                (x,) = inputs
+                return torch.cat([query + x @ a_q.T @ b_q.T * scale, key, value + x @ a_v.T @ b_v.T * scale], dim=-1)
+
+            block.attn.c_attn.register_forward_hook(add)
+        self.model.extra = nn.ParameterList(p for four in self.adapters for p in four)
+
+
+def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """A_q, B_q, A_v, B_v of a fused adapter of one phase; the rest of its B must be nothing."""
+    half = a.shape[0] // 2
+    assert not b[WIDTH : 2 * WIDTH].any(), "the key moved"
+    assert not b[:WIDTH, half:].any(), "the query reads what is the value's"
+    assert not b[2 * WIDTH :, :half].any(), "the value reads what is the query's"
+    return a[:half], b[:WIDTH, :half], a[half:], b[2 * WIDTH :, half:]
+
+
+@pytest.mark.parametrize(("rank", "alpha"), [(4, 32.0), (1, 1.0), (3, 2.0)])
+def test_a_fused_adapter_of_twice_the_rank_trains_like_two_separate_ones(rank: int, alpha: float) -> None:
+    fused = LoRA(rank=rank, alpha=alpha).prepare(base("gpt2"), 0)
+    separate = Separate(alpha / rank, [apart(a, b) for a, b in matrices(fused)])
+    train(fused, "gpt2", steps=6, lr=0.003)
+    train(separate.model, "gpt2", steps=6, lr=0.003)
+    torch.testing.assert_close(logits(fused, "gpt2"), logits(separate.model, "gpt2"), rtol=1e-4, atol=1e-4)
+    assert (logits(fused, "gpt2") - logits(base("gpt2"), "gpt2")).abs().max() > 0.005  # it did learn
+    for ours, theirs in zip([apart(a, b) for a, b in matrices(fused)], separate.adapters, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(one, other.detach(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_the_key_never_moves(decay: float) -> None:
+    model = train(LoRA(rank=2).prepare(base("gpt2"), 0), "gpt2", steps=40, lr=0.05, weight_decay=decay)
+    for a, b in matrices(model):
+        for part in apart(a, b):
+            assert part.abs().min() > 0
+
+
+# -- saving and loading ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain_peft_loads_what_is_saved(kind: str, tmp_path: Path) -> None:
+    method = LoRA()
+    model = train(method.prepare(base(kind), 0), kind)
+    loaded = load(kind, saved(method, model, tmp_path))
+    assert torch.equal(logits(loaded, kind), logits(model, kind))
+    assert not torch.equal(logits(loaded, kind), logits(base(kind), kind))
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"adapter_config.json", "adapter_model.safetensors"} <= written
+    assert not [name for name in written if name.endswith((".bin", ".pt", ".pkl"))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_alpha_of_the_authors_code_is_kept(kind: str, tmp_path: Path) -> None:
+    method = LoRA(rank=4, alpha=1.0)
+    model = method.prepare(base(kind), 0)
+    assert {layer.scaling["default"] for layer in adapters(model)} == {0.25}
+    assert {layer.scaling["default"] for layer in adapters(load(kind, saved(method, model, tmp_path)))} == {0.25}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_merging_a_checkpoint_changes_no_answer(kind: str, tmp_path: Path) -> None:
+    method = LoRA()
+    model = train(method.prepare(base(kind), 0), kind)
+    expected = logits(model, kind)
+    loaded = load(kind, saved(method, model, tmp_path))
+    for adapted in (loaded, model):
+        torch.testing.assert_close(logits(adapted.merge_and_unload(), kind), expected, rtol=1e-4, atol=1e-4)
+
+
+# -- later phases ------------------------------------------------------------------------------------------------
+
+
+def first_phase(kind: str, folder: Path, **options: Any) -> tuple[PeftModel, torch.Tensor]:
+    """The loaded checkpoint of a first phase, and what it answers."""
+    method = LoRA(**{"rank": 2, **options})
+    model = train(method.prepare(base(kind), 0), kind)
+    loaded = load(kind, saved(method, model, folder))
+    return loaded, logits(loaded, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_phase_starts_where_the_first_ended(kind: str, tmp_path: Path) -> None:
+    loaded, expected = first_phase(kind, tmp_path)
+    second = LoRA(rank=2).prepare(loaded, 0)
+    torch.testing.assert_close(logits(second, kind), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weight_decay_spares_matrices_of_which_a_part_is_held(kind: str, tmp_path: Path) -> None:
+    """Decay is decoupled from gradients: it would shrink what gets none."""
+    loaded, _ = first_phase(kind, tmp_path / "1")
+    options = TrainOptions(weight_decay=0.1)
+    method = LoRA(rank=2)
+    arguments = training_arguments(options, "fp32", tmp_path, 1, "lora", TrainingArguments)
+    trainer = ContinualTrainer(model=method.prepare(loaded, 0), args=arguments)
+    trainer.begin(options, method)
+    decay = {p: group["weight_decay"] for group in trainer.create_optimizer().param_groups for p in group["params"]}
+    held = [
+        matrix.weight for layer in adapters(loaded) for matrix in (layer.lora_A["default"], layer.lora_B["default"])
+    ]
+    assert held
+    assert all(decay[weight] == 0 for weight in held)
+    assert kind != "t5" or 0.1 in decay.values()  # the decoder's
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_phase_trains_new_ranks_and_holds_the_first(kind: str, tmp_path: Path) -> None:
+    loaded, _ = first_phase(kind, tmp_path)
+    before = matrices(loaded)
+    rank = before[0][0].shape[0]
+    assert rank == (4 if kind == "gpt2" else 2)
+    second = LoRA(rank=2).prepare(loaded, 0)
+    frozen = {name: p.detach().clone() for name, p in second.named_parameters() if not p.requires_grad}
+    start = matrices(second)
+    train(second, kind, steps=5)
+    for (a, b), (first_a, first_b), (start_a, _) in zip(matrices(second), before, start, strict=True):
+        assert a.shape[0] == b.shape[1] == 2 * rank
+        assert not torch.equal(a[rank:], start_a[rank:])
+        assert b[:, rank:].any()
+        if kind == "gpt2":
+            apart(a[rank:], b[:, rank:])
+        assert torch.equal(a[:rank], first_a)
+        assert torch.equal(b[:, :rank], first_b)
+    parameters = dict(second.named_parameters())
+    assert all(torch.equal(parameters[name], value) for name, value in frozen.items())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_phase_is_one_adapter_of_twice_the_rank_on_the_original_base(kind: str, tmp_path: Path) -> None:
+    loaded, first = first_phase(kind, tmp_path / "1")
+    method = LoRA(rank=2)
+    model = train(method.prepare(loaded, 0), kind, seed=99)
+    again = load(kind, saved(method, model, tmp_path / "2"))
+    one, two = (json.loads((tmp_path / phase / "adapter_config.json").read_text()) for phase in "12")
+    assert two["r"] == 2 * one["r"]
+    assert two["lora_alpha"] / two["r"] == one["lora_alpha"] / one["r"] == 16  # 32 / 2
+    torch.testing.assert_close(logits(again, kind), logits(model, kind), rtol=1e-5, atol=1e-5)
+    assert (logits(again, kind) - first).abs().max() > 1e-3
+    expected = logits(model, kind)
+    for grown in (again, model):
+        torch.testing.assert_close(logits(grown.merge_and_unload(), kind), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_later_phase_counts_its_own_ranks_alone(kind: str, tmp_path: Path) -> None:
+    first = LoRA(rank=2).prepare(base(kind), 0)
+    expected = trainable(first)
+    loaded, _ = first_phase(kind, tmp_path)
+    grown = LoRA(rank=2).prepare(loaded, 0)
+    assert trainable(grown) == expected
+    more = sum(a.numel() + b.numel() for a, b in matrices(first))
+    assert total(grown) == total(first) + more == total(base(kind)) + 2 * more
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_phase_begins_in_directions_of_its_own(kind: str, tmp_path: Path) -> None:
+    """Months are trained with one seed. Ranks that read the same directions as earlier ones add little to them."""
+    method = LoRA(rank=2)
+    blocks: list[torch.Tensor] = []
+    model = method.prepare(base(kind), 0)
+    for phase in range(3):
+        a, _ = matrices(model)[0]
+        blocks.append(a[a.shape[0] * phase // (phase + 1) :])
+        model = method.prepare(load(kind, saved(method, model, tmp_path / str(phase))), 0)
+    assert [len(block) for block in blocks] == [len(blocks[0])] * 3
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert not torch.equal(blocks[i], blocks[j]), f"phases {i + 1} and {j + 1}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_within_a_layer_of_the_model_adapters_begin_in_directions_of_their_own(kind: str, tmp_path: Path) -> None:
+    loaded, _ = first_phase(kind, tmp_path)
+    for model in (LoRA().prepare(base(kind), 0), LoRA(rank=2).prepare(loaded, 0)):
+        for (a, _), (b, _) in zip(matrices(model), matrices(model)[1:], strict=False):
+            assert not torch.equal(a, b)
+
+
+# (rank, alpha) of the first phase, of the second, and the alpha that the second is told to use; None: it fits
+SCALES = {
+    "the same": ((2, 16), (2, 16), None),
+    "twice both": ((2, 16), (4, 32), None),
+    "another alpha": ((2, 16), (2, 32), "16"),
+    "another rank": ((2, 16), (4, 16), "32"),
+    "the authors'": ((4, 32), (4, 1), "32"),
+}
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@pytest.mark.parametrize(("one", "two", "use"), SCALES.values(), ids=SCALES)
+def test_phases_have_one_scale(kind: str, one: Any, two: Any, use: str | None, tmp_path: Path) -> None:
+    loaded, expected = first_phase(kind, tmp_path, rank=one[0], alpha=one[1])
+    method = LoRA(rank=two[0], alpha=two[1])
+    if use is not None:
+        with pytest.raises(UsageError, match=f"use alpha {use}$"):
+            method.prepare(loaded, 0)
+        return
+    model = method.prepare(loaded, 0)
+    torch.testing.assert_close(logits(model, kind), expected, rtol=1e-5, atol=1e-5)
+    ranks = (one[0] + two[0]) * (2 if kind == "gpt2" else 1)
+    assert {a.shape[0] for a, _ in matrices(model)} == {ranks}
+
+
+def test_an_adapter_made_with_peft_alone_can_be_gone_on_with(tmp_path: Path) -> None:
+    targets = ["q_proj", "v_proj"]
+    own = get_peft_model(base("llama"), LoraConfig(r=4, lora_alpha=8, target_modules=targets, init_lora_weights=False))
+    own.save_pretrained(tmp_path)
+    loaded = load("llama", tmp_path)
+    before = matrices(loaded)
+    model = train(LoRA(rank=2, alpha=4).prepare(loaded, 0), "llama")
+    for (a, b), (first_a, first_b) in zip(matrices(model), before, strict=True):
+        assert torch.equal(a[:4], first_a)
+        assert torch.equal(b[:, :4], first_b)
+        assert a.shape[0] == 6
+    method = LoRA(rank=2, alpha=4)
+    again = load("llama", saved(method, model, tmp_path / "2"))
+    torch.testing.assert_close(logits(again, "llama"), logits(model, "llama"), rtol=1e-5, atol=1e-5)
+
+
+def test_a_rank_stabilised_adapter_is_gone_on_with_rightly_or_refused(tmp_path: Path) -> None:
+    """Its scale is alpha / sqrt(rank): ranks that are added change it for those that were there."""
+    config = LoraConfig(
+        r=4, lora_alpha=8, use_rslora=True, target_modules=["q_proj", "v_proj"], init_lora_weights=False
+    )
+    get_peft_model(base("llama"), config).save_pretrained(tmp_path / "1")
+    method = LoRA(rank=4, alpha=8)
+    loaded = load("llama", tmp_path / "1")
+    expected = logits(loaded, "llama")
+    try:
+        grown = method.prepare(loaded, 0)
+    except (InputError, UsageError):
+        return
+    again = load("llama", saved(method, grown, tmp_path / "2"))
+    torch.testing.assert_close(logits(again, "llama"), expected, rtol=1e-5, atol=1e-5)
+
+
+# -- models that it does not know --------------------------------------------------------------------------------
+
+
+def test_a_model_without_known_projections_is_refused() -> None:
+    tiny = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
+    model = GPTNeoXForCausalLM(GPTNeoXConfig(vocab_size=50, bos_token_id=0, eos_token_id=1, **tiny))
+    with pytest.raises(InputError, match="gpt_neox"):
+        LoRA().prepare(model, 0)
+
+
+@pytest.mark.parametrize("multi_query", [True, False])
+def test_a_model_whose_projections_are_fused_otherwise_is_refused_or_adapted_on_query_and_value(
+    multi_query: bool,
+) -> None:
+    """GPTBigCode (StarCoder) has a c_attn, too, but a Linear one, and its key and value are of one head each."""
+    config = GPTBigCodeConfig(
+        n_embd=32, n_layer=2, n_head=4, vocab_size=50, multi_query=multi_query, bos_token_id=0, eos_token_id=1
+    )
+    try:
+        model = LoRA(rank=2).prepare(GPTBigCodeForCausalLM(config), 0)
+    except InputError:
+        return
+    value = 8 if multi_query else 32
+    assert trainable(model) == 2 * (2 * (32 + 32) + 2 * (32 + value))
+
+
+def test_another_peft_method_is_refused() -> None:
+    config = IA3Config(target_modules=["k_proj"], feedforward_modules=[], task_type="CAUSAL_LM")
+    with pytest.raises(InputError, match="another peft method"):
+        LoRA().prepare(get_peft_model(base("llama"), config), 0)
+
+
+def test_what_is_no_adapter_is_refused() -> None:
+    for bad in ({"rank": 0}, {"alpha": 0.0}, {"alpha": -1.0}, {"dropout": 1.0}, {"dropout": -0.1}):
+        with pytest.raises(UsageError, match="lora needs rank >= 1, alpha > 0 and 0 <= dropout < 1"):
+            LoRA(**bad)
+
+
+@settings(max_examples=10, deadline=None)
+@given(first=st.integers(1, 3), more=st.integers(1, 3), seed=st.integers(0, 100))
+def test_any_ranks_can_follow_each_other(first: int, more: int, seed: int) -> None:
+    """With one scale: alpha is four times the rank."""
+    model = LoRA(rank=first, alpha=4 * first).prepare(base("gpt2"), seed)
+    with torch.no_grad():
+        for layer in adapters(model):
+            a, b = layer.lora_A["default"], layer.lora_B["default"]
+            b.weight.normal_().mul_(b.trained)
+            a.weight.normal_()
+    expected = logits(model, "gpt2")
+    model = LoRA(rank=more, alpha=4 * more).prepare(model, seed)
+    torch.testing.assert_close(logits(model, "gpt2"), expected, rtol=1e-4, atol=1e-4)
+    assert trainable(model) == LAYERS * 2 * more * (WIDTH + WIDTH)

@@ -1,0 +1,301 @@
+"""Options come from files and command lines: each value is of its type and in its range, or is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from temporalwiki.builders.errors import UsageError
+from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods.k_adapter import KAdapter
+from temporalwiki.methods.lora import LoRA
+from temporalwiki.methods.method import Method
+from temporalwiki.methods.modular import Modular
+from temporalwiki.methods.options import SCHEDULES, TrainOptions, from_mapping
+from temporalwiki.methods.recadam import RecAdam
+from temporalwiki.methods.recipes import names, read_recipe
+
+# -- from plain values -------------------------------------------------------------------------------------------
+
+# option, value, what it becomes
+GOOD: dict[str, tuple[type, str, Any, Any]] = {
+    "whole number": (TrainOptions, "batch_size", 60, 60),
+    "whole number as text": (TrainOptions, "batch_size", "60", 60),
+    "whole number as YAML may have it": (TrainOptions, "batch_size", 60.0, 60),
+    "number": (TrainOptions, "learning_rate", 0.5, 0.5),
+    "number without a point, which YAML reads as text": (TrainOptions, "learning_rate", "1e-4", 0.0001),
+    "whole number for a number": (TrainOptions, "learning_rate", 1, 1.0),
+    "nought": (TrainOptions, "warmup_ratio", "0", 0.0),
+    "dash for underscore": (TrainOptions, "learning-rate", "0.5", 0.5),
+    "true": (TrainOptions, "gradient_checkpointing", True, True),
+    "text": (TrainOptions, "schedule", "cosine", "cosine"),
+    "nothing where nothing may be": (TrainOptions, "max_steps", None, None),
+    "something where nothing may be": (TrainOptions, "max_steps", "5", 5),
+    "list": (TrainOptions, "report_to", ["trackio", "tensorboard"], ("trackio", "tensorboard")),
+    "list with commas": (TrainOptions, "report_to", "trackio,tensorboard", ("trackio", "tensorboard")),
+    "empty list": (TrainOptions, "report_to", "", ()),
+    "list of one": (TrainOptions, "report_to", "wandb", ("wandb",)),
+    "list of numbers": (KAdapter, "layers", "1,3", (1, 3)),
+    "no list of numbers": (KAdapter, "layers", None, None),
+    "text or nothing": (Modular, "small", "google-t5/t5-small", "google-t5/t5-small"),
+    "a method's number": (LoRA, "alpha", 1, 1.0),
+    "largest seed": (TrainOptions, "seed", 2**32 - 1, 2**32 - 1),
+}
+
+
+@pytest.mark.parametrize(("of", "name", "value", "expected"), GOOD.values(), ids=GOOD)
+def test_a_value_becomes_what_the_option_is(of: Any, name: str, value: Any, expected: Any) -> None:
+    made = getattr(from_mapping(of, {name: value}, "here"), name.replace("-", "_"))
+    assert made == expected
+    assert type(made) is type(expected)
+
+
+# option, value, what is said
+BAD: dict[str, tuple[type, dict[str, Any], str]] = {
+    "unknown": (TrainOptions, {"frobnicate": 1}, r"^here: no option 'frobnicate'; there are batch_size, "),
+    "misspelt": (TrainOptions, {"learnin_rate": 1}, r"^here: no option 'learnin_rate' \(did you mean learning_rate\?"),
+    "misspelt, with a dash": (TrainOptions, {"batch-sise": 1}, r"'batch-sise' \(did you mean batch_size\?\)"),
+    "another method's": (LoRA, {"gamma": 1}, r"^here: no option 'gamma'.*; there are rank, alpha, dropout$"),
+    "a class variable": (LoRA, {"needs_past": True}, r"^here: no option 'needs_past'"),
+    "part of a whole": (TrainOptions, {"batch_size": 1.5}, r"^here: batch_size must be a whole number, not 1\.5$"),
+    "part of a whole as text": (TrainOptions, {"batch_size": "1.5"}, r"must be a whole number, not '1\.5'$"),
+    "truth for a number": (TrainOptions, {"batch_size": True}, r"must be a whole number, not True$"),
+    "nothing for a number": (TrainOptions, {"batch_size": None}, r"must be a whole number, not None$"),
+    "words for a number": (
+        TrainOptions,
+        {"learning_rate": "fast"},
+        r"^here: learning_rate must be a number, not 'fas",
+    ),
+    "no number": (TrainOptions, {"learning_rate": "nan"}, r"must be a number, not 'nan'$"),
+    "no number of YAML's": (TrainOptions, {"learning_rate": float("nan")}, r"must be a number, not nan$"),
+    "endless": (TrainOptions, {"learning_rate": float("inf")}, r"must be a number, not inf$"),
+    "endless as text": (TrainOptions, {"batch_size": "1e999"}, r"must be a whole number, not '1e999'$"),
+    "longer than any float": (TrainOptions, {"seed": 10**400}, r"^here: seed must be a whole number, not 1000"),
+    "list for a number": (TrainOptions, {"batch_size": [1]}, r"must be a whole number, not \[1\]$"),
+    "text for truth": (TrainOptions, {"gradient_checkpointing": "yes"}, r"must be true or false, not 'yes'$"),
+    "number for truth": (TrainOptions, {"gradient_checkpointing": 1}, r"must be true or false, not 1$"),
+    "number for text": (TrainOptions, {"schedule": 3}, r"^here: schedule must be text, not 3$"),
+    "number for a list": (TrainOptions, {"report_to": 3}, r"^here: report_to must be a list, not 3$"),
+    "number in a list of text": (TrainOptions, {"report_to": ["wandb", 3]}, r"must be text, not 3$"),
+    "words in a list of numbers": (KAdapter, {"layers": "1,x"}, r"^here: layers must be a whole number, not 'x'$"),
+    "no such schedule": (
+        TrainOptions,
+        {"schedule": "cosin"},
+        r"^no schedule 'cosin' \(did you mean cosine\?\); there a",
+    ),
+    "no such optimizer": (TrainOptions, {"optimizer": "adam"}, r"^no optimizer 'adam' \(did you mean adamw\?\)"),
+    "no such tracker": (TrainOptions, {"report_to": "trakio"}, r"^no tracker 'trakio'"),
+    "no such precision": (TrainOptions, {"precision": "float7"}, r"^no precision 'float7'"),
+    **{
+        f"{name} 0": (TrainOptions, {name: 0}, f"^{name} must be at least 1, not 0$")
+        for name in ("batch_size", "micro_batch_size", "sequence_length", "epochs", "save_steps", "logging_steps")
+    },
+    "max_steps 0": (TrainOptions, {"max_steps": 0}, r"^max_steps must be at least 1, not 0$"),
+    "nothing to predict": (TrainOptions, {"sequence_length": 1}, r"^sequence_length must be at least 2"),
+    "no learning": (TrainOptions, {"learning_rate": 0}, r"^learning_rate must be above 0, not 0$"),
+    "warm-up to the end": (TrainOptions, {"warmup_ratio": 1}, r"^warmup_ratio must be at least 0 and below 1"),
+    "all masked": (TrainOptions, {"mask_rate": 1}, r"mask_rate between 0 and 1$"),
+    "negative decay": (TrainOptions, {"weight_decay": -1}, r"must not be negative"),
+    "seed too large": (TrainOptions, {"seed": 2**32}, r"seed between 0 and 2\*\*32$"),
+    "a method's own check": (RecAdam, {"gamma": -1}, r"^recadam needs gamma >= 0"),
+}
+
+
+@pytest.mark.parametrize(("of", "values", "message"), BAD.values(), ids=BAD)
+def test_a_bad_value_is_refused_with_its_name(of: Any, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        from_mapping(of, values, "here")
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from([f.name for f in fields(TrainOptions)]), ANYTHING)
+def test_whatever_a_recipe_says_it_is_read_or_refused(name: str, value: Any) -> None:
+    try:
+        options = from_mapping(TrainOptions, {name: value}, "here")
+    except UsageError as error:
+        assert {"report_to": "tracker"}.get(name, name) in str(error) or name in str(error)
+    else:
+        assert from_mapping(TrainOptions, asdict(options), "again") == options
+
+
+CLASSES = {name: find_method(name) for name in METHODS} | {"train": TrainOptions}
+
+
+@pytest.mark.parametrize("of", CLASSES.values(), ids=CLASSES)
+def test_defaults_pass_their_own_check(of: Any) -> None:
+    assert from_mapping(of, {}, "here") == from_mapping(of, asdict(of()), "here") == of()
+    for f in fields(of):
+        assert f.metadata["help"], f.name
+
+
+def test_the_defaults_are_temporalwikis() -> None:
+    defaults = TrainOptions()
+    assert (defaults.batch_size, defaults.sequence_length, defaults.epochs) == (64, 512, 1)
+    assert (defaults.learning_rate, defaults.schedule) == (1e-4, "one_cycle")
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("RecAdam", "recadam"), ("k-adapter", "k_adapter"), ("lorra", "lora")])
+def test_an_unknown_method_is_refused_with_the_nearest(wrong: str, near: str) -> None:
+    with pytest.raises(UsageError, match=rf"no method '{wrong}' \(did you mean {near}\?\); there are initial, full"):
+        find_method(wrong)
+
+
+# -- recipes -----------------------------------------------------------------------------------------------------
+
+OF_THE_COMMAND = ("method", "model", "data", "config", "past", "output")
+
+
+def as_trained(recipe: str, name: str) -> tuple[Method, TrainOptions]:
+    """What ``temporalwiki train --recipe R --method M`` trains with."""
+    method = find_method(name)
+    values = read_recipe(recipe, name)
+    own = {f.name for f in fields(method)}
+    rest = {key: value for key, value in values.items() if key not in own and key not in OF_THE_COMMAND}
+    options = from_mapping(TrainOptions, {**method.defaults, **rest}, recipe)
+    return from_mapping(method, {key: value for key, value in values.items() if key in own}, recipe), options
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("recipe", names())
+def test_every_recipe_fits_every_method(recipe: str, method: str) -> None:
+    as_trained(recipe, method)
+    assert isinstance(read_recipe(recipe, method)["model"], str)
+
+
+# the training of each paper: DESIGN.md, section 12
+TRAINING = {
+    "temporalwiki-gpt2-large": {
+        "batch_size": 64,
+        "sequence_length": 512,
+        "epochs": 1,
+        "learning_rate": 1e-4,
+        "schedule": "one_cycle",
+        "optimizer": "adamw",
+    },
+    "ckl-gpt2-large": {
+        "batch_size": 60,
+        "sequence_length": 350,
+        "epochs": 8,
+        "learning_rate": 1e-4,
+        "schedule": "linear_to_half",
+        "warmup_ratio": 0.1,
+        "optimizer": "adamw",
+    },
+    "ckl-t5-large": {
+        "batch_size": 60,
+        "sequence_length": 350,
+        "epochs": 4,
+        "learning_rate": 1e-3,
+        "schedule": "linear_to_half",
+        "warmup_ratio": 0.1,
+        "optimizer": "adafactor",
+    },
+}
+CONTINUAL = [name for name in METHODS if name not in ("initial", "light_tuning")]
+RECADAM = {"gamma": 5000, "t0": 250, "k": 0.5}
+OWN: dict[tuple[str, str], dict[str, Any]] = {
+    ("temporalwiki-gpt2-large", "recadam"): RECADAM,
+    ("temporalwiki-gpt2-large", "mix_review"): {"ratio": 2},
+    ("temporalwiki-gpt2-large", "lora"): {"rank": 4, "alpha": 32, "dropout": 0},
+    ("temporalwiki-gpt2-large", "k_adapter"): {"k": 2, "scale": 0.1, "gate": False},
+    ("ckl-gpt2-large", "recadam"): RECADAM,
+    ("ckl-gpt2-large", "mix_review"): {"ratio": 4, "decay": 0.7},
+    ("ckl-gpt2-large", "lora"): {"rank": 4, "alpha": 32, "dropout": 0},
+    ("ckl-gpt2-large", "k_adapter"): {"k": 2, "scale": 0.1, "gate": False},
+    ("ckl-t5-large", "recadam"): RECADAM,
+    ("ckl-t5-large", "mix_review"): {"ratio": 4, "decay": 0.7},
+    ("ckl-t5-large", "lora"): {"rank": 4, "alpha": 32, "dropout": 0},
+    ("ckl-t5-large", "k_adapter"): {"k": 2, "scale": 0.1, "gate": False},
+    ("ckl-t5-large", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"},
+}
+
+
+@pytest.mark.parametrize("method", CONTINUAL)
+@pytest.mark.parametrize(("recipe", "expected"), TRAINING.items(), ids=TRAINING)
+def test_every_method_is_trained_as_the_paper_says(recipe: str, expected: dict[str, Any], method: str) -> None:
+    _, options = as_trained(recipe, method)
+    assert {name: getattr(options, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(("recipe", "method"), OWN, ids=" ".join)
+def test_a_method_has_the_papers_constants(recipe: str, method: str) -> None:
+    expected = OWN[recipe, method]
+    made = asdict(as_trained(recipe, method)[0])
+    assert {name: made[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("recipe", [None, "temporalwiki-gpt2-large", "ckl-gpt2-large"])
+def test_light_tuning_is_one_epoch_of_small_batches_at_a_small_rate(recipe: str | None) -> None:
+    """With the recipe that the model was trained with, too: 1 epoch, learning rate 1e-5, batches of 32."""
+    if recipe is None:
+        options = from_mapping(TrainOptions, find_method("light_tuning").defaults, "here")
+    else:
+        _, options = as_trained(recipe, "light_tuning")
+    assert (options.epochs, options.batch_size, options.learning_rate) == (1, 32, 1e-5)
+
+
+def write(folder: Path, text: str | bytes) -> str:
+    path = folder / "recipe.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def test_a_methods_own_options_come_over_the_common_ones(tmp_path: Path) -> None:
+    recipe = write(
+        tmp_path, "learning-rate: 1e-4\nbatch_size: 8\nmethods:\n  lora: {learning-rate: 1e-3, rank: 2}\n  merge: {}\n"
+    )
+    common = {"learning_rate": "1e-4", "batch_size": 8}  # YAML 1.1 has no such number; from_mapping has
+    assert read_recipe(recipe, "lora") == {"learning_rate": "1e-3", "batch_size": 8, "rank": 2}
+    assert read_recipe(recipe, "merge") == read_recipe(recipe, "diff") == read_recipe(recipe, None) == common
+    method, options = as_trained(recipe, "lora")
+    assert (method, options) == (LoRA(rank=2), TrainOptions(learning_rate=1e-3, batch_size=8))
+
+
+def test_a_recipe_may_name_the_method(tmp_path: Path) -> None:
+    recipe = write(tmp_path, "method: lora\nmethods:\n  lora: {rank: 2}\n  dora: {rank: 3}\n")
+    assert read_recipe(recipe, None) == {"method": "lora", "rank": 2}
+    assert read_recipe(recipe, "dora") == {"method": "lora", "rank": 3}
+
+
+BROKEN: dict[str, tuple[str | bytes, str]] = {
+    "no YAML": ("a: [", "cannot be read"),
+    "no text": (b"\xff\xfe\x00", "cannot be read"),
+    "nested without end": ("[" * 5000, "cannot be read|is a mapping"),
+    "empty": ("", "a recipe is a mapping of options"),
+    "list": ("- a\n- b\n", "a recipe is a mapping of options"),
+    "numbers for names": ("1: 2\n", "a recipe is a mapping of options"),
+    "methods as a list": ("methods: [lora]\n", "methods is a mapping of methods"),
+    "a method's options as text": ("methods: {lora: fast}\n", "methods is a mapping of methods"),
+    "unknown method": ("methods: {lorra: {}}\n", r"no method 'lorra' \(did you mean lora\?\)"),
+    "code": ("!!python/object/apply:os.system ['true']\n", "cannot be read"),
+    "several methods": ("method: [lora, dora]\nmethods: {lora: {rank: 2}}\n", "method"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BROKEN.values(), ids=BROKEN)
+def test_a_file_that_is_no_recipe_is_refused(text: str | bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        read_recipe(write(tmp_path, text), None)
+
+
+def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:
+    with pytest.raises(
+        UsageError, match=r"no recipe 'ckl-t5' \(did you mean ckl-t5-large\?\): a YAML file, or ckl-gpt2"
+    ):
+        read_recipe("ckl-t5", None)
+
+
+def test_schedules_are_named_once() -> None:
+    assert len(set(SCHEDULES)) == len(SCHEDULES)
+    assert TrainOptions().schedule in SCHEDULES

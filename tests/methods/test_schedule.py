@@ -1,0 +1,174 @@
+"""Learning rates rise and fall as the papers say, however short the run, and steps are divided as asked."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from temporalwiki.builders.errors import UsageError
+from temporalwiki.methods.options import SCHEDULES, TrainOptions
+from temporalwiki.methods.trainer import linear_to_half, micro_batches, schedule
+
+HIGHEST = 0.5
+
+
+def rates(name: str, steps: int, warmup: float) -> list[float]:
+    """The learning rate of each step, and the one that stands there after the last (it is in the log)."""
+    parameter = torch.nn.Parameter(torch.zeros(()))
+    optimizer = torch.optim.SGD([parameter], lr=HIGHEST)
+    made = schedule(TrainOptions(schedule=name, warmup_ratio=warmup, learning_rate=HIGHEST), optimizer, steps)
+    found = []
+    for _ in range(steps):
+        found.append(optimizer.param_groups[0]["lr"])
+        assert made.get_last_lr() == found[-1:]
+        optimizer.step()
+        made.step()
+    return [*found, optimizer.param_groups[0]["lr"]]
+
+
+# One-cycle begins at 1/25 of the highest rate, which its rise reaches after a tenth of the steps, at the 10th of 100
+# (number 9), and ends at 1/10,000 of where it began, at the last (number 99).
+ONE_CYCLE = {
+    "start": (0, 1 / 25),
+    "a third of the rise": (3, 1 / 25 + (1 - 1 / 25) / 3),
+    "end of the rise": (9, 1.0),
+    "middle of the fall": (54, (1 + 1 / 250_000) / 2),
+    "end": (99, 1 / 250_000),
+}
+# CKL: from nought over the first tenth, then to a half
+LINEAR_TO_HALF = {
+    "start": (0, 0.0),
+    "half of the rise": (5, 0.5),
+    "end of the rise": (10, 1.0),
+    "middle of the fall": (55, 0.75),
+    "last step": (99, 1 - 0.5 * 89 / 90),
+    "end": (100, 0.5),
+}
+POINTS = {("one_cycle", name): point for name, point in ONE_CYCLE.items()} | {
+    ("linear_to_half", name): point for name, point in LINEAR_TO_HALF.items()
+}
+
+
+@pytest.mark.parametrize(("name", "point"), POINTS, ids=", ".join)
+def test_points_by_hand(name: str, point: str) -> None:
+    step, share = POINTS[name, point]
+    assert rates(name, 100, 0.1)[step] == pytest.approx(share * HIGHEST, rel=1e-9)
+
+
+def test_the_papers_schedules_are_linear_on_both_sides() -> None:
+    for name, peak in (("one_cycle", 9), ("linear_to_half", 10)):
+        found = rates(name, 100, 0.1)[:100]
+        assert max(found) == pytest.approx(HIGHEST) == found[peak]
+        for part in (found[: peak + 1], found[peak:]):
+            differences = [b - a for a, b in itertools.pairwise(part)]
+            assert differences == pytest.approx([differences[0]] * len(differences), rel=1e-6)
+
+
+SHARES = {
+    # step, steps, rise: share
+    "no rise, start": (0, 10, 0, 1.0),
+    "no rise, middle": (5, 10, 0, 0.75),
+    "no rise, end": (10, 10, 0, 0.5),
+    "rise of one": (0, 10, 1, 0.0),
+    "after a rise of one": (1, 10, 1, 1.0),
+    "a rise all through": (9, 10, 10, 0.9),
+    "its end": (10, 10, 10, 1.0),
+    "one step": (0, 1, 0, 1.0),
+}
+
+
+@pytest.mark.parametrize(("step", "steps", "rise", "expected"), SHARES.values(), ids=SHARES)
+def test_shares_of_linear_to_half_by_hand(step: int, steps: int, rise: int, expected: float) -> None:
+    assert linear_to_half(step, steps, rise) == pytest.approx(expected)
+
+
+def test_the_librarys_schedules_have_the_same_rise() -> None:
+    # ten steps, of which two rise from nought; then down to nought in eight, or half a cosine, or not at all
+    expected = {
+        "linear": [0, 0.5, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0],
+        "cosine": [0, 0.5, *((1 + math.cos(math.pi * i / 8)) / 2 for i in range(9))],
+        "constant": [0, 0.5, *[1.0] * 9],
+    }
+    for name, shares in expected.items():
+        assert rates(name, 10, 0.2) == pytest.approx([share * HIGHEST for share in shares], abs=1e-12)
+
+
+@pytest.mark.parametrize("warmup", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_shortest_runs_have_rates(name: str, steps: int, warmup: float) -> None:
+    found = rates(name, steps, warmup)[:steps]
+    assert all(0 <= rate <= HIGHEST * (1 + 1e-9) for rate in found)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_run_of_any_length_moves_the_model(name: str) -> None:
+    """A rate of nought at every step would be a run that does nothing and does not say so."""
+    still = [(1, warmup) for warmup in (0.0, 0.1, 0.6, 0.9) if not any(rates(name, 1, warmup)[:1])]
+    assert still == []
+
+
+@given(st.sampled_from(SCHEDULES), st.integers(1, 200), st.integers(0, 99).map(lambda percent: percent / 100))
+@example("one_cycle", 10, 0.1)
+@example("one_cycle", 20, 0.05)
+@example("one_cycle", 1, 0.5)
+def test_any_number_of_steps_and_any_warm_up_have_rates(name: str, steps: int, warmup: float) -> None:
+    found = rates(name, steps, warmup)[:steps]
+    assert all(0 <= rate <= HIGHEST * (1 + 1e-9) for rate in found)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 11, 100])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_rate_that_is_logged_after_the_last_step_is_not_below_nought(name: str, steps: int) -> None:
+    assert rates(name, steps, 0.1)[-1] >= 0
+
+
+def test_whole_numbers_serve_as_a_warm_up_ratio_of_nought() -> None:
+    for name in SCHEDULES:
+        assert rates(name, 7, 0) == pytest.approx(rates(name, 7, 0.0))
+
+
+def test_a_schedule_that_is_made_says_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in SCHEDULES:
+            rates(name, 7, 0.1)
+
+
+# -- a step in micro-batches -------------------------------------------------------------------------------------
+
+# batch size, most at once, processes: size of a micro-batch, how many a process
+CUTS = {
+    "one process": ((64, 8, 1), (8, 8)),
+    "eight": ((64, 8, 8), (8, 1)),
+    "sixty in eights": ((60, 8, 1), (6, 10)),
+    "sixty on four": ((60, 8, 4), (5, 3)),
+    "a prime": ((7, 4, 1), (1, 7)),
+    "all at once": ((7, 100, 1), (7, 1)),
+    "one each": ((8, 100, 8), (1, 1)),
+}
+
+
+@pytest.mark.parametrize(("given_", "expected"), CUTS.values(), ids=CUTS)
+def test_a_batch_is_cut_into_even_parts(given_: tuple[int, int, int], expected: tuple[int, int]) -> None:
+    batch, most, processes = given_
+    assert micro_batches(TrainOptions(batch_size=batch, micro_batch_size=most), processes) == expected
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 16))
+def test_the_parts_make_up_the_batch_or_a_size_that_would_is_named(batch: int, most: int, processes: int) -> None:
+    options = TrainOptions(batch_size=batch, micro_batch_size=most)
+    if batch % processes:
+        fitting = next(size for size in range(batch, batch + processes) if size % processes == 0)
+        with pytest.raises(UsageError, match=f"use --batch-size {fitting}$"):
+            micro_batches(options, processes)
+    else:
+        size, count = micro_batches(options, processes)
+        assert size * count * processes == batch
+        assert 1 <= size <= most
