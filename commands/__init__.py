@@ -39,30 +39,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"temporalwiki {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     wanted = next((word for word in argv if not word.startswith("-")), None)
-    for name, summary in COMMANDS.items():
-        subparser = subparsers.add_parser(
-            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        if name == wanted:  # only the module of the subcommand that runs is imported
-            module = importlib.import_module(f"temporalwiki.commands.{name}")
-            module.add_arguments(subparser, argv)
-            subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-            subparser.set_defaults(run=module.run, parser=subparser)
-    arguments, unknown = parser.parse_known_args(argv)
-    if unknown:  # said by the subcommand's parser, which knows its options
-        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
+        for name, summary in COMMANDS.items():
+            subparser = subparsers.add_parser(
+                name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+            )
+            if name == wanted:  # only the module of the subcommand that runs is imported
+                module = importlib.import_module(f"temporalwiki.commands.{name}")
+                module.add_arguments(subparser, argv)
+                subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+                subparser.set_defaults(run=module.run, parser=subparser)
+        arguments, unknown = parser.parse_known_args(argv)
+        if unknown:  # said by the subcommand's parser, which knows its options
+            arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         arguments.run(arguments)
     except (InputError, OSError) as error:
-        if arguments.debug:
+        if "--debug" in argv:
             raise
-        print(f"temporalwiki {arguments.command}: {_one_line(error)}", file=sys.stderr)
+        print(f"temporalwiki {wanted}: {_one_line(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
-        print(
-            f"temporalwiki {arguments.command}: interrupted; the same command goes on from here",
-            file=sys.stderr,
-        )
+        print(f"temporalwiki {wanted}: interrupted; the same command goes on from here", file=sys.stderr)
         return 1
     return 0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from temporalwiki.builders.errors import UsageError
-from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods import METHODS, find_method, not_installed
 from temporalwiki.methods.options import TrainOptions, element, from_mapping
 from temporalwiki.methods.recipes import names, read_recipe
 
@@ -66,7 +66,10 @@ def run(arguments: argparse.Namespace) -> None:
     options = {name: value for name, value in values.items() if name not in own and name not in _OWN}
     configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])
 
-    from temporalwiki.methods.train import MANIFEST, Run, train  # torch and transformers take seconds to import
+    try:
+        from temporalwiki.methods.train import MANIFEST, Run, train  # torch and transformers take seconds to import
+    except ModuleNotFoundError as error:
+        raise not_installed(error) from None
 
     _quiet()
     output = Path(values.get("output") or f"runs/{values['method']}-{'-'.join(configs)}")

@@ -30,6 +30,15 @@ METHODS = {
 }
 
 
+def not_installed(error: ModuleNotFoundError) -> Exception:
+    """Return what to raise where a package of the extra ``train`` is missing."""
+    if (error.name or "").startswith("temporalwiki"):
+        return error
+    return UsageError(
+        f"training needs the package {(error.name or '').split('.')[0]}: pip install 'temporalwiki[train]'"
+    )
+
+
 def find_method(name: str) -> type[Method]:
     """Return the class of method ``name``; raise UsageError for an unknown one, with the nearest that exists."""
     if name not in METHODS:
@@ -39,10 +48,6 @@ def find_method(name: str) -> type[Method]:
     try:
         module = importlib.import_module(f"temporalwiki.methods.{name}")
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("temporalwiki"):
-            raise
-        raise UsageError(
-            f"training needs the package {error.name}, which is not installed: pip install 'temporalwiki[train]'"
-        ) from None
+        raise not_installed(error) from None
     method: type[Method] = getattr(module, METHODS[name])
     return method
