@@ -32,11 +32,10 @@ METHODS = {
 
 def not_installed(error: ModuleNotFoundError) -> Exception:
     """Return what to raise where a package of the extra ``train`` is missing."""
-    if (error.name or "").startswith("temporalwiki"):
+    package = (error.name or "").split(".")[0]
+    if package == "temporalwiki":
         return error
-    return UsageError(
-        f"training needs the package {(error.name or '').split('.')[0]}: pip install 'temporalwiki[train]'"
-    )
+    return UsageError(f"training needs the package {package}: pip install 'temporalwiki[train]'")
 
 
 def find_method(name: str) -> type[Method]:
