@@ -42,7 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for name, summary in COMMANDS.items():
             subparser = subparsers.add_parser(
-                name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+                name,
+                help=summary,
+                description=summary,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+                allow_abbrev=False,  # a misspelled option is said to be one
             )
             if name == wanted:  # only the module of the subcommand that runs is imported
                 module = importlib.import_module(f"temporalwiki.commands.{name}")

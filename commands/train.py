@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise UsageError(f"--{name} is wanted, on the command line or in a recipe")
     method = find_method(str(values["method"]))
     own = {f.name for f in fields(method)}
-    where = f"--recipe {arguments.recipe}" if arguments.recipe else "temporalwiki train"
+    where = f"--recipe {arguments.recipe}: " if arguments.recipe else ""
     method_options = {name: value for name, value in values.items() if name in own}
     options = {name: value for name, value in values.items() if name not in own and name not in _OWN}
     configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])

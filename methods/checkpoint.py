@@ -85,9 +85,12 @@ def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
         return load_tokenizer(str(PeftConfig.from_pretrained(folder).base_model_name_or_path))
     path, gguf = _where(reference)
     try:
-        return AutoTokenizer.from_pretrained(path, **({"gguf_file": gguf} if gguf else {}))
+        tokenizer = AutoTokenizer.from_pretrained(path, **({"gguf_file": gguf} if gguf else {}))
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{reference}: no tokenizer can be loaded from there: {_first_line(error)}") from None
+    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # made from nothing but the model's kind
+        raise InputError(f"{reference}: there is no tokenizer; put the model's own there (tokenizer.save_pretrained)")
+    return tokenizer
 
 
 def _where(reference: str) -> tuple[str, str | None]:

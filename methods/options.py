@@ -82,7 +82,7 @@ def did_you_mean(wrong: str, names: Any) -> str:
 def from_mapping(of: type[T], values: Mapping[str, Any], where: str) -> T:
     """Make the dataclass ``of`` from plain values, as a recipe or the command line gives them.
 
-    Raises UsageError, naming ``where``, for an unknown name or a value of another type.
+    Raises UsageError, which begins with ``where``, for an unknown name or a value of another type.
     """
     known = {f.name: f for f in fields(of)}  # type: ignore[arg-type]
     hints = get_type_hints(of)
@@ -90,8 +90,8 @@ def from_mapping(of: type[T], values: Mapping[str, Any], where: str) -> T:
     for name, value in values.items():
         plain = name.replace("-", "_")
         if plain not in known:
-            raise UsageError(f"{where}: no option {name!r}{did_you_mean(plain, known)}; there are {', '.join(known)}")
-        given[plain] = _convert(value, hints[plain], f"{where}: {name}")
+            raise UsageError(f"{where}no option {name!r}{did_you_mean(plain, known)}; there are {', '.join(known)}")
+        given[plain] = _convert(value, hints[plain], f"{where}{name}")
     return of(**given)
 
 

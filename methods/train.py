@@ -159,7 +159,9 @@ def _train(run: Run, what: dict[str, Any], state: PartialState) -> dict[str, Any
     sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
     weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if sharded else None
     model = trainer.accelerator.unwrap_model(trainer.model)
-    log = [line for line in trainer.state.log_history if "loss" in line]
+    lines = [line for line in trainer.state.log_history if "loss" in line]
+    # the library's epoch is the share of the run, as it is given all epochs in one
+    log = [{name: value for name, value in line.items() if name != "epoch"} for line in lines]
     manifest |= {
         "data": material.described,
         "steps": trainer.state.global_step,
