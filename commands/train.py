@@ -108,11 +108,15 @@ def _quiet() -> None:
 
 def _method_in(argv: list[str]) -> str | None:
     """Find the method before the options are parsed: which there are depends on it."""
-    for word, following in zip(argv, [*argv[1:], ""], strict=True):
-        name = word.removeprefix("--method=") if word.startswith("--method=") else following
-        if word.split("=")[0] == "--method" and name.replace("-", "_") in METHODS:
-            return name.replace("-", "_")
-    return None
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    first.add_argument("--method")
+    first.add_argument("--recipe")
+    try:
+        found, _ = first.parse_known_args(argv)
+        method = found.method or (read_recipe(found.recipe, None).get("method") if found.recipe else None)
+    except (argparse.ArgumentError, UsageError):
+        return None  # said when they are read in earnest
+    return method if isinstance(method, str) and method in METHODS else None
 
 
 def _add(group: Any, of: type) -> None:

@@ -89,7 +89,7 @@ def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{reference}: no tokenizer can be loaded from there: {_first_line(error)}") from None
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # made from nothing but the model's kind
-        raise InputError(f"{reference}: there is no tokenizer; put the model's own there (tokenizer.save_pretrained)")
+        raise InputError(f"{reference}: no tokenizer can be loaded: save the model's own there")
     return tokenizer
 
 

@@ -238,8 +238,9 @@ def no_space_left(folder: Path) -> Iterator[None]:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
         full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error)
-        if not full and ("file write failed" not in str(error) or shutil.disk_usage(folder).free > 1 << 26):
-            raise
+        failed = any(said in str(error) for said in ("file write failed", "iostream error", "unexpected pos"))
+        if not full and not (failed and shutil.disk_usage(folder).free < 1 << 26):
+            raise  # torch does not say why it could not write
         raise InputError(f"{folder}: no space left on the disk; free some and run the same command again") from None
 
 
@@ -338,8 +339,10 @@ class Display(TrainerCallback):
         self.bar = tqdm(desc="train", total=state.max_steps, initial=state.global_step, unit="step", disable=not shown)
 
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Count a step."""
+        """Count a step; the last one is always logged."""
         self.bar.update(1)
+        if state.global_step == state.max_steps:
+            control.should_log = True
 
     def on_log(self, args: Any, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any) -> None:
         """Show a line of the log."""
