@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from peft import PeftConfig, PeftModel
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -53,10 +54,10 @@ def load_model(reference: str, dtype: torch.dtype = torch.float32) -> PreTrained
         base = load_model(expansion.base_model, dtype)
         return find_method(expansion.method).attach(base, folder)  # type: ignore[attr-defined]
     if (folder / "adapter_config.json").is_file():
-        base = load_model(str(PeftConfig.from_pretrained(folder).base_model_name_or_path), dtype)
+        base = load_model(_base_of_adapter(folder), dtype)
         try:
             return PeftModel.from_pretrained(base, folder, is_trainable=True)
-        except (RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError, KeyError, SafetensorError) as error:
             raise InputError(f"{folder}: does not fit its base model: {_first_line(error)}") from None
     path, gguf = _where(reference)
     quantized = {"gguf_file": gguf} if gguf else {}
@@ -66,7 +67,7 @@ def load_model(reference: str, dtype: torch.dtype = torch.float32) -> PreTrained
         if gguf:
             quantized["quantization_config"] = GgufConfig(dequantize=True)
         model = auto.from_pretrained(path, dtype=dtype, **quantized)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise InputError(f"{reference}: no language model can be loaded from there: {_first_line(error)}") from None
     model.config._name_or_path = reference  # adapters note their base by this name
     if gguf:  # what is saved from here on is no longer quantized
@@ -79,11 +80,13 @@ def load_model(reference: str, dtype: torch.dtype = torch.float32) -> PreTrained
 def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
     """Load a checkpoint's tokenizer, which is its base's where it has none of its own."""
     folder = Path(reference)
-    if (folder / SPEC).is_file() and not (folder / "tokenizer_config.json").is_file():
-        return load_tokenizer(read_expansion(folder).base_model)
-    if (folder / "adapter_config.json").is_file() and not (folder / "tokenizer_config.json").is_file():
-        return load_tokenizer(str(PeftConfig.from_pretrained(folder).base_model_name_or_path))
-    path, gguf = _where(reference)
+    path, gguf = reference, None
+    if not (folder / "tokenizer_config.json").is_file():
+        if (folder / SPEC).is_file():
+            return load_tokenizer(read_expansion(folder).base_model)
+        if (folder / "adapter_config.json").is_file():
+            return load_tokenizer(_base_of_adapter(folder))
+        path, gguf = _where(reference)
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, **({"gguf_file": gguf} if gguf else {}))
     except (OSError, ValueError, KeyError) as error:
@@ -91,6 +94,14 @@ def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # made from nothing but the model's kind
         raise InputError(f"{reference}: no tokenizer can be loaded: save the model's own there")
     return tokenizer
+
+
+def _base_of_adapter(folder: Path) -> str:
+    """Return what a peft adapter says its base model is."""
+    try:
+        return str(PeftConfig.from_pretrained(folder).base_model_name_or_path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder / 'adapter_config.json'}: cannot be read: {_first_line(error)}") from None
 
 
 def _where(reference: str) -> tuple[str, str | None]:

@@ -32,9 +32,8 @@ from temporalwiki.methods.expansion import (
     new_expansion,
     read_weights,
     set_expansion,
-    write_expansion,
 )
-from temporalwiki.methods.method import Method, StateDict, whole
+from temporalwiki.methods.method import Method, whole
 
 NAME = "k_adapter"
 _DEEP = 14  # from here on the positions of the papers fit
@@ -108,10 +107,6 @@ class KAdapter(Method):
         set_expansion(model, replace(expansion, phases=(*expansion.phases, options)))
         return model
 
-    def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
-        """Write the layers of all phases and whatever else was trained; ``attach`` reads them."""
-        write_expansion(model, folder, state_dict)
-
     @staticmethod
     def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
         """Read what ``save`` wrote; see the function ``attach``."""
@@ -119,7 +114,7 @@ class KAdapter(Method):
 
 
 def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
-    """Build what ``KAdapter.save`` wrote into its base model, in place, and return that model, with nothing to train.
+    """Build what ``save`` wrote into its base model, in place, and return that model, with nothing to train.
 
     Raises InputError where the folder holds something else or belongs to another model; the model is as before then.
     """

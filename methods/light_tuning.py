@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import datasets
@@ -13,8 +12,7 @@ from transformers import PreTrainedModel
 from trl import SFTTrainer
 
 from temporalwiki.builders.errors import InputError
-from temporalwiki.methods.expansion import EXPANSION
-from temporalwiki.methods.method import Method, StateDict
+from temporalwiki.methods.method import Method
 from temporalwiki.methods.options import did_you_mean
 from temporalwiki.methods.trainer import Continual
 
@@ -38,15 +36,6 @@ class LightTuning(Method):
         model = model.merge_and_unload() if isinstance(model, PeftModel) else model
         model.requires_grad_(True)
         return model
-
-    def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
-        """Write the model, or an expanded model's layers with all that changed of its base."""
-        if expansion := getattr(model, EXPANSION, None):
-            from temporalwiki.methods import find_method
-
-            find_method(expansion.method)().save(model, folder, state_dict)
-        else:
-            super().save(model, folder, state_dict)
 
 
 class LightTuner(Continual, SFTTrainer):

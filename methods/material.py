@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -123,7 +124,7 @@ def make_trainer(
             model=model,
             args=arguments(of=SFTConfig, max_length=None, eos_token=tokenizer.eos_token),
             train_dataset=material.new.select(order[order >= 0]),
-            processing_class=tokenizer,
+            processing_class=copy.deepcopy(tokenizer),  # which is given a padding token
         )
         tuner.begin(options, method)
         return tuner

@@ -14,7 +14,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from temporalwiki.builders.errors import InputError
-from temporalwiki.methods.expansion import EXPANSION
+from temporalwiki.methods.expansion import expansion_of, write_expansion
 
 Batch = Mapping[str, torch.Tensor]
 StateDict = Mapping[str, torch.Tensor]
@@ -81,7 +81,13 @@ class Method:
         """Change the trained weights in place before they are saved; ``start`` are those that the phase began with."""
 
     def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
-        """Write the model to ``folder`` as safetensors; ``state_dict`` holds its weights where they were sharded."""
+        """Write the model to ``folder`` as safetensors; ``state_dict`` holds its weights where they were sharded.
+
+        Of a model with layers built in (K-Adapter, Modular), these and all that changed of its base are written.
+        """
+        if expansion_of(model) is not None:
+            write_expansion(model, folder, state_dict)
+            return
         model.save_pretrained(folder, state_dict=None if state_dict is None else dict(state_dict))
 
 
@@ -92,6 +98,6 @@ def whole(model: PreTrainedModel | PeftModel) -> PreTrainedModel:
     """
     if isinstance(model, PeftModel):
         return model.merge_and_unload()
-    if expansion := getattr(model, EXPANSION, None):
+    if expansion := expansion_of(model):
         raise InputError(f"a checkpoint of {expansion.method} cannot be merged: go on with {expansion.method}")
     return model

@@ -35,9 +35,8 @@ from temporalwiki.methods.expansion import (
     new_expansion,
     read_weights,
     set_expansion,
-    write_expansion,
 )
-from temporalwiki.methods.method import Method, StateDict, whole
+from temporalwiki.methods.method import Method, whole
 
 NAME = "modular"
 
@@ -97,10 +96,6 @@ class Modular(Method):
         set_expansion(model, replace(expansion, phases=(*expansion.phases, options)))
         return model
 
-    def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
-        """Write the small encoders of all phases and whatever else was trained; ``attach`` reads them."""
-        write_expansion(model, folder, state_dict)
-
     @staticmethod
     def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
         """Read what ``save`` wrote; see the function ``attach``."""
@@ -122,7 +117,7 @@ class Modular(Method):
 
 
 def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
-    """Build what ``Modular.save`` wrote into its base model, in place, and return that model, with nothing to train.
+    """Build what ``save`` wrote into its base model, in place, and return that model, with nothing to train.
 
     Raises InputError where the folder holds something else or belongs to another model; the model is as before then.
     """
