@@ -1,0 +1,460 @@
+"""`temporalwiki train` as a command: what it takes, and one clear line for whatever it cannot use."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from temporalwiki.commands import main
+from temporalwiki.methods import train as train_module
+from temporalwiki.methods import trainer as trainer_module
+
+import tiny_models
+
+SHORT = ("--batch-size", 2, "--micro-batch-size", 2, "--sequence-length", 32, "--max-steps", 2)
+NAMES = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen")
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "diffset-1112": [{"title": name, "text": f"{name} is in Easton. " * 20} for name in NAMES],
+    "news": [{"text": f"{name} was in Norland. " * 20} for name in NAMES],
+    "lighttuning-1112": [{"subject": name, "relation": "lives in", "object": "Easton"} for name in NAMES],
+    "no-text": [{"title": name, "body": name} for name in NAMES],
+    "numbers": [{"text": 1}],
+    "blank": [{"text": " "}, {"text": ""}],
+    "short": [{"text": "a"}],
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick() -> Iterator[None]:
+    """One thread, so that sums are the same everywhere; no picture, and no search of all objects for garbage.
+
+    Both take longer than a run here.
+    """
+    torch.set_num_threads(1)
+    gc.freeze()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "draw", lambda log, title, path: path.touch())
+        yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all that the commands below name."""
+    folder = tmp_path_factory.mktemp("there")
+    for kind in tiny_models.KINDS:
+        tiny_models.save(kind, folder / kind)
+    data = folder / "data"
+    for name, rows in ROWS.items():
+        (data / name).mkdir(parents=True)
+        datasets.Dataset.from_list(rows).to_parquet(data / name / "train.parquet")
+    configs = "".join(f"- config_name: {name}\n  data_files: {name}/train.parquet\n" for name in ROWS)
+    (data / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
+    (folder / "empty").mkdir()
+    shutil.copytree(folder / "gpt2", folder / "no-tokenizer")
+    for path in (folder / "no-tokenizer").glob("tokenizer*"):
+        path.unlink()
+    tiny_models.model("gpt2", 200).save_pretrained(folder / "small-vocabulary")
+    tiny_models.tokenizer("gpt2").save_pretrained(folder / "small-vocabulary")
+    shutil.copytree(folder / "gpt2", folder / "no-eos")
+    config = folder / "no-eos" / "tokenizer_config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "eos_token": None, "bos_token": None}))
+    (folder / "file").write_text("x")
+    (folder / "broken.yaml").write_text("learning_rate: [")
+    (folder / "list.yaml").write_text("- 1")
+    (folder / "unknown.yaml").write_text("learning_rat: 1.0e-3")
+    (folder / "wrong.yaml").write_text("epochs: many")
+    (folder / "own.yaml").write_text("methods: {lora: {rnak: 4}}")
+    (folder / "method.yaml").write_text("methods: {loar: {rank: 4}}")
+    return folder
+
+
+@pytest.fixture
+def train(
+    there: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command in the folder ``there`` and returns its status and what it said on stdout and stderr."""
+    monkeypatch.chdir(there)
+
+    def run(*words: Any) -> tuple[int, str, str]:
+        try:
+            status = main(["train", *map(str, words)])
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+GIVEN = ("--method", "diff", "--model", "gpt2", "--data", "data", "--config", "diffset-1112")
+
+
+def last_line(err: str) -> str:
+    return err.splitlines()[-1] if err else ""
+
+
+# What it says to what it cannot use: words after GIVEN -> what is in the line
+
+WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
+    "an unknown method": (("--method", "lore"), "no method 'lore' (did you mean lora?)"),
+    "no method of that name at all": (("--method", "x"), "there are initial, full, diff"),
+    "an unknown option": (("--learing-rate", "1"), "--learing-rate 1 (did you mean --learning-rate?)"),
+    "an option of another method": (("--rank", 4), "unrecognized arguments: --rank 4"),
+    "an unknown config": (("--config", "diffset-1113"), "no config 'diffset-1113' (did you mean diffset-1112?)"),
+    "a config that comes twice": (("--config", "news", "news"), "a config comes twice"),
+    "an unknown schedule": (("--schedule", "linaer"), "linaer"),
+    "no number": (("--learning-rate", "much"), "learning_rate must be a number, not 'much'"),
+    "no whole number": (("--epochs", "1.5"), "epochs must be a whole number, not '1.5'"),
+    "not a number": (("--learning-rate", "nan"), "learning_rate must be"),
+    "a learning rate of nothing": (("--learning-rate", "0"), "learning_rate must be above 0"),
+    "no chunks": (("--batch-size", "0"), "batch_size must be at least 1"),
+    "no steps": (("--max-steps", "0"), "max_steps must be at least 1"),
+    "a negative seed": (("--seed", "-1"), "seed"),
+    "a chunk of one token": (("--sequence-length", "1"), "sequence_length must be at least 2"),
+    "longer chunks than the model reads": (("--sequence-length", "257"), "the model reads 256"),
+    "fp16 without a GPU": (("--precision", "fp16"), "fp16 needs a GPU"),
+    "an unknown recipe": (("--recipe", "temporalwiki-gpt2"), "did you mean temporalwiki-gpt2-large?"),
+    "a recipe that is no YAML": (("--recipe", "broken.yaml"), "broken.yaml: cannot be read"),
+    "a recipe that is a list": (("--recipe", "list.yaml"), "a recipe is a mapping of options"),
+    "an unknown option in a recipe": (
+        ("--recipe", "unknown.yaml"),
+        "--recipe unknown.yaml: no option 'learning_rat' (did you mean learning_rate?)",
+    ),
+    "a wrong value in a recipe": (("--recipe", "wrong.yaml"), "epochs must be a whole number, not 'many'"),
+    "an unknown option of a method in a recipe": (("--method", "lora", "--recipe", "own.yaml"), "no option 'rnak'"),
+    "an unknown method in a recipe": (("--recipe", "method.yaml"), "no method 'loar' (did you mean lora?)"),
+    "modular on a decoder": (("--method", "modular"), "modular does not fit gpt2, which is decoder-only"),
+    "light-tuning of T5": (
+        ("--method", "light_tuning", "--model", "t5", "--config", "lighttuning-1112"),
+        "light_tuning does not fit t5, which is encoder-decoder",
+    ),
+    "past data that nobody names": (
+        ("--method", "replay"),
+        "replay needs past data: name a config of data with --past",
+    ),
+    "past data of no known month": (("--method", "mix_review", "--config", "news"), "mix_review needs past data"),
+    "an unknown config of past data": (("--method", "ewc", "--past", "nwes"), "no config 'nwes' (did you mean news?)"),
+    "an unknown tracker": (("--report-to", "trackoi"), "trackoi"),
+}
+FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "a dataset folder that is not there": (("--data", "./nowhere"), "./nowhere: no dataset can be loaded from there"),
+    "a dataset folder with nothing in it": (("--data", "empty"), "empty: no dataset can be loaded from there"),
+    "a revision of a folder": (("--data", "data@2021.12"), "a local folder has no revision '2021.12'"),
+    "a config without text": (("--config", "no-text"), "no-text: no column text among title, body"),
+    "a config of numbers": (("--config", "numbers"), "must hold strings"),
+    "a config of blank texts": (("--config", "blank"), "no training examples in it"),
+    "facts to light-tune on that are none": (
+        ("--method", "light_tuning"),
+        "diffset-1112: light-tuning needs the column 'subject'",
+    ),
+    "articles that are facts": (("--config", "lighttuning-1112"), "no column text among subject, relation, object"),
+    "a model folder that is not there": (("--model", "./nowhere"), "./nowhere: there is no such folder"),
+    "a model folder with nothing in it": (("--model", "empty"), "empty: no checkpoint is in this folder"),
+    "a model that is a file": (("--model", "file"), "file"),
+    "a GGUF file that is not there": (("--model", "x.gguf"), "x.gguf: there is no such file"),
+    "a package that is not there": (("--model", "package:no-such"), "no such package is installed"),
+    "a model without a tokenizer": (("--model", "no-tokenizer"), "no-tokenizer: no tokenizer can be loaded"),
+    "a tokenizer that is larger than the model": (("--model", "small-vocabulary"), "the model 200"),
+    "a tokenizer without EOS": (("--model", "no-eos"), "no EOS token"),
+    "an output that is a file": (("--output", "file"), "file: is a file; name a folder with --output"),
+    "an output with something in it": (("--output", "gpt2"), "gpt2: is not empty and holds no run"),
+    "an output in a file": (("--output", "file/x"), "file"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_USAGE)
+def test_wrong_usage_ends_with_2_and_says_what_is_right(
+    case: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    words, said = WRONG_USAGE[case]
+    status, out, err = train(*GIVEN, *SHORT, "--output", tmp_path / "output", *words)
+    assert (status, out) == (2, "")
+    assert said in last_line(err)
+    assert "Traceback" not in err
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("case", FAILED)
+def test_a_failure_ends_with_1_and_one_line(
+    case: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path, there: Path
+) -> None:
+    words, said = FAILED[case]
+    before = {path: path.stat().st_mtime_ns for path in there.rglob("*")}
+    status, out, err = train(*GIVEN, *SHORT, "--output", tmp_path / "output", *words)
+    assert (status, out) == (1, "")
+    assert last_line(err).startswith("temporalwiki train: ")
+    assert said in last_line(err)
+    assert "Traceback" not in err
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert {path: path.stat().st_mtime_ns for path in there.rglob("*")} == before
+
+
+@pytest.mark.parametrize("missing", ["method", "model", "data", "config"])
+def test_what_is_needed_is_named(missing: str, train: Callable[..., tuple[int, str, str]]) -> None:
+    at = GIVEN.index(f"--{missing}")
+    status, _, err = train(*GIVEN[:at], *GIVEN[at + 2 :])
+    assert status == 2
+    assert last_line(err) == f"temporalwiki train: --{missing} is wanted, on the command line or in a recipe"
+
+
+def test_the_output_that_failed_can_be_used_again(train: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    output = ("--output", tmp_path / "output")
+    for words in (("--config", "blank"), ("--sequence-length", 999), ("--model", "no-tokenizer"), ("--method", "ewc")):
+        assert train(*GIVEN, *SHORT, *output, *words)[0] != 0
+    assert train(*GIVEN, *SHORT, *output)[0] == 0
+
+
+# What goes wrong while it trains
+
+
+@pytest.mark.parametrize("logged", [1, 10], ids=["each step is logged", "the steps are not logged"])
+def test_a_loss_that_is_no_number_ends_the_run(
+    logged: int, train: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    steps = ("--max-steps", 6, "--logging-steps", logged, "--schedule", "constant")
+    far = ("--learning-rate", 1e30, "--output", tmp_path / "output")
+    status, out, err = train(*GIVEN, *SHORT, *steps, *far)
+    assert (status, out) == (1, "")
+    assert "lower the learning rate" in last_line(err)
+    assert not (tmp_path / "output" / "training.json").exists()
+    # and another rate, in the same folder
+    assert train(*GIVEN, *SHORT, "--output", tmp_path / "output")[0] == 0
+
+
+def test_two_trainings_do_not_share_an_output(
+    train: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = trainer_module.Display.on_step_end
+    others = []
+
+    def train_another(self: Any, *args: Any, **kwargs: Any) -> None:
+        end(self, *args, **kwargs)
+        if not others:
+            others.append(train(*GIVEN, *SHORT, "--output", tmp_path / "output"))
+
+    monkeypatch.setattr(trainer_module.Display, "on_step_end", train_another)
+    status, out, _ = train(*GIVEN, *SHORT, "--output", tmp_path / "output")
+    assert (status, "checkpoint in" in out) == (0, True)
+    assert others[0][0] == 1
+    assert "another training is at work here" in last_line(others[0][2])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["output"]
+
+
+def test_an_interrupted_run_says_how_to_go_on(
+    train: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trainer_module.Display, "on_step_end", interrupt)
+    status, _, err = train(*GIVEN, *SHORT, "--output", tmp_path / "output")
+    assert status == 1
+    assert last_line(err) == "temporalwiki train: interrupted; the same command goes on from here"
+
+
+@contextlib.contextmanager
+def disk(folder: Path, size: str) -> Iterator[Callable[[str], None]]:
+    """A disk of a size at ``folder``, and what gives it another; the test is skipped where none can be had."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield lambda to: void(subprocess.run(["mount", "-o", f"remount,size={to}", str(folder)], check=True))
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)  # a tensor may still be mapped
+
+
+def void(_: object) -> None:
+    """Return nothing."""
+
+
+# A tiny GPT-2 has 280 kB of weights, and twice that of the optimizer's state. A checkpoint is kept while the next one
+# is written.
+FULL_AT: dict[str, tuple[str, int]] = {
+    "before anything else": ("4k", 1),
+    "in the weights of a checkpoint": ("64k", 1),
+    "in its optimizer's state": ("400k", 1),
+    "in a second checkpoint": ("1000k", 1),
+    "in the result": ("1000k", 5),
+}
+
+
+@pytest.mark.parametrize("when", FULL_AT)
+def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
+    when: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    size, save_steps = FULL_AT[when]
+    words = (*GIVEN, *SHORT, "--save-steps", save_steps)
+    assert train(*words, "--output", tmp_path / "expected")[0] == 0
+    with disk(tmp_path / "disk", size) as resize:
+        output = tmp_path / "disk" / "output"
+        status, out, err = train(*words, "--output", output)
+        assert (status, out) == (1, "")
+        assert "no space left" in last_line(err).lower()
+        assert str(tmp_path / "disk") in last_line(err)
+        assert "Traceback" not in err
+        resize("50m")
+        assert train(*words, "--output", output)[0] == 0
+        got, expected = (load_file(at / "model.safetensors") for at in (output, tmp_path / "expected"))
+        assert all(torch.equal(got[name], expected[name]) for name in expected)
+        assert {path.name for path in output.iterdir()} == {path.name for path in (tmp_path / "expected").iterdir()}
+
+
+FULL = {
+    "safetensors": SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+    "torch": RuntimeError(
+        "[enforce fail at inline_container.cc:664] . unexpected pos 64 vs 0; No space left on device"
+    ),
+    "the system": OSError(28, "No space left on device"),
+}
+
+
+@pytest.mark.parametrize("who", FULL)
+def test_a_full_disk_is_one_line_whoever_says_it(
+    who: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise FULL[who]
+
+    monkeypatch.setattr(trainer_module, "save_file", full)
+    status, _, err = train(*GIVEN, *SHORT, "--save-steps", 1, "--output", tmp_path / "output")
+    assert status == 1
+    assert "no space left on the disk; free some and run the same command again" in last_line(err)
+
+
+# Where an option comes from
+
+
+@pytest.fixture
+def wanted(monkeypatch: pytest.MonkeyPatch, train: Callable[..., tuple[int, str, str]]) -> Callable[..., Any]:
+    """Gives what the command would train."""
+    runs: list[Any] = []
+    monkeypatch.setattr(train_module, "train", lambda run, configs: runs.append((run, configs)) or [])
+
+    def of(*words: Any) -> Any:
+        assert train(*words)[0] == 0
+        return runs.pop()
+
+    return of
+
+
+def test_the_defaults_are_temporalwikis(wanted: Callable[..., Any]) -> None:
+    run, configs = wanted(*GIVEN)
+    options = run.options
+    assert (options.batch_size, options.sequence_length, options.learning_rate) == (64, 512, 1e-4)
+    assert (options.schedule, options.epochs, options.seed) == ("one_cycle", 1, 0)
+    assert (configs, run.past, str(run.output)) == (["diffset-1112"], None, "runs/diff-diffset-1112")
+
+
+def test_the_command_line_wins_over_the_recipe_and_that_over_the_defaults(
+    wanted: Callable[..., Any], tmp_path: Path
+) -> None:
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        "batch-size: 6\nepochs: 3\nsequence_length: 100\nrank: 2\n"
+        "methods: {lora: {epochs: 4, alpha: 8}, dora: {epochs: 9}}\n"
+    )
+    run, _ = wanted("--method", "lora", *GIVEN[2:], "--recipe", recipe, "--batch-size", 7, "--alpha", 9)
+    assert (run.options.batch_size, run.options.epochs, run.options.sequence_length) == (7, 4, 100)
+    assert (run.options.learning_rate, run.method.rank, run.method.alpha) == (1e-4, 2, 9.0)
+
+
+def test_a_methods_own_defaults_lose_to_recipe_and_command_line(wanted: Callable[..., Any], tmp_path: Path) -> None:
+    given = (*GIVEN, "--method", "light_tuning")
+    run, _ = wanted(*given)
+    assert (run.options.batch_size, run.options.learning_rate) == (32, 1e-5)
+    (tmp_path / "mine.yaml").write_text("batch_size: 4\nlearning_rate: 1.0e-3\n")
+    run, _ = wanted(*given, "--recipe", tmp_path / "mine.yaml")
+    assert (run.options.batch_size, run.options.learning_rate) == (4, 1e-3)
+    run, _ = wanted(*given, "--recipe", tmp_path / "mine.yaml", "--batch-size", 5)
+    assert (run.options.batch_size, run.options.learning_rate) == (5, 1e-3)
+    run, _ = wanted(*given, "--learning-rate", 2e-5)
+    assert (run.options.batch_size, run.options.learning_rate) == (32, 2e-5)
+
+
+def test_a_recipe_may_say_everything(wanted: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "all.yaml").write_text(
+        "method: recadam\nmodel: gpt2\ndata: data\nconfig: [diffset-1112, news]\noutput: x\n"
+        "gradient_checkpointing: true\nreport_to: tensorboard\nmethods: {recadam: {gamma: 7}}\n"
+    )
+    run, configs = wanted("--recipe", tmp_path / "all.yaml")
+    assert (run.name, run.model, run.data, configs, str(run.output)) == (
+        "recadam",
+        "gpt2",
+        "data",
+        ["diffset-1112", "news"],
+        "x",
+    )
+    assert run.options.gradient_checkpointing
+    assert run.options.report_to == ("tensorboard",)
+    assert run.method.gamma == 7
+
+
+def test_the_recipes_methods_own_options_are_known_to_the_command_line(
+    wanted: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text("method: recadam\nmethods: {recadam: {gamma: 7, t0: 8}}\n")
+    run, _ = wanted(*GIVEN[2:], "--recipe", tmp_path / "mine.yaml", "--gamma", 9)
+    assert (run.method.gamma, run.method.t0) == (9, 8)
+
+
+def test_of_two_methods_the_last_one_counts_with_its_options(wanted: Callable[..., Any]) -> None:
+    run, _ = wanted(*GIVEN, "--method", "lora", "--rank", 2)
+    assert (run.name, run.method.rank) == ("lora", 2)
+
+
+@pytest.mark.parametrize("recipe", ["temporalwiki-gpt2-large", "ckl-gpt2-large", "ckl-t5-large", "smollm2-135m"])
+@pytest.mark.parametrize("method", ["diff", "recadam", "mix_review", "lora", "k_adapter"])
+def test_the_recipes_that_come_along_are_good(recipe: str, method: str, wanted: Callable[..., Any]) -> None:
+    run, _ = wanted("--recipe", recipe, "--method", method, "--data", "data", "--config", "diffset-1112")
+    assert run.name == method
+    if recipe.startswith("ckl"):
+        assert (run.options.batch_size, run.options.schedule) == (60, "linear_to_half")
+    if method == "mix_review":
+        assert run.method.ratio == {"temporalwiki-gpt2-large": 2, "smollm2-135m": 1}.get(recipe, 4)
+
+
+@pytest.mark.parametrize("method", ["lora", "light_tuning", "k_adapter"])
+def test_help_names_the_methods_own_options(method: str, train: Callable[..., tuple[int, str, str]]) -> None:
+    status, out, _ = train("--method", method, "--help")
+    assert status == 0
+    for flag in {"lora": ("--rank", "--alpha"), "k_adapter": ("--scale",), "light_tuning": ()}[method]:
+        assert flag in out
+    assert "--learning-rate" in out
+    assert "example:\n  temporalwiki train" in out
+
+
+# What it says
+
+
+def test_it_says_what_it_did(train: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    status, out, err = train(*GIVEN, *SHORT, "--output", tmp_path / "output", "--logging-steps", 1)
+    record = json.loads((tmp_path / "output" / "training.json").read_text("utf-8"))
+    loss = "loss {first:.4f} to {last:.4f}".format(**record["loss"])
+    assert status == 0
+    assert out == f"diffset-1112: {loss} in 2 steps; checkpoint in {tmp_path / 'output'} (training.json)\n"
+    lines = [line for line in err.splitlines() if ": step " in line]
+    assert [line.split(",")[0] for line in lines] == ["train: step 1/2", "train: step 2/2"]
+    assert "68,960 of 68,960 parameters are trained" in err
+    assert "Warning" not in err
+    assert set(err.splitlines()) == {line for line in err.splitlines() if line.startswith(("train: ", "packing "))}
+
+
+def test_the_last_step_is_in_the_log(train: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    assert train(*GIVEN, *SHORT, "--max-steps", 3, "--output", tmp_path / "output")[0] == 0  # a line every ten steps
+    record = json.loads((tmp_path / "output" / "training.json").read_text("utf-8"))
+    assert [line["step"] for line in record["log"]] == [1, 3]

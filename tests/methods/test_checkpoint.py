@@ -1,0 +1,386 @@
+"""What `temporalwiki train` leaves: a folder that any program with transformers or peft loads, and nothing else."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickletools
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import torch
+from filelock import FileLock
+from safetensors.torch import load_file
+from transformers import AutoTokenizer
+
+from temporalwiki.builders.engine import fingerprint
+from temporalwiki.builders.errors import InputError
+from temporalwiki.commands import main
+from temporalwiki.methods import METHODS, checkpoint, find_method
+from temporalwiki.methods import train as train_module
+
+import tiny_models
+
+SHORT = ("--batch-size", 2, "--micro-batch-size", 2, "--sequence-length", 32, "--max-steps", 2, "--logging-steps", 1)
+KINDS = ("gpt2", "llama", "t5")
+CASES = [
+    *(("llama", method) for method in METHODS if find_method(method).refuses != "decoder-only"),
+    *(("t5", method) for method in METHODS if find_method(method).refuses != "encoder-decoder"),
+    *(("gpt2", method) for method in ("diff", "lora", "dora", "k_adapter", "light_tuning")),  # what it has otherwise
+]
+OF_PEFT, EXPANDED = ("lora", "dora"), ("k_adapter", "modular")
+
+# A program of somebody who has not seen this project: `base`, `folder` and `ids` in, `logits` out.
+PLAIN = "model = Auto.from_pretrained(folder)"
+PEFT = "import peft\nmodel = peft.PeftModel.from_pretrained(Auto.from_pretrained(base), folder)"
+ATTACHED = "from temporalwiki.methods.{method} import attach\nmodel = attach(Auto.from_pretrained(base), folder)"
+PROGRAM = """
+import json, sys
+import torch, transformers
+torch.set_num_threads(1)
+for case in json.load(sys.stdin):
+    Auto = getattr(transformers, case["auto"])
+    base, folder = case["base"], case["folder"]
+    exec(case["load"])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    ids = torch.tensor([tokenizer.encode("The capital of Norland is")])
+    more = {"decoder_input_ids": ids[:, :4]} if model.config.is_encoder_decoder else {}
+    with torch.no_grad():
+        logits = model.eval()(input_ids=ids, **more).logits
+    print(json.dumps({"name": case["name"], "ids": ids.tolist(), "logits": logits.tolist()}))
+assert case["ours"] or "temporalwiki" not in sys.modules
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick() -> Iterator[None]:
+    """One thread, so that sums are the same everywhere; no picture, and no search of all objects for garbage.
+
+    Both take longer than a run here.
+    """
+    torch.set_num_threads(1)
+    gc.freeze()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "draw", lambda log, title, path: path.write_bytes(b"\x89PNG"))
+        yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for what the processes of a parallel run of these tests make once, with a model of each kind and data.
+
+    The data are articles, new and past, and facts.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "checkpoints"
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder / "lock"):
+        if not (folder / "data" / "README.md").exists():
+            for kind in KINDS:
+                tiny_models.save(kind, folder / kind)
+            names = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen", "Emil Novak", "Fatima Sahin")
+            rows = {
+                "new": [{"title": name, "text": f"{name} is in Easton. " * 20} for name in names],
+                "past": [{"title": name, "text": f"{name} was in Norland. " * 20} for name in names],
+                "facts": [{"subject": name, "relation": "lives in", "object": "Easton"} for name in names],
+            }
+            for name in rows:
+                (folder / "data" / name).mkdir(parents=True)
+                datasets.Dataset.from_list(rows[name]).to_parquet(folder / "data" / name / "train.parquet")
+            configs = "".join(f"- config_name: {name}\n  data_files: {name}/train.parquet\n" for name in rows)
+            (folder / "data" / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(shared: Path) -> Callable[..., Path]:
+    """Trains a method on a kind of model, or from a checkpoint, once; returns the output."""
+
+    def train(kind: str, method: str, *more: Any, start: Path | None = None) -> Path:
+        output = shared / fingerprint(kind, method, str(start), *more)
+        own = {"ewc": ("--fisher-examples", 2), "recadam": ("--t0", 1), "modular": ("--small", shared / "t5")}
+        config = ("--config", "facts" if method == "light_tuning" else "new", "--past", "past")
+        given = ("--method", method, "--model", start or shared / kind, "--data", shared / "data", *config)
+        words = ("train", *given, *SHORT, "--learning-rate", 1e-2, *own.get(method, ()), *more, "--output", output)
+        with FileLock(f"{output}.made"):
+            if not (output / "training.json").exists():
+                assert main([str(word) for word in words]) == 0
+        return output
+
+    return train
+
+
+def logits(model: Any, ids: list[list[int]]) -> torch.Tensor:
+    """What the program above computes, here."""
+    given = torch.tensor(ids)
+    more = {"decoder_input_ids": given[:, :4]} if model.config.is_encoder_decoder else {}
+    with torch.no_grad():
+        return model.eval()(input_ids=given, **more).logits
+
+
+def elsewhere(cases: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Run the program in one process over ``cases``."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return {answer["name"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+
+
+def case(kind: str, folder: Path, base: Path, load: str, name: str = "", ours: bool = False) -> dict[str, Any]:
+    auto = "AutoModelForSeq2SeqLM" if kind == "t5" else "AutoModelForCausalLM"
+    given = {"auto": auto, "folder": str(folder), "base": str(base)}
+    return {**given, "load": load, "name": name or str(folder), "ours": ours}
+
+
+# It loads
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["without this project", "with attach"])
+def test_every_methods_checkpoint_loads_in_another_process(
+    ours: bool, trained: Callable[..., Path], shared: Path
+) -> None:
+    cases = [
+        case(
+            kind,
+            trained(kind, method),
+            shared / kind,
+            ATTACHED.format(method=method) if method in EXPANDED else PEFT if method in OF_PEFT else PLAIN,
+            f"{kind} {method}",
+            ours,
+        )
+        for kind, method in CASES
+        if (method in EXPANDED) == ours
+    ]
+    there = elsewhere(cases)
+    assert len(there) == len(cases)
+    for one in cases:
+        answer = there[one["name"]]
+        here = logits(checkpoint.load_model(one["folder"]), answer["ids"])
+        torch.testing.assert_close(torch.tensor(answer["logits"]), here, rtol=1e-4, atol=1e-4, msg=one["name"])
+
+
+@pytest.mark.parametrize("method", ["diff", "lora", "k_adapter"])
+def test_training_is_in_the_checkpoint(method: str, trained: Callable[..., Path], shared: Path) -> None:
+    ids = [[5, 6, 7, 8, 9]]
+    before = logits(checkpoint.load_model(str(shared / "llama")), ids)
+    after = logits(checkpoint.load_model(str(trained("llama", method))), ids)
+    assert (after - before).abs().max() > 1e-4
+
+
+# What is in it
+
+
+@pytest.mark.parametrize(("kind", "method"), CASES)
+def test_the_folder_holds_a_model_and_its_record(
+    kind: str, method: str, trained: Callable[..., Path], shared: Path
+) -> None:
+    folder = trained(kind, method)
+    names = {path.name for path in folder.iterdir()}
+    model = (
+        {"expansion.json", "expansion.safetensors"}
+        if method in EXPANDED
+        else {"adapter_config.json", "adapter_model.safetensors"}
+        if method in OF_PEFT
+        else {"config.json", "generation_config.json", "model.safetensors"}
+    )
+    record = {"training.json", "tokenizer.json", "tokenizer_config.json"}
+    record |= set() if method == "initial" else {"loss.png"}
+    assert names - {"README.md", "special_tokens_map.json"} == model | record
+    assert all(path.is_file() for path in folder.iterdir())  # no checkpoints, no parts
+    assert not list(folder.parent.glob(f".{folder.name}.*"))  # no lock
+    assert newest(folder) == "training.json"
+    tokenizer, expected = AutoTokenizer.from_pretrained(folder), AutoTokenizer.from_pretrained(shared / kind)
+    assert tokenizer.get_vocab() == expected.get_vocab()
+    assert tokenizer.special_tokens_map == expected.special_tokens_map
+    assert tokenizer("Anna was born in 1961.") == expected("Anna was born in 1961.")
+
+
+def newest(folder: Path) -> str:
+    """The file that was written last, of those whose time is the folder's newest."""
+    times = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    return max(times, key=lambda name: times[name])
+
+
+@pytest.mark.parametrize(("kind", "method"), CASES)
+def test_nothing_in_it_is_a_pickle(kind: str, method: str, trained: Callable[..., Path]) -> None:
+    for path in trained(kind, method).rglob("*"):
+        assert path.suffix not in (".bin", ".pt", ".pth", ".pkl"), path
+        assert not is_pickle(path.read_bytes()), path
+
+
+def is_pickle(data: bytes) -> bool:
+    try:
+        return data[:1] == b"\x80" and any(op.name == "STOP" for op, _, _ in pickletools.genops(data))
+    except ValueError:
+        return False
+
+
+def test_the_record_says_what_was_done(trained: Callable[..., Path], shared: Path) -> None:
+    record = json.loads((trained("llama", "mix_review") / "training.json").read_text("utf-8"))
+    assert record["run"]["method"] == "mix_review"
+    assert (record["run"]["model"], record["run"]["data"]) == (str(shared / "llama"), str(shared / "data"))
+    assert record["run"]["mix_review.ratio"] == 2.0
+    assert record["architecture"] == "decoder-only"
+    assert record["steps"] == 2
+    assert record["parameters"] == {"trainable": 57056, "total": 57056}
+    assert {which: counts["articles"] for which, counts in record["data"].items()} == {"new": 6, "past": 6}
+    assert [line["step"] for line in record["log"]] == [1, 2]
+    assert record["loss"] == {"first": record["log"][0]["loss"], "last": record["log"][1]["loss"]}
+
+
+@pytest.mark.parametrize("method", ["k_adapter", "lora"])
+def test_weights_that_were_not_trained_are_not_written_again(method: str, trained: Callable[..., Path]) -> None:
+    folder = trained("llama", method)
+    [file] = folder.glob("*.safetensors")
+    record = json.loads((folder / "training.json").read_text("utf-8"))
+    assert sum(tensor.numel() for tensor in load_file(file).values()) == record["parameters"]["trainable"]
+
+
+# Initial: no training
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_initial_writes_the_start(kind: str, trained: Callable[..., Path], shared: Path) -> None:
+    got, start = (
+        load_file(trained(kind, "initial") / "model.safetensors"),
+        load_file(shared / kind / "model.safetensors"),
+    )
+    assert got.keys() == start.keys()
+    assert all(torch.equal(got[name], start[name]) for name in start)
+
+
+@pytest.mark.parametrize(("kind", "method"), [("llama", "lora"), ("llama", "k_adapter"), ("t5", "modular")])
+def test_initial_of_an_adapted_model_writes_that(kind: str, method: str, trained: Callable[..., Path]) -> None:
+    start = trained(kind, method)
+    got = trained(kind, "initial", start=start)
+    ids = [[5, 6, 7, 8, 9]]
+    assert torch.equal(logits(checkpoint.load_model(str(got)), ids), logits(checkpoint.load_model(str(start)), ids))
+
+
+# Phases that go from one method to another
+
+
+@pytest.mark.parametrize(("kind", "method"), CASES)
+def test_a_second_phase_of_the_same_method_starts_from_the_first(
+    kind: str, method: str, trained: Callable[..., Path]
+) -> None:
+    first = trained(kind, method)
+    second = trained(kind, method, start=first)
+    ids = [[5, 6, 7, 8, 9]]
+    before, after = (logits(checkpoint.load_model(str(folder)), ids) for folder in (first, second))
+    assert torch.isfinite(after).all()
+    assert (method == "initial") == torch.equal(before, after)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@pytest.mark.parametrize("method", ["lora", "dora", "k_adapter", "diff"])
+def test_light_tuning_starts_from_any_method(kind: str, method: str, trained: Callable[..., Path]) -> None:
+    first = trained(kind, method)
+    second = trained(kind, "light_tuning", start=first)
+    ids = [[5, 6, 7, 8, 9]]
+    before, after = (logits(checkpoint.load_model(str(folder)), ids) for folder in (first, second))
+    assert 0 < (after - before).abs().max() < 10
+
+
+def test_light_tuned_checkpoints_load_in_another_process(trained: Callable[..., Path], shared: Path) -> None:
+    cases = [
+        case(
+            "llama",
+            trained("llama", "light_tuning", start=trained("llama", method)),
+            shared / "llama",
+            ATTACHED.format(method=method) if method in EXPANDED else PLAIN,
+            method,
+            ours=True,
+        )
+        for method in ("lora", "k_adapter")
+    ]
+    for method, answer in elsewhere(cases).items():
+        folder = trained("llama", "light_tuning", start=trained("llama", method))
+        here = logits(checkpoint.load_model(str(folder)), answer["ids"])
+        torch.testing.assert_close(torch.tensor(answer["logits"]), here, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "first"), [("gpt2", "lora"), ("llama", "lora"), ("llama", "dora"), ("t5", "lora")])
+def test_diff_merges_an_adapter_and_goes_on(kind: str, first: str, trained: Callable[..., Path], shared: Path) -> None:
+    start = trained(kind, first)
+    slow = ("--learning-rate", 1e-9)  # so that the merged weights are seen
+    merged = checkpoint.load_model(str(trained(kind, "diff", *slow, start=start)))
+    assert type(merged) is type(checkpoint.load_model(str(shared / kind)))
+    ids = [[5, 6, 7, 8, 9]]
+    expected = logits(checkpoint.load_model(str(start)), ids)
+    torch.testing.assert_close(logits(merged, ids), expected, rtol=1e-3, atol=1e-4)
+
+
+# What does not load, and what is said
+
+
+@pytest.fixture
+def copied(trained: Callable[..., Path], tmp_path: Path) -> Callable[[str, str], Path]:
+    """A copy of a checkpoint, to break."""
+
+    def copy(kind: str, method: str) -> Path:
+        folder = tmp_path / f"{kind}-{method}"
+        folder.mkdir()
+        for path in trained(kind, method).iterdir():
+            (folder / path.name).write_bytes(path.read_bytes())
+        return folder
+
+    return copy
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes))
+
+
+def test_an_adapter_whose_base_is_gone_says_so(copied: Callable[[str, str], Path]) -> None:
+    folder = copied("llama", "lora")
+    rewrite(folder / "adapter_config.json", base_model_name_or_path="/nowhere/llama")
+    with pytest.raises(InputError, match="/nowhere/llama"):
+        checkpoint.load(str(folder))
+
+
+def test_an_adapter_of_another_model_says_so(copied: Callable[[str, str], Path], shared: Path) -> None:
+    folder = copied("llama", "lora")
+    rewrite(folder / "adapter_config.json", base_model_name_or_path=str(shared / "gpt2"))
+    with pytest.raises(InputError, match="does not fit its base model"):
+        checkpoint.load(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "file"),
+    [
+        ("llama", "diff", "model.safetensors"),
+        ("llama", "diff", "config.json"),
+        ("llama", "lora", "adapter_model.safetensors"),
+        ("llama", "lora", "adapter_config.json"),
+        ("llama", "k_adapter", "expansion.safetensors"),
+        ("llama", "k_adapter", "expansion.json"),
+        ("llama", "diff", "tokenizer.json"),
+    ],
+)
+@pytest.mark.parametrize("how", ["cut off", "missing"])
+def test_a_file_that_is_cut_off_or_missing_is_one_clear_error(
+    kind: str, method: str, file: str, how: str, copied: Callable[[str, str], Path]
+) -> None:
+    folder = copied(kind, method)
+    if how == "missing":
+        (folder / file).unlink()
+    else:
+        (folder / file).write_bytes((folder / file).read_bytes()[:-20])
+    with pytest.raises(InputError) as raised:
+        checkpoint.load(str(folder))
+    assert str(folder) in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,362 @@
+"""Several processes compute what one does: the same global batches, the same losses, nearly the same weights.
+
+They run on the CPU, with gloo. Accelerate shards (FSDP2) for accelerators alone, so that it is told here that it has
+some; all else is as on GPUs.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import torch
+from filelock import FileLock
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+
+from temporalwiki.builders.errors import UsageError
+from temporalwiki.commands import main
+from temporalwiki.methods import train as train_module
+from temporalwiki.methods.options import TrainOptions
+from temporalwiki.methods.trainer import micro_batches
+
+# What each process runs: commands one after the other, of which some are broken off after so many steps.
+PROGRAM = """
+import io, json, os, sys
+if sys.argv[2] == "fsdp":
+    from accelerate import PartialState
+    from accelerate.utils import DistributedType
+    PartialState._prepare_backend = lambda self, *_, **__: ("gloo", DistributedType.MULTI_GPU)
+from temporalwiki.commands import main
+from temporalwiki.methods import train
+from temporalwiki.methods.trainer import Display
+
+class Killed(BaseException):
+    pass
+
+first = os.environ["RANK"] == "0"
+
+end, stop = Display.on_step_end, None
+def on_step_end(self, args, state, *more, **named):
+    end(self, args, state, *more, **named)
+    if state.global_step == stop:
+        raise Killed
+Display.on_step_end = on_step_end
+train.draw = lambda log, title, path: path.touch()  # takes longer than a run here
+
+for words, stop in json.load(open(sys.argv[1])):
+    said = sys.stderr = io.StringIO()
+    try:
+        status = main(words)
+    except Killed:
+        status = "killed"
+    except Exception as error:
+        status = f"{type(error).__name__}: {error}"
+    sys.stderr = sys.__stderr__
+    if first:
+        print(json.dumps([status, said.getvalue()]), flush=True)
+"""
+TIMEOUT = 240
+ENVIRONMENTS = {
+    "ddp": {"ACCELERATE_USE_CPU": "true"},
+    "fsdp": {  # what `accelerate launch --use_fsdp --fsdp_version 2` sets
+        "ACCELERATE_TORCH_DEVICE": "cpu",
+        "ACCELERATE_USE_FSDP": "true",
+        "FSDP_VERSION": "2",
+        "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
+        "FSDP_RESHARD_AFTER_FORWARD": "true",
+        "FSDP_CPU_RAM_EFFICIENT_LOADING": "true",
+    },
+}
+STEPS = ("--logging-steps", 1, "--sequence-length", 32, "--learning-rate", 1e-2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick() -> Iterator[None]:
+    """One thread, so that sums are the same everywhere; no picture, and no search of all objects for garbage.
+
+    Both take longer than a run here.
+    """
+    torch.set_num_threads(1)
+    gc.freeze()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "draw", lambda log, title, path: path.touch())
+        yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of few chunks: with Llama, 13 new ones of 32 tokens."""
+    folder = tmp_path_factory.mktemp("data")
+    names = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen", "Emil Novak", "Fatima Sahin")
+    for name, letters in (("new", 620), ("past", 1250)):
+        (folder / name).mkdir()
+        text = f" is in the {name} town of Easton. ".join(names * 9)[:letters]
+        datasets.Dataset.from_list([{"text": text}]).to_parquet(folder / name / "train.parquet")
+    configs = "".join(f"- config_name: {name}\n  data_files: {name}/train.parquet\n" for name in ("new", "past"))
+    (folder / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def plain_t5(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny T5 without dropout, whose random numbers differ between processes."""
+    folder = tmp_path_factory.mktemp("t5")
+    shutil.copytree(models["t5"], folder, dirs_exist_ok=True)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"dropout_rate": 0.0}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def words(models: dict[str, Path], plain_t5: Path, data: Path) -> Callable[..., list[str]]:
+    """Makes the words of a command; later ones count."""
+
+    def make(method: str, kind: str, output: Path, *more: Any) -> list[str]:
+        model = {**models, "t5": plain_t5}[kind]
+        given = ("--method", method, "--model", model, "--data", data, "--config", "new", "--past", "past")
+        batch = ("--batch-size", 4, "--micro-batch-size", 2)
+        limit = () if "--epochs" in more else ("--max-steps", 4)
+        return [str(word) for word in ("train", *given, *batch, *STEPS, *limit, *more, "--output", output)]
+
+    return make
+
+
+def run_processes(words: list[str], environment: dict[str, str]) -> tuple[str, str]:
+    """Run a Python program in two processes and return what they say; none of them is left behind."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+    )
+    try:
+        return process.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGTERM)  # it ends its processes
+        return process.communicate(timeout=60)
+
+
+def read(output: Path) -> Any:
+    return json.loads((output / "training.json").read_text("utf-8"))
+
+
+def weights(output: Path) -> dict[str, torch.Tensor]:
+    return {name: tensor for path in output.glob("*.safetensors") for name, tensor in load_file(path).items()}
+
+
+def agree(got: Path, expected: Path) -> None:
+    """The same losses and gradients at every step, and the same weights, but for the order of additions."""
+    for name in ("loss", "grad_norm"):
+        curves = [[line[name] for line in read(output)["log"]] for output in (got, expected)]
+        assert curves[0] == pytest.approx(curves[1], rel=1e-5), name
+    there, here = weights(got), weights(expected)
+    assert there.keys() == here.keys()
+    for name in here:
+        torch.testing.assert_close(
+            there[name], here[name], rtol=1e-4, atol=1e-5, msg=lambda said, n=name: f"{n}: {said}"
+        )
+
+
+def moved(output: Path, start: Path) -> bool:
+    """Tell whether training changed what it wrote, if the start has weights of these names at all."""
+    there, here = weights(output), weights(start)
+    return any(not torch.equal(tensor, here[name]) for name, tensor in there.items() if name in here) or (
+        not there.keys() & here.keys()
+    )
+
+
+# name -> method, kind of model, what the command has besides
+Table = dict[str, tuple[str, str, tuple[Any, ...]]]
+DDP: Table = {
+    # 13 chunks in two steps of 12: of the last one's six micro-batches five are empty
+    "diff": ("diff", "llama", ("--batch-size", 12, "--epochs", 1)),
+    "diff on T5": ("diff", "t5", ("--batch-size", 12, "--epochs", 1)),
+    "lwf": ("lwf", "llama", ("--batch-size", 12, "--epochs", 1)),
+    "lora": ("lora", "llama", ()),
+    "k_adapter": ("k_adapter", "llama", ()),
+    "recadam": ("recadam", "llama", ("--t0", 2, "--gamma", 20)),
+    "ewc": ("ewc", "llama", ("--fisher-examples", 3, "--penalty", 1000)),
+    # one process takes steps of 6 by twos, two take their 3 at once; see OTHERWISE
+    "micro-batches of another size": ("diff", "llama", ("--batch-size", 6, "--micro-batch-size", 4)),
+}
+OTHERWISE = {"micro-batches of another size": ("--micro-batch-size", 2)}  # in one process
+SHARDED: Table = {
+    "diff": ("diff", "llama", ("--batch-size", 12, "--epochs", 1)),
+    "recadam": ("recadam", "llama", ("--t0", 2, "--gamma", 20)),
+    "lora": ("lora", "llama", ()),
+    "k_adapter": ("k_adapter", "llama", ()),
+}
+REFUSED: dict[str, tuple[str, str, tuple[Any, ...], str]] = {
+    "ewc": ("ewc", "llama", ("--fisher-examples", 2), "train it without sharding"),
+    "lwf": ("lwf", "llama", (), "train it without sharding"),
+    "Adafactor": ("diff", "llama", ("--optimizer", "adafactor"), "adafactor"),
+    "T5, whose embedding is in three places": ("diff", "t5", (), "t5"),
+}
+TIED: Table = {"merge": ("merge", "gpt2", ())}  # the output is the embedding
+# which of them are done again, broken off after the third step, and gone on with
+KILLED = {"ddp": ("diff on GPT-2", "ewc"), "fsdp": ("tied: merge", "lora", "recadam")}
+
+
+class Launched:
+    """All runs of two processes of one kind, made in one launch: what takes time is to start them.
+
+    The processes of a parallel run of these tests share ``folder``, and the first that needs it launches.
+    """
+
+    def __init__(self, how: str, table: Table, words: Callable[..., list[str]], folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        done = folder / "done.json"
+        with FileLock(folder / "lock"):
+            if not done.exists():
+                done.write_text(json.dumps(self.launch(how, table, words)))
+        self.output, said = json.loads(done.read_text())
+        self.statuses = {name: status for name, (status, _) in said.items()}
+        self.said = {name: text for name, (_, text) in said.items()}
+
+    def launch(self, how: str, table: Table, words: Callable[..., list[str]]) -> tuple[str, dict[str, Any]]:
+        """Return what the processes wrote on stdout, and by run its exit status and the first one's stderr."""
+        cases: list[tuple[str, list[str], int | None]] = []
+        for name, (method, kind, more) in table.items():
+            cases.append((name, words(method, kind, self.folder / name, *more), None))
+            if name in KILLED[how]:
+                again = words(method, kind, self.folder / f"{name}, killed", *more, "--save-steps", 2)
+                cases += [(f"{name}, killed", again, 3), (f"{name}, again", again, None)]
+        (self.folder / "cases.json").write_text(json.dumps([(command, stop) for _, command, stop in cases]))
+        (self.folder / "program.py").write_text(PROGRAM)
+        program = [str(self.folder / "program.py"), str(self.folder / "cases.json"), how]
+        out, err = run_processes(program, ENVIRONMENTS[how])
+        said = [json.loads(line) for line in out.splitlines() if line.startswith("[")]
+        assert len(said) == len(cases), err[-6000:]
+        return out, dict(zip((name for name, _, _ in cases), said, strict=True))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the processes of a parallel run of these tests share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="module")
+def in_two(words: Callable[..., list[str]], shared: Path) -> Launched:
+    table = DDP | {"diff on GPT-2": ("diff", "gpt2", ())}  # with dropout: only its repetition is the same
+    return Launched("ddp", table, words, shared / "ddp")
+
+
+@pytest.fixture(scope="module")
+def sharded(words: Callable[..., list[str]], shared: Path) -> Launched:
+    table = dict(SHARDED)
+    table |= {f"tied: {name}": case for name, case in TIED.items()}
+    table |= {f"refused: {name}": case[:3] for name, case in REFUSED.items()}
+    return Launched("fsdp", table, words, shared / "fsdp")
+
+
+# Two processes
+
+
+@pytest.mark.parametrize("name", DDP)
+def test_two_processes_compute_what_one_does(
+    name: str, in_two: Launched, words: Callable[..., list[str]], models: dict[str, Path], tmp_path: Path
+) -> None:
+    method, kind, more = DDP[name]
+    assert in_two.statuses[name] == 0
+    assert read(in_two.folder / name)["processes"] == 2
+    assert main(words(method, kind, tmp_path / "one", *more, *OTHERWISE.get(name, ()))) == 0
+    agree(in_two.folder / name, tmp_path / "one")
+    assert moved(in_two.folder / name, models[kind])
+
+
+def test_the_last_step_was_nearly_empty(in_two: Launched) -> None:
+    cases = (("diff", "chunks", 13), ("diff on T5", "windows", 19))
+    for name, size, examples in cases:
+        record = read(in_two.folder / name)
+        assert record["data"]["new"][size] == examples
+        assert record["steps"] == 2
+
+
+@pytest.mark.parametrize("name", KILLED["ddp"])
+def test_two_processes_go_on_to_the_same_bits(name: str, in_two: Launched) -> None:
+    goes_on(in_two, name)
+
+
+def goes_on(launched: Launched, name: str) -> None:
+    statuses = [launched.statuses[name + which] for which in ("", ", killed", ", again")]
+    assert statuses == [0, "killed", 0]
+    assert "going on from step 2 of 4" in launched.said[f"{name}, again"]
+    whole, parts = launched.folder / name, launched.folder / f"{name}, killed"
+    assert [line["loss"] for line in read(parts)["log"]] == [line["loss"] for line in read(whole)["log"]]
+    there, here = weights(parts), weights(whole)
+    assert there.keys() == here.keys()
+    assert all(torch.equal(there[name], here[name]) for name in here)
+    assert not (parts / "checkpoints").exists()
+
+
+def test_the_first_process_speaks_for_all(in_two: Launched) -> None:
+    finished = [status for status in in_two.statuses.values() if status == 0]
+    assert in_two.output.count("checkpoint in") == len(finished)
+    assert in_two.said["diff"].count("step 1/2") == 1
+
+
+def test_a_batch_that_cannot_be_divided_is_refused() -> None:
+    assert micro_batches(TrainOptions(batch_size=12, micro_batch_size=4), 2) == (3, 2)
+    with pytest.raises(UsageError, match="use --batch-size 8"):
+        micro_batches(TrainOptions(batch_size=7), 2)
+
+
+# Sharded over two processes
+
+
+@pytest.mark.parametrize("name", SHARDED)
+def test_a_sharded_run_computes_what_one_process_does(
+    name: str, sharded: Launched, words: Callable[..., list[str]], models: dict[str, Path], tmp_path: Path
+) -> None:
+    method, kind, more = SHARDED[name]
+    assert sharded.statuses[name] == 0
+    assert main(words(method, kind, tmp_path / "one", *more)) == 0
+    agree(sharded.folder / name, tmp_path / "one")
+    assert moved(sharded.folder / name, models[kind])
+
+
+def test_a_sharded_runs_checkpoint_is_a_plain_model(sharded: Launched) -> None:
+    folder = sharded.folder / "diff"
+    model, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    expected = weights(folder)
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in model.state_dict().items() if name in expected)
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_weights_that_are_tied_stay_tied(name: str, sharded: Launched, models: dict[str, Path]) -> None:
+    folder = sharded.folder / f"tied: {name}"
+    assert weights(folder).keys() == weights(models["gpt2"]).keys()
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    assert torch.equal(model.lm_head.weight, model.transformer.wte.weight)
+
+
+@pytest.mark.parametrize("name", KILLED["fsdp"])
+def test_a_sharded_run_goes_on_to_the_same_bits(name: str, sharded: Launched) -> None:
+    goes_on(sharded, name)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_sharded_is_refused_in_one_line(case: str, sharded: Launched) -> None:
+    *_, said = REFUSED[case]
+    assert sharded.statuses[f"refused: {case}"] == 2
+    last = sharded.said[f"refused: {case}"].splitlines()[-1]
+    assert last.startswith("temporalwiki train: ")
+    assert said in last.lower()

@@ -1,0 +1,468 @@
+"""A run that was stopped at any point and started again with the same command ends as if it had never been stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import torch
+
+from temporalwiki.commands import main
+from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods import train as train_module
+from temporalwiki.methods import trainer as trainer_module
+
+SHORT = ("--batch-size", 4, "--micro-batch-size", 2, "--sequence-length", 32, "--save-steps", 2, "--logging-steps", 1)
+STEPS = ("--max-steps", 5)
+NEW, PAST = 500, 800  # characters
+QUICK = ("--learning-rate", 1e-2)  # so that a step that is lost, or done twice, is seen
+OWN = {
+    "recadam": ("--t0", 2, "--gamma", 20),  # so that both Adam and the pull count in five steps
+    "ewc": ("--fisher-examples", 4, "--penalty", 1000),
+    "light_tuning": ("--config", "facts"),
+}
+METHODS_OF = {
+    kind: [name for name in METHODS if find_method(name).trains and find_method(name).refuses != refuses]
+    for kind, refuses in (("gpt2", "decoder-only"), ("llama", "decoder-only"), ("t5", "encoder-decoder"))
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick() -> Iterator[None]:
+    """One thread, so that sums are the same everywhere; no picture, and no search of all objects for garbage.
+
+    Both take longer than a run here.
+    """
+    torch.set_num_threads(1)
+    gc.freeze()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "draw", lambda log, title, path: path.touch())
+        yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of few chunks, so that epochs are short: with GPT-2, 8 new and 13 past ones of 32 tokens."""
+    folder = tmp_path_factory.mktemp("small")
+    names = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen", "Emil Novak", "Fatima Sahin")
+    facts = [{"subject": name, "relation": "lives in", "object": f"Town {i}"} for i, name in enumerate(names)]
+    texts = {"new": " is in Easton. ".join(names * 3)[:NEW], "past": " was in Norland. ".join(names * 5)[:PAST]}
+    rows = {**{name: [{"text": text}] for name, text in texts.items()}, "facts": facts}
+    for name in rows:
+        (folder / name).mkdir()
+        datasets.Dataset.from_list(rows[name]).to_parquet(folder / name / "train.parquet")
+    configs = "".join(f"- config_name: {name}\n  data_files: {name}/train.parquet\n" for name in rows)
+    (folder / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def words(models: dict[str, Path], data: Path) -> Callable[..., list[str]]:
+    """Makes the words of a command; later ones count."""
+
+    def make(method: str, kind: str, output: Path, *more: Any) -> list[str]:
+        small = ("--small", models["t5"]) if method == "modular" else ()
+        given = ("--method", method, "--model", models[kind], "--data", data, "--config", "new", "--past", "past")
+        own = (*OWN.get(method, ()), *small)
+        return [str(word) for word in ("train", *given, *SHORT, *QUICK, *own, *more, "--output", output)]
+
+    return make
+
+
+class Killed(BaseException):
+    """What nothing catches, as nothing catches SIGKILL."""
+
+
+@contextlib.contextmanager
+def killed_after(steps: int) -> Iterator[None]:
+    """Break off after so many steps, counted over all phases."""
+    done = 0
+    end = trainer_module.Display.on_step_end
+
+    def stop(self: Any, *args: Any, **kwargs: Any) -> None:
+        nonlocal done
+        end(self, *args, **kwargs)
+        done += 1
+        if done == steps:
+            raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer_module.Display, "on_step_end", stop)
+        with pytest.raises(Killed):
+            yield
+
+
+@contextlib.contextmanager
+def killed_before_writing(module: Any, file: str, function: str = "write_json") -> Iterator[None]:
+    """Break off where ``function`` in ``module`` is to write ``file``, the last parts of its path."""
+    write = getattr(module, function)
+
+    def stop(*args: Any, **kwargs: Any) -> Any:
+        if any(str(arg).endswith(file) for arg in args if isinstance(arg, Path)):
+            raise Killed
+        return write(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, function, stop)
+        with pytest.raises(Killed):
+            yield
+
+
+def weights(output: Path) -> dict[str, bytes]:
+    """All weights under a run's output, by file."""
+    return {str(path.relative_to(output)): path.read_bytes() for path in sorted(output.rglob("*.safetensors"))}
+
+
+def curves(output: Path) -> dict[str, list[dict[str, float]]]:
+    """Each phase's log but for speeds."""
+    kept = ("step", "loss", "grad_norm", "learning_rate")
+    return {
+        str(path.relative_to(output)): [{name: line[name] for name in kept} for line in read(path)["log"]]
+        for path in sorted(output.rglob("training.json"))
+    }
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def same(got: Path, expected: Path) -> None:
+    """The same files, weights to the bit and losses to the last digit."""
+    assert curves(got) == curves(expected)
+    assert list(weights(got)) == list(weights(expected))
+    assert weights(got) == weights(expected)
+    files = [sorted(path.relative_to(top) for path in top.rglob("*")) for top in (got, expected)]
+    assert files[0] == files[1]
+
+
+# Every method
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"), [(kind, method) for kind in ("gpt2", "t5") for method in METHODS_OF[kind]]
+)
+def test_a_run_of_any_method_goes_on_to_the_same_bits(
+    kind: str, method: str, words: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    # both models have dropout, so that the random state counts
+    assert main(words(method, kind, tmp_path / "whole", *STEPS)) == 0
+    at = 1 + zlib.crc32(f"{kind} {method}".encode()) % 5
+    with killed_after(at):
+        main(words(method, kind, tmp_path / "parts", *STEPS))
+    assert main(words(method, kind, tmp_path / "parts", *STEPS)) == 0
+    same(tmp_path / "parts", tmp_path / "whole")
+
+
+@pytest.mark.parametrize("method", ["diff", "k_adapter"])
+def test_a_run_without_dropout_goes_on_to_the_same_bits(
+    method: str, words: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    assert main(words(method, "llama", tmp_path / "whole", *STEPS)) == 0
+    with killed_after(3):
+        main(words(method, "llama", tmp_path / "parts", *STEPS))
+    assert main(words(method, "llama", tmp_path / "parts", *STEPS)) == 0
+    same(tmp_path / "parts", tmp_path / "whole")
+
+
+# Every way to train
+
+
+WAYS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
+    "Adafactor": ("diff", "t5", (*STEPS, "--optimizer", "adafactor")),
+    "accumulation over single chunks": ("diff", "gpt2", (*STEPS, "--micro-batch-size", 1)),
+    "weight decay": ("recadam", "gpt2", (*STEPS, "--weight-decay", 0.1)),
+    "CKL's schedule": ("diff", "gpt2", (*STEPS, "--schedule", "linear_to_half")),
+    "a cosine": ("diff", "gpt2", (*STEPS, "--schedule", "cosine")),
+    "bfloat16": ("diff", "gpt2", (*STEPS, "--precision", "bf16")),
+    "gradient checkpointing": ("diff", "gpt2", (*STEPS, "--gradient-checkpointing")),
+    "dropout in the adapters": ("lora", "gpt2", (*STEPS, "--dropout", 0.1)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_goes_on_however_it_trains(way: str, words: Callable[..., list[str]], tmp_path: Path) -> None:
+    method, kind, more = WAYS[way]
+    assert main(words(method, kind, tmp_path / "whole", *more)) == 0
+    with killed_after(3):
+        main(words(method, kind, tmp_path / "parts", *more))
+    assert main(words(method, kind, tmp_path / "parts", *more)) == 0
+    same(tmp_path / "parts", tmp_path / "whole")
+
+
+@pytest.mark.parametrize("at", [4, 8, 13])  # in the first, second and third epoch
+def test_mix_review_goes_on_in_any_epoch(at: int, words: Callable[..., list[str]], tmp_path: Path) -> None:
+    mix = ("--epochs", 3, "--ratio", 2, "--decay", 0.55)
+    assert main(words("mix_review", "gpt2", tmp_path / "whole", *mix)) == 0
+    manifest = read(tmp_path / "whole" / "training.json")
+    assert {which: counts["chunks"] for which, counts in manifest["data"].items()} == {"new": 8, "past": 13}
+    assert manifest["steps"] == 14  # 8 + 16, 8 + 9 and 8 + 5 chunks; half of the last step is empty
+    with killed_after(at):
+        main(words("mix_review", "gpt2", tmp_path / "parts", *mix))
+    assert main(words("mix_review", "gpt2", tmp_path / "parts", *mix)) == 0
+    same(tmp_path / "parts", tmp_path / "whole")
+
+
+def test_a_run_that_reads_the_data_again_and_again_goes_on(words: Callable[..., list[str]], tmp_path: Path) -> None:
+    more = ("--max-steps", 7)  # of four chunks, of which there are eight
+    assert main(words("diff", "gpt2", tmp_path / "whole", *more)) == 0
+    with killed_after(5):
+        main(words("diff", "gpt2", tmp_path / "parts", *more))
+    assert main(words("diff", "gpt2", tmp_path / "parts", *more)) == 0
+    same(tmp_path / "parts", tmp_path / "whole")
+
+
+@pytest.mark.parametrize("method", ["diff", "lora", "k_adapter", "merge"])
+def test_a_run_killed_in_its_second_phase_goes_on_there(
+    method: str, words: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    phases = ("--max-steps", 3, "--config", "new", "past")
+    assert main(words(method, "gpt2", tmp_path / "whole", *phases)) == 0
+    with killed_after(3 + 3):
+        main(words(method, "gpt2", tmp_path / "parts", *phases))
+    first = tmp_path / "parts" / "new"
+    before = {path: path.stat().st_mtime_ns for path in first.iterdir()}
+    assert main(words(method, "gpt2", tmp_path / "parts", *phases)) == 0
+    assert {path: path.stat().st_mtime_ns for path in first.iterdir()} == before
+    same(tmp_path / "parts", tmp_path / "whole")
+
+
+def test_a_run_may_be_killed_again_and_again(words: Callable[..., list[str]], tmp_path: Path) -> None:
+    command = words("diff", "gpt2", tmp_path / "parts", *STEPS, "--save-steps", 1)
+    for _ in range(4):
+        with killed_after(2):  # one step more than was kept each time
+            main(command)
+    assert main([*command, "--resume"]) == 0
+    assert main(words("diff", "gpt2", tmp_path / "whole", *STEPS)) == 0
+    same(tmp_path / "parts", tmp_path / "whole")
+
+
+def test_a_micro_batch_of_another_size_goes_on_but_for_rounding(
+    words: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    assert main(words("diff", "llama", tmp_path / "whole", *STEPS)) == 0
+    with killed_after(3):
+        main(words("diff", "llama", tmp_path / "parts", *STEPS))
+    changed = ("--micro-batch-size", 1, "--save-steps", 1)
+    assert main(words("diff", "llama", tmp_path / "parts", *STEPS, *changed)) == 0
+    got, expected = (
+        [line["loss"] for line in read(tmp_path / name / "training.json")["log"]] for name in ("parts", "whole")
+    )
+    assert got == pytest.approx(expected, rel=1e-5)
+
+
+# Killed while something is written
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "only its last file is missing": lambda folder: None,
+    "the weights are cut off": lambda folder: cut(folder / "trained.safetensors"),
+    "the optimizer's state is cut off": lambda folder: cut(folder / "optimizer.pt"),
+    "the optimizer's state is missing": lambda folder: (folder / "optimizer.pt").unlink(),
+    "the log is cut off": lambda folder: cut(folder / "trainer_state.json"),
+    "nothing is in it": lambda folder: [path.unlink() for path in folder.iterdir()],
+}
+
+
+@pytest.fixture(scope="module")
+def whole_gpt2(words: Callable[..., list[str]], tmp_path_factory: pytest.TempPathFactory, quick: None) -> Path:
+    """A run of diff on GPT-2 that nothing disturbed."""
+    output = tmp_path_factory.mktemp("whole") / "output"
+    assert main(words("diff", "gpt2", output, *STEPS)) == 0
+    return output
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_checkpoint_that_was_being_written_does_not_count(
+    damage: str, whole_gpt2: Path, words: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = words("diff", "gpt2", tmp_path / "parts", *STEPS)
+    with killed_before_writing(trainer_module, "checkpoint-4/complete.json"):
+        main(command)
+    kept = tmp_path / "parts" / "checkpoints"
+    assert sorted(path.name for path in kept.iterdir()) == ["checkpoint-2", "checkpoint-4"]
+    DAMAGE[damage](kept / "checkpoint-4")
+    capsys.readouterr()
+    assert main(command) == 0
+    assert "going on from step 2 of 5" in capsys.readouterr().err
+    same(tmp_path / "parts", whole_gpt2)
+
+
+AT_THE_END: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
+    "while the result is written": lambda: killed_before_writing(train_module, "loss.png", "draw"),
+    "before the manifest is written": lambda: killed_before_writing(train_module, "training.json"),
+}
+
+
+@pytest.mark.parametrize("moment", AT_THE_END)
+def test_a_run_killed_at_its_end_ends_the_same(
+    moment: str, whole_gpt2: Path, words: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    command = words("diff", "gpt2", tmp_path / "parts", *STEPS)
+    with AT_THE_END[moment]():
+        main(command)
+    assert main(command) == 0
+    same(tmp_path / "parts", whole_gpt2)
+
+
+def test_a_run_killed_while_it_tidies_up_leaves_nothing_behind(
+    whole_gpt2: Path, words: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    command = words("diff", "gpt2", tmp_path / "parts", *STEPS)
+    remove = shutil.rmtree
+
+    def stop(path: Any, **more: Any) -> None:
+        if Path(path).name == "checkpoints" and (tmp_path / "parts" / "training.json").exists():
+            raise Killed
+        remove(path, **more)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(train_module.shutil, "rmtree", stop)
+        main(command)
+    assert main(command) == 0
+    same(tmp_path / "parts", whole_gpt2)  # the checkpoints to go on from are larger than the model
+
+
+def test_fisher_information_is_not_estimated_again(
+    words: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from temporalwiki.methods import ewc
+
+    command = words("ewc", "llama", tmp_path / "parts", *STEPS)
+    with killed_after(3):
+        main(command)
+    monkeypatch.setattr(ewc, "fisher", lambda *_: pytest.fail("it was kept"))
+    assert main(command) == 0
+
+
+# What is, and what is not, the same run
+
+
+def test_a_finished_run_is_not_done_again(
+    whole_gpt2: Path, words: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "again"
+    shutil.copytree(whole_gpt2, output)
+    before = {path: path.stat().st_mtime_ns for path in output.iterdir()}
+    assert main(words("diff", "gpt2", output, *STEPS)) == 0
+    assert {path: path.stat().st_mtime_ns for path in output.iterdir()} == before
+    assert f"checkpoint in {output}" in capsys.readouterr().out
+
+
+OTHER_RUNS = {
+    "learning_rate": ("--learning-rate", 1e-3),
+    "seed": ("--seed", 1),
+    "config": ("--config", "past"),
+    "max_steps": ("--max-steps", 4),
+    "batch_size": ("--batch-size", 8),
+}
+
+
+@pytest.mark.parametrize("finished", [True, False], ids=["finished", "interrupted"])
+@pytest.mark.parametrize("changed", OTHER_RUNS)
+def test_another_run_is_refused_with_what_differs(
+    changed: str,
+    finished: bool,
+    whole_gpt2: Path,
+    words: Callable[..., list[str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = tmp_path / "there"
+    if finished:
+        shutil.copytree(whole_gpt2, output)
+    else:
+        with killed_after(3):
+            main(words("diff", "gpt2", output, *STEPS))
+    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    status = main(words("diff", "gpt2", output, *STEPS, *OTHER_RUNS[changed]))
+    err = capsys.readouterr().err
+    assert (status, err.count("\n")) == (1, 1)
+    assert f"{output}: holds another run (" in err
+    assert f"{changed} " in err
+    assert {path: path.read_bytes() for path in output.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_that_kept_no_checkpoint_yet_gives_way_to_another(
+    whole_gpt2: Path, words: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    with killed_after(1):
+        main(words("diff", "gpt2", tmp_path / "parts", *STEPS, "--seed", 1))
+    assert main(words("diff", "gpt2", tmp_path / "parts", *STEPS)) == 0
+    same(tmp_path / "parts", whole_gpt2)
+
+
+def test_a_run_does_not_go_on_with_other_data(
+    data: Path, words: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(data, tmp_path / "data")
+    command = words("diff", "gpt2", tmp_path / "parts", *STEPS, "--data", tmp_path / "data")
+    with killed_after(3):
+        main(command)
+    shutil.copy(data / "past" / "train.parquet", tmp_path / "data" / "new" / "train.parquet")
+    capsys.readouterr()
+    assert main(command) == 1
+    assert "the data changed since this run was begun" in capsys.readouterr().err
+
+
+# SIGKILL
+
+
+def kill(command: list[str], when: Callable[[str, float], bool]) -> None:
+    """Run a command in a process and kill it when ``when(line of its log, seconds since its first step)``."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "temporalwiki", *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    first = None
+    assert process.stderr is not None
+    for line in process.stderr:
+        first = time.monotonic() if first is None and ": step " in line else first
+        if first is not None and when(line, time.monotonic() - first):
+            process.kill()
+            break
+    last = process.stderr.read()[-2000:]
+    process.stderr.close()
+    assert process.wait(60) == -signal.SIGKILL, last
+
+
+def test_a_process_that_is_killed_at_a_step_goes_on(
+    whole_gpt2: Path, words: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    command = words("diff", "gpt2", tmp_path / "parts", *STEPS)
+    kill(command, lambda line, _: "step 3/5" in line)
+    assert not (tmp_path / "parts" / "training.json").exists()
+    assert main(command) == 0  # in another process, this one
+    same(tmp_path / "parts", whole_gpt2)
+
+
+def test_a_process_that_is_killed_at_any_time_goes_on(words: Callable[..., list[str]], tmp_path: Path) -> None:
+    # a checkpoint a step, so that it is mostly killed while one is written
+    more = ("--max-steps", 12, "--save-steps", 1, "--config", "new", "past")
+    command = words("recadam", "gpt2", tmp_path / "parts", *more)
+    after = random.uniform(0, 0.5)
+    kill(command, lambda _, seconds: seconds > after)
+    assert main(command) == 0
+    assert main(words("recadam", "gpt2", tmp_path / "whole", *more, "--save-steps", 500)) == 0
+    same(tmp_path / "parts", tmp_path / "whole")

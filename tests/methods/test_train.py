@@ -1,0 +1,329 @@
+"""Whole runs of `temporalwiki train`: one month, one month after the other, and what a step computes."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from temporalwiki.commands import main
+from temporalwiki.methods import checkpoint
+from temporalwiki.methods import train as train_module
+
+SHORT = ("--batch-size", 4, "--micro-batch-size", 2, "--sequence-length", 32, "--max-steps", 3, "--logging-steps", 1)
+FAST = ("--learning-rate", 1e-2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quiet() -> Iterator[None]:
+    """One thread, so that sums are the same everywhere; no search of all objects for garbage after each run."""
+    torch.set_num_threads(1)
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No picture, which takes longer than a run here."""
+    monkeypatch.setattr(train_module, "draw", lambda log, title, path: path.touch())
+
+
+@pytest.fixture
+def train(
+    models: dict[str, Path], month: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command and returns its status and what it said on stdout and stderr; later words count."""
+
+    def run(method: str, kind: str, output: Path, *more: Any) -> tuple[int, str, str]:
+        small = ("--small", models["t5"]) if method == "modular" else ()
+        given = ("--method", method, "--model", models[kind], "--data", month, "--config", "diffset-1112")
+        words = ("train", *given, "--past", "unchanged-1112", *SHORT, *FAST, *small, *more, "--output", output)
+        status = main([str(word) for word in words])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+def read(output: Path) -> Any:
+    return json.loads((output / "training.json").read_text("utf-8"))
+
+
+def weights(output: Path) -> dict[str, torch.Tensor]:
+    return {name: tensor for path in sorted(output.glob("*.safetensors")) for name, tensor in load_file(path).items()}
+
+
+def equal(one: Path, other: Path) -> bool:
+    a, b = weights(one), weights(other)
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+# A whole run
+
+
+def test_a_run_learns_what_it_reads(train: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    status, out, err = train("diff", "gpt2", tmp_path / "output", "--max-steps", 40)
+    assert status == 0
+    record = read(tmp_path / "output")
+    assert record["steps"] == 40
+    assert [line["step"] for line in record["log"]] == list(range(1, 41))
+    # a model that knows nothing gives each of its 300 tokens or so the same
+    assert record["loss"]["first"] == pytest.approx(math.log(load_vocabulary(tmp_path / "output")), rel=0.05)
+    assert record["loss"]["last"] < record["loss"]["first"] - 1
+    assert out.startswith("diffset-1112: loss {first:.4f} to {last:.4f} in 40 steps".format(**record["loss"]))
+    assert (tmp_path / "output" / "loss.png").read_bytes().startswith(b"\x89PNG")
+    assert err.count(": step ") == 40
+
+
+def load_vocabulary(folder: Path) -> int:
+    return len(AutoTokenizer.from_pretrained(folder))
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_same_command_gives_the_same_bits_and_another_seed_others(
+    train: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        assert train("k_adapter", "gpt2", tmp_path / name, "--seed", seed)[0] == 0
+    assert equal(tmp_path / "a", tmp_path / "b")
+    assert not equal(tmp_path / "a", tmp_path / "c")
+
+
+@pytest.mark.usefixtures("quick")
+def test_full_is_plain_training_on_another_config(train: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    for method in ("full", "diff"):
+        assert train(method, "llama", tmp_path / method, "--config", "wikipedia-12")[0] == 0
+    assert equal(tmp_path / "full", tmp_path / "diff")
+
+
+# What a step computes, beside the same by hand
+
+
+@pytest.fixture
+def articles(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a dataset folder with one config, ``texts``."""
+
+    def write(*texts: str) -> Path:
+        folder = tmp_path / "data"
+        folder.mkdir()
+        datasets.Dataset.from_list([{"text": text} for text in texts]).to_parquet(folder / "texts.parquet")
+        (folder / "README.md").write_text("---\nconfigs:\n- config_name: texts\n  data_files: texts.parquet\n---\n")
+        return folder
+
+    return write
+
+
+PLAIN = ("--config", "texts", "--schedule", "constant", "--warmup-ratio", 0, "--epochs", 1, "--max-grad-norm", 0)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_step_is_adam_on_the_mean_over_its_tokens(
+    models: dict[str, Path], articles: Callable[..., Path], tmp_path: Path
+) -> None:
+    text = "The capital of Norland is Easton. Anna Weber was born in 1961 and lives there. " * 4
+    data = articles(text)
+    assert main(command(models["llama"], data, tmp_path / "output", "--batch-size", 8, "--micro-batch-size", 2)) == 0
+    record = read(tmp_path / "output")
+    assert (record["steps"], record["data"]["new"]["chunks"]) == (1, 3)  # the last one short, the rest of 8 empty
+
+    loss, tokens, model = by_hand(models["llama"], text, 32)
+    assert record["loss"]["first"] == pytest.approx(float(loss) / tokens, rel=1e-6)
+    (loss / tokens).backward()
+    decayed = [p for p in model.parameters() if p.dim() > 1]
+    rest = [p for p in model.parameters() if p.dim() <= 1]
+    groups = [{"params": decayed, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}]
+    torch.optim.AdamW(groups, lr=1e-2, eps=1e-8).step()
+    got = weights(tmp_path / "output")
+    for name, parameter in model.named_parameters():
+        # where a gradient is nearly nothing, its sign is rounding
+        clear = parameter.grad.abs() > 1e-7
+        torch.testing.assert_close(got[name][clear], parameter.detach()[clear], rtol=1e-4, atol=1e-5, msg=name)
+
+
+def command(model: Path, data: Path, output: Path, *more: Any) -> list[str]:
+    given = ("--method", "diff", "--model", model, "--data", data, *PLAIN, "--weight-decay", 0.1)
+    words = ("train", *given, "--sequence-length", 32, *FAST, *more, "--output", output)
+    return [str(word) for word in words]
+
+
+def by_hand(folder: Path, text: str, length: int) -> tuple[torch.Tensor, int, Any]:
+    """The sum of the losses of one article's tokens in chunks that do not see each other, their number, the model."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    ids = [tokenizer.bos_token_id, *tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
+    losses = []
+    for at in range(0, len(ids) - 1, length):
+        inputs, targets = torch.tensor(ids[at : at + length]), torch.tensor(ids[at + 1 : at + length + 1])
+        logits = model(input_ids=inputs[None]).logits[0]
+        losses.append(F.cross_entropy(logits[: len(targets)], targets, reduction="sum"))
+    return torch.stack(losses).sum(), len(ids) - 1, model
+
+
+# Months
+
+
+PHASES = ("--config", "diffset-1112", "unchanged-1112")
+MONTHS = ("diffset-1112", "unchanged-1112")
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [
+        ("gpt2", "lora"),
+        *(("llama", method) for method in ("diff", "lora", "dora", "k_adapter", "recadam", "merge")),
+        *(("t5", method) for method in ("diff", "lora", "modular")),
+    ],
+)
+def test_months_are_trained_one_after_the_other(
+    kind: str, method: str, train: Callable[..., tuple[int, str, str]], models: dict[str, Path], tmp_path: Path
+) -> None:
+    more = ("--t0", 1) if method == "recadam" else ()
+    status, out, err = train(method, kind, tmp_path / "both", *PHASES, *more)
+    assert status == 0, err
+    assert [line.split(":")[0] for line in out.splitlines()] == list(MONTHS)
+    assert sorted(path.name for path in (tmp_path / "both").iterdir()) == sorted(MONTHS)
+    first, second = (tmp_path / "both" / name for name in MONTHS)
+    assert [read(folder)["run"]["model"] for folder in (first, second)] == [str(models[kind]), str(first)]
+    assert [read(folder)["run"]["config"] for folder in (first, second)] == list(MONTHS)
+    # the same, month by month
+    assert train(method, kind, tmp_path / "one", *more)[0] == 0
+    assert equal(tmp_path / "one", first)
+    words = ("--model", tmp_path / "one", "--config", "unchanged-1112", *more)
+    assert train(method, kind, tmp_path / "two", *words)[0] == 0
+    assert equal(tmp_path / "two", second)
+    assert not equal(first, second)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("kind", "ranks"), [("llama", [4, 8]), ("gpt2", [8, 16]), ("t5", [4, 8])])
+def test_each_month_doubles_the_rank_of_lora(
+    kind: str, ranks: list[int], train: Callable[..., tuple[int, str, str]], models: dict[str, Path], tmp_path: Path
+) -> None:
+    assert train("lora", kind, tmp_path / "output", *PHASES)[0] == 0
+    configs = [json.loads((tmp_path / "output" / name / "adapter_config.json").read_text()) for name in MONTHS]
+    assert [config["r"] for config in configs] == ranks
+    assert len({config["lora_alpha"] / config["r"] for config in configs}) == 1
+    # always on the first model
+    assert {config["base_model_name_or_path"] for config in configs} == {str(models[kind])}
+    first, second = (weights(tmp_path / "output" / name) for name in MONTHS)
+    for name, tensor in first.items():
+        if ".lora_A." in name:
+            assert torch.equal(second[name][: len(tensor)], tensor), name  # held
+        elif ".lora_B." in name:
+            assert torch.equal(second[name][:, : tensor.shape[1]], tensor), name
+    assert any(tensor[:, first[name].shape[1] :].any() for name, tensor in second.items() if ".lora_B." in name)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("kind", "method"), [("llama", "k_adapter"), ("t5", "k_adapter"), ("t5", "modular")])
+def test_each_month_adds_layers_and_holds_the_earlier_ones(
+    kind: str, method: str, train: Callable[..., tuple[int, str, str]], models: dict[str, Path], tmp_path: Path
+) -> None:
+    assert train(method, kind, tmp_path / "output", *PHASES)[0] == 0
+    specs = [json.loads((tmp_path / "output" / name / "expansion.json").read_text()) for name in MONTHS]
+    assert [len(spec["phases"]) for spec in specs] == [1, 2]
+    assert {spec["base_model"] for spec in specs} == {str(models[kind])}
+    first, second = (weights(tmp_path / "output" / name) for name in MONTHS)
+    new = "k_adapter.phases." if method == "k_adapter" else "encoder.modular."
+    for name, tensor in first.items():
+        assert torch.equal(second[name], tensor) == name.startswith(f"{new}0."), name  # T5's decoder goes on
+    added = {name for name in second if name not in first}
+    assert added == {name.replace(f"{new}0.", f"{new}1.", 1) for name in first if name.startswith(new)}
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_month_that_is_done_is_not_done_again(train: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    assert train("diff", "llama", output, *PHASES)[0] == 0
+    before = {path: path.stat().st_mtime_ns for path in output.rglob("*")}
+    status, out, err = train("diff", "llama", output, *PHASES, "wikipedia-12")
+    assert status == 0
+    assert err.count("step 1/3") == 1
+    assert len(out.splitlines()) == 3
+    assert {path: path.stat().st_mtime_ns for path in before if path != output} == {
+        path: time for path, time in before.items() if path != output
+    }
+    assert read(output / "wikipedia-12")["run"]["model"] == str(output / "unchanged-1112")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_month_whose_predecessor_was_made_anew_is_not_taken_for_done(
+    train: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    output = tmp_path / "output"
+    assert train("diff", "llama", output, *PHASES, "--learning-rate", 1e-3)[0] == 0
+    for path in (output / "diffset-1112").iterdir():
+        path.unlink()
+    (output / "diffset-1112").rmdir()
+    status, _, err = train("diff", "llama", output, *PHASES)
+    assert status == 1
+    assert "holds another run (learning_rate 0.001 there, 0.01 here)" in err.splitlines()[-1]
+
+
+# From one method to another
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        ("llama", "k_adapter", "diff"),
+        ("llama", "k_adapter", "lora"),
+        ("llama", "lora", "dora"),
+        ("t5", "modular", "diff"),
+        ("t5", "modular", "k_adapter"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused_in_one_line(
+    kind: str, first: str, second: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    assert train(first, kind, tmp_path / "first")[0] == 0
+    status, out, err = train(second, kind, tmp_path / "second", "--model", tmp_path / "first")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert f"a checkpoint of {first}" in err
+    assert not (tmp_path / "second").exists() or not list((tmp_path / "second").iterdir())
+
+
+@pytest.mark.usefixtures("quick")
+def test_lora_goes_on_from_a_whole_model_and_names_it_as_its_base(
+    train: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    assert train("diff", "llama", tmp_path / "first")[0] == 0
+    assert train("lora", "llama", tmp_path / "second", "--model", tmp_path / "first")[0] == 0
+    config = json.loads((tmp_path / "second" / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == str(tmp_path / "first")
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("method", ["lora", "k_adapter"])
+def test_a_base_that_was_named_by_a_relative_path_is_found_from_elsewhere(
+    method: str,
+    train: Callable[..., tuple[int, str, str]],
+    models: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(models["llama"].parent)
+    assert train(method, "llama", tmp_path / "output", "--model", "llama")[0] == 0
+    monkeypatch.chdir(tmp_path)
+    checkpoint.load(str(tmp_path / "output"))
+
+
+@pytest.mark.usefixtures("quick")
+def test_light_tuning_learns_facts(train: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    assert train("light_tuning", "llama", tmp_path / "output", "--config", "lighttuning-1112")[0] == 0
+    record = read(tmp_path / "output")
+    assert record["data"] == {"config": "lighttuning-1112", "facts": 17}
+    assert record["steps"] == 3
