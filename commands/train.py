@@ -67,6 +67,8 @@ def run(arguments: argparse.Namespace) -> None:
     configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])
 
     try:
+        from accelerate import PartialState
+
         from temporalwiki.methods.train import MANIFEST, Run, train  # torch and transformers take seconds to import
     except ModuleNotFoundError as error:
         raise not_installed(error) from None
@@ -83,7 +85,8 @@ def run(arguments: argparse.Namespace) -> None:
         options=from_mapping(TrainOptions, dict(method.defaults) | options, where),
         output=output,
     )
-    for manifest in train(wanted, configs):
+    manifests = train(wanted, configs)
+    for manifest in manifests if PartialState().is_main_process else []:
         config = manifest["run"]["config"]
         folder = output / config if len(configs) > 1 else output
         loss = manifest.get("loss")

@@ -69,7 +69,7 @@ def load_model(reference: str, dtype: torch.dtype = torch.float32) -> PreTrained
         model = auto.from_pretrained(path, dtype=dtype, **quantized)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise InputError(f"{reference}: no language model can be loaded from there: {_first_line(error)}") from None
-    model.config._name_or_path = reference  # adapters note their base by this name
+    model.config._name_or_path = absolute(reference)  # adapters note their base by this name
     if gguf:  # what is saved from here on is no longer quantized
         model.is_quantized, model.hf_quantizer = False, None
         if hasattr(model.config, "quantization_config"):
@@ -94,6 +94,11 @@ def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # made from nothing but the model's kind
         raise InputError(f"{reference}: no tokenizer can be loaded: save the model's own there")
     return tokenizer
+
+
+def absolute(reference: str) -> str:
+    """Return a folder's or file's absolute path, so that it is found from anywhere; a Hub id as it is."""
+    return str(Path(reference).resolve()) if Path(reference).exists() else reference
 
 
 def _base_of_adapter(folder: Path) -> str:

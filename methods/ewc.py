@@ -45,7 +45,9 @@ class EWC(Method):
         moved = {name: p for name, p in model.named_parameters() if p.requires_grad}
         kept = folder / "fisher.safetensors"
         if kept.is_file():
-            information = {name: f.to(moved[name].device) for name, f in load_file(kept).items()}
+            there = load_file(kept)
+            # in the same order, as sums round
+            information = {name: there[name].to(p.device) for name, p in moved.items()}
         else:
             information = fisher(model, moved, examples(self.fisher_examples))
             with whole_file(kept) as part:

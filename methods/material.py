@@ -16,6 +16,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase, TrainingArguments
 from trl import SFTConfig
 
+from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.loading import load_dataset
 from temporalwiki.methods.architecture import is_encoder_decoder
@@ -134,6 +135,8 @@ def make_trainer(
         model=model, args=arguments(of=TrainingArguments), train_dataset=reading, data_collator=collate
     )
     trainer.begin(options, method)
+    if trainer.is_fsdp_enabled and (is_encoder_decoder(model) or options.optimizer == "adafactor"):
+        raise UsageError("FSDP shards neither T5, for its shared embedding, nor Adafactor's state: train it with DDP")
 
     def some(wanted: int) -> list[Batch]:
         source = material.new if material.past is None else material.past
@@ -155,8 +158,17 @@ def make_trainer(
 
 def _load(data: str, config: str, split: str | None) -> Any:
     path, revision = _split(data)
+    # the library takes a file for the one that it read before if it has the same name
+    files = [
+        (str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(Path(path).rglob("*.parquet"))
+    ]
+    key = fingerprint(files)
+    cache = {"cache_dir": str(Path(datasets.config.HF_DATASETS_CACHE) / "temporalwiki" / key)} if files else {}
     try:
-        return load_dataset(path, config, split=split, revision=revision)
+        loaded = load_dataset(path, config, split=split, revision=revision, **cache)
+        for rows in loaded.values() if isinstance(loaded, dict) else [loaded]:
+            rows._fingerprint = fingerprint(rows._fingerprint, key)
+        return loaded
     except ValueError as error:
         if isinstance(error, InputError):
             raise
@@ -180,10 +192,15 @@ def _examples(
     if is_encoder_decoder(model):
         find, rate = finder(options.spans), options.mask_rate
         masked = mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
-        counts = {"articles": masked.articles, "empty": masked.empty, "windows": masked.windows}
+        counts = {
+            "articles": masked.articles,
+            "empty": masked.empty,
+            "windows": masked.windows,
+            "of": rows._fingerprint,
+        }
         return masked.dataset, {**counts, "dropped": masked.dropped}
     packed = pack_dataset(rows, config, tokenizer, options.sequence_length, cache)
-    counts = {"articles": packed.articles, "empty": packed.empty, "tokens": packed.tokens}
+    counts = {"articles": packed.articles, "empty": packed.empty, "tokens": packed.tokens, "of": rows._fingerprint}
     return packed.dataset, {**counts, "chunks": len(packed.dataset)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import time
@@ -66,9 +67,12 @@ def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
 
 
 def _phase(run: Run) -> dict[str, Any]:
-    state = PartialState()
+    # several processes on CPUs find each other only where this is said when the state is first made
+    state = PartialState(cpu=os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"))
     what = _identity(run)
     if (finished := _finished(run.output, what)) is not None:
+        if state.is_main_process:
+            _tidy(run.output)
         return finished
     if state.is_main_process:
         with only_one(run.output, "training"):
@@ -83,8 +87,8 @@ def _identity(run: Run) -> dict[str, Any]:
         json.dumps(
             {
                 "method": run.name,
-                "model": run.model,
-                "data": run.data,
+                "model": checkpoint.absolute(run.model),
+                "data": checkpoint.absolute(run.data),
                 "config": run.config,
                 "past": run.past,
                 **{f"{run.name}.{name}": value for name, value in asdict(run.method).items()},
@@ -159,6 +163,9 @@ def _train(run: Run, what: dict[str, Any], state: PartialState) -> dict[str, Any
     sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
     weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if sharded else None
     model = trainer.accelerator.unwrap_model(trainer.model)
+    if weights is not None:  # tied weights come twice, and whoever changes one would miss the other
+        tied = set(getattr(model, "all_tied_weights_keys", None) or ())
+        weights = {name: weight for name, weight in weights.items() if name not in tied}
     lines = [line for line in trainer.state.log_history if "loss" in line]
     # the library's epoch is the share of the run, as it is given all epochs in one
     log = [{name: value for name, value in line.items() if name != "epoch"} for line in lines]
@@ -214,10 +221,15 @@ def _save(
             if (logs := run.output / _CHECKPOINTS / "runs").is_dir():  # where the library has TensorBoard's
                 shutil.copytree(logs, run.output / "tensorboard", dirs_exist_ok=True)
             write_json(run.output / MANIFEST, manifest)
-        (run.output / _RUN).unlink(missing_ok=True)
-        shutil.rmtree(run.output / _CHECKPOINTS, ignore_errors=True)
+        _tidy(run.output)
     state.wait_for_everyone()
     return manifest
+
+
+def _tidy(output: Path) -> None:
+    """Remove what a finished run needed to go on."""
+    (output / _RUN).unlink(missing_ok=True)
+    shutil.rmtree(output / _CHECKPOINTS, ignore_errors=True)
 
 
 def _precision(wanted: str) -> str:

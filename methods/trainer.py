@@ -119,6 +119,7 @@ def training_arguments(
         weight_decay=options.weight_decay,
         max_grad_norm=options.max_grad_norm,
         bf16=precision == "bf16",
+        use_cpu=precision == "bf16" and not torch.cuda.is_available(),
         fp16=precision == "fp16",
         activation_checkpointing=options.gradient_checkpointing,
         activation_checkpointing_kwargs={"use_reentrant": False} if options.gradient_checkpointing else None,
@@ -196,12 +197,18 @@ class Continual:
         save_file(moved, folder / _TRAINED)
 
     def _load_from_checkpoint(self: Any, resume_from_checkpoint: str, model: Any = None) -> None:
+        whole = Path(resume_from_checkpoint) / _TRAINED
+        if whole.is_file() == self.is_fsdp_enabled:
+            raise InputError(
+                f"{resume_from_checkpoint}: {'not ' if whole.is_file() else ''}written by a run that shards its "
+                "parameters; go on as it was begun, or use another --output"
+            )
         if self.is_fsdp_enabled:
             super()._load_from_checkpoint(resume_from_checkpoint, model)  # type: ignore[misc]
             return
         model = self.model if model is None else model
         parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        kept = load_file(Path(resume_from_checkpoint) / _TRAINED)
+        kept = load_file(whole)
         if set(kept) != set(parameters) or any(kept[name].shape != p.shape for name, p in parameters.items()):
             raise InputError(f"{resume_from_checkpoint}: a checkpoint of another model; use another --output")
         with torch.no_grad():

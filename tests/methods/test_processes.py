@@ -64,9 +64,10 @@ for words, stop in json.load(open(sys.argv[1])):
         status = f"{type(error).__name__}: {error}"
     sys.stderr = sys.__stderr__
     if first:
-        print(json.dumps([status, said.getvalue()]), flush=True)
+        with open(sys.argv[1] + ".said", "a") as file:
+            print(json.dumps([status, said.getvalue()]), file=file)
 """
-TIMEOUT = 240
+TIMEOUT = 240  # seconds; it takes 30 on two idle cores
 ENVIRONMENTS = {
     "ddp": {"ACCELERATE_USE_CPU": "true"},
     "fsdp": {  # what `accelerate launch --use_fsdp --fsdp_version 2` sets
@@ -141,12 +142,14 @@ def run_processes(words: list[str], environment: dict[str, str]) -> tuple[str, s
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        start_new_session=True,  # what it is sent does not come back to these tests
     )
     try:
         return process.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGTERM)  # it ends its processes
-        return process.communicate(timeout=60)
+        out, err = process.communicate(timeout=60)
+        return out, f"not done after {TIMEOUT} s\n{err}"
 
 
 def read(output: Path) -> Any:
@@ -235,11 +238,13 @@ class Launched:
             if name in KILLED[how]:
                 again = words(method, kind, self.folder / f"{name}, killed", *more, "--save-steps", 2)
                 cases += [(f"{name}, killed", again, 3), (f"{name}, again", again, None)]
+        left = words("lora", "llama", self.folder / "left", "--save-steps", 2)
+        cases.append(("left", left, 3))
         (self.folder / "cases.json").write_text(json.dumps([(command, stop) for _, command, stop in cases]))
         (self.folder / "program.py").write_text(PROGRAM)
         program = [str(self.folder / "program.py"), str(self.folder / "cases.json"), how]
         out, err = run_processes(program, ENVIRONMENTS[how])
-        said = [json.loads(line) for line in out.splitlines() if line.startswith("[")]
+        said = [json.loads(line) for line in Path(f"{program[1]}.said").read_text().splitlines()]
         assert len(said) == len(cases), err[-6000:]
         return out, dict(zip((name for name, _, _ in cases), said, strict=True))
 
@@ -305,6 +310,26 @@ def goes_on(launched: Launched, name: str) -> None:
     assert not (parts / "checkpoints").exists()
 
 
+def left(launched: Launched, words: Callable[..., list[str]], output: Path) -> list[str]:
+    """Copy a run that two processes left unfinished to ``output``; return the command that goes on with it."""
+    assert launched.statuses["left"] == "killed"
+    shutil.copytree(launched.folder / "left", output)
+    command = words("lora", "llama", output, "--save-steps", 2)
+    record = json.loads((output / "run.json").read_text("utf-8"))
+    # another process of a parallel run of these tests may have begun it, with files of its own
+    record["run"] |= {name: command[command.index(f"--{name}") + 1] for name in ("model", "data")}
+    (output / "run.json").write_text(json.dumps(record))
+    return command
+
+
+def test_one_process_goes_on_where_two_left_off(
+    in_two: Launched, words: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(left(in_two, words, tmp_path / "left")) == 0
+    assert "going on from step 2 of 4" in capsys.readouterr().err
+    agree(tmp_path / "left", in_two.folder / "lora")
+
+
 def test_the_first_process_speaks_for_all(in_two: Launched) -> None:
     finished = [status for status in in_two.statuses.values() if status == 0]
     assert in_two.output.count("checkpoint in") == len(finished)
@@ -351,6 +376,13 @@ def test_weights_that_are_tied_stay_tied(name: str, sharded: Launched, models: d
 @pytest.mark.parametrize("name", KILLED["fsdp"])
 def test_a_sharded_run_goes_on_to_the_same_bits(name: str, sharded: Launched) -> None:
     goes_on(sharded, name)
+
+
+def test_one_process_says_so_where_it_cannot_go_on_with_a_sharded_run(
+    sharded: Launched, words: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(left(sharded, words, tmp_path / "left")) == 1
+    assert "shard" in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("case", REFUSED)
