@@ -69,7 +69,7 @@ def load_model(reference: str, dtype: torch.dtype = torch.float32) -> PreTrained
         model = auto.from_pretrained(path, dtype=dtype, **quantized)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise InputError(f"{reference}: no language model can be loaded from there: {_first_line(error)}") from None
-    model.config._name_or_path = absolute(reference)  # adapters note their base by this name
+    model.config._name_or_path = model.name_or_path = absolute(reference)  # adapters note their base by this name
     if gguf:  # what is saved from here on is no longer quantized
         model.is_quantized, model.hf_quantizer = False, None
         if hasattr(model.config, "quantization_config"):
