@@ -50,7 +50,7 @@ GOOD: dict[str, tuple[type, str, Any, Any]] = {
 
 @pytest.mark.parametrize(("of", "name", "value", "expected"), GOOD.values(), ids=GOOD)
 def test_a_value_becomes_what_the_option_is(of: Any, name: str, value: Any, expected: Any) -> None:
-    made = getattr(from_mapping(of, {name: value}, "here"), name.replace("-", "_"))
+    made = getattr(from_mapping(of, {name: value}, "here: "), name.replace("-", "_"))
     assert made == expected
     assert type(made) is type(expected)
 
@@ -109,7 +109,7 @@ BAD: dict[str, tuple[type, dict[str, Any], str]] = {
 @pytest.mark.parametrize(("of", "values", "message"), BAD.values(), ids=BAD)
 def test_a_bad_value_is_refused_with_its_name(of: Any, values: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        from_mapping(of, values, "here")
+        from_mapping(of, values, "here: ")
 
 
 ANYTHING = st.recursive(
@@ -122,7 +122,7 @@ ANYTHING = st.recursive(
 @given(st.sampled_from([f.name for f in fields(TrainOptions)]), ANYTHING)
 def test_whatever_a_recipe_says_it_is_read_or_refused(name: str, value: Any) -> None:
     try:
-        options = from_mapping(TrainOptions, {name: value}, "here")
+        options = from_mapping(TrainOptions, {name: value}, "here: ")
     except UsageError as error:
         assert {"report_to": "tracker"}.get(name, name) in str(error) or name in str(error)
     else:
@@ -134,7 +134,7 @@ CLASSES = {name: find_method(name) for name in METHODS} | {"train": TrainOptions
 
 @pytest.mark.parametrize("of", CLASSES.values(), ids=CLASSES)
 def test_defaults_pass_their_own_check(of: Any) -> None:
-    assert from_mapping(of, {}, "here") == from_mapping(of, asdict(of()), "here") == of()
+    assert from_mapping(of, {}, "here: ") == from_mapping(of, asdict(of()), "here: ") == of()
     for f in fields(of):
         assert f.metadata["help"], f.name
 
@@ -239,7 +239,7 @@ def test_a_method_has_the_papers_constants(recipe: str, method: str) -> None:
 def test_light_tuning_is_one_epoch_of_small_batches_at_a_small_rate(recipe: str | None) -> None:
     """With the recipe that the model was trained with, too: 1 epoch, learning rate 1e-5, batches of 32."""
     if recipe is None:
-        options = from_mapping(TrainOptions, find_method("light_tuning").defaults, "here")
+        options = from_mapping(TrainOptions, find_method("light_tuning").defaults, "here: ")
     else:
         _, options = as_trained(recipe, "light_tuning")
     assert (options.epochs, options.batch_size, options.learning_rate) == (1, 32, 1e-5)

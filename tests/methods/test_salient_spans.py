@@ -146,7 +146,8 @@ def test_the_rules_take_linear_time(piece: str) -> None:
         find_spans(text)
         return time.process_time() - begun
 
-    assert seconds(80_000) < max(16 * seconds(10_000), 0.5)  # twice what is linear; the square would be 64 times
+    # eight times is linear, and the square 64 times; what is quick anyway is not compared, as clocks are not that good
+    assert seconds(80_000) < max(40 * seconds(10_000), 3)
 
 
 def test_a_pipeline_of_spacy_finds(tmp_path: Path) -> None:
