@@ -56,7 +56,7 @@ class Method:
         model.requires_grad_(True)
         return model
 
-    def epoch(self, epoch: int, new: int, past: int, batch_size: int, draw: np.random.Generator) -> np.ndarray:
+    def epoch(self, epoch: int, new: int, past: int, draw: np.random.Generator) -> np.ndarray:
         """Return the order in which the examples of epoch ``epoch`` are read.
 
         Examples 0 .. new-1 are the new data, new .. new+past-1 the past data. Must depend on the arguments alone.

@@ -33,7 +33,7 @@ class MixReview(Method):
         """Return how many past examples epoch ``epoch`` (from 0) adds to ``new`` new ones."""
         return round(self.ratio * self.decay**epoch * new)
 
-    def epoch(self, epoch: int, new: int, past: int, batch_size: int, draw: np.random.Generator) -> np.ndarray:
+    def epoch(self, epoch: int, new: int, past: int, draw: np.random.Generator) -> np.ndarray:
         """All new examples and the epoch's sample of the past, shuffled together."""
         return draw.permutation(np.concatenate([np.arange(new), new + sample(self.review(epoch, new), past, draw)]))
 

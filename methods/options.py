@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -100,11 +100,6 @@ def element(hint: Any) -> tuple[Any, bool]:
     kinds = [kind for kind in get_args(hint) if kind is not NoneType] if isinstance(hint, UnionType) else [hint]
     (kind,) = kinds
     return (get_args(kind)[0], True) if get_origin(kind) is tuple else (kind, False)
-
-
-def default(f: Field[Any]) -> Any:
-    """Return a field's default."""
-    return None if f.default is MISSING else f.default
 
 
 def _convert(value: Any, hint: Any, where: str) -> Any:

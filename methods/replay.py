@@ -29,7 +29,7 @@ class Replay(Method):
         if not 0 < self.share < 1:
             raise UsageError(f"replay needs a share between 0 and 1, not {self.share:g}")
 
-    def epoch(self, epoch: int, new: int, past: int, batch_size: int, draw: np.random.Generator) -> np.ndarray:
+    def epoch(self, epoch: int, new: int, past: int, draw: np.random.Generator) -> np.ndarray:
         """Shuffle both kinds and lay the past ones out evenly, so that each batch has its share, rounded up or down.
 
         Place i of the whole run, all epochs counted, holds a past example where i * share passes a whole number.

@@ -56,7 +56,7 @@ def reading_order(method: Method, options: TrainOptions, new: int, past: int) ->
     epoch = size = 0
     while size < wanted if wanted else epoch < options.epochs:
         draw = np.random.default_rng([options.seed, epoch])
-        parts.append(method.epoch(epoch, new, past, options.batch_size, draw))
+        parts.append(method.epoch(epoch, new, past, draw))
         size += len(parts[-1])
         epoch += 1
     order = np.concatenate(parts)[:wanted]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,21 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the real dumps (../shared/data) are not here")
     return SHARED
+
+
+@pytest.fixture(scope="module")
+def quick() -> Iterator[None]:
+    """Training runs with one thread, so that sums are the same everywhere; no picture, and no search for garbage.
+
+    Both take longer than a run of a tiny model.
+    """
+    import torch
+
+    from temporalwiki.methods import train
+
+    torch.set_num_threads(1)
+    gc.freeze()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "draw", lambda log, title, path: path.write_bytes(b"\x89PNG"))
+        yield
+    gc.unfreeze()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import shutil
 import subprocess
@@ -36,18 +35,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick() -> Iterator[None]:
-    """One thread, so that sums are the same everywhere; no picture, and no search of all objects for garbage.
-
-    Both take longer than a run here.
-    """
-    torch.set_num_threads(1)
-    gc.freeze()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train_module, "draw", lambda log, title, path: path.touch())
-        yield
-    gc.unfreeze()
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import pickletools
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError
 from temporalwiki.commands import main
 from temporalwiki.methods import METHODS, checkpoint, find_method
-from temporalwiki.methods import train as train_module
 
 import tiny_models
 
@@ -58,18 +56,7 @@ assert case["ours"] or "temporalwiki" not in sys.modules
 """
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick() -> Iterator[None]:
-    """One thread, so that sums are the same everywhere; no picture, and no search of all objects for garbage.
-
-    Both take longer than a run here.
-    """
-    torch.set_num_threads(1)
-    gc.freeze()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train_module, "draw", lambda log, title, path: path.write_bytes(b"\x89PNG"))
-        yield
-    gc.unfreeze()
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")

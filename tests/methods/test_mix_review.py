@@ -19,7 +19,7 @@ from temporalwiki.methods.trainer import EMPTY, Reading, reading_order
 
 
 def epoch(method: Any, number: int, new: int, past: int, seed: int = 0) -> np.ndarray:
-    return method.epoch(number, new, past, 64, np.random.default_rng([seed, number]))
+    return method.epoch(number, new, past, np.random.default_rng([seed, number]))
 
 
 # past examples of each epoch: ratio * decay^epoch * new

@@ -6,14 +6,13 @@ some; all else is as on GPUs.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from transformers import AutoModelForCausalLM
 
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.commands import main
-from temporalwiki.methods import train as train_module
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.trainer import micro_batches
 
@@ -82,18 +80,7 @@ ENVIRONMENTS = {
 STEPS = ("--logging-steps", 1, "--sequence-length", 32, "--learning-rate", 1e-2)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick() -> Iterator[None]:
-    """One thread, so that sums are the same everywhere; no picture, and no search of all objects for garbage.
-
-    Both take longer than a run here.
-    """
-    torch.set_num_threads(1)
-    gc.freeze()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train_module, "draw", lambda log, title, path: path.touch())
-        yield
-    gc.unfreeze()
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")

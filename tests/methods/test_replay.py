@@ -56,7 +56,7 @@ def test_shares_that_come_out_even(percent: int, new: int, batch: int, expected:
 def test_an_epoch_has_each_new_example_once_and_the_past_evenly(
     percent: int, new: int, past: int, number: int
 ) -> None:
-    order = Replay(share=percent / 100).epoch(number, new, past, 64, np.random.default_rng([0, number]))
+    order = Replay(share=percent / 100).epoch(number, new, past, np.random.default_rng([0, number]))
     assert sorted(order[order < new]) == list(range(new))
     drawn = order[order >= new] - new
     counts = np.bincount(drawn, minlength=past)
@@ -67,11 +67,11 @@ def test_an_epoch_has_each_new_example_once_and_the_past_evenly(
 
 
 def test_the_past_is_drawn_anew_and_the_new_shuffled_anew_each_epoch() -> None:
-    orders = [Replay(share=0.5).epoch(n, 100, 10_000, 8, np.random.default_rng([0, n])) for n in (0, 1)]
+    orders = [Replay(share=0.5).epoch(n, 100, 10_000, np.random.default_rng([0, n])) for n in (0, 1)]
     first, second = (set(order[order >= 100]) for order in orders)
     assert len(first & second) < 10
     assert list(orders[0][orders[0] < 100]) != list(orders[1][orders[1] < 100])
-    again = Replay(share=0.5).epoch(1, 100, 10_000, 8, np.random.default_rng([0, 1]))
+    again = Replay(share=0.5).epoch(1, 100, 10_000, np.random.default_rng([0, 1]))
     assert list(again) == list(orders[1])
 
 

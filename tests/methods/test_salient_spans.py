@@ -142,12 +142,14 @@ def test_whatever_the_text_spans_are_in_order_and_within_it(text: str) -> None:
 def test_the_rules_take_linear_time(piece: str) -> None:
     def seconds(length: int) -> float:
         text = (piece * length)[:length]
-        begun = time.process_time()
-        find_spans(text)
-        return time.process_time() - begun
+        taken = []
+        for _ in range(3):  # the fastest: what else the machine does only adds
+            begun = time.process_time()
+            find_spans(text)
+            taken.append(time.process_time() - begun)
+        return min(taken)
 
-    # eight times is linear, and the square 64 times; what is quick anyway is not compared, as clocks are not that good
-    assert seconds(80_000) < max(40 * seconds(10_000), 3)
+    assert seconds(80_000) < max(16 * seconds(10_000), 0.5)  # twice what is linear; the square would be 64 times
 
 
 def test_a_pipeline_of_spacy_finds(tmp_path: Path) -> None:
