@@ -18,6 +18,8 @@ COMMANDS = {
     "build": "two snapshots of Wikipedia and Wikidata into a dataset folder",
     "train": "a continual method on a config: a checkpoint of the next month",
     "evaluate": "score a model on tasks, with intervals",
+    "experiment": "methods x months: train, evaluate, show who wins",
+    "leaderboard": "result files into a page, tables and figures",
     "inspect": "what a dataset folder, a dump or a result file holds",
 }
 

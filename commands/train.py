@@ -11,8 +11,8 @@ from typing import Any, get_type_hints
 
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.methods import METHODS, find_method, not_installed
-from temporalwiki.methods.options import TrainOptions, element, from_mapping
-from temporalwiki.methods.recipes import names, read_recipe
+from temporalwiki.methods.options import TrainOptions, element
+from temporalwiki.methods.recipes import configured, names, read_recipe
 
 _EXAMPLE = """\
 example:
@@ -60,11 +60,8 @@ def run(arguments: argparse.Namespace) -> None:
     for name in ("method", "model", "data", "config"):
         if not values.get(name):
             raise UsageError(f"--{name} is wanted, on the command line or in a recipe")
-    method = find_method(str(values["method"]))
-    own = {f.name for f in fields(method)}
     where = f"--recipe {arguments.recipe}: " if arguments.recipe else ""
-    method_options = {name: value for name, value in values.items() if name in own}
-    options = {name: value for name, value in values.items() if name not in own and name not in _OWN}
+    options = {name: value for name, value in values.items() if name not in (*_OWN, "experiment")}
     configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])
 
     try:
@@ -75,15 +72,16 @@ def run(arguments: argparse.Namespace) -> None:
         raise not_installed(error) from None
 
     quiet()
+    method, how = configured(str(values["method"]), options, where)
     output = Path(values.get("output") or f"runs/{values['method']}-{'-'.join(configs)}")
     wanted = Run(
         name=str(values["method"]),
-        method=from_mapping(method, method_options, where),
+        method=method,
         model=str(values["model"]),
         data=str(values["data"]),
         config=configs[0],
         past=values.get("past"),
-        options=from_mapping(TrainOptions, dict(method.defaults) | options, where),
+        options=how,
         output=output,
     )
     manifests = train(wanted, configs)

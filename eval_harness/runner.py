@@ -40,6 +40,7 @@ class Evaluation:
     configs: tuple[str, ...]  # none: all that the tasks are defined on
     output: Path
     limit: int | None  # of rows of each split
+    label: str = ""  # what the model is called on a leaderboard; nothing: as its method is
 
 
 def evaluate(wanted: Evaluation, model: Evaluated) -> list[Result]:
@@ -129,7 +130,8 @@ def _evaluate(
             "libraries": {library: version(library) for library in _LIBRARIES},
         }
         # what is known of the training depends on which folders are still there, so it is not in the identity
-        described = {**what, "model": what["model"] | training(model.reference)}
+        label = {"label": wanted.label} if wanted.label else {}
+        described = {**what, "model": what["model"] | training(model.reference) | label}
         write_result(path, described, outcome, run)
     model.state.wait_for_everyone()
     return read_result(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -174,6 +175,25 @@ def load(data: str, config: str, split: str | None) -> Any:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
+
+
+def content(data: str, config: str) -> str:
+    """Return a key of a config's content: of its files' bytes, or of where they are at the Hub's commit."""
+    path, revision = _split(data)
+    try:
+        builder = datasets.load_dataset_builder(path, config, revision=revision)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
+    files = {
+        str(split): [_digest(Path(file)) if Path(file).is_file() else str(file) for file in of]
+        for split, of in (builder.config.data_files or {}).items()
+    }
+    return fingerprint(files)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha1").hexdigest()
 
 
 def _split(data: str) -> tuple[str, str | None]:

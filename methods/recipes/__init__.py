@@ -1,15 +1,23 @@
-"""Recipes: YAML files of training options, as the papers have them; ``methods`` in one holds each method's own."""
+"""Recipes: YAML files of training options, as the papers have them.
+
+``methods`` in one holds each method's own, ``experiment`` which months, methods and tasks an experiment has.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from temporalwiki.builders.errors import UsageError
-from temporalwiki.methods import METHODS
-from temporalwiki.methods.options import did_you_mean
+from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods.options import TrainOptions, did_you_mean, from_mapping
+
+if TYPE_CHECKING:
+    from temporalwiki.methods.method import Method
 
 HERE = Path(__file__).parent
 
@@ -49,3 +57,15 @@ def read_recipe(name_or_path: str, method: str | None) -> dict[str, Any]:
         raise UsageError(f"{path}: method is one name, not {wanted!r}")
     own = methods.get(wanted, {})
     return recipe | {str(key).replace("-", "_"): value for key, value in own.items()}
+
+
+def configured(name: str, values: Mapping[str, Any], where: str) -> tuple[Method, TrainOptions]:
+    """Return method ``name`` and how it is trained, from plain values of its own options and of training's.
+
+    Raises UsageError, which begins with ``where``, for an unknown option or a value of another type.
+    """
+    of = find_method(name)
+    own = {f.name for f in fields(of)}
+    method = from_mapping(of, {key: value for key, value in values.items() if key in own}, where)
+    common = {key: value for key, value in values.items() if key not in own}
+    return method, from_mapping(TrainOptions, dict(of.defaults) | common, where)

@@ -1,0 +1,57 @@
+"""``temporalwiki experiment``: methods x months, trained, scored and shown."""
+
+from __future__ import annotations
+
+import argparse
+
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.commands.train import quiet
+from temporalwiki.methods import not_installed
+
+_EXAMPLE = """\
+example:
+  temporalwiki experiment temporalwiki-gpt2-large           # the paper's, on ./temporalwiki
+  temporalwiki experiment mine.yaml --jobs 8                # eight trainings or evaluations at once, a GPU each
+  temporalwiki experiment mine.yaml --engine slurm --jobs 40
+  accelerate launch --num_processes 8 -m temporalwiki experiment mine.yaml   # each on eight GPUs
+
+The same command goes on after a stop, and tries again what failed. docs/experiments.md says what a recipe holds.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
+    """Add the subcommand's arguments."""
+    parser.epilog = _EXAMPLE
+    parser.add_argument("recipe", metavar="RECIPE", help="YAML file, or the name of one that comes with temporalwiki")
+    parser.add_argument("--engine", default="local", metavar="NAME", help="local (default), slurm or hub_jobs")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="jobs at once (default: 1)")
+    parser.add_argument(
+        "--cell", action="append", default=[], metavar="NAME", help="run this cell alone, as a job does"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the experiment, then write its leaderboard; raise InputError where cells failed."""
+    if arguments.jobs < 1:
+        raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
+    try:
+        from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
+        from temporalwiki.eval_harness.experiment.engines import find_engine
+    except ModuleNotFoundError as error:
+        raise not_installed(error, "eval") from None
+
+    quiet()
+    experiment = read_experiment(arguments.recipe)
+    if arguments.cell:
+        progress = run_experiment(experiment, only=arguments.cell)
+    else:
+        engine = find_engine(arguments.engine, experiment, arguments.jobs)
+        progress = run_experiment(experiment, engine, arguments.jobs)
+        for text in show(experiment, progress):
+            print(text, flush=True)
+    failed = [one for one in progress if one.state == "failed"]
+    if failed:
+        raise InputError(
+            f"{len(failed)} of {len(progress)} cells failed, the first is {failed[0].cell.name}: {failed[0].why}; the "
+            "same command tries them again"
+        )

@@ -1,0 +1,35 @@
+"""``temporalwiki leaderboard``: result files into one static page, tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from temporalwiki.methods import not_installed
+
+_EXAMPLE = """\
+example:
+  temporalwiki leaderboard results --out leaderboard
+  temporalwiki leaderboard results --out leaderboard --data temporalwiki   # with figures of the data
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
+    """Add the subcommand's arguments."""
+    parser.epilog = _EXAMPLE
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="folder that `temporalwiki evaluate` wrote to")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the page")
+    parser.add_argument("--data", metavar="DATASET", help="dataset folder or Hub id, for the figures of its facts")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the leaderboard and say where its page is."""
+    try:
+        from temporalwiki.eval_harness.leaderboard import write_leaderboard
+        from temporalwiki.eval_harness.results import read_results
+    except ModuleNotFoundError as error:
+        raise not_installed(error, "eval") from None
+
+    results = read_results(arguments.results)
+    for text in write_leaderboard(results, arguments.results, arguments.out, arguments.data):
+        print(text, flush=True)

@@ -1,0 +1,163 @@
+"""The cells of an experiment, trainings and evaluations, each with a key of all that its result depends on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from temporalwiki.builders.engine import fingerprint
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.eval_harness.evaluated import Evaluated, default_precision, revision
+from temporalwiki.eval_harness.experiment.recipe import START, Asked, Experiment, Line
+from temporalwiki.eval_harness.misalignment import month_of
+from temporalwiki.eval_harness.runner import Evaluation, NothingToScoreError, evaluate
+from temporalwiki.eval_harness.store import cache as score_store
+from temporalwiki.methods.material import check_config, config_names, content, past_config
+from temporalwiki.methods.options import MAY_DIFFER
+from temporalwiki.methods.train import MANIFEST, Run, train
+
+Done = dict[str, Any]  # what is noted of a finished cell
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A training or an evaluation. It is done when its note is written, which is last."""
+
+    name: str  # such as "diff/1112", or "diff/1112/twiki_probes/probes-1112"
+    group: str  # the cells of a group share a model: one job runs them, in this order
+    needs: str | None  # the cell whose checkpoint it reads
+    note: Path  # JSON: what came of it
+    run: Callable[[], Done]
+
+    @property
+    def failure(self) -> Path:
+        """Where the traceback of its last try is."""
+        return self.note.with_suffix(".failed.txt")
+
+
+@dataclass(frozen=True)
+class _Checkpoint:
+    cell: str  # its training; "" for a model that is there already
+    folder: str
+    key: str
+
+
+def cells(experiment: Experiment) -> list[Cell]:
+    """Return all cells in an order in which each comes after what it needs.
+
+    A checkpoint's evaluations follow its training. Raises UsageError for configs that the data does not have,
+    InputError for a model or data that is not there.
+    """
+    planned: list[Cell] = []
+    base = _Checkpoint("", experiment.model, fingerprint("model", revision(experiment.model)))
+    begin = base
+    if experiment.start is not None:
+        begin = _phase(experiment, experiment.start, experiment.start.configs[0], base, START, planned)
+    for line in experiment.lines:
+        before = begin
+        for config in line.configs:
+            name = line.label if not line.method.trains else f"{line.label}/{month_of(config) or config}"
+            before = _phase(experiment, line, config, before, name, planned)
+            planned += _evaluations(experiment, line, before)
+    return planned
+
+
+def _phase(
+    experiment: Experiment, line: Line, config: str, before: _Checkpoint, name: str, planned: list[Cell]
+) -> _Checkpoint:
+    """Plan a training, and return the checkpoint that it will leave."""
+    data = experiment.data
+    check_config(data, config, _configs(data))
+    reads = [config] if line.method.trains else []
+    if line.method.needs_past:
+        reads.append(line.past or past_config(line.name, data, config, _configs(data)))
+        check_config(data, reads[1], _configs(data))
+    options = {key: value for key, value in asdict(line.options).items() if key not in MAY_DIFFER}
+    what = [line.name, asdict(line.method), options, [[read, _content(data, read)] for read in reads]]
+    key = fingerprint("training", before.key, *what)
+    folder = experiment.output / "models" / f"{_plain(name)}-{key[:8]}"
+    run = Run(
+        line.name, line.method, before.folder, data, config, reads[1] if reads[1:] else None, line.options, folder
+    )
+
+    def training() -> Done:
+        (manifest,) = train(run)
+        kept = {name: manifest.get(name) for name in ("steps", "loss", "parameters")}
+        return {"checkpoint": str(folder), **kept}
+
+    note = experiment.output / "cells" / f"{_plain(name)}-{key[:8]}.json"
+    planned.append(Cell(name, name, before.cell or None, note, training))
+    return _Checkpoint(name, str(folder), key)
+
+
+def _evaluations(experiment: Experiment, line: Line, checkpoint: _Checkpoint) -> list[Cell]:
+    return [
+        _evaluation(experiment, line, checkpoint, asked, config)
+        for asked in experiment.tasks
+        for config in _tested(experiment, asked)
+    ]
+
+
+def _tested(experiment: Experiment, asked: Asked) -> list[str]:
+    """Return the configs that a task is scored on: of the experiment's months, and of none."""
+    there = _configs(asked.data)
+    if asked.configs:
+        for config in asked.configs:
+            check_config(asked.data, config, there)
+        return list(asked.configs)
+    fitting = [config for config in there if config.startswith(asked.task.configs)]
+    if not fitting:
+        kinds = ", ".join(f"{kind}*" for kind in asked.task.configs)
+        raise UsageError(f"{asked.name} reads {kinds}, of which there is none in {asked.data}")
+    chosen = [config for config in fitting if month_of(config) in (None, *experiment.months)]
+    if not chosen:
+        months = ", ".join(experiment.months) or "no month"
+        raise UsageError(f"{asked.name} reads {', '.join(fitting[:6])} of {asked.data}: none is of {months}")
+    return chosen
+
+
+def _evaluation(experiment: Experiment, line: Line, checkpoint: _Checkpoint, asked: Asked, config: str) -> Cell:
+    beside = [other for other in asked.task.beside(config).values() if other in _configs(asked.data)]
+    read = [[name, _content(asked.data, name)] for name in (config, *beside)]
+    precision = default_precision()
+    what = [asked.name, asked.task.version, asked.task.identity(), experiment.limit, precision, line.label]
+    key = fingerprint("evaluation", checkpoint.key, what, read)
+    name = f"{checkpoint.cell}/{asked.name}/{config}"
+    wanted = Evaluation(
+        checkpoint.folder,
+        asked.data,
+        {asked.name: asked.task},
+        (config,),
+        experiment.output / "results",
+        experiment.limit,
+        line.label,
+    )
+
+    def evaluation() -> Done:
+        try:
+            found = evaluate(wanted, _evaluated(checkpoint.folder, precision))
+        except NothingToScoreError as error:  # such as a month without facts
+            return {"results": [], "nothing": str(error)}
+        return {"results": [result.path.relative_to(experiment.output).as_posix() for result in found]}
+
+    note = experiment.output / "cells" / f"{_plain(name)}-{key[:8]}.json"
+    return Cell(name, f"{checkpoint.cell}/evaluate", checkpoint.cell or None, note, evaluation)
+
+
+@lru_cache(maxsize=1)  # the model at hand: the one before it leaves the memory
+def _evaluated(folder: str, precision: str) -> Evaluated:
+    if not (Path(folder) / MANIFEST).is_file():
+        raise InputError(f"{folder}: no finished checkpoint; run the experiment again to train it")
+    return Evaluated(folder, score_store(), precision)
+
+
+_configs: Callable[[str], list[str]] = cache(config_names)
+_content: Callable[[str, str], str] = cache(content)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._+=-]+", "-", name)

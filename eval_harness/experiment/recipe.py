@@ -1,0 +1,197 @@
+"""Experiment recipes: the training options of a recipe, and in ``experiment`` what is trained and scored with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from temporalwiki.builders.errors import UsageError
+from temporalwiki.eval_harness.task import Task
+from temporalwiki.eval_harness.tasks import find_task
+from temporalwiki.methods.method import Method
+from temporalwiki.methods.options import TrainOptions, did_you_mean, from_mapping
+from temporalwiki.methods.recipes import configured, read_recipe
+
+START = "start"  # the label of the phase before all others
+_KEYS = ("data", "start", "months", "phases", "past", "methods", "tasks", "limit", "output", "engines")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+=-]{0,80}")  # becomes a folder's name
+_MONTH = re.compile(r"\d{4}|\d{8}-\d{8}")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method's line of checkpoints: each phase starts from the checkpoint of the one before."""
+
+    label: str
+    name: str  # the method's
+    method: Method
+    options: TrainOptions
+    past: str | None
+    configs: tuple[str, ...]  # one a phase
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A task, and on what."""
+
+    name: str
+    task: Task
+    data: str
+    configs: tuple[str, ...]  # none named: those of the experiment's months, and those of no month
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a recipe asks for."""
+
+    name: str
+    path: str
+    model: str  # folder, Hub id, .gguf file or package:NAME
+    data: str
+    months: tuple[str, ...]  # as configs name them; none where the recipe names its phases
+    start: Line | None
+    lines: tuple[Line, ...]
+    tasks: tuple[Asked, ...]
+    limit: int | None  # of rows of each split that is scored
+    output: Path
+    engines: Mapping[str, Mapping[str, Any]]  # parameters of schedulers
+
+
+def read_experiment(recipe: str) -> Experiment:
+    """Read a YAML file, or a recipe that comes with the package, by name.
+
+    Paths in it are relative to the current folder. Raises UsageError, with the file and the key, for what is not
+    known, what is missing and what has another type.
+    """
+    common = read_recipe(recipe, None)
+    where = f"{recipe}: "
+    wanted = common.pop("experiment", None)
+    if not isinstance(wanted, dict):
+        raise UsageError(f"{where}no experiment in it: `experiment:` says which data, months, methods and tasks")
+    wanted = {str(key).replace("-", "_"): value for key, value in wanted.items()}
+    for key in wanted:
+        if key not in _KEYS:
+            raise UsageError(
+                f"{where}experiment: no key {key!r}{did_you_mean(key, _KEYS)}; there are {', '.join(_KEYS)}"
+            )
+    model = _text(common.get("model"), f"{where}model")
+    data = _text(wanted.get("data"), f"{where}experiment: data")
+    months = tuple(_month(month, where) for month in _list(wanted.get("months"), f"{where}experiment: months"))
+    phases = tuple(_text(name, f"{where}experiment: phases") for name in _list(wanted.get("phases"), where))
+    if bool(months) == bool(phases):
+        raise UsageError(f'{where}experiment: either `months`, such as ["1112"], or `phases`, a list of configs')
+    if len(set(months + phases)) < len(months + phases):
+        raise UsageError(f"{where}experiment: a month or phase comes twice")
+    past = wanted.get("past")
+    start = wanted.get("start")
+    if start is not None:
+        start = dict(_mapping(start, f"{where}experiment: start"))
+        config = _text(start.pop("config", None), f"{where}experiment: start: config")
+        start = _line(recipe, START, start, None, (config,))
+    methods = _mapping(wanted.get("methods"), f"{where}experiment: methods")
+    lines = []
+    for label, own in methods.items():
+        if not isinstance(label, str) or not _LABEL.fullmatch(label) or label == START:
+            raise UsageError(f"{where}experiment: methods: {label!r} is no name: letters, digits, dots and dashes")
+        own = dict(_mapping(own or {}, f"{where}experiment: methods: {label}"))
+        lines.append(_line(recipe, label, own, past, phases, months))
+    for i, line in enumerate(lines):
+        if same := next((other for other in lines[:i] if _what(other) == _what(line)), None):
+            raise UsageError(f"{where}experiment: methods: {same.label} and {line.label} are the same")
+    if not lines:
+        raise UsageError(f"{where}experiment: methods: none is named")
+    tasks = []
+    for name, own in _mapping(wanted.get("tasks"), f"{where}experiment: tasks").items():
+        tasks.append(_asked(str(name), own or {}, data, f"{where}experiment: tasks: "))
+    limit = wanted.get("limit")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise UsageError(f"{where}experiment: limit must be a whole number above 0, not {limit!r}")
+    engines = _mapping(wanted.get("engines") or {}, f"{where}experiment: engines")
+    return Experiment(
+        name=Path(recipe).stem,
+        path=recipe,
+        model=model,
+        data=data,
+        months=months,
+        start=start,
+        lines=tuple(lines),
+        tasks=tuple(tasks),
+        limit=limit,
+        output=Path(_text(wanted.get("output") or f"experiments/{Path(recipe).stem}", f"{where}experiment: output")),
+        engines={str(name): _mapping(own, f"{where}experiment: engines: {name}") for name, own in engines.items()},
+    )
+
+
+def _line(
+    recipe: str, label: str, own: dict[str, Any], past: Any, phases: tuple[str, ...], months: tuple[str, ...] = ()
+) -> Line:
+    where = f"{recipe}: experiment: {label}: "
+    name = own.pop("method", label)
+    if not isinstance(name, str):
+        raise UsageError(f"{where}method is one name, not {name!r}")
+    past = own.pop("past", past)
+    if past is not None:
+        past = _text(past, f"{where}past")
+    values = read_recipe(recipe, name)
+    for key in ("experiment", "model", "method", "data", "config", "past", "output"):
+        values.pop(key, None)
+    method, options = configured(name, values | {key.replace("-", "_"): value for key, value in own.items()}, where)
+    configs = phases or tuple(_config(method, month) for month in months)
+    return Line(label, name, method, options, past, configs if method.trains else configs[:1])
+
+
+def _config(method: Method, month: str) -> str:
+    """Return what a method is trained on in a month: a whole snapshot has the name of its own month alone."""
+    if method.data == "wikipedia":
+        return f"wikipedia-{month[2:] if len(month) == 4 else month[-8:]}"
+    return f"{method.data}-{month}"
+
+
+def _what(line: Line) -> tuple[Any, ...]:
+    return line.name, line.method, line.options, line.past, line.configs
+
+
+def _asked(name: str, own: Any, data: str, where: str) -> Asked:
+    of = find_task(name)
+    own = dict(_mapping(own, f"{where}{name}"))
+    data = _text(own.pop("data", data), f"{where}{name}: data")
+    configs = _list(own.pop("configs", None), f"{where}{name}: configs")
+    known = {f.name for f in fields(of)}
+    for key in own:
+        if str(key).replace("-", "_") not in known:
+            there = ("data", "configs", *sorted(known))
+            raise UsageError(f"{where}{name}: no option {key!r}{did_you_mean(str(key), there)}; {', '.join(there)}")
+    task = from_mapping(of, own, f"{where}{name}: ")
+    return Asked(name, task, data, tuple(_text(config, f"{where}{name}: configs") for config in configs))
+
+
+def _month(month: Any, where: str) -> str:
+    if not isinstance(month, str) or not _MONTH.fullmatch(month):
+        raise UsageError(
+            f'{where}experiment: months: {month!r} is no interval: two months in quotes, such as "1112" (YAML reads '
+            "0112 as a number), or its long name, such as 20211101-20211201"
+        )
+    return month
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(f"{where} {'is missing' if value is None else f'must be text, not {value!r}'}")
+    return value
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise UsageError(f"{where} must be a list, not {value!r}")
+    return value
+
+
+def _mapping(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} {'is missing' if value is None else f'must be a mapping, not {value!r}'}")
+    return value

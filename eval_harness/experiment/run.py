@@ -1,0 +1,173 @@
+"""Run an experiment's cells, those that are not done, in this process or as jobs; a failed one stops no other."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from accelerate import PartialState
+
+from temporalwiki.builders.engine import only_one, whole_file, write_json
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.eval_harness.experiment.cells import Cell, Done, cells
+from temporalwiki.eval_harness.experiment.engines import Engine, Job
+from temporalwiki.eval_harness.experiment.recipe import Experiment
+from temporalwiki.methods.options import did_you_mean
+
+POLL = 5.0  # seconds between two looks at the jobs
+DONE, NOTHING, FAILED, NOT_RUN = "done", "nothing to score", "failed", "not run"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What became of a cell: done, nothing to score, failed or not run; why, and what was noted of it."""
+
+    cell: Cell
+    state: str
+    why: str
+    noted: Done
+
+
+def run_experiment(
+    experiment: Experiment, engine: Engine | None = None, at_once: int = 1, only: Sequence[str] = ()
+) -> list[Progress]:
+    """Run the cells that are not done and return what became of all.
+
+    Without an ``engine`` they run here, one after the other; with one as its jobs, ``at_once`` at a time. ``only``
+    names cells: these run here, and no other. Several processes (``accelerate launch``) run each cell together; there
+    a failure ends the experiment, as the other processes would wait for the one that failed.
+    """
+    planned = cells(experiment)
+    names = {cell.name for cell in planned}
+    for name in only:
+        if name not in names:
+            raise UsageError(f"no cell {name!r}{did_you_mean(name, names)}")
+    if only:
+        planned = [cell for cell in planned if cell.name in only]
+    todo = [cell for cell in planned if _note(cell) is None]
+    together = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if together:  # all have looked before anybody writes
+        PartialState(cpu=os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")).wait_for_everyone()
+    _say(f"{len(planned)} cells, {len(planned) - len(todo)} of them done before")
+    if engine is None:
+        _run_here(todo, together)
+    else:
+        with only_one(experiment.output, "experiment"):
+            _run_jobs(todo, engine, at_once)
+    found: dict[str, Progress] = {}
+    for cell in planned:
+        found[cell.name] = _progress(cell, found)
+    return list(found.values())
+
+
+def _run_here(todo: Sequence[Cell], together: bool) -> None:
+    failed: set[str] = set()
+    begun = time.perf_counter()
+    for number, cell in enumerate(todo):
+        if cell.needs in failed:
+            failed.add(cell.name)
+            continue
+        passed = time.perf_counter() - begun
+        left = f", about {_duration(passed / number * (len(todo) - number))} left" if number else ""
+        _say(f"{number + 1} of {len(todo)}: {cell.name}{left}")
+        started = time.perf_counter()
+        try:
+            done = cell.run()
+        except Exception as error:
+            if together:
+                raise
+            failed.add(cell.name)
+            with whole_file(cell.failure) as part:
+                part.write_text("".join(traceback.format_exception(error)), "utf-8")
+            _say(f"{cell.name} failed: {_line(error)}")
+        else:
+            if not together or PartialState().is_main_process:
+                seconds = round(time.perf_counter() - started, 1)
+                write_json(cell.note, {"cell": cell.name, "seconds": seconds, **done})
+                cell.failure.unlink(missing_ok=True)
+        gc.collect()  # of a failed cell's model, too
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def _run_jobs(todo: Sequence[Cell], engine: Engine, at_once: int) -> None:
+    """Start a job a group when what it needs is there, and wait for all."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in todo:
+        groups.setdefault(cell.group, []).append(cell)
+    waiting, running = dict(groups), dict[str, Job]()
+    undone = {cell.name for cell in todo}
+    while waiting or running:
+        for group in [group for group, job in running.items() if job.ended()]:
+            job = running.pop(group)
+            left = [cell for cell in groups[group] if _note(cell) is None]
+            undone -= {cell.name for cell in groups[group]} - {cell.name for cell in left}
+            for cell in left:
+                if not cell.failure.is_file():  # it died without a word
+                    with whole_file(cell.failure) as part:
+                        part.write_text(f"the job ended before it was done; its log: {job.log}\n", "utf-8")
+            what = f"failed: {_failure(left[0])}" if left else "done"
+            _say(f"{group} {what} ({len(waiting)} wait, {len(running)} run)")
+        for group, of in list(waiting.items()):
+            needs = {cell.needs for cell in of} - {cell.name for cell in of}
+            if any(need in undone for need in needs if need):
+                if not any(need in (*waiting, *running) for need in needs if need):
+                    del waiting[group]  # what it needs has failed
+                continue
+            if len(running) < at_once:
+                for cell in of:
+                    cell.failure.unlink(missing_ok=True)
+                running[group] = engine.start(group, [cell.name for cell in of])
+                del waiting[group]
+                _say(f"{group} started ({running[group].log})")
+        if running:
+            time.sleep(POLL if engine.remote else POLL / 10)
+
+
+def _progress(cell: Cell, before: Mapping[str, Progress]) -> Progress:
+    if (noted := _note(cell)) is not None:
+        return Progress(cell, NOTHING if noted.get("nothing") else DONE, noted.get("nothing", ""), noted)
+    if cell.needs in before and before[cell.needs].state in (FAILED, NOT_RUN):
+        return Progress(cell, NOT_RUN, f"{cell.needs} {before[cell.needs].state}", {})
+    if cell.failure.is_file():
+        return Progress(cell, FAILED, _failure(cell), {})
+    return Progress(cell, NOT_RUN, "", {})
+
+
+def _note(cell: Cell) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads(cell.note.read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        raise InputError(f"{cell.note}: cannot be read; remove it, and the cell runs again") from None
+
+
+def _failure(cell: Cell) -> str:
+    """Return the last line of what is kept of a failure, where a traceback says what went wrong."""
+    try:
+        return f"{cell.failure.read_text('utf-8').strip().splitlines()[-1]} ({cell.failure})"
+    except (OSError, IndexError):
+        return str(cell.failure)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{seconds:.0f} s" if seconds < 90 else f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+def _say(text: str) -> None:
+    if int(os.environ.get("RANK", "0")) == 0:
+        print(f"experiment: {text}", file=sys.stderr, flush=True)
