@@ -15,7 +15,7 @@ from temporalwiki.builders.engine import Report, fingerprint, only_one, run_stag
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.finish import INCLUDE, Finished, finish
 from temporalwiki.builders.snapshot import Dump, Interval
-from temporalwiki.builders.wikidata import align
+from temporalwiki.builders.wikidata import align, entity_types
 from temporalwiki.builders.wikidata import diff as wikidata_diff
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikipedia import diff as wiki_diff
@@ -180,7 +180,7 @@ class _Build:
             for t in diff_tasks
         ]
         self._stage("align", align.run, align_tasks, aligned)
-        return self._finish(diffs, aligned, place / "finish")
+        return self._finish(diffs, aligned, facts_prev, facts_recent, place / "finish")
 
     def _place(self, extracts: tuple[Path | None, ...]) -> Path:
         """Folder of this interval's own stages, named after all that decides what they write."""
@@ -252,14 +252,18 @@ class _Build:
         self.warnings.append(text)
         print(f"warning: {text}", file=sys.stderr)
 
-    def _finish(self, diffs: Path, aligned: Path, staged: Path) -> dataset_folder.Manifest:
+    def _finish(
+        self, diffs: Path, aligned: Path, facts_prev: Path, facts_recent: Path, staged: Path
+    ) -> dataset_folder.Manifest:
         shutil.rmtree(staged, ignore_errors=True)
         finished = finish(staged, self.interval, self.options.include, diffs, aligned, self.options.seed)
         for name, config in finished.configs.items():
             for split, written in config["splits"].items():
                 if written["num_examples"] == 0:
                     self._warn(f"{name}: no rows in the split {split}; `datasets` will not list it")
-        manifest = self._manifest(finished)
+        memory = self.machine.memory_of_a_task
+        types = entity_types.count(finished.kept, facts_prev, facts_recent, staged, memory)
+        manifest = self._manifest(finished, types)
         dataset_folder.install(staged, manifest, self.out)
         return manifest
 
@@ -276,7 +280,7 @@ class _Build:
                 "sampled": aligned["candidates"],
                 "aligned": aligned["aligned"],
                 "filtered": aligned["kept"],
-                "kept": finished.kept[split],
+                "kept": len(finished.kept[split]),
                 "dropped": {
                     "alignment": aligned["not_aligned"],
                     "filters": aligned["filtered"],
@@ -286,7 +290,7 @@ class _Build:
             for split, aligned in total(self.reports["align"], "facts").items()
         }
 
-    def _manifest(self, finished: Finished) -> dataset_folder.Manifest:
+    def _manifest(self, finished: Finished, types: entity_types.EntityTypes) -> dataset_folder.Manifest:
         def extracted(stage: str) -> dict[str, Any]:
             reports = self.reports[stage]
             parts = ("pages", "entities", "statements", "bytes")
@@ -317,6 +321,7 @@ class _Build:
                 "diffset": {"articles": pages["new"] + pages["updated"], **total(diff, "diffset")},
                 "facts": total(self.reports["wikidata-diff"], "facts"),
                 "probes": self._probe_counts(finished),
+                "entity_types": types,
             },
             "warnings": self.warnings,
             "configs": finished.configs,

@@ -26,10 +26,10 @@ ALWAYS = INCLUDE[:-1]  # the whole snapshot only where it is asked for: it means
 
 @dataclass(frozen=True)
 class Finished:
-    """The configs as the manifest has them, and how many facts of a split were kept, and lost to each cap."""
+    """The configs as the manifest has them, the facts that a split keeps, and how many it lost to each cap."""
 
     configs: dict[str, Any]
-    kept: dict[str, int]
+    kept: dict[str, list[probes.Fact]]
     capped: dict[str, dict[str, int]]
 
 
@@ -61,7 +61,7 @@ def finish(
         write("lighttuning", split, _probe_rows(files, split, chosen))
     return Finished(
         configs,
-        {split: len(selection.kept) for split, selection in selections.items()},
+        {split: [facts[split][i] for i in selection.kept] for split, selection in selections.items()},
         {split: dict(sorted(selection.dropped.items())) for split, selection in selections.items()},
     )
 

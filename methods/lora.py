@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
+from temporalwiki.builders.engine import write_json
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.methods.architecture import is_encoder_decoder, stack, train_decoder_alone
 from temporalwiki.methods.method import Method, StateDict, whole
@@ -108,6 +110,12 @@ class LoRA(Method):
         """Write a peft adapter."""
         more = {} if state_dict is None else {"state_dict": dict(state_dict)}
         model.save_pretrained(folder, save_embedding_layers=False, **more)
+        path = folder / "adapter_config.json"  # peft keeps the names in sets, whose order is another each time
+        config = json.loads(path.read_text("utf-8"))
+        for name, value in config.items():
+            if isinstance(value, list) and all(isinstance(one, str) for one in value):
+                config[name] = sorted(value)
+        write_json(path, config)
 
     def _check_same_scale(self, model: PeftModel) -> None:
         """One peft adapter has one scale for all of its ranks."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -110,13 +112,8 @@ CREATE TEMP TABLE deleted AS
     FROM gone;
 """
 
-_CANDIDATES = """
-CREATE TEMP TABLE facts AS SELECT * FROM changed UNION ALL SELECT * FROM unchanged UNION ALL SELECT * FROM deleted;
-CREATE TEMP TABLE replaced_objects AS
-    SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM changed WHERE kind = 'new_object');
--- Labels of the recent snapshot; of the one before only for an entity that recent does not hold.
-CREATE TEMP TABLE wanted AS
-    SELECT s AS id FROM facts UNION SELECT o FROM facts UNION SELECT o FROM replaced_objects;
+# Labels of what is wanted: those of the recent snapshot; of prev only for an entity that recent does not hold.
+KNOWN = """
 CREATE TEMP TABLE recent_known AS
     SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
     FROM recent_all WHERE s IN (SELECT id FROM wanted) GROUP BY s;
@@ -124,6 +121,15 @@ CREATE TEMP TABLE prev_known AS
     SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
     FROM prev_all WHERE s IN (SELECT id FROM wanted WHERE id NOT IN (SELECT id FROM recent_known)) GROUP BY s;
 CREATE TEMP TABLE known AS SELECT * FROM recent_known UNION ALL SELECT * FROM prev_known;
+"""
+
+_CANDIDATES = f"""
+CREATE TEMP TABLE facts AS SELECT * FROM changed UNION ALL SELECT * FROM unchanged UNION ALL SELECT * FROM deleted;
+CREATE TEMP TABLE replaced_objects AS
+    SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM changed WHERE kind = 'new_object');
+CREATE TEMP TABLE wanted AS
+    SELECT s AS id FROM facts UNION SELECT o FROM facts UNION SELECT o FROM replaced_objects;
+{KNOWN}
 CREATE TEMP TABLE relations AS
     SELECT p, arg_max(label, (side, lastrevid, seen)) AS label FROM (
         SELECT 1 AS side, * FROM recent_properties UNION ALL SELECT 0, * FROM prev_properties
@@ -139,42 +145,22 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
 
     DuckDB takes up to ``memory`` bytes; what is more goes to disk. Raises InputError where that does not do.
     """
-    try:
-        return _run_task(task, folder, memory)
-    except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
-        raise InputError(
-            f"{folder}: DuckDB had too little memory or disk ({memory >> 20} MB of memory): "
-            f"{str(error).splitlines()[0]}; give more --memory, or fewer --jobs"
-        ) from None
-
-
-def _run_task(task: DiffTask, folder: Path, memory: int) -> Report:
-    temp = folder / "duckdb"
-    temp.mkdir(exist_ok=True)
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "threads": 1,
-        "memory_limit": f"{memory >> 20}MB",
-        "temp_directory": str(temp),
-        "preserve_insertion_order": False,
-    }
-    with duckdb.connect(config=config) as db:
+    with database(folder, memory) as db:
         for side in ("prev", "recent"):
             place = Path(getattr(task, side))
             for table, columns in (("facts", "*"), ("entities", "s, lastrevid, seen, title")):
-                source = _parquet(files(place, table), table)
+                source = rows_of(files(place, table), table)
                 db.execute(
                     f"CREATE TEMP VIEW {side}_{table} AS SELECT {columns} FROM {source} "
                     f"WHERE bucket >= {task.first} AND bucket < {task.end}"
                 )
-            db.execute(
-                f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {_parquet(files(place, 'entities'), 'entities')}"
-            )
-            properties = _parquet(files(place, "properties"), "properties")
+            db.execute(f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {rows_of(files(place, 'entities'), 'entities')}")
+            properties = rows_of(files(place, "properties"), "properties")
             db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
-            _run(db, _STEPS.format(side=side, recent_date=task.recent_date), {})
+            run_script(db, _STEPS.format(side=side, recent_date=task.recent_date), {})
         values = {"recent_date": task.recent_date, "seed": task.seed, "fraction": task.unchanged_fraction}
-        _run(db, _CATEGORIES, values)
-        _run(db, _CANDIDATES, {})
+        run_script(db, _CATEGORIES, values)
+        run_script(db, _CANDIDATES, {})
         _add_pages(db, task)
         report = _counts(db)
         rows = db.sql(
@@ -198,20 +184,45 @@ def _run_task(task: DiffTask, folder: Path, memory: int) -> Report:
     return report
 
 
-def _run(db: duckdb.DuckDBPyConnection, script: str, values: dict[str, Any]) -> None:
+@contextlib.contextmanager
+def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database of up to ``memory`` bytes; what is more goes to disk, in ``folder``.
+
+    Raises InputError where that does not do.
+    """
+    temp = folder / "duckdb"
+    temp.mkdir(parents=True, exist_ok=True)
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": 1,
+        "memory_limit": f"{memory >> 20}MB",
+        "temp_directory": str(temp),
+        "preserve_insertion_order": False,
+    }
+    try:
+        with duckdb.connect(config=config) as db:
+            yield db
+    except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+        raise InputError(
+            f"{folder}: DuckDB had too little memory or disk ({memory >> 20} MB of memory): "
+            f"{str(error).splitlines()[0]}; give more --memory, or fewer --jobs"
+        ) from None
+
+
+def run_script(db: duckdb.DuckDBPyConnection, script: str, values: dict[str, Any]) -> None:
+    """Run statements one after another; $-names in them are ``values``."""
     for statement in duckdb.extract_statements(script):
         names = statement.named_parameters
         db.execute(statement, {name: values[name] for name in names} or None)
 
 
-def _parquet(paths: list[Path], table: str) -> str:
+def rows_of(paths: list[Path], table: str) -> str:
     """SQL for the rows of some files; their folder's name may hold quotes and what DuckDB takes for a pattern."""
     if paths:
         quoted = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
         return f"read_parquet([{quoted}])"
     empty = {
         "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "end" TEXT, end_day INT, '
-        "seen BIGINT",
+        "seen BIGINT, file_row_number BIGINT",
         "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title TEXT, seen BIGINT",
         "properties": "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT",
         "articles": "page_id BIGINT, title TEXT",
@@ -222,10 +233,10 @@ def _parquet(paths: list[Path], table: str) -> str:
 
 def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> None:
     """Tables page_now, the subject's article in recent, and page_then, its article in prev that recent has not."""
-    now = _parquet(files(Path(task.recent_articles), "articles"), "articles")
-    then = _parquet(files(Path(task.prev_articles), "articles"), "articles")
+    now = rows_of(files(Path(task.recent_articles), "articles"), "articles")
+    then = rows_of(files(Path(task.prev_articles), "articles"), "articles")
     if task.page_items is not None:
-        items = _parquet([Path(task.page_items)], "articles")
+        items = rows_of([Path(task.page_items)], "articles")
         source = f"SELECT item AS id, page_id FROM {items} WHERE page_id IN (SELECT page_id FROM {now})"
     else:
         source = f"SELECT s AS id, page_id FROM recent_items JOIN {now} articles USING (title)"

@@ -53,6 +53,7 @@ def run_experiment(
     if only:
         planned = [cell for cell in planned if cell.name in only]
     todo = [cell for cell in planned if _note(cell) is None]
+    (experiment.output / "cells").mkdir(parents=True, exist_ok=True)
     together = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if together:  # all have looked before anybody writes
         PartialState(cpu=os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")).wait_for_everyone()

@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from temporalwiki.builders.errors import InputError
+from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
+from temporalwiki.eval_harness.leaderboard.fuar import fuar_rows
+from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
+from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
+from temporalwiki.eval_harness.leaderboard.space import write_space
+from temporalwiki.eval_harness.leaderboard.tables import TABLES, write_tables
 from temporalwiki.eval_harness.results import Result
+
+_PARQUET = "results.parquet"
 
 
 def write_leaderboard(results: Sequence[Result], folder: Path, out: Path, data: str | None = None) -> Iterator[str]:
-    """Write the leaderboard of ``results`` (of ``folder``) to ``out`` and yield what to say of it."""
-    yield f"{len(results)} results"
+    """Write the leaderboard of ``results``, which lie in ``folder``, to ``out``, and yield what to say of it.
+
+    ``data`` is the dataset whose facts are shown, too: a folder, a Hub id or id@revision. The same results give the
+    same bytes. Raises InputError where ``out`` holds something else.
+    """
+    if out.is_dir() and any(out.iterdir()) and not (out / _PARQUET).is_file():
+        raise InputError(f"{out}: is not empty and holds no leaderboard; name another folder with --out")
+    found = rows(results, folder)
+    found += fuar_rows(results, found, folder)
+    out.mkdir(parents=True, exist_ok=True)
+    write_parquet(found, out / _PARQUET)
+    tables = write_tables(found, out / "tables")
+    figures = write_figures(found, out / "figures", data)
+    yield f"{len(found):,} scores of {len(results):,} results: {out / _PARQUET}"
+    yield from _made("tables", list(tables), TABLES, out)
+    yield from _made("figures", list(figures), FIGURES, out)
+    write_space(out, title=TITLE)
+    page = write_page(found, figures, tables, out, results=Path(os.path.relpath(folder, out)).as_posix())
+    yield f"the page: {page}"
+
+
+def _made(what: str, names: Sequence[str], possible: Sequence[str] | dict[str, object], out: Path) -> Iterator[str]:
+    if names:
+        yield f"{what}: {', '.join(names)} in {out / what}"
+    if lacking := [name for name in possible if name not in names]:
+        yield f"not made, as these results lack what they show: {', '.join(lacking)}"

@@ -172,6 +172,26 @@ def test_probes_keep_to_the_filters_and_caps(out: Path) -> None:
         assert len({fact_of(row) for row in probes}) == len(probes)
 
 
+def test_the_types_of_the_probes_subjects_and_objects_are_the_worlds(out: Path, truth: Truth) -> None:
+    """Every entity of the world has one class or none, so the order of its statements does not count here."""
+    [manifest] = read_manifests(out)
+    prev, recent = truth.snapshots
+    classes: dict[str, str] = {}
+    for snapshot in (prev, recent):
+        entities = {fact.subject for fact in snapshot.facts} | snapshot.labels.keys()
+        for gone in entities & classes.keys():
+            del classes[gone]
+        classes |= {fact.subject: fact.object for fact in snapshot.facts if fact.relation == "P31"}
+    labels = {**prev.labels, **recent.labels}
+    for split in ("changed", "unchanged", "deleted"):
+        probes = rows(out, f"probes-{MONTH.name}", split)
+        for role in ("subject", "object"):
+            of = [classes.get(row[f"{role}_id"]) for row in probes]
+            expected = Counter("unknown" if c is None else labels.get(c, c) for c in of)
+            assert manifest["counts"]["entity_types"][split][role] == dict(expected)
+    assert len(manifest["counts"]["entity_types"]["changed"]["object"]) > 10
+
+
 def test_light_tuning_facts_share_no_subject_with_any_probe(out: Path) -> None:
     config = f"probes-{MONTH.name}"
     subjects = {row["subject_id"] for split in ("changed", "unchanged", "deleted") for row in rows(out, config, split)}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +239,21 @@ def test_plain_peft_loads_what_is_saved(kind: str, tmp_path: Path) -> None:
     written = {path.name for path in tmp_path.iterdir()}
     assert {"adapter_config.json", "adapter_model.safetensors"} <= written
     assert not [name for name in written if name.endswith((".bin", ".pt", ".pkl"))]
+
+
+def test_the_same_adapter_is_the_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib, torch, tiny_models; from temporalwiki.methods.lora import LoRA\n"
+        "torch.manual_seed(0); model = tiny_models.model('llama', 300)\n"
+        "LoRA().save(LoRA().prepare(model, 0), pathlib.Path(sys.argv[1]))"
+    )
+    written = []
+    for seed in ("0", "1", "2"):
+        paths = os.pathsep.join(str(path) for path in sys.path if path)
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / seed)], env=environment, check=True)
+        written.append({path.name: path.read_bytes() for path in sorted((tmp_path / seed).iterdir())})
+    assert written[0] == written[1] == written[2]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,108 @@
+"""The types of entities: by hand, over small dumps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temporalwiki.builders.engine import run_stage
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.wikidata import entity_types, extract
+from temporalwiki.builders.wikidata.probes import Fact
+
+from tiny_dumps import item, statement, value, wikidata_file, write_wikidata
+
+Items = list[dict[str, Any]]
+
+
+def a(number: int, *classes: int, **more: Any) -> dict[str, Any]:
+    """An item of these classes."""
+    return item(number, {"P31": [statement(value(of)) for of in classes]} if classes else None, **more)
+
+
+def extracted(place: Path, date: str, items: Items) -> Path:
+    path = write_wikidata(wikidata_file(place, date), items)
+    tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", False)
+    run_stage("extract", extract.run, tasks, place / date)
+    return place / date
+
+
+def count(place: Path, prev: Items, recent: Items, facts: list[Fact], memory: int = 1 << 28) -> Any:
+    sides = (extracted(place, date, items) for date, items in (("20211101", prev), ("20211129", recent)))
+    return entity_types.count({"changed": facts}, *sides, place / "work", memory)["changed"]
+
+
+HUMAN, CITY, CAPITAL = item(5, label="human"), item(515, label="city"), item(5119, label="capital")
+ANY = [item(999_999, label="so that no dump is empty")]
+
+
+def ranked(*classes: tuple[int, str]) -> dict[str, Any]:
+    return item(1, {"P31": [statement(value(of), rank=rank) for of, rank in classes]})
+
+
+TYPES: dict[str, tuple[Items, Items, str]] = {  # prev, recent, the type of Q1
+    "the label of its class": (ANY, [a(1, 5), HUMAN], "human"),
+    "of several the first statement's, not the smallest": (ANY, [a(1, 5119, 515), CITY, CAPITAL], "capital"),
+    "of the preferred ones only": (ANY, [ranked((5119, "normal"), (515, "preferred")), CITY, CAPITAL], "city"),
+    "never of a deprecated one": (ANY, [ranked((5119, "deprecated"), (515, "normal")), CITY, CAPITAL], "city"),
+    "no class, no type": (ANY, [a(1)], "unknown"),
+    "another relation is no class": (ANY, [item(1, {"P279": [statement(value(5))]}), HUMAN], "unknown"),
+    "a class without a label": (ANY, [a(1, 5), item(5)], "Q5"),
+    "a class that no dump holds": (ANY, [a(1, 5)], "Q5"),
+    "a class that is gone keeps its label": ([HUMAN], [a(1, 5)], "human"),
+    "recent's label": ([item(5, label="person")], [a(1, 5), HUMAN], "human"),
+    "recent's class": ([a(1, 515), CITY], [a(1, 5), HUMAN], "human"),
+    "a class taken away is not looked up in prev": ([a(1, 5), HUMAN], [a(1), HUMAN], "unknown"),
+    "an entity that is gone is what it was": ([a(1, 5), HUMAN], [HUMAN], "human"),
+    "an entity that became a redirect is what it was": ([a(1, 5)], [item(1, redirect="Q2"), HUMAN], "human"),
+    "an entity that neither holds": (ANY, ANY, "unknown"),
+    "twice in a dump: the newest revision": (ANY, [a(1, 515, lastrevid=9), a(1, 5, lastrevid=8), CITY], "city"),
+    "a label may hold anything": (ANY, [a(1, 5), item(5, label='"$\n</script>')], '"$\n</script>'),
+}
+
+
+@pytest.mark.parametrize("case", TYPES)
+def test_the_type_of_an_entity(tmp_path: Path, case: str) -> None:
+    prev, recent, expected = TYPES[case]
+    found = count(tmp_path, prev, recent, [Fact(1, 17, 77)])
+    assert found == {"subject": {expected: 1}, "object": {"unknown": 1}}
+    assert count(tmp_path / "object", prev, recent, [Fact(77, 17, 1)])["object"] == {expected: 1}
+
+
+def test_each_probe_counts_once_a_role(tmp_path: Path) -> None:
+    """Two classes of one label are one type; an entity in two probes counts twice, here and there on its own."""
+    items = [a(1, 5), a(2, 6), a(65, 515, 5119), HUMAN, item(6, label="human"), CITY, CAPITAL]
+    facts = [Fact(1, 17, 65), Fact(2, 17, 65), Fact(65, 6, 1), Fact(1, 22, 2), Fact(3, 17, 65)]
+    assert count(tmp_path, ANY, items, facts) == {
+        "subject": {"city": 1, "human": 3, "unknown": 1},
+        "object": {"city": 3, "human": 2},
+    }
+
+
+def test_splits_are_counted_apart_and_no_probes_are_no_types(tmp_path: Path) -> None:
+    place = extracted(tmp_path, "20211101", [a(1, 5), a(2, 515), HUMAN, CITY])
+    splits = {"unchanged": [Fact(1, 17, 2)], "changed": [Fact(2, 6, 1)], "deleted": []}
+    assert entity_types.count(splits, place, place, tmp_path, 1 << 28) == {
+        "unchanged": {"subject": {"human": 1}, "object": {"city": 1}},
+        "changed": {"subject": {"city": 1}, "object": {"human": 1}},
+        "deleted": {"subject": {}, "object": {}},
+    }
+
+
+def test_the_order_of_statements_outlives_the_cut_into_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred classes each, the largest id first, written seven rows at a time into one bucket."""
+    monkeypatch.setattr(extract, "_FLUSH", 7)
+    items = [a(64 * i, *range(1000 + i, 900 + i, -1)) for i in range(1, 5)]
+    facts = [Fact(64 * i, 17, 77) for i in range(1, 5)]
+    assert count(tmp_path, ANY, items, facts)["subject"] == {f"Q{1000 + i}": 1 for i in range(1, 5)}
+
+
+def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
+    items = [a(i, 5, label=f"{i}") for i in range(1, 3000)]
+    with pytest.raises(InputError, match=r"too little memory or disk \(0 MB of memory\).*; give more --memory"):
+        count(tmp_path, ANY, items, [Fact(i, 17, i) for i in range(1, 3000)], memory=1)

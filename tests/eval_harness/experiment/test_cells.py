@@ -1,0 +1,137 @@
+"""The cells of an experiment: their order, and that a key changes with what a result depends on and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.eval_harness.experiment import cells as module
+from temporalwiki.eval_harness.experiment.cells import Cell, cells
+from temporalwiki.eval_harness.experiment.recipe import read_experiment
+
+from tiny_probes import CHANGED, UNCHANGED, rows, write_dataset
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _files_are_read_again() -> None:
+    for kept in (module._configs, module._content):
+        kept.cache_clear()  # type: ignore[attr-defined]
+
+
+def plan(recipe: Path) -> dict[str, Cell]:
+    return {cell.name: cell for cell in cells(read_experiment(str(recipe)))}
+
+
+def test_each_cell_comes_after_what_it_needs(write: Write) -> None:
+    found = plan(write(**{"experiment/start": {"method": "full", "config": "wikipedia-10"}}))
+    tested = ("twiki_probes/probes-0910", "twiki_probes/probes-1011")
+    lines = [f"{label}/{month}" for label in ("diff", "lora") for month in ("0910", "1011")]
+    wanted = ["start"]
+    for model in ("initial", *lines):
+        wanted += [model, *(f"{model}/{test}" for test in tested)]
+    assert list(found) == wanted
+    assert {name: cell.needs for name, cell in found.items() if "twiki" not in name} == {
+        "start": None,
+        "initial": "start",
+        "diff/0910": "start",
+        "diff/1011": "diff/0910",
+        "lora/0910": "start",
+        "lora/1011": "lora/0910",
+    }
+    assert found["diff/1011/twiki_probes/probes-0910"].needs == "diff/1011"
+    assert found["diff/1011/twiki_probes/probes-0910"].group == "diff/1011/evaluate"
+    assert len({cell.note for cell in found.values()}) == len(found)
+
+
+TRAINED = {"initial", "diff/0910", "diff/1011", "lora/0910", "lora/1011"}
+# what changes in a recipe: the trainings that are others then, with all their evaluations
+CHANGES: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "nothing": ({}, set()),
+    "an option of all": ({"learning_rate": 0.02}, TRAINED - {"lora/0910", "lora/1011"}),  # LoRA has its own
+    "a method's option": ({"methods": {"lora": {"rank": 2}}}, {"lora/0910", "lora/1011"}),
+    "what changes no number": ({"micro_batch_size": 1}, set()),
+    "how often it is saved": ({"save_steps": 1}, set()),
+    "a later month": ({"experiment/months": ["0910"]}, set()),
+    "an earlier month": ({"experiment/months": ["1011"]}, {"diff/1011", "lora/1011"}),
+    "a method more": ({"experiment/methods": {"initial": None, "merge": None, "diff": None}}, set()),
+    "the phase before": ({"experiment/start": {"method": "full", "config": "wikipedia-10"}}, TRAINED),
+    "the past that nothing reads": ({"experiment/past": "unchanged-0910"}, set()),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_key_changes_with_what_a_checkpoint_depends_on(write: Write, case: str) -> None:
+    changes, other = CHANGES[case]
+    before, after = plan(write()), plan(write("changed", **changes))
+    common = before.keys() & after.keys()
+    assert {name for name in common & TRAINED if before[name].note != after[name].note} == other & common
+    for name in common - TRAINED:
+        model = name.partition("/twiki")[0]
+        assert (before[name].note != after[name].note) == (model in other)
+
+
+def test_a_task_changes_evaluations_alone(write: Write) -> None:
+    for changes in (
+        {"experiment/limit": 3},
+        {"experiment/tasks": {"twiki_probes": {"answers": True, "light_tuning": False}}},
+    ):
+        before, after = plan(write()), plan(write("changed", **changes))
+        assert {name for name in before if before[name].note == after[name].note} == TRAINED
+
+
+def test_changed_data_changes_what_reads_it(write: Write, there: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(there / "data", data)
+    recipe = write(**{"experiment/data": str(data)})
+    before = plan(recipe)
+    (data / "data" / "diffset-1011" / "train.parquet").touch()  # other times, the same bytes
+    module._content.cache_clear()  # type: ignore[attr-defined]
+    assert {name: cell.note for name, cell in plan(recipe).items()} == {name: c.note for name, c in before.items()}
+    article = [{"id": 1, "title": "Other", "text": "Another text."}]
+    write_dataset(tmp_path / "other", {"x": {"train": article}})
+    shutil.copy(tmp_path / "other" / "data" / "x" / "train.parquet", data / "data" / "diffset-1011" / "train.parquet")
+    module._content.cache_clear()  # type: ignore[attr-defined]
+    after = plan(recipe)
+    other = {name for name in before if before[name].note != after[name].note}
+    assert other == {name for name in before if name.startswith(("diff/1011", "lora/1011"))}
+
+
+def test_a_task_is_scored_on_the_months_and_on_what_is_of_no_month(write: Write, tmp_path: Path) -> None:
+    facts = {"unchanged": rows(UNCHANGED), "changed": rows(CHANGED)}
+    write_dataset(tmp_path / "more", {f"probes-{name}": facts for name in ("0910", "1112", "20210901-20211001", "all")})
+    tasks = {"twiki_probes": {"data": str(tmp_path / "more"), "answers": False}}
+    found = plan(write(**{"experiment/tasks": tasks}))
+    assert [name for name in found if name.startswith("initial/")] == [
+        "initial/twiki_probes/probes-0910",
+        "initial/twiki_probes/probes-all",
+    ]
+    named = {"twiki_probes": {**tasks["twiki_probes"], "configs": ["probes-1112"]}}
+    found = plan(write(**{"experiment/tasks": named}))
+    assert [name for name in found if name.startswith("initial/")] == ["initial/twiki_probes/probes-1112"]
+
+
+BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "no such data": ({"experiment/data": "no/such"}, InputError, "no/such"),
+    "no such model": ({"model": "no/such"}, InputError, "no/such"),
+    "no such month": ({"experiment/months": ["0911"]}, UsageError, "no config 'diffset-0911' (did you mean"),
+    "no such snapshot": ({"experiment/start": {"method": "full", "config": "wikipedia-01"}}, UsageError, "wikipedia-01"),
+    "no such past": ({"experiment/methods": {"mix_review": {"past": "unchanged-09"}}}, UsageError, "unchanged-09"),
+    "no such test": ({"experiment/tasks": {"lama": {}}}, UsageError, "lama reads invariantlama*"),
+    "no such config of a task": ({"experiment/tasks": {"twiki_probes": {"configs": ["x"]}}}, UsageError, "no config 'x'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_not_there_is_said_before_anything_runs(write: Write, case: str, tmp_path: Path) -> None:
+    changes, error, said = BAD[case]
+    with pytest.raises(error) as raised:
+        plan(write(**changes))
+    assert said in str(raised.value)
+    assert not (tmp_path / "out").exists()

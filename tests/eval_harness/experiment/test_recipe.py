@@ -1,0 +1,157 @@
+"""What an experiment's recipe may hold, what is made of it, and one line for whatever cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temporalwiki.builders.errors import UsageError
+from temporalwiki.eval_harness.experiment.recipe import read_experiment
+from temporalwiki.methods.recipes import names, read_recipe
+
+Write = Callable[..., Path]
+
+
+def test_a_method_has_a_line_of_checkpoints_one_a_month(write: Write) -> None:
+    recipe = write(
+        **{
+            "methods": {"recadam": {"gamma": 7.0}},
+            "experiment/methods": {
+                "initial": None,
+                "full": None,
+                "diff": None,
+                "recadam": {"k": 0.1, "seed": 3},
+                "adapters": {"method": "k_adapter", "k": 3, "past": "unchanged-0910"},
+            },
+        }
+    )
+    lines = {line.label: line for line in read_experiment(str(recipe)).lines}
+    assert {label: line.configs for label, line in lines.items()} == {
+        "initial": ("diffset-0910",),  # it trains nothing: one checkpoint for all months
+        "full": ("wikipedia-10", "wikipedia-11"),  # a whole snapshot is of one month
+        "diff": ("diffset-0910", "diffset-1011"),
+        "recadam": ("diffset-0910", "diffset-1011"),
+        "adapters": ("diffset-0910", "diffset-1011"),
+    }
+    assert {label: line.name for label, line in lines.items() if line.name != label} == {"adapters": "k_adapter"}
+    recadam: Any = lines["recadam"].method
+    assert (recadam.gamma, recadam.k, lines["recadam"].options.seed) == (7.0, 0.1, 3)
+    assert (lines["diff"].options.seed, lines["diff"].options.learning_rate) == (0, 0.01)
+    assert (lines["adapters"].past, lines["diff"].past) == ("unchanged-0910", None)
+
+
+def test_phases_are_configs_of_any_name(write: Write) -> None:
+    recipe = write(**{"experiment/months": None, "experiment/phases": ["recentnews-small-p1", "recentnews-small-p2"]})
+    experiment = read_experiment(str(recipe))
+    assert experiment.months == ()
+    assert [line.configs for line in experiment.lines if line.label == "diff"] == [
+        ("recentnews-small-p1", "recentnews-small-p2")
+    ]
+
+
+def test_a_long_interval_is_a_month(write: Write) -> None:
+    recipe = write(
+        **{"experiment/months": ["20210901-20211001"], "experiment/methods": {"diff": None, "full": None}}
+    )
+    configs = [line.configs for line in read_experiment(str(recipe)).lines]
+    assert configs == [("diffset-20210901-20211001",), ("wikipedia-20211001",)]
+
+
+def test_the_phase_before_all_others(write: Write) -> None:
+    start = read_experiment(
+        str(write(**{"experiment/start": {"method": "full", "config": "wikipedia-09", "epochs": 4}}))
+    ).start
+    assert start is not None
+    assert (start.name, start.configs, start.options.epochs, start.options.batch_size) == (
+        "full",
+        ("wikipedia-09",),
+        4,
+        2,
+    )
+
+
+def test_a_task_may_be_scored_on_data_of_its_own(write: Write) -> None:
+    tasks = {"lama": {"data": "ckl", "configs": ["invariantlama"], "candidates": 0}, "twiki_probes": None}
+    experiment = read_experiment(str(write(**{"experiment/tasks": tasks})))
+    lama, probes = experiment.tasks
+    assert (lama.name, lama.data, lama.configs, getattr(lama.task, "candidates")) == ("lama", "ckl", ("invariantlama",), 0)
+    assert (probes.name, probes.data, probes.configs) == ("twiki_probes", experiment.data, ())
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no experiment": ({"experiment": None}, "no experiment in it"),
+    "a list": ({"experiment": [1]}, "no experiment in it"),
+    "unknown key": ({"experiment/month": ["1112"]}, "no key 'month' (did you mean months?)"),
+    "no model": ({"model": None}, "model is missing"),
+    "a model that is a number": ({"model": 3}, "model must be text, not 3"),
+    "no data": ({"experiment/data": None}, "data is missing"),
+    "neither months nor phases": ({"experiment/months": None}, "either `months`"),
+    "both": ({"experiment/phases": ["x"]}, "either `months`"),
+    "a month that is a number": ({"experiment/months": [1112]}, "months: 1112 is no interval"),
+    "a month that YAML read as octal": ({"experiment/months": [0o112]}, "YAML reads 0112 as a number"),
+    "a month of a path": ({"experiment/months": ["../x"]}, "'../x' is no interval"),
+    "a month twice": ({"experiment/months": ["1112", "1112"]}, "comes twice"),
+    "months that are no list": ({"experiment/months": "1112"}, "months must be a list"),
+    "no methods": ({"experiment/methods": {}}, "methods: none is named"),
+    "methods that are a list": ({"experiment/methods": ["diff"]}, "methods must be a mapping"),
+    "unknown method": ({"experiment/methods": {"recadm": None}}, "no method 'recadm' (did you mean recadam?)"),
+    "a label that leaves the folder": ({"experiment/methods": {"../x": {"method": "diff"}}}, "'../x' is no name"),
+    "a label that is taken": ({"experiment/methods": {"start": {"method": "diff"}}}, "'start' is no name"),
+    "the same twice": ({"experiment/methods": {"diff": None, "again": {"method": "diff"}}}, "diff and again are the same"),
+    "unknown option of a method": ({"experiment/methods": {"lora": {"rnk": 2}}}, "no option 'rnk' (did you mean rank?)"),
+    "option of another type": ({"experiment/methods": {"lora": {"rank": "x"}}}, "rank must be a whole number"),
+    "unknown option of training": ({"lerning_rate": 1.0}, "no option 'lerning_rate' (did you mean learning_rate?)"),
+    "a start without config": ({"experiment/start": {"method": "full"}}, "start: config is missing"),
+    "no tasks": ({"experiment/tasks": None}, "tasks is missing"),
+    "unknown task": ({"experiment/tasks": {"twiki_probs": {}}}, "no task 'twiki_probs' (did you mean twiki_probes?)"),
+    "unknown option of a task": ({"experiment/tasks": {"lama": {"beam": 2}}}, "no option 'beam' (did you mean beams?)"),
+    "a limit of nothing": ({"experiment/limit": 0}, "limit must be a whole number above 0"),
+    "engines that are text": ({"experiment/engines": {"slurm": "gpu"}}, "slurm must be a mapping"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_used_is_said(write: Write, case: str) -> None:
+    changes, said = BAD[case]
+    recipe = write(**changes)
+    with pytest.raises(UsageError) as raised:
+        read_experiment(str(recipe))
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_recipe_that_is_no_mapping_or_not_there(tmp_path: Path) -> None:
+    (tmp_path / "list.yaml").write_text("- 1\n")
+    (tmp_path / "code.yaml").write_text("!!python/object/apply:os.system ['true']\n")
+    for path in ("list.yaml", "code.yaml"):
+        with pytest.raises(UsageError, match=path):
+            read_experiment(str(tmp_path / path))
+    with pytest.raises(UsageError, match="did you mean temporalwiki-gpt2-large"):
+        read_experiment("temporalwiki-gpt2-larg")
+
+
+@pytest.mark.parametrize("name", names())
+def test_recipes_that_come_with_the_package_hold_an_experiment_that_can_be_read(name: str) -> None:
+    if "experiment" in read_recipe(name, None):
+        experiment = read_experiment(name)
+        assert experiment.lines[0].label == "initial"
+        assert experiment.tasks
+
+
+def test_both_papers_have_their_experiment() -> None:
+    paper = read_experiment("temporalwiki-gpt2-large")
+    assert paper.months == ("0809", "0910", "1011", "1112")
+    assert [line.label for line in paper.lines] == [
+        "initial", "full", "diff", "recadam", "mix_review", "lora", "k_adapter",
+    ]  # fmt: skip
+    for line in paper.lines:
+        assert (line.options.batch_size, line.options.sequence_length, line.options.learning_rate) == (64, 512, 1e-4)
+    ckl = read_experiment("ckl-t5-large")
+    assert [line.label for line in ckl.lines] == [
+        "initial", "vanilla", "recadam", "mix_review", "lora", "k_adapter-2", "k_adapter-3", "modular",
+    ]  # fmt: skip
+    for line in ckl.lines:
+        assert (line.options.batch_size, line.options.learning_rate, line.options.epochs) == (60, 1e-3, 4)

@@ -1,0 +1,249 @@
+"""An experiment runs each cell once, goes on after a failure and after a kill, and ends with the same results."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from temporalwiki.builders.errors import UsageError
+from temporalwiki.eval_harness.experiment import cells as cells_module
+from temporalwiki.eval_harness.experiment import read_experiment, run_experiment
+from temporalwiki.eval_harness.experiment.engines import find_engine
+from temporalwiki.eval_harness.experiment.run import Progress
+from temporalwiki.eval_harness.leaderboard.rows import read_parquet
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+Write = Callable[..., Path]
+
+
+def run(recipe: Path, **how: Any) -> dict[str, Progress]:
+    return {one.cell.name: one for one in run_experiment(read_experiment(str(recipe)), **how)}
+
+
+def results(out: Path) -> dict[str, Any]:
+    """What the result files hold, but for when and where they were made, and the bytes of their items."""
+    found: dict[str, Any] = {}
+    for path in sorted(out.glob("results/*/*.json")):
+        data = json.loads(path.read_text("utf-8"))
+        del data["run"]
+        # the folder's name is the experiment's own choice, and differs between two runs of a test
+        data["model"]["name"] = Path(data["model"]["name"]).name
+        found[str(path.relative_to(out))] = data, path.with_suffix(".parquet").read_bytes()
+    return found
+
+
+def states(progress: dict[str, Progress]) -> dict[str, str]:
+    return {name: one.state for name, one in progress.items()}
+
+
+def test_all_is_trained_and_scored_once(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = write()
+    progress = run(recipe)
+    assert set(states(progress).values()) == {"done"}
+    found = results(tmp_path / "out")
+    assert len(found) == 5 * 2  # models x months
+    labels = {(data["model"]["label"], *data["model"]["trained_on"]) for data, _ in found.values()}
+    assert labels == {
+        ("initial",),
+        *((label, *months) for label in ("diff", "lora") for months in (["diffset-0910"], ["diffset-0910", "diffset-1011"])),
+    }
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert set(states(run(recipe)).values()) == {"done"}
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()} == files
+    assert "15 cells, 15 of them done before" in capsys.readouterr().err
+
+
+def test_a_method_more_is_all_that_is_run(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    run(write(**{"experiment/methods": {"initial": None, "diff": None}}))
+    capsys.readouterr()
+    run(write())
+    assert "15 cells, 9 of them done before" in capsys.readouterr().err
+
+
+def test_a_failed_cell_stops_no_other_and_is_tried_again(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = write()
+    train = cells_module.train
+
+    def fails(run: Any, configs: Any = None) -> Any:
+        if run.name == "diff" and run.config == "diffset-0910":
+            raise RuntimeError("CUDA out of memory\nsecond line")
+        return train(run, configs)
+
+    monkeypatch.setattr(cells_module, "train", fails)
+    progress = run(recipe)
+    found = states(progress)
+    assert found.pop("diff/0910") == "failed"
+    assert {found.pop(name) for name in list(found) if name.startswith("diff/")} == {"not run"}
+    assert set(found.values()) == {"done"}
+    assert "second line" in progress["diff/0910"].why  # and where the traceback is
+    assert "CUDA out of memory" in progress["diff/0910"].cell.failure.read_text()
+    assert progress["diff/1011"].why == "diff/0910 failed"
+    assert progress["diff/1011/twiki_probes/probes-0910"].why == "diff/1011 not run"
+    monkeypatch.undo()
+    assert set(states(run(recipe)).values()) == {"done"}
+    assert not list((tmp_path / "out" / "cells").glob("*.failed.txt"))
+
+
+def test_a_month_without_facts_is_no_failure(write: Write, there: Path, tmp_path: Path) -> None:
+    from tiny_probes import rows, write_dataset
+
+    write_dataset(tmp_path / "facts", {"probes-0910": {"changed": rows([("", "is", "x")])}})
+    tasks = {"twiki_probes": {"data": str(tmp_path / "facts"), "answers": False, "light_tuning": False}}
+    progress = run(write(**{"experiment/tasks": tasks, "experiment/methods": {"initial": None}}))
+    assert progress["initial/twiki_probes/probes-0910"].state == "nothing to score"
+    assert "could score nothing" in progress["initial/twiki_probes/probes-0910"].why
+
+
+def test_an_unknown_cell(write: Write) -> None:
+    with pytest.raises(UsageError, match="no cell 'diff/0911' .did you mean diff/"):
+        run(write(), only=["diff/0911"])
+
+
+COMMAND = [sys.executable, "-m", "temporalwiki", "experiment"]
+
+
+def test_killed_at_random_moments_it_ends_with_the_same_results(write: Write, tmp_path: Path) -> None:
+    recipe = write(**{"save_steps": 1, "max_steps": 6})
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    moments = random.Random()
+    for _ in range(3):
+        process = subprocess.Popen(
+            [*COMMAND, str(recipe)], env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+        assert process.stderr is not None
+        begun = (line for line in process.stderr if line.startswith("experiment: ") and " of " in line)
+        for _ in range(moments.randint(2, 5)):  # the first says what was done before
+            next(begun)
+        time.sleep(moments.uniform(0.0, 0.3))
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL, "it was done before it was killed"
+    subprocess.run([*COMMAND, str(recipe)], env=environment, check=True, capture_output=True)
+    whole = yaml.safe_load(recipe.read_text())
+    whole["experiment"]["output"] = str(tmp_path / "whole")
+    (tmp_path / "whole.yaml").write_text(yaml.safe_dump(whole, sort_keys=False))
+    # scores that were kept would make the comparison one with itself
+    environment["HF_HOME"] = str(tmp_path / "home")
+    subprocess.run([*COMMAND, str(tmp_path / "whole.yaml")], env=environment, check=True, capture_output=True)
+    assert results(tmp_path / "out") == results(tmp_path / "whole")
+    boards = [read_parquet(tmp_path / name / "leaderboard" / "results.parquet") for name in ("out", "whole")]
+    named = [[replace(row, model=Path(row.model).name) for row in board] for board in boards]
+    assert named[0] == named[1]
+
+
+def test_jobs_of_this_machine_end_with_the_same_results(write: Write, tmp_path: Path) -> None:
+    recipe = write(**{"experiment/methods": {"initial": None, "diff": None}, "experiment/months": ["0910"]})
+    run(recipe)
+    other = yaml.safe_load(recipe.read_text())
+    other["experiment"]["output"] = str(tmp_path / "jobs")
+    (tmp_path / "jobs.yaml").write_text(yaml.safe_dump(other, sort_keys=False))
+    experiment = read_experiment(str(tmp_path / "jobs.yaml"))
+    progress = run_experiment(experiment, find_engine("local", experiment, 2), 2)
+    assert {one.state for one in progress} == {"done"}
+    assert results(tmp_path / "jobs") == results(tmp_path / "out")
+    assert (tmp_path / "jobs" / "logs" / "diff-0910.log").read_text().count("experiment: 1 of 1: diff/0910") == 1
+
+
+def test_a_job_that_fails_stops_no_other(write: Write, tmp_path: Path) -> None:
+    recipe = write(**{"experiment/methods": {"initial": None, "modular": {"small": "no/such"}}})  # of T5 alone
+    experiment = read_experiment(str(recipe))
+    progress = {one.cell.name: one for one in run_experiment(experiment, find_engine("local", experiment, 2), 2)}
+    assert progress["modular/0910"].state == "failed"
+    assert "modular does not fit" in progress["modular/0910"].why
+    assert progress["modular/1011/twiki_probes/probes-0910"].state == "not run"
+    assert progress["initial/twiki_probes/probes-1011"].state == "done"
+
+
+def test_a_job_that_dies_without_a_word_is_a_failure(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    from temporalwiki.eval_harness.experiment import engines
+
+    monkeypatch.setattr(engines, "command", lambda *_: [sys.executable, "-c", "import os; os.abort()"])
+    experiment = read_experiment(str(write(**{"experiment/methods": {"initial": None}})))
+    progress = run_experiment(experiment, find_engine("local", experiment, 2), 2)
+    assert [one.state for one in progress] == ["failed", "not run", "not run"]
+    assert "its log: " in progress[0].why
+
+
+def test_jobs_through_submitit(write: Write, tmp_path: Path) -> None:
+    pytest.importorskip("submitit", reason="submitit is not installed: pip install 'temporalwiki[slurm]'")
+    recipe = write(
+        **{
+            "experiment/methods": {"initial": None},
+            "experiment/months": ["0910"],
+            "experiment/engines": {"slurm": {"cluster": "local", "timeout_min": 5}},  # the same without a scheduler
+        }
+    )
+    experiment = read_experiment(str(recipe))
+    progress = run_experiment(experiment, find_engine("slurm", experiment, 2), 2)
+    assert {one.cell.name: one.state for one in progress} == {
+        "initial": "done",
+        "initial/twiki_probes/probes-0910": "done",
+    }
+
+
+def test_jobs_of_the_hub(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the Hub is asked for; there is none here, so its job runs here, with its folder where the bucket would be."""
+    import huggingface_hub
+
+    asked = []
+
+    def run_job(*, image: str, command: list[str], volumes: list[Any], **more: Any) -> Any:
+        asked.append((image, command, [(v.type, v.source, v.mount_path) for v in volumes], more))
+        line = command[2].replace("cd /experiment", f"cd {tmp_path}").replace("python -m", f"{sys.executable} -m")
+        process = subprocess.Popen(["bash", "-c", line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return type("Job", (), {"id": process, "url": "https://job"})
+
+    def inspect_job(*, job_id: Any, namespace: str | None) -> Any:
+        code = job_id.poll()
+        stage = "RUNNING" if code is None else "COMPLETED" if code == 0 else "ERROR"
+        return type("Info", (), {"status": type("Status", (), {"stage": stage})})
+
+    monkeypatch.setattr(huggingface_hub, "run_job", run_job)
+    monkeypatch.setattr(huggingface_hub, "inspect_job", inspect_job)
+    monkeypatch.setattr("temporalwiki.eval_harness.experiment.run.POLL", 0.2)
+    hub = {"bucket": "me/runs", "flavor": "a10g-small", "timeout": "2h", "setup": "true"}
+    recipe = write(**{"experiment/methods": {"initial": None}, "experiment/engines": {"hub_jobs": hub}})
+    experiment = read_experiment(str(recipe))
+    progress = run_experiment(experiment, find_engine("hub_jobs", experiment, 2), 2)
+    assert {one.state for one in progress} == {"done"}
+    assert len(asked) == 2  # the checkpoint, then its evaluations
+    image, command, volumes, more = asked[0]
+    assert image.startswith("pytorch/pytorch:")
+    assert command[:2] == ["bash", "-c"]
+    assert command[2] == f"cd /experiment && true && python -m temporalwiki experiment {recipe} --cell initial"
+    assert volumes == [("bucket", "me/runs", "/experiment")]
+    assert more == {"labels": {"temporalwiki": "initial"}, "secrets": None, "flavor": "a10g-small", "timeout": "2h"}
+
+
+BAD_ENGINES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "unknown": ("slrm", {}, "no engine 'slrm' (did you mean slurm?)"),
+    "unknown in the recipe": ("local", {"slrm": {}}, "engines: no 'slrm' (did you mean slurm?)"),
+    "local with parameters": ("local", {"local": {"gpus": 2}}, "local takes no parameters"),
+    "no bucket": ("hub_jobs", {"hub_jobs": {}}, "bucket is wanted"),
+    "unknown parameter": ("hub_jobs", {"hub_jobs": {"bucket": "a/b", "flavour": "x"}}, "did you mean flavor?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_ENGINES)
+def test_engines_that_cannot_be_used(write: Write, case: str) -> None:
+    name, engines, said = BAD_ENGINES[case]
+    experiment = read_experiment(str(write(**{"experiment/engines": engines})))
+    with pytest.raises(UsageError) as raised:
+        find_engine(name, experiment, 2)
+    assert said in str(raised.value)
