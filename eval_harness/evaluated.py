@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import sys
@@ -215,15 +216,24 @@ def revision(reference: str) -> str:
 
 
 def training(reference: str) -> dict[str, Any]:
-    """Return {"method": that of the last phase or None, "trained_on": configs, oldest first} of a checkpoint.
+    """Return how a checkpoint came about, as far as the manifests of ``temporalwiki train`` tell.
 
-    Read from the manifests of ``temporalwiki train`` in its folder and in those that it was trained from, as long as
-    these are where they were. A phase that trains nothing counts as none.
+    - "method": that of the last phase, None where there is none
+    - "trained_on": configs, oldest first
+    - "base": what the first phase began from: a Hub id, package:NAME, or the name of a folder or file without its path
+    - "learning_rate": of the last phase that trained, None where none did
+    - "parameters": {"trainable", "total"} of the last phase
+    - "tokens": what all phases read, at most: steps * chunks * tokens a chunk, the last of which may be shorter; None
+      where no phase trained
+
+    Read from its folder and from those that it was trained from, as long as these are where they were. A phase that
+    trains nothing counts as none, but for its method and parameters.
     """
     method: str | None = None
-    trained_on: list[str] = []
+    parameters: dict[str, int] | None = None
+    phases: list[Mapping[str, Any]] = []  # that trained, oldest first
     seen: set[Path] = set()
-    folder = Path(reference).resolve()
+    base, folder = reference, Path(reference).resolve()
     while folder not in seen:
         seen.add(folder)
         try:
@@ -232,10 +242,29 @@ def training(reference: str) -> dict[str, Any]:
             folder = Path(before).resolve()
         except (OSError, ValueError, KeyError, TypeError):  # none, or another program's
             break
-        method = method or name
-        if manifest.get("steps"):
-            trained_on.insert(0, config)
-    return {"method": method, "trained_on": trained_on}
+        base = before
+        method, parameters = method or name, parameters or manifest.get("parameters")
+        if steps := manifest.get("steps"):
+            phases.insert(0, {**manifest["run"], "config": config, "steps": steps})
+    sizes: list[list[Any]] = [
+        [phase.get(key) for key in ("steps", "batch_size", "sequence_length")] for phase in phases
+    ]
+    known = bool(sizes) and all(isinstance(number, int) for size in sizes for number in size)
+    return {
+        "method": method,
+        "trained_on": [phase["config"] for phase in phases],
+        "base": _without_path(base),
+        "learning_rate": phases[-1].get("learning_rate") if phases else None,
+        "parameters": parameters,
+        "tokens": sum(math.prod(size) for size in sizes) if known else None,
+    }
+
+
+def _without_path(reference: str) -> str:
+    """Return a Hub id or package:NAME as it is, and the name alone of a folder or file."""
+    if Path(reference).is_absolute() or reference.startswith(".") or Path(reference).exists():
+        return Path(reference).resolve().name
+    return reference
 
 
 def _hash(files: list[Path]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from temporalwiki.builders.errors import InputError
+from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.misalignment import matrix, month_of, transfer
 from temporalwiki.eval_harness.misalignment import table as matrix_table
 from temporalwiki.eval_harness.results import Result, read_result, table
@@ -46,7 +47,7 @@ def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
         return None
     scores = [name for result in results for name in result.data["scores"]]
     score = next((name for name in _SHOWN if name in scores), min(scores, default=""))
-    higher_is_better = task == "deleted" or not ("perplexity" in score or "bits_per_byte" in score)
+    higher = higher_is_better(task, score.rpartition("/")[2])
     title = f"{task}, {score} on {kind}-* by month"
     try:
         months = matrix(results, task, score)
@@ -57,7 +58,7 @@ def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
     before = untrained[0] if len(untrained) == 1 else None
     for method in months.methods:
         try:
-            diagonal, of = transfer(months, method, before, higher_is_better=higher_is_better)
+            diagonal, of = transfer(months, method, before, higher_is_better=higher)
         except InputError as error:
             lines.append(str(error))
             continue

@@ -16,8 +16,9 @@ from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.statistics import Estimate, Transfer
 from temporalwiki.methods.options import did_you_mean
 
+_KINDS = (*SCHEMAS, *(f"{kind}lama(?:-easy)?" for kind in ("invariant", "updated", "new")), "newquestions(?:-easy)?")
 # a config's name, or one in a model's name: diffset-1112, diffset-20211101-20211201, wikipedia-12
-_CONFIG = re.compile(rf"(?:{'|'.join(SCHEMAS)})-((?:\d{{8}}-)?\d{{8}}|(?:0[1-9]|1[0-2]){{1,2}})(?!\d)")
+_CONFIG = re.compile(rf"(?:{'|'.join(_KINDS)})-((?:\d{{8}}-)?\d{{8}}|(?:0[1-9]|1[0-2]){{1,2}})(?!\d)")
 
 
 class Row(NamedTuple):
@@ -66,8 +67,8 @@ def matrix(results: Sequence[Result], task: str, score: str, kind: str = "") -> 
     if score not in scores:
         raise InputError(f"{task} has no score {score!r}{did_you_mean(score, scores)}; there are {', '.join(scores)}")
     tested = [_tested(result) for result in found]
-    trained = [_trained(result.data["model"]) for result in found]
-    place = _places({*tested, *(month for month in trained if month)})
+    trained = [month_of_model(result.data["model"]) for result in found]
+    place = places({*tested, *(month for month in trained if month)})
     columns = {place[month]: month for month in tested}
 
     cells: dict[Row, dict[int, Result]] = {}
@@ -161,6 +162,33 @@ def month_of(config: str) -> str | None:
     return found[1] if found else None
 
 
+def month_of_model(model: Mapping[str, Any]) -> str | None:
+    """Return the last month that a result's model was trained on, None for Initial.
+
+    Its manifests say it, or, of a model without a method, its name. Whatever Initial was trained on, it is the model
+    before any of the months.
+    """
+    if model.get("method") == "initial":
+        return None
+    configs = model["trained_on"] if model.get("method") else [Path(model["name"]).name]
+    return next((month for config in reversed(configs) if (month := month_of(config))), None)
+
+
+def places(months: Collection[str]) -> dict[str, int]:
+    """Return where months stand in time, one place for all names of a month.
+
+    Months without a year are taken to be within twelve, after the longest gap between any two: 12 is before 01.
+    """
+    years = all(len(month) >= 8 for month in months)
+    ends = {month: month[-8:] if years else month[-4:-2] if len(month) >= 8 else month[-2:] for month in months}
+    order = sorted(set(ends.values()))
+    if order and not years:
+        gaps = [(int(end) - int(order[i - 1])) % 12 for i, end in enumerate(order)]
+        first = gaps.index(max(gaps))
+        order = order[first:] + order[:first]
+    return {month: order.index(end) for month, end in ends.items()}
+
+
 def _values_of(matrix: Matrix, model: str) -> tuple[Estimate | None, ...]:
     found = [values for row, values in zip(matrix.rows, matrix.values, strict=True) if row.model == model]
     if len(found) != 1:
@@ -178,30 +206,9 @@ def _tested(result: Result) -> str:
     return month
 
 
-def _trained(model: Mapping[str, Any]) -> str | None:
-    """Return the last month that a model was trained on, as its manifests say, or its name where it had none."""
-    configs = model["trained_on"] if model.get("method") else [Path(model["name"]).name]
-    return next((month for config in reversed(configs) if (month := month_of(config))), None)
-
-
 def _questions(result: Result) -> tuple[Any, Any]:
     return result.data["task"], result.data["data"]["hash"]
 
 
 def _estimate(result: Result | None, score: str) -> Estimate | None:
     return Estimate(**result.data["scores"][score]) if result and score in result.data["scores"] else None
-
-
-def _places(months: Collection[str]) -> dict[str, int]:
-    """Return where months stand in time, one place for all names of a month.
-
-    Months without a year are taken to be within twelve, after the longest gap between any two: 12 is before 01.
-    """
-    years = all(len(month) >= 8 for month in months)
-    ends = {month: month[-8:] if years else month[-4:-2] if len(month) >= 8 else month[-2:] for month in months}
-    order = sorted(set(ends.values()))
-    if not years:
-        gaps = [(int(end) - int(order[i - 1])) % 12 for i, end in enumerate(order)]
-        first = gaps.index(max(gaps))
-        order = order[first:] + order[:first]
-    return {month: order.index(end) for month, end in ends.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ Label = str | int
 Matrix = Sequence[Sequence[float | None]]
 
 TAILS = (0.025, 0.975)  # of a 95 % interval
+CONFIDENCE = 0.95  # of the ranks of all models together
+FEWEST = 6  # clusters of a ranking: if one model is better in each of 5, the exact sign test has p = 2 / 2**5 > 0.05
 CHUNK = 2**18  # clusters drawn at once, which bounds the memory
 
 
@@ -55,6 +58,13 @@ class Comparison:
     p_value: float | None
     items: int
     clusters: int
+
+
+class Ranks(NamedTuple):
+    """The ends of a confidence set of a model's rank, 1 being the best."""
+
+    best: int
+    worst: int
 
 
 @dataclass(frozen=True)
@@ -110,6 +120,24 @@ def mean_of_ratios(
     return Estimate(float(values.mean()), low, high, sum(len(group.clusters) for group in groups), clusters)
 
 
+def function_of_ratios(
+    function: Callable[[Floats], float],
+    groups: Sequence[Items],
+    transform: Transform | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Estimate:
+    """Return a function of several tests' ``ratio``, in their order, such as FUAR of scores before and after.
+
+    Clusters are drawn as by ``mean_of_ratios``, which is this for their mean, and it raises as that does. The
+    function may return inf, and an end of the interval, which is the value of one of the resamples, may be inf.
+    """
+    values, drawn, clusters = _bootstrap(groups, transform, resamples, seed)
+    of_drawn = np.array([function(row) for row in drawn])
+    low, high = np.quantile(of_drawn, TAILS, method="inverted_cdf").tolist() if len(of_drawn) else (None, None)
+    return Estimate(function(values), low, high, sum(len(group.clusters) for group in groups), clusters)
+
+
 def compare(
     first: Sequence[Items],
     second: Sequence[Items],
@@ -156,6 +184,67 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
         adjusted[i] = largest
     return adjusted
+
+
+def ranks(
+    groups: Sequence[Items],
+    transform: Transform | None = None,
+    *,
+    higher_is_better: bool,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> list[Ranks] | None:
+    """Return a confidence set of each model's rank; all hold together with 95 % (Mogstad et al. 2024, section 3).
+
+    Models are scored as by ``mean_of_ratios``. The numerators of a group are [models, items]: all were asked the same,
+    and have the same clusters in every resample. Of n models, a rank is at best 1 + the number of those that are
+    better, and at worst n - the number of those that are worse. Which are is found for all pairs together, so that
+    with 95 % there is no error in any: the difference of a pair, in units of its standard deviation over resamples,
+    has to exceed what in 95 % of the resamples no pair is off by (single-step max-T, Romano and Wolf 2005; see
+    ``_for_few``). More pairs therefore need no more resamples. Scores with a transform, which are perplexities, are
+    compared by their logs.
+
+    Models that are equal in every resample do not differ. Those that differ by the same in every resample, as where
+    one is right everywhere and the other nowhere, do: nothing hints at data on which it is otherwise. None where a
+    group has fewer than six clusters; with less than some fifty, errors are somewhat more frequent than 5 %.
+
+    The order of models and items does not matter. Raises as ``ratio`` does, and InputError where numerators are not
+    [models, items].
+    """
+    scores, clusters = _scores_of_models(groups, transform, resamples, seed)
+    if clusters < FEWEST:
+        return None
+    if transform is not None:
+        scores = np.log(scores)
+    scores = np.ldexp(scores if higher_is_better else -scores, -np.frexp(abs(scores).max())[1])  # squares are in range
+    models = scores.shape[1]
+    better = np.zeros((models, models))  # [i, j]: by how many standard deviations j is better than i
+    largest = np.zeros(len(scores) - 1)
+    for i in range(models):
+        differences = scores - scores[:, [i]]
+        found, drawn = differences[0], differences[1:]
+        rounding = 1e-9 * np.maximum(abs(scores[0]), abs(scores[0, i]))
+        spread = drawn.std(axis=0)
+        vary = spread > rounding
+        better[i] = np.where(abs(found) > rounding, np.copysign(np.inf, found), 0.0)
+        better[i, vary] = found[vary] / spread[vary]
+        if vary.any():
+            largest = np.maximum(largest, (abs(drawn - found)[:, vary] / spread[vary]).max(axis=1))
+    critical = _for_few(float(np.quantile(largest, CONFIDENCE, method="higher")), clusters) * (1 + 1e-9)
+    above, below = (better > critical).sum(axis=1), (better < -critical).sum(axis=1)
+    return [Ranks(1 + int(more), models - int(less)) for more, less in zip(above, below, strict=True)]
+
+
+def _for_few(quantile: float, clusters: int) -> float:
+    """Return a bound on a difference over its bootstrap's standard deviation as it has to be with few clusters.
+
+    That deviation is too small by the root of (clusters - 1) / clusters, and varies as that of a t distribution,
+    whose quantile this is (Abramowitz and Stegun 1964, 26.7.5) where ``quantile`` is that of a normal one.
+    """
+    z, v = quantile, float(clusters - 1)
+    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return math.sqrt(clusters / v) * (z + first / v + second / v**2 + third / v**3)
 
 
 def transfer(matrix: Matrix, baseline: Sequence[float | None] | None = None, *, higher_is_better: bool) -> Transfer:
@@ -262,9 +351,7 @@ def _bootstrap(
     generator = np.random.default_rng(seed)
     totals = sums.sum(axis=-1)[np.newaxis]
     while (left := 0 if single else 1 + resamples - len(totals)) > 0:
-        draws = generator.integers(len(names), size=(min(left, 1 + CHUNK // len(names)), len(names)))
-        draws += len(names) * np.arange(len(draws))[:, np.newaxis]
-        times = np.bincount(draws.ravel(), minlength=draws.size).reshape(draws.shape)
+        times = _draw(generator, len(names), left)
         drawn = np.einsum("rgc,nc->nrg", sums, times)  # not BLAS, whose sums depend on the number of threads
         totals = np.concatenate([totals, drawn[drawn[:, 1].all(axis=-1)]])
     ratios = totals[:, 0] / totals[:, 1]
@@ -274,6 +361,65 @@ def _bootstrap(
     if not np.isfinite(ratios).all():
         raise InputError(f"the score {float(ratios[0].mean())} or one of its resamples is not a finite number")
     return ratios[0], ratios[1:], len(names)
+
+
+def _draw(generator: np.random.Generator, clusters: int, most: int) -> npt.NDArray[np.int64]:
+    """Return how often each cluster is in each of up to ``most`` resamples, [resamples, clusters]."""
+    draws = generator.integers(clusters, size=(min(most, 1 + CHUNK // clusters), clusters))
+    draws += clusters * np.arange(len(draws))[:, np.newaxis]
+    return np.bincount(draws.ravel(), minlength=draws.size).reshape(draws.shape)
+
+
+def _scores_of_models(
+    groups: Sequence[Items], transform: Transform | None, resamples: int, seed: int
+) -> tuple[Floats, int]:
+    """Return scores, [1 + resamples, models], first those of all items, and the smallest group's number of clusters.
+
+    As ``_bootstrap``, for many models: their sums are whole numbers of a small unit, and so are exact. A matrix
+    product then gives the same in whatever order it adds.
+    """
+    if not groups:
+        raise InputError("there are no tests to make a score of")
+    if resamples < 1:
+        raise UsageError(f"resamples must be at least 1, not {resamples}")
+    names = sorted({str(label) for group in groups for label in group.clusters})
+    place = {name: i for i, name in enumerate(names)}
+    above, below, units = [], [], []  # [models, clusters], [clusters], [models]
+    for group in groups:
+        table = np.asarray(group.numerators, dtype=np.float64)
+        if table.ndim != 2 or not len(table):
+            raise InputError(f"numerators of the shape {table.shape} are not [models, items]")
+        rows = table if not np.isfinite(table).all() else table[:1]  # the names of all items take a while
+        *_, (_, denominators, labels) = (_columns(group._replace(numerators=row)) for row in rows)
+        at = np.array([place[label] for label in labels])
+        most = len(names) * np.bincount(at).max()  # items of a resample
+        sums = []
+        for row in (denominators, *table):
+            unit = np.frexp(abs(row).max())[1] + np.frexp(most)[1] - 53
+            sums.append((np.bincount(at, np.rint(np.ldexp(row, -unit)), len(names)), unit))
+        (divisor, of_divisor), *rest = sums
+        below.append(divisor)
+        above.append(np.array([sum_ for sum_, _ in rest]))
+        units.append(np.array([unit - of_divisor for _, unit in rest]))
+    if len({len(table) for table in above}) > 1:
+        raise InputError(f"groups of {[len(table) for table in above]} models: each needs a row for every model")
+    both = np.concatenate([np.array(below), *above])
+    totals = both.sum(axis=1)[np.newaxis]
+    generator = np.random.default_rng(seed)
+    clusters = int(np.count_nonzero(below, axis=1).min())
+    while (left := 0 if clusters < FEWEST else 1 + resamples - len(totals)) > 0:
+        drawn = _draw(generator, len(names), left).astype(np.float64) @ both.T
+        totals = np.concatenate([totals, drawn[drawn[:, : len(groups)].all(axis=1)]])
+    divisors, numerators = totals[:, : len(groups)], totals[:, len(groups) :]
+    ratios = numerators.reshape(len(totals), len(groups), -1) / divisors[:, :, np.newaxis]
+    ratios = np.ldexp(ratios, np.array(units))
+    if transform is not None:
+        with np.errstate(all="ignore"):
+            ratios = transform(ratios)
+    scores: Floats = ratios.mean(axis=1)
+    if not np.isfinite(scores).all():
+        raise InputError("a model's score or one of its resamples is not a finite number")
+    return scores, clusters
 
 
 def _columns(items: Items) -> tuple[Floats, Floats, list[str]]:

@@ -7,9 +7,9 @@ folder, which all of them share, never in how a job ended.
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +23,10 @@ from temporalwiki.methods.options import did_you_mean
 class Job(Protocol):
     """A job that was started."""
 
-    log: str  # where its output is
+    @property
+    def log(self) -> str:
+        """Where its output is."""
 
-    @abstractmethod
     def ended(self) -> bool:
         """Whether it has ended, well or not."""
 
@@ -35,7 +36,6 @@ class Engine(Protocol):
 
     remote: bool  # whether asking how they are goes over a network
 
-    @abstractmethod
     def start(self, name: str, cells: Sequence[str]) -> Job:
         """Start a job that runs cells, in this order."""
 
@@ -98,7 +98,7 @@ class _Local:
 @dataclass
 class _Process:
     process: subprocess.Popen[bytes]
-    log: str
+    log: str  # a file
 
     def ended(self) -> bool:
         return self.process.poll() is not None
@@ -183,15 +183,15 @@ class _HubJobs:
     remote: bool = True
 
     def start(self, name: str, cells: Sequence[str]) -> Job:
-        from huggingface_hub import Volume, run_job
+        from huggingface_hub import Volume, get_token, run_job
 
-        inside = " ".join(_quoted(part) for part in command(self.experiment.path, cells, "python"))
+        inside = shlex.join(command(self.experiment.path, cells, "python"))
         job = run_job(
             image=self.image,
             command=["bash", "-c", f"cd {MOUNTED} && {self.setup} && {inside}"],
             volumes=[Volume(type="bucket", source=self.bucket, mount_path=MOUNTED)],
             labels={"temporalwiki": _file(name)[:60]},
-            secrets={"HF_TOKEN": token} if (token := _token()) else None,
+            secrets={"HF_TOKEN": token} if (token := get_token()) else None,
             **self.parameters,
         )
         return _HubJob(job.id, str(getattr(job, "url", job.id)), self.parameters.get("namespace"))
@@ -226,22 +226,10 @@ def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) 
     return _HubJobs(experiment, parameters, bucket, image, setup)
 
 
-def _token() -> str | None:
-    from huggingface_hub import get_token
-
-    return get_token()
-
-
 def _logs(experiment: Experiment) -> Path:
     folder = experiment.output / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _quoted(text: str) -> str:
-    import shlex
-
-    return shlex.quote(text)
 
 
 def _file(name: str) -> str:

@@ -136,8 +136,9 @@ def _run_jobs(todo: Sequence[Cell], engine: Engine, at_once: int) -> None:
 def _progress(cell: Cell, before: Mapping[str, Progress]) -> Progress:
     if (noted := _note(cell)) is not None:
         return Progress(cell, NOTHING if noted.get("nothing") else DONE, noted.get("nothing", ""), noted)
-    if cell.needs in before and before[cell.needs].state in (FAILED, NOT_RUN):
-        return Progress(cell, NOT_RUN, f"{cell.needs} {before[cell.needs].state}", {})
+    needed = before.get(cell.needs or "")
+    if needed is not None and needed.state in (FAILED, NOT_RUN):
+        return Progress(cell, NOT_RUN, f"{cell.needs} {needed.state}", {})
     if cell.failure.is_file():
         return Progress(cell, FAILED, _failure(cell), {})
     return Progress(cell, NOT_RUN, "", {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from temporalwiki.builders.errors import InputError
@@ -40,7 +40,7 @@ def write_leaderboard(results: Sequence[Result], folder: Path, out: Path, data: 
     yield f"the page: {page}"
 
 
-def _made(what: str, names: Sequence[str], possible: Sequence[str] | dict[str, object], out: Path) -> Iterator[str]:
+def _made(what: str, names: Sequence[str], possible: Collection[str], out: Path) -> Iterator[str]:
     if names:
         yield f"{what}: {', '.join(names)} in {out / what}"
     if lacking := [name for name in possible if name not in names]:

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from temporalwiki.builders.engine import whole_file
+from temporalwiki.builders.errors import InputError
+from temporalwiki.eval_harness.measures import Columns, Composition, composition, higher_is_better
+from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
+from temporalwiki.eval_harness.results import Result
+from temporalwiki.eval_harness.statistics import Ranks, ranks
 
 
 @dataclass(frozen=True)
@@ -40,3 +58,168 @@ class Row:
     rank_best: int | None  # None: not ranked
     rank_worst: int | None
     result: str  # the result file, relative to the folder of results
+
+
+_NAMES = ("id", "cluster", "split", "kind")  # of an item and of what it belongs to; the rest are figures and texts
+_FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("label", "month", "method", "base", "model", "revision")),
+        ("learning_rate", pa.float64()),
+        *((name, pa.int64()) for name in ("trainable", "parameters", "tokens")),
+        ("task", pa.string()),
+        ("version", pa.int64()),
+        *((name, pa.string()) for name in ("config", "kind", "tested", "test", "measure")),
+        ("higher_is_better", pa.bool_()),
+        *((name, pa.float64()) for name in ("value", "low", "high")),
+        *((name, pa.int64()) for name in ("items", "clusters", "rank_best", "rank_worst")),
+        ("result", pa.string()),
+    ]
+)
+
+
+def rows(results: Sequence[Result], folder: Path) -> list[Row]:
+    """Return the rows of results, which lie in ``folder``.
+
+    They are in the order of what was tested: month (what is of none first), task, config, test, measure; then in that
+    of the models: month, label. A model's month is named as that of a test, where there is one of the same month.
+    """
+    trained = [month_of_model(result.data["model"]) for result in results]
+    tested = [month_of(result.data["data"]["config"]) for result in results]
+    place = places({month for month in (*trained, *tested) if month})
+    longest_first = sorted({month for month in tested if month}, key=lambda month: (-len(month), month))
+    names = {place[month]: month for month in longest_first}
+    ranked = _ranks(results)
+    found = []
+    for i, (result, month, test) in enumerate(zip(results, trained, tested, strict=True)):
+        named = month and names.get(place[month], month)
+        found += [_row(result, name, named, test, ranked.get((i, name)), folder) for name in result.data["scores"]]
+
+    def key(row: Row) -> tuple[Any, ...]:
+        when = (-1 if month is None else place[month] for month in (row.tested, row.month))
+        of_test, of_model = when
+        return (of_test, row.task, row.config, row.test, row.measure, of_model, row.label, row.model, row.result)
+
+    return sorted(found, key=key)
+
+
+def write_parquet(rows: Sequence[Row], path: Path) -> None:
+    """Write rows as a Parquet file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as part:
+        pq.write_table(pa.Table.from_pylist([asdict(row) for row in rows], _SCHEMA), part)
+
+
+def read_parquet(path: Path) -> list[Row]:
+    """Read what ``write_parquet`` wrote; raise InputError where it is another file."""
+    try:
+        return [Row(**row) for row in pq.read_table(path).to_pylist()]
+    except (OSError, pa.ArrowException, TypeError):
+        raise InputError(f"{path}: no rows of a leaderboard; `temporalwiki leaderboard` writes them") from None
+
+
+def _row(result: Result, score: str, month: str | None, tested: str | None, ranks: Ranks | None, folder: Path) -> Row:
+    model, task, config = result.data["model"], result.data["task"], result.data["data"]["config"]
+    test, _, measure = score.rpartition("/")
+    name, method, parameters = model["name"], model.get("method"), model.get("parameters") or {}
+    return Row(
+        label=model.get("label") or method or _last(name),
+        month=month,
+        method=method,
+        base=model.get("base") or ("" if method else _last(name)),
+        model=name,
+        revision=model["revision"],
+        learning_rate=model.get("learning_rate"),
+        trainable=parameters.get("trainable"),
+        parameters=parameters.get("total"),
+        tokens=model.get("tokens"),
+        task=task["name"],
+        version=task["version"],
+        config=config,
+        kind=config.removesuffix(f"-{tested}"),
+        tested=tested,
+        test=test,
+        measure=measure,
+        higher_is_better=higher_is_better(task["name"], measure),
+        **result.data["scores"][score],
+        rank_best=ranks and ranks.best,
+        rank_worst=ranks and ranks.worst,
+        result=path_in(folder, result),
+    )
+
+
+def path_in(folder: Path, result: Result) -> str:
+    """Return where a result is in a folder."""
+    return Path(os.path.relpath(result.path, folder)).as_posix()
+
+
+def read_score(result: Result, items: Columns, score: str) -> Composition | None:
+    """Return what a result's score was made of; None where its items give another one, or it is not known how."""
+    test, _, measure = score.rpartition("/")
+    stored = result.data["scores"].get(score)
+    found = composition(items, test, measure) if stored else None
+    if found is None or not math.isclose(found.value, stored["value"], rel_tol=1e-9, abs_tol=1e-12):
+        return None
+    return found
+
+
+def read_items(result: Result) -> Columns | None:
+    """Return a result's items by id, figures as numbers; None where their file is not there.
+
+    Raises InputError where it cannot be read.
+    """
+    path = result.path.with_suffix(".parquet")
+    if not path.is_file():
+        return None
+    try:
+        table = pq.read_table(path)
+        table = table.sort_by([("id", "ascending"), ("cluster", "ascending")])
+    except (OSError, KeyError, pa.ArrowException):
+        raise InputError(f"{path}: cannot be read as the items of a result; evaluate the model again") from None
+    columns = {}
+    for name in table.column_names:
+        kind = table.schema.field(name).type
+        if name in _NAMES:
+            columns[name] = np.array([sys.intern(str(value)) for value in table[name].to_pylist()], dtype=object)
+        elif any(is_kind(kind) for is_kind in _FIGURES):
+            columns[name] = table[name].cast(pa.float64()).to_numpy()
+    return columns
+
+
+def _ranks(results: Sequence[Result]) -> dict[tuple[int, str], Ranks]:
+    """Return the ranks of the scores of results, by place and name, among those of models that were asked the same."""
+    asked: dict[str, list[int]] = {}
+    for i, result in enumerate(results):
+        data = result.data["data"]
+        key = json.dumps([result.data["task"], data["config"], data["hash"]], sort_keys=True)
+        asked.setdefault(key, []).append(i)
+    found: dict[tuple[int, str], Ranks] = {}
+    for same in asked.values():
+        items = {i: of for i in same if len(same) > 1 and (of := read_items(results[i])) is not None}
+        for score in dict.fromkeys(name for i in items for name in results[i].data["scores"]):
+            comparable: dict[tuple[Any, ...], dict[int, Composition]] = {}
+            for i, of in items.items():
+                if (made := read_score(results[i], of, score)) is not None:
+                    comparable.setdefault(made.asked, {})[i] = made
+            for models in comparable.values():
+                found |= {(i, score): ranks for i, ranks in _ranked(results, models, score).items()}
+    return found
+
+
+def _ranked(results: Sequence[Result], models: Mapping[int, Composition], score: str) -> dict[int, Ranks]:
+    if len(models) < 2:
+        return {}
+    first = next(iter(models.values()))
+    groups = [
+        group._replace(numerators=np.array([made.groups[i].numerators for made in models.values()]))
+        for i, group in enumerate(first.groups)
+    ]
+    task = results[next(iter(models))].data["task"]["name"]
+    better = higher_is_better(task, score.rpartition("/")[2])
+    found = ranks(groups, first.transform, higher_is_better=better)
+    return dict(zip(models, found, strict=True)) if found else {}
+
+
+def _last(reference: str) -> str:
+    """Return the last component of a model's name."""
+    return Path(reference).name or reference

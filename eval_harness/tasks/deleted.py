@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from temporalwiki.eval_harness.evaluated import Evaluated
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
-from temporalwiki.eval_harness.measures import scores
+from temporalwiki.eval_harness.measures import OVER_UNCHANGED, over_unchanged, scores
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.statistics import Estimate, Items, mean_of_ratios
 from temporalwiki.eval_harness.task import Rows, Task
 
 KINDS = ("replaced", "ended", "removed")
@@ -56,23 +53,5 @@ class Deleted(Task):
         found = scores({test: [those] for test, those in tests.items()}, ("perplexity", "object_perplexity"))
         for test, those in tests.items():
             if those and kept:
-                found[f"{test}/over_unchanged"] = _over(those, kept)
+                found[f"{test}/{OVER_UNCHANGED}"] = over_unchanged(those, kept)
         return Outcome(found, items, excluded)
-
-
-def _over(facts: Sequence[Item], control: Sequence[Item]) -> Estimate:
-    """Return exp(a - b), a and b being the mean NLL of an object's token: the ratio of two perplexities.
-
-    The interval is that of a - b, which is the mean of 2a and -2b, with a subject drawn in both.
-    """
-    groups = [
-        Items(
-            [weight * item["object_nll"] for item in those],
-            [item["object_tokens"] for item in those],
-            [item["cluster"] for item in those],
-        )
-        for weight, those in ((2, facts), (-2, control))
-    ]
-    log = mean_of_ratios(groups)
-    low, high = (None if end is None else math.exp(end) for end in (log.low, log.high))
-    return Estimate(math.exp(log.value), low, high, len(facts), len({item["cluster"] for item in facts}))

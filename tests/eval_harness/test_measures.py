@@ -5,10 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from temporalwiki.builders.errors import InputError
-from temporalwiki.eval_harness.measures import MEASURES, scores
+from temporalwiki.eval_harness.measures import (
+    MEASURES,
+    OVER_UNCHANGED,
+    composition,
+    higher_is_better,
+    over_unchanged,
+    scores,
+)
 
 LN2 = math.log(2)
 # figures of two items -> the score
@@ -115,3 +123,111 @@ def test_what_is_no_number_is_an_error_not_a_score() -> None:
         score("perplexity", {"nll": float("nan"), "tokens": 2})
     with pytest.raises(InputError, match="finite"):
         score("perplexity", {"nll": 1e6, "tokens": 1})
+
+
+def test_over_unchanged_by_hand() -> None:
+    """9 nats over 3 tokens against 4 over 2: exp(3 - 2)."""
+    facts = [item("a", {"object_nll": 4.0, "object_tokens": 1}), item("b", {"object_nll": 5.0, "object_tokens": 2})]
+    control = [item("c", {"object_nll": 4.0, "object_tokens": 2})]
+    found = over_unchanged(facts, control)
+    assert (found.value, found.items, found.clusters) == (pytest.approx(math.e), 2, 2)
+    assert found.low is None  # as the control has but one cluster
+
+
+LOWER = (
+    "perplexity",
+    "perplexity_instance_mean",
+    "object_perplexity",
+    "bits_per_byte",
+    "proper_noun_perplexity",
+    "proper_noun_bits_per_byte",
+    "old_exact_match",  # what was true before, and is said still
+)
+
+
+@pytest.mark.parametrize("measure", [*MEASURES, OVER_UNCHANGED])
+def test_which_end_is_the_better(measure: str) -> None:
+    assert higher_is_better("any", measure) == (measure not in LOWER)
+    assert higher_is_better("deleted", measure)  # what is no longer so had better be unlikely
+
+
+# What a score was made of
+
+
+def columns(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """Items as columns: figures with nan where there is none, and texts."""
+    names = dict.fromkeys(name for one in items for name in one)
+    texts = {"id", "cluster", "split", "kind"}
+    return {
+        name: np.array([one.get(name) for one in items], dtype=object if name in texts else float) for name in names
+    }
+
+
+def of_split(split: str, *figures: dict[str, Any], kind: str = "") -> list[dict[str, Any]]:
+    return [item(f"{split}{i}", {"split": split, "kind": kind, **of}) for i, of in enumerate(figures)]
+
+
+@pytest.mark.parametrize("stage", ["", "light-tuned/", "</script>/"])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_a_score_is_found_in_its_items(measure: str, stage: str) -> None:
+    figures = BY_HAND[measure][:2] if measure in BY_HAND else ({measure: 1.0}, {measure: 0.0})
+    unchanged = of_split(f"{stage}unchanged", *figures, dict.fromkeys(figures[0]))
+    changed = of_split(f"{stage}changed", figures[0])
+    other = of_split("other", *figures, *figures)
+    tests = {f"{stage}unchanged": [unchanged], f"{stage}changed": [changed], f"{stage}average": [unchanged, changed]}
+    expected = scores(tests, [measure])
+    assert len(expected) == 3
+    for name, of in expected.items():
+        found = composition(columns([*changed, *other, *unchanged]), name.rpartition("/")[0], measure)
+        assert found is not None
+        assert (found.value, sum(len(group.ids) for group in found.groups)) == (pytest.approx(of.value), of.items)
+        assert found.transform is MEASURES[measure].transform
+
+
+def test_items_without_splits_are_of_one_test() -> None:
+    found = composition(columns([item("a", {"acc": 1.0}), item("b", {"acc": 0.0})]), "zero-shot", "acc")
+    assert found is not None and found.value == 50
+
+
+def test_a_kind_of_deleted_facts_and_what_it_is_compared_with() -> None:
+    gone = of_split("deleted", {"object_nll": 6.0, "object_tokens": 2}, kind="ended")
+    gone += of_split("deleted", {"object_nll": 9.0, "object_tokens": 2}, kind="replaced")
+    kept = of_split("unchanged", {"object_nll": 1.0, "object_tokens": 1}, kind="ended")
+    items = columns([*gone, *kept])
+    for test, of in (("ended", gone[:1]), ("replaced", gone[1:]), ("deleted", gone)):
+        perplexity, over = (composition(items, test, measure) for measure in ("object_perplexity", OVER_UNCHANGED))
+        assert perplexity is not None and over is not None
+        assert perplexity.value == pytest.approx(score("object_perplexity", *of).value)
+        assert over.value == pytest.approx(over_unchanged(of, kept).value)
+
+
+NOT_KNOWN: dict[str, tuple[str, str]] = {
+    "a test of no items": ("removed", "object_perplexity"),
+    "a measure that is none": ("deleted", "luck"),
+    "a figure that items lack": ("deleted", "f1"),
+    "an average of one": ("average", "object_perplexity"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_KNOWN)
+def test_what_is_not_known_is_not_guessed(case: str) -> None:
+    items = columns(of_split("deleted", {"object_nll": 6.0, "object_tokens": 2}, kind="ended"))
+    assert composition(items, *NOT_KNOWN[case]) is None
+    assert composition(items, "deleted", OVER_UNCHANGED) is None  # nothing is unchanged
+
+
+def test_what_must_be_equal_for_two_scores_to_be_compared() -> None:
+    """Items, clusters and tokens; not what a model made of them."""
+    one = {"nll": 1.0, "tokens": 2, "bytes": 9}
+
+    def asked(measure: str, **changes: Any) -> Any:
+        found = composition(columns([item("a", one), {**item("b", one), **changes}]), "changed", measure)
+        assert found is not None
+        return found.asked
+
+    for measure in ("perplexity", "perplexity_instance_mean", "bits_per_byte"):
+        assert asked(measure) == asked(measure, nll=5.0)
+        assert asked(measure) != asked(measure, id="c")
+        assert asked(measure) != asked(measure, cluster="a")
+        assert (asked(measure) == asked(measure, tokens=3)) == (measure == "bits_per_byte")
+        assert (asked(measure) == asked(measure, bytes=8)) == (measure != "bits_per_byte")

@@ -24,11 +24,14 @@ from temporalwiki.eval_harness import statistics
 from temporalwiki.eval_harness.statistics import (
     Estimate,
     Items,
+    Ranks,
     Transfer,
     compare,
     fuar_over_months,
+    function_of_ratios,
     holm,
     mean_of_ratios,
+    ranks,
     ratio,
     transfer,
 )
@@ -295,6 +298,29 @@ def test_a_resample_without_items_of_a_test_is_drawn_again() -> None:
     assert mean_of_ratios([first, second]) == Estimate(1.0, 1.0, 1.0, items=102, clusters=102)
 
 
+# A function of several tests
+
+
+def test_the_mean_is_a_function_of_ratios() -> None:
+    groups = [clustered(np.random.default_rng(seed), 300, 0.5) for seed in (40, 41)]
+    mean, found = mean_of_ratios(groups, np.exp), function_of_ratios(lambda row: float(row.mean()), groups, np.exp)
+    assert (found.value, found.items, found.clusters) == (mean.value, mean.items, mean.clusters)
+    assert (found.low, found.high) == pytest.approx((mean.low, mean.high), abs=0.02 * width(mean))
+
+
+def test_an_end_may_be_infinite() -> None:
+    """Of two clusters, each of four equally likely resamples: 1 / 0, 1 / 1 twice, and 1 / 2."""
+    ones, some = Items([1, 1], 1, ["a", "b"]), Items([0, 2], 1, ["a", "b"])
+
+    def function(row: Any) -> float:
+        return float(row[0] / row[1]) if row[1] else math.inf
+
+    assert function_of_ratios(function, [ones, some]) == Estimate(1.0, 0.5, math.inf, items=4, clusters=2)
+    assert function_of_ratios(lambda row: math.inf, [ones]) == Estimate(math.inf, math.inf, math.inf, 2, 2)
+    alone = Items([1], 1, ["a"])
+    assert function_of_ratios(lambda row: math.inf, [alone, ones]) == Estimate(math.inf, None, None, 3, 2)
+
+
 # Two models
 
 
@@ -409,6 +435,201 @@ def test_models_that_cannot_be_compared_are_refused_in_one_line(other: Items, me
 def test_other_numbers_of_tests_are_refused() -> None:
     with pytest.raises(InputError, match="1 tests of one model cannot be compared with 2 of another"):
         compare([PAIR], [PAIR, PAIR])
+
+
+# Ranks
+
+
+def side_by_side(*models: Any, clusters: Any = None, denominators: Any = 1) -> Items:
+    """Models that were asked the same, an item a cluster if nothing else is said."""
+    return Items(np.array(models, dtype=float), denominators, clusters or range(len(models[0])))
+
+
+def three_models(generator: np.random.Generator, clusters: int) -> Items:
+    """The second is a little better than the first on items that are hard or easy for all, the third much worse."""
+    first, second = two_models(generator, clusters, 0.3)
+    values = np.asarray(first.numerators)
+    third = values - 2 + 0.3 * generator.normal(size=len(values))
+    return side_by_side(values, second.numerators, third, clusters=first.clusters)
+
+
+def test_ranks_of_three_models_by_hand() -> None:
+    items = three_models(np.random.default_rng(20), 100)
+    assert ranks([items], higher_is_better=True) == [Ranks(2, 2), Ranks(1, 1), Ranks(3, 3)]
+    assert ranks([items], higher_is_better=False) == [Ranks(2, 2), Ranks(3, 3), Ranks(1, 1)]
+
+
+def test_who_is_not_told_apart_from_others_has_their_ranks_too() -> None:
+    """Between 0 and 1 the second is told apart from neither: 40 clusters, noise of 2, differences of 0.5 and 1."""
+    generator = np.random.default_rng(21)
+    noise = [2 * generator.permutation(np.linspace(-1, 1, 40)) for _ in range(3)]
+    found = ranks([side_by_side(noise[0], noise[1] + 0.5, noise[2] + 1)], higher_is_better=True)
+    assert found == [Ranks(2, 3), Ranks(1, 3), Ranks(1, 2)]
+
+
+@given(st.integers(1, 6), st.booleans())
+def test_models_that_are_the_same_share_all_ranks(models: int, higher: bool) -> None:
+    values = np.random.default_rng(22).normal(size=30)
+    found = ranks([side_by_side(*[values] * models)], np.exp, higher_is_better=higher, resamples=50)
+    assert found == [Ranks(1, models)] * models
+
+
+def test_one_that_is_as_much_better_everywhere_is_better() -> None:
+    """Whatever is drawn the difference is the same, but for rounding."""
+    values = np.random.default_rng(23).normal(size=30)
+    tokens = np.random.default_rng(24).integers(1, 9, 30)
+    for step in (1e-3, 1.0, 7.3):
+        items = side_by_side(values, values - step * tokens, values, denominators=tokens)
+        assert ranks([items], np.exp, higher_is_better=False) == [Ranks(2, 3), Ranks(1, 1), Ranks(2, 3)]
+    hits = side_by_side([100] * 8, [0] * 8, [0] * 8)
+    assert ranks([hits], higher_is_better=True) == [Ranks(1, 1), Ranks(2, 3), Ranks(2, 3)]
+
+
+MODELS = st.lists(
+    st.lists(st.integers(0, 3).map(float), min_size=8, max_size=8), min_size=2, max_size=5
+)  # of eight clusters
+
+
+@given(MODELS, st.booleans(), st.randoms(use_true_random=False))
+def test_the_order_of_models_and_items_does_not_matter(models: Any, higher: bool, random: Any) -> None:
+    found = ranks([side_by_side(*models)], higher_is_better=higher, resamples=60)
+    assert found is not None
+    order = random.sample(range(len(models)), len(models))
+    items = random.sample(range(8), 8)
+    shuffled = side_by_side(*([models[i][k] for k in items] for i in order), clusters=items)
+    again = ranks([shuffled], higher_is_better=higher, resamples=60)
+    assert again == [found[i] for i in order]
+
+
+@given(MODELS)
+def test_ranks_are_a_set_around_the_order_of_the_scores(models: Any) -> None:
+    found = ranks([side_by_side(*models)], higher_is_better=True, resamples=60)
+    assert found is not None
+    means = [sum(values) for values in models]
+    for own, mean in zip(found, means, strict=True):
+        assert 1 <= own.best <= 1 + sum(other > mean for other in means)
+        assert len(means) - sum(other < mean for other in means) <= own.worst <= len(means)
+    backwards = ranks([side_by_side(*models)], higher_is_better=False, resamples=60)
+    assert backwards == [Ranks(len(means) + 1 - own.worst, len(means) + 1 - own.best) for own in found]
+
+
+@given(MODELS)
+def test_one_that_is_better_in_every_cluster_is_first(models: Any) -> None:
+    best = [max(values) + 1.0 for values in zip(*models, strict=True)]
+    found = ranks([side_by_side(*models, best)], higher_is_better=True, resamples=60)
+    assert found is not None
+    means = [sum(values) for values in models]
+    assert found[-1].best == 1
+    if sum(best) - max(means) > 24:  # by more than what eight clusters may differ in
+        assert found[-1] == Ranks(1, 1)
+
+
+@pytest.mark.parametrize(("models", "clusters"), [(2, 100), (10, 100), (10, 20)])
+def test_of_equal_models_none_is_told_apart_as_often_as_the_level_says(models: int, clusters: int) -> None:
+    """400 times: 20 are expected. Three standard errors are 13; 20 clusters are few, and cost 12 more."""
+    generator = np.random.default_rng(25)
+    wrong = 0
+    for seed in range(400):
+        values = generator.normal(size=clusters) + generator.normal(size=(models, clusters))
+        found = ranks([side_by_side(*values)], higher_is_better=True, resamples=300, seed=seed)
+        wrong += found != [Ranks(1, models)] * models
+    assert 6 <= wrong <= (33 if clusters > 50 else 45)
+
+
+def test_two_models_are_told_apart_where_compare_says_so() -> None:
+    """Away from 0.05: the one is a percentile interval, the other a test of a mean over its deviation."""
+    generator = np.random.default_rng(26)
+    agree = 0
+    for gain in np.linspace(0, 0.12, 12):
+        one, other = two_models(generator, 200, float(gain))
+        p_value = compare([one], [other], resamples=2000).p_value
+        assert p_value is not None
+        if not 0.03 < p_value < 0.07:
+            both = side_by_side(one.numerators, other.numerators, clusters=one.clusters)
+            found = ranks([both], higher_is_better=True)
+            assert found == ([Ranks(2, 2), Ranks(1, 1)] if p_value < 0.05 else [Ranks(1, 2)] * 2)
+            agree += 1
+    assert agree > 6
+
+
+def test_a_bad_model_beside_them_does_not_hide_that_two_differ() -> None:
+    """Each difference is measured in its own deviation, so a wild one is no larger than others."""
+    items = three_models(np.random.default_rng(27), 100)
+    wild = 1e6 * np.random.default_rng(28).normal(size=len(items.clusters))
+    found = ranks([items._replace(numerators=[*np.asarray(items.numerators), wild])], higher_is_better=True)
+    assert found is not None
+    assert (found[0].best, found[1].best) == (2, 1)
+
+
+def test_averages_are_ranked_by_the_mean_of_their_tests() -> None:
+    """Best and worst in one test and the other way round in the other: on average all are the same."""
+    generator = np.random.default_rng(29)
+    noise = generator.normal(size=(2, 50)) / 10
+    up, down = side_by_side(noise[0], noise[0] + 1), side_by_side(noise[1] + 1, noise[1])
+    assert ranks([up], higher_is_better=True) == [Ranks(2, 2), Ranks(1, 1)]
+    assert ranks([down], higher_is_better=True) == [Ranks(1, 1), Ranks(2, 2)]
+    assert ranks([up, down], higher_is_better=True) == [Ranks(1, 2), Ranks(1, 2)]
+    assert ranks([up, up], higher_is_better=True) == [Ranks(2, 2), Ranks(1, 1)]
+
+
+def test_of_few_clusters_there_are_no_ranks() -> None:
+    """Two models of which one is better in each of five clusters by chance: 2 in 32, which is more than 5 %."""
+    assert ranks([side_by_side([0] * 5, [1] * 5)], higher_is_better=True) is None
+    assert ranks([side_by_side([0] * 6, [1] * 6)], higher_is_better=True) == [Ranks(2, 2), Ranks(1, 1)]
+    two_groups = [side_by_side([0] * 9, [1] * 9), side_by_side([0] * 9, [1] * 9, clusters=[0, 1, 2, 3, 4, 4, 4, 4, 4])]
+    assert ranks(two_groups, higher_is_better=True) is None
+
+
+def test_numbers_of_any_size_are_ranked() -> None:
+    values = np.random.default_rng(30).normal(size=40)
+    for size in (1e-290, 1e-9, 1e9, 1e290):
+        items = side_by_side(size * values, size * (values + 1), size * (values + 1.5))
+        assert ranks([items], higher_is_better=True) == [Ranks(3, 3), Ranks(2, 2), Ranks(1, 1)]
+    assert ranks([side_by_side([0] * 9, [0] * 9)], higher_is_better=True) == [Ranks(1, 2)] * 2
+
+
+def test_ranks_of_many_models_and_facts_take_a_moment() -> None:
+    """60 models on 7,000 facts of 5,000 subjects, all pairs of them, in bounded memory."""
+    generator = np.random.default_rng(31)
+    values = generator.normal(size=7000) + 0.1 * generator.normal(size=(60, 7000)) + np.linspace(0, 0.5, 60)[:, None]
+    items = side_by_side(*values, clusters=generator.integers(0, 5000, 7000).tolist())
+    begun = time.perf_counter()
+    found = ranks([items], higher_is_better=True)
+    assert time.perf_counter() - begun < 5  # 0.2 s; the machine may be busy
+    assert found is not None and found[0].worst == 60 and found[-1].best == 1
+
+
+REFUSED_RANKS = {
+    "a column": ([Items([1, 2], 1, "ab")], r"numerators of the shape \(2,\) are not \[models, items\]"),
+    "no models": ([Items(np.empty((0, 2)), 1, "ab")], r"shape \(0, 2\) are not"),
+    "no tests": ([], "there are no tests"),
+    "too few items": ([side_by_side([1, 2], [1, 2], clusters="abc")], "3 items need as many numerators"),
+    "nan": ([side_by_side([1, 2], [1, math.nan], clusters="ab")], "item 1 of cluster 'b' has the score nan / 1"),
+    "no items": ([Items([[]], 1, [])], "there are no items"),
+    "other models": (
+        [side_by_side([1], [2], clusters="a"), side_by_side([1], clusters="a")],
+        r"groups of \[2, 1\] models: each needs a row for every model",
+    ),
+    "too much": ([side_by_side(*[[800] * 9] * 2)], "a model's score or one of its resamples is not a finite number"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_RANKS)
+def test_what_cannot_be_ranked_is_refused_in_one_line(case: str) -> None:
+    groups, message = REFUSED_RANKS[case]
+    with pytest.raises(InputError, match=message) as caught:
+        ranks(groups, np.exp, higher_is_better=True)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UsageError, match="resamples must be at least 1, not 0"):
+        ranks([side_by_side([1], [2])], higher_is_better=True, resamples=0)
+
+
+def test_the_correction_for_few_clusters_is_the_t_distributions() -> None:
+    """Published quantiles, two-sided 5 %: 1.96 is 2.571 of 5, 2.228 of 10 and 2.045 of 29 degrees of freedom."""
+    for degrees, quantile in ((5, 2.571), (10, 2.228), (29, 2.045)):
+        expected = quantile * math.sqrt((degrees + 1) / degrees)
+        assert statistics._for_few(1.959964, degrees + 1) == pytest.approx(expected, rel=2e-3)
+    assert statistics._for_few(1.959964, 10**7) == pytest.approx(1.959964, rel=1e-5)
 
 
 # Many comparisons

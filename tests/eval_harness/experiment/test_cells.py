@@ -105,7 +105,9 @@ def test_changed_data_changes_what_reads_it(write: Write, there: Path, tmp_path:
 
 def test_a_task_is_scored_on_the_months_and_on_what_is_of_no_month(write: Write, tmp_path: Path) -> None:
     facts = {"unchanged": rows(UNCHANGED), "changed": rows(CHANGED)}
-    write_dataset(tmp_path / "more", {f"probes-{name}": facts for name in ("0910", "1112", "20210901-20211001", "all")})
+    write_dataset(
+        tmp_path / "more", {f"probes-{name}": facts for name in ("0910", "1112", "20210901-20211001", "all")}
+    )
     tasks = {"twiki_probes": {"data": str(tmp_path / "more"), "answers": False}}
     found = plan(write(**{"experiment/tasks": tasks}))
     assert [name for name in found if name.startswith("initial/")] == [

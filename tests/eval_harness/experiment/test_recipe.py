@@ -53,9 +53,7 @@ def test_phases_are_configs_of_any_name(write: Write) -> None:
 
 
 def test_a_long_interval_is_a_month(write: Write) -> None:
-    recipe = write(
-        **{"experiment/months": ["20210901-20211001"], "experiment/methods": {"diff": None, "full": None}}
-    )
+    recipe = write(**{"experiment/months": ["20210901-20211001"], "experiment/methods": {"diff": None, "full": None}})
     configs = [line.configs for line in read_experiment(str(recipe)).lines]
     assert configs == [("diffset-20210901-20211001",), ("wikipedia-20211001",)]
 
@@ -77,7 +75,12 @@ def test_a_task_may_be_scored_on_data_of_its_own(write: Write) -> None:
     tasks = {"lama": {"data": "ckl", "configs": ["invariantlama"], "candidates": 0}, "twiki_probes": None}
     experiment = read_experiment(str(write(**{"experiment/tasks": tasks})))
     lama, probes = experiment.tasks
-    assert (lama.name, lama.data, lama.configs, getattr(lama.task, "candidates")) == ("lama", "ckl", ("invariantlama",), 0)
+    assert (lama.name, lama.data, lama.configs, lama.task.candidates) == (
+        "lama",
+        "ckl",
+        ("invariantlama",),
+        0,
+    )
     assert (probes.name, probes.data, probes.configs) == ("twiki_probes", experiment.data, ())
 
 

@@ -58,7 +58,11 @@ def test_all_is_trained_and_scored_once(write: Write, tmp_path: Path, capsys: py
     labels = {(data["model"]["label"], *data["model"]["trained_on"]) for data, _ in found.values()}
     assert labels == {
         ("initial",),
-        *((label, *months) for label in ("diff", "lora") for months in (["diffset-0910"], ["diffset-0910", "diffset-1011"])),
+        *(
+            (label, *months)
+            for label in ("diff", "lora")
+            for months in (["diffset-0910"], ["diffset-0910", "diffset-1011"])
+        ),
     }
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
     capsys.readouterr()
@@ -119,7 +123,7 @@ COMMAND = [sys.executable, "-m", "temporalwiki", "experiment"]
 
 
 def test_killed_at_random_moments_it_ends_with_the_same_results(write: Write, tmp_path: Path) -> None:
-    recipe = write(**{"save_steps": 1, "max_steps": 6})
+    recipe = write(save_steps=1, max_steps=6)
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     moments = random.Random()
     for _ in range(3):

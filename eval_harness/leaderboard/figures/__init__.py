@@ -1,0 +1,60 @@
+"""The papers' figures, from the leaderboard's rows, and figures of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from temporalwiki.eval_harness.leaderboard.figures import (
+    average_perplexity,
+    entity_types,
+    fuar,
+    learning_rate,
+    misalignment,
+    relations,
+    relative_perplexity,
+    style,
+)
+from temporalwiki.eval_harness.leaderboard.figures.plot import DataPlot, Plot
+from temporalwiki.eval_harness.leaderboard.rows import Row
+
+__all__ = ["DATA_FIGURES", "FIGURES", "DataPlot", "Plot", "write_figures"]
+
+FIGURES: dict[str, Plot] = {
+    "relative_perplexity": relative_perplexity.PLOT,
+    "average_perplexity": average_perplexity.PLOT,
+    "misalignment": misalignment.FACTS,
+    "misalignment_text": misalignment.TEXT,
+    "fuar": fuar.PLOT,
+    "learning_rate": learning_rate.PLOT,
+}
+DATA_FIGURES: dict[str, DataPlot] = {"entity_types": entity_types.PLOT, "relations": relations.PLOT}
+
+
+def write_figures(rows: Sequence[Row], folder: Path, data: str | None = None) -> dict[str, Plot | DataPlot]:
+    """Write each figure as FOLDER/NAME.png and NAME.svg and return those that there are, by name.
+
+    Those of ``DATA_FIGURES`` are drawn where ``data`` (folder, Hub id or id@revision) is given. What an earlier call
+    wrote of a figure that cannot be drawn of these is taken away.
+    """
+    drawn: dict[str, Plot | DataPlot] = {}
+    for name, plot in FIGURES.items():
+        if _write(plot.draw(rows), folder, name):
+            drawn[name] = plot
+    for name, of_data in DATA_FIGURES.items():
+        if _write(None if data is None else of_data.draw(data), folder, name):
+            drawn[name] = of_data
+    return drawn
+
+
+def _write(figure: Figure | None, folder: Path, name: str) -> bool:
+    for ending in ("png", "svg"):
+        path = folder / f"{name}.{ending}"
+        if figure is None:
+            path.unlink(missing_ok=True)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            style.save(figure, path)
+    return figure is not None

@@ -1,0 +1,42 @@
+"""TemporalWiki's figure 3: the average perplexity of unchanged and changed facts, month after month."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from temporalwiki.eval_harness.leaderboard.figures import over_months
+from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
+from temporalwiki.eval_harness.leaderboard.figures.style import WIDTH, legend, logarithmic_if_wide, looks, styled
+from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.selection import Board, ScoreName
+
+_SCORE = ScoreName("twiki_probes", "perplexity", "average")
+
+
+@styled
+def _draw(rows: Sequence[Row]) -> Figure | None:
+    board = Board(rows)
+    series = {line: own for line in board.lines if (own := board.own_month(line, _SCORE))}
+    if not series:
+        return None
+    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
+    axes = figure.subplots()
+    points = {
+        line.label: {at: (row.value, row.low, row.high) for at, row in own.items()} for line, own in series.items()
+    }
+    drawn = over_months.draw(axes, board.months(_SCORE), points, looks(board.lines), 12)
+    axes.set_ylabel("average perplexity of facts")
+    logarithmic_if_wide(axes, "y", [row.value for own in series.values() for row in own.values()])
+    legend(figure, list(points), drawn)
+    return figure
+
+
+PLOT = Plot(
+    "Average perplexity of unchanged and changed facts",
+    "The mean of the zero-shot perplexities of each month's unchanged and changed facts (TWiki-Probes), by the models "
+    "that were trained up to that month; lower is better. Bars: 95 % intervals, from facts drawn by subject. Whether "
+    "two models differ is not to be read from them: the models were asked the same facts. TemporalWiki, figure 3.",
+    _draw,
+)

@@ -1,0 +1,81 @@
+"""TemporalWiki's figure 6: what kinds of things the probes are about, unchanged and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import snapshot_download
+from matplotlib.figure import Figure
+
+from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.wikidata.entity_types import UNKNOWN
+from temporalwiki.eval_harness.leaderboard.figures.plot import DataPlot
+from temporalwiki.eval_harness.leaderboard.figures.shares import SPLITS, Row, draw_shares, newest_probes, shares
+from temporalwiki.eval_harness.leaderboard.figures.style import WIDTH, styled
+
+MOST = 10  # types of each role that are shown by name
+
+
+@styled
+def _draw(data: str) -> Figure | None:
+    """Draw the shares of the entity types among the subjects and the objects of the newest interval's probes.
+
+    ``data`` is a dataset folder, a Hub id or ``id@revision``. The figure is of bars from a common line where the paper
+    has pies: lengths are compared more exactly than angles, and two splits side by side at all. The types are the
+    counts of the build (``counts.entity_types`` of the manifest): None where those are missing, as in folders of
+    earlier versions, or where there are no probes. Raises InputError for data that cannot be read.
+    """
+    config = newest_probes(data)
+    counts = _counts(data, config.removeprefix("probes-")) if config else None
+    probes = {split: sum(counts[split]["subject"].values()) for split in SPLITS} if counts else {}
+    if counts is None or not any(probes.values()):
+        return None
+    panels = [_rows({split: counts[split][role] for split in SPLITS}) for role in ("subject", "object")]
+    heights = [len(rows) for rows in panels]
+    figure = Figure(figsize=(WIDTH, 1.5 + 0.22 * sum(heights)), layout="constrained")
+    every = figure.subplots(2, 1, sharex=True, height_ratios=heights)
+    for axes, role, rows in zip(every, ("subjects", "objects"), panels, strict=True):
+        axes.set_title(role, loc="left")
+        draw_shares(axes, rows, probes, longest=40)
+    every[0].set_xlabel("")
+    figure.suptitle(f"Entity types of {config}", fontsize="large")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(SPLITS))
+    return figure
+
+
+def _rows(counts: Mapping[str, Mapping[str, int]]) -> list[Row]:
+    """The most frequent types, then all others together, then what has no known type."""
+    rows = shares(counts)
+    known, unknown = [row for row in rows if row[0] != UNKNOWN], [row for row in rows if row[0] == UNKNOWN]
+    if others := known[MOST:]:
+        known[MOST:] = [(f"{len(others):,} others", {split: sum(row[split] for _, row in others) for split in counts})]
+    return known + unknown
+
+
+def _counts(data: str, interval: str) -> Any:
+    """``counts.entity_types`` of an interval, None where there is none."""
+    folder = Path(data)
+    if not folder.is_dir():
+        path, _, revision = data.partition("@")
+        wanted = f"manifests/{interval}.json"
+        try:
+            folder = Path(
+                snapshot_download(path, repo_type="dataset", revision=revision or None, allow_patterns=wanted)
+            )
+        except OSError as error:
+            raise InputError(f"{data}: {wanted} cannot be fetched: {str(error).splitlines()[0]}") from None
+    for manifest in read_manifests(folder):
+        if f"{manifest['interval']['prev']}-{manifest['interval']['recent']}" == interval:
+            return manifest["counts"].get("entity_types")
+    return None
+
+
+PLOT = DataPlot(
+    "Entity types of the probes",
+    "What the subjects and the objects of the newest interval's probes are, as shares of the unchanged and of the "
+    "changed probes: the first class that Wikidata has for each; unknown where it has none. TemporalWiki, figure 6.",
+    _draw,
+)

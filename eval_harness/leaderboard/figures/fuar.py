@@ -1,0 +1,92 @@
+"""CKL's FUAR: how much each line of checkpoints forgot for what it gained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
+from temporalwiki.eval_harness.leaderboard.figures.style import (
+    BLACK,
+    WIDTH,
+    Look,
+    looks,
+    month_name,
+    shortened,
+    styled,
+)
+from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
+from temporalwiki.eval_harness.leaderboard.tables.table import number
+
+_TESTS = {"lama": "LAMA (exact match)", "probes": "TWiki-Probes"}
+_BAR = 0.24  # inches a bar
+
+
+@styled
+def _draw(rows: Sequence[Row]) -> Figure | None:
+    board = Board(rows)
+    panels: dict[str, dict[Line, Row]] = {}
+    for test, name in _TESTS.items():
+        found = {line: of[0] for line in board.lines if (of := board.newest(line, ScoreName("fuar", "fuar", test)))}
+        if found:
+            panels[name] = found
+    if not panels:
+        return None
+    bars = [len(found) for found in panels.values()]
+    figure = Figure(figsize=(WIDTH, _BAR * sum(bars) + 0.75 * len(bars)), layout="constrained")
+    every = figure.subplots(
+        len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": [count + 1 for count in bars]}
+    )
+    look = looks(board.lines)
+    for axes, (name, found) in zip(every[:, 0], panels.items(), strict=True):
+        _bars(axes, found, look)
+        axes.set_title(name, loc="left")
+    return figure
+
+
+def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> None:
+    finite = [end for row in found.values() for end in (row.value, row.high) if end is not None and math.isfinite(end)]
+    right = 1.08 * max([*finite, 0.1])
+    names = shortened([line.label for line in found])
+    if right > 1:
+        axes.axvline(1, color=BLACK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0)
+    months = {row.tested for row in found.values()}
+    for y, (line, row) in enumerate(found.items()):
+        of, gained = look[line.label], math.isfinite(row.value)
+        axes.barh(
+            y,
+            row.value if gained else right,
+            height=0.7,
+            facecolor=of.colour if gained else "white",
+            edgecolor=BLACK,
+            linewidth=0.6,
+            hatch=None if gained else "////",
+        )
+        if gained and row.low is not None and row.high is not None:
+            ends = [[max(0.0, row.value - row.low)], [max(0.0, min(row.high, right) - row.value)]]
+            axes.errorbar(row.value, y, xerr=ends, color=BLACK, linewidth=1, capsize=2.5, linestyle="none")
+        text = number(row.value) if gained else "no gain"
+        # beside the axes, where neither a bar nor an interval can be
+        axes.text(1.015, y, text, transform=axes.get_yaxis_transform(), va="center", ha="left")
+    labels = [
+        names[line.label] + (f" ({month_name(row.tested)})" if len(months) > 1 and row.tested else "")
+        for line, row in found.items()
+    ]
+    axes.set_yticks(range(len(found)), labels)
+    axes.set_ylim(len(found) - 0.4, -0.6)
+    axes.set_xlim(0, right)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("FUAR (lower is better)")
+
+
+PLOT = Plot(
+    "FUAR: forgotten for what was gained",
+    "How much a method's newest model forgot of what stays true, for each unit of what it updated and newly acquired; "
+    "lower is better, at 1 (dashed) a model forgets as much as it gains. Black lines: 95 % intervals; one that ends "
+    "at the right edge has no upper end. Hatched: the model gained nothing. CKL, section 3.3.",
+    _draw,
+)

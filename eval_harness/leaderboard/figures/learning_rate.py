@@ -1,0 +1,160 @@
+"""What learning costs: perplexity of changed facts against that of unchanged facts, by learning rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.transforms import Bbox
+
+from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
+from temporalwiki.eval_harness.leaderboard.figures.style import (
+    BLACK,
+    WIDTH,
+    legend,
+    logarithmic_if_wide,
+    looks,
+    styled,
+)
+from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
+
+# what is read -> (score of what stays, of what changed); the first that there is
+_READ = {
+    "facts": (
+        ScoreName("twiki_probes", "perplexity", "unchanged"),
+        ScoreName("twiki_probes", "perplexity", "changed"),
+    ),
+    "text": (
+        ScoreName("twiki_intrinsic", "perplexity", kind="unchanged"),
+        ScoreName("twiki_intrinsic", "perplexity", kind="diffset"),
+    ),
+}
+# where a point's learning rate may stand, in points from it; the first that is free
+_BESIDE = (
+    ((5, 5), "left", "bottom"),
+    ((-5, 5), "right", "bottom"),
+    ((5, -5), "left", "top"),
+    ((-5, -5), "right", "top"),
+    ((0, 13), "center", "bottom"),
+    ((0, -13), "center", "top"),
+    ((16, 0), "left", "center"),
+    ((-16, 0), "right", "center"),
+)
+
+Point = tuple[float, float]
+
+
+@styled
+def _draw(rows: Sequence[Row]) -> Figure | None:
+    board = Board(rows)
+    found = {what: _points(board, kept, changed) for what, (kept, changed) in _READ.items()}
+    what = next((what for what, points in found.items() if points), None)
+    if what is None:
+        return None
+    points, groups, look = found[what], _groups(found[what]), looks(board.lines)
+    figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.axvline(1, color=BLACK, linewidth=0.8)
+    axes.axhline(1, color=BLACK, linewidth=0.8)
+    drawn = axes.plot([1], [1], color=BLACK, marker="o", linestyle="none", markersize=7)
+    for group in groups:
+        of = min((look[line.label] for line in group), key=lambda of: of.hollow)
+        drawn += axes.plot(
+            [points[line][0] for line in group],
+            [points[line][1] for line in group],
+            color=of.colour,
+            marker=of.marker,
+            linestyle=of.dash,
+            markersize=7,
+            markerfacecolor="white" if of.hollow else of.colour,
+            markeredgecolor=of.colour if of.hollow else BLACK,
+            markeredgewidth=1.2 if of.hollow else 0.5,
+        )
+    axes.set_xlabel(f"unchanged {what}: perplexity / Initial's (right of 1: forgets)")
+    axes.set_ylabel(f"changed {what}: perplexity / Initial's (below 1: learns)")
+    logarithmic_if_wide(axes, "x", [1, *(x for x, _ in points.values())])
+    logarithmic_if_wide(axes, "y", [1, *(y for _, y in points.values())])
+    axes.margins(0.12)
+    axes.update_datalim([(0.98, 0.98), (1.02, 1.02)])  # less than that is not to look like much
+    axes.autoscale_view()
+    axes.grid(visible=True)
+    axes.set_axisbelow(True)
+    legend(figure, ["Initial", *_names(groups)], drawn)
+    rates = {points[line]: _rate(line.learning_rate or 0) for group in groups if len(group) > 1 for line in group}
+    _annotate(figure, axes, rates, [(1, 1), *points.values()])
+    return figure
+
+
+def _points(board: Board, kept: ScoreName, changed: ScoreName) -> dict[Line, Point]:
+    """Return both scores, relative to Initial, of the newest month of each line that has them."""
+    found = {}
+    for line in board.lines:
+        x, y = board.relative(line, kept), board.relative(line, changed)
+        if not line.initial and (both := x.keys() & y.keys()):
+            found[line] = x[max(both)], y[max(both)]
+    return found
+
+
+def _groups(lines: Iterable[Line]) -> list[list[Line]]:
+    """Return together, by learning rate, the lines of one method and base that differ in their learning rates."""
+    found: dict[tuple[str | None, str], list[Line]] = {}
+    for line in lines:
+        found.setdefault((line.method, line.base), []).append(line)
+    groups = []
+    for (method, _), of in found.items():
+        rates = [line.learning_rate for line in of]
+        if method is None or None in rates or len(set(rates)) < len(rates):
+            groups += [[line] for line in of]
+        else:
+            groups.append(sorted(of, key=lambda line: line.learning_rate or 0))
+    return groups
+
+
+def _names(groups: Sequence[Sequence[Line]]) -> list[str]:
+    names = [group[0].method if len(group) > 1 and group[0].method else group[0].label for group in groups]
+    return [
+        f"{name}, {group[0].base}" if names.count(name) > 1 else name
+        for name, group in zip(names, groups, strict=True)
+    ]
+
+
+def _rate(value: float) -> str:
+    """Return a learning rate as people write it, such as 1e-4."""
+    digits, _, exponent = f"{value:.2e}".partition("e")
+    return f"{float(digits):g}e{int(exponent)}"
+
+
+def _annotate(figure: Figure, axes: Axes, texts: Mapping[Point, str], points: Sequence[Point]) -> None:
+    """Write texts beside their points, where there is room not over other texts and points."""
+    figure.draw_without_rendering()  # makes the layout, which says where points are
+    figure.set_layout_engine("none")
+    radius = 0.06 * figure.dpi  # of a point's mark
+    taken = [
+        Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in axes.transData.transform(points)
+    ]
+    for point, text in texts.items():
+        drawn: Any = None
+        for offset, horizontal, vertical in _BESIDE:
+            if drawn is not None:
+                drawn.remove()
+            drawn = axes.annotate(text, point, offset, textcoords="offset points", ha=horizontal, va=vertical)
+            drawn.set_path_effects([withStroke(linewidth=2, foreground="white")])  # lines may run below
+            box = drawn.get_window_extent()
+            if not any(box.overlaps(other) for other in taken):
+                break
+        taken.append(box)
+
+
+PLOT = Plot(
+    "Learning against forgetting",
+    "Perplexity of what changed against perplexity of what did not, both divided by the initial model's, of each "
+    "method's newest model on its own month: the lower, the more was learned; the further left, the less forgotten. "
+    "Points of one method that differ in the learning rate are joined, with the learning rate beside them.",
+    _draw,
+)

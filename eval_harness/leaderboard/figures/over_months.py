@@ -1,0 +1,68 @@
+"""Scores of lines of checkpoints, month after month."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
+
+from temporalwiki.eval_harness.leaderboard.figures.style import Look, month_name
+
+_SPREAD = 0.6  # of the way from one month to the next, which the lines of a month share
+
+Point = tuple[float, float | None, float | None]  # value and interval
+_NONE: Point = (math.nan, None, None)  # a line is not drawn over a month that is missing
+
+
+def draw(
+    axes: Axes,
+    months: Mapping[int, str],
+    series: Mapping[str, Mapping[int, Point]],
+    look: Mapping[str, Look],
+    most: int,
+) -> list[ErrorbarContainer]:
+    """Draw each label's points, side by side at a month so that none hides another, and return what was drawn.
+
+    There is room for the names of ``most`` months.
+    """
+    step = _SPREAD / max(len(series), 8)
+    drawn = []
+    for i, (label, points) in enumerate(series.items()):
+        shift = (i - (len(series) - 1) / 2) * step
+        of = look[label]
+        values = [points.get(place, _NONE) for place in months]
+        drawn.append(
+            axes.errorbar(
+                [x + shift for x in range(len(values))],
+                [value for value, _, _ in values],
+                yerr=_errors(values),
+                color=of.colour,
+                marker=of.marker,
+                linestyle=of.dash,
+                markerfacecolor="white" if of.hollow else of.colour,
+                markeredgecolor=of.colour if of.hollow else "black",
+                markeredgewidth=1.0 if of.hollow else 0.4,
+                elinewidth=0.8,
+                capsize=1.5,
+            )
+        )
+    names = [month_name(month, "\n") for month in months.values()]
+    every = -(-len(names) // most)
+    axes.set_xticks(range(0, len(names), every), names[::every])
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.set_xlabel("month")
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    return drawn
+
+
+def _errors(points: Sequence[Point]) -> Any:
+    """Return how far intervals reach below and above the values; None where none is known."""
+    if all(low is None or high is None for _, low, high in points):
+        return None
+    known = [(value, value if low is None else low, value if high is None else high) for value, low, high in points]
+    # a percentile interval need not hold its value
+    return [[max(0.0, value - low) for value, low, _ in known], [max(0.0, high - value) for value, _, high in known]]

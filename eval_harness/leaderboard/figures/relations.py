@@ -1,0 +1,49 @@
+"""TemporalWiki's figure 7: which relations the probes have, unchanged and changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from matplotlib.figure import Figure
+
+from temporalwiki.eval_harness.leaderboard.figures.plot import DataPlot
+from temporalwiki.eval_harness.leaderboard.figures.shares import SPLITS, draw_shares, newest_probes, shares
+from temporalwiki.eval_harness.leaderboard.figures.style import WIDTH, styled
+from temporalwiki.eval_harness.task import check_columns
+from temporalwiki.methods.material import load
+
+MOST = 25  # relations that are shown
+
+
+@styled
+def _draw(data: str) -> Figure | None:
+    """Draw the shares of the most frequent relations among the newest interval's probes.
+
+    ``data`` is a dataset folder, a Hub id or ``id@revision``. None where it has no probes. Raises InputError for data
+    that cannot be read.
+    """
+    config = newest_probes(data)
+    if config is None:
+        return None
+    loaded = load(data, config, None)
+    for split in loaded:
+        check_columns(loaded[split], ("relation",), f"{data}, {config}, {split}")
+    counts = {split: Counter(loaded[split]["relation"][:] if split in loaded else ()) for split in SPLITS}
+    rows = shares(counts)
+    if not rows:
+        return None
+    figure = Figure(figsize=(WIDTH, 1.2 + 0.22 * min(len(rows), MOST)), layout="constrained")
+    probes = {split: of.total() for split, of in counts.items()}
+    draw_shares(figure.subplots(), rows[:MOST], probes, longest=50)
+    most = f": the most frequent {MOST} of {len(rows):,}" if len(rows) > MOST else ""
+    figure.suptitle(f"Relations of {config}{most}", fontsize="large")
+    figure.legend(loc="outside lower center", ncols=len(SPLITS))
+    return figure
+
+
+PLOT = DataPlot(
+    "Relations of the probes",
+    f"The relations of the newest interval's probes, as shares of the unchanged and of the changed probes; the {MOST} "
+    "most frequent, where there are more. TemporalWiki, figure 7.",
+    _draw,
+)

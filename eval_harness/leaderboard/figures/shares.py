@@ -1,0 +1,69 @@
+"""What the figures about probes share: the newest interval, shares in percent, and bars of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from temporalwiki.eval_harness import misalignment
+from temporalwiki.eval_harness.leaderboard.figures.style import BLUE, HATCHES, ORANGE, shortened
+from temporalwiki.methods.material import config_names
+
+SPLITS = ("unchanged", "changed")
+_LOOKS = {"unchanged": (BLUE, HATCHES[0]), "changed": (ORANGE, HATCHES[1])}
+
+Row = tuple[str, dict[str, float]]  # a label, and its share of each split in percent
+
+
+def newest_probes(data: str) -> str | None:
+    """Return the config of the newest interval's probes, by its long name if it has one; None where there is none.
+
+    Raises InputError for data that cannot be read.
+    """
+    months = {misalignment.month_of(config): config for config in config_names(data) if config.startswith("probes-")}
+    named = {month: config for month, config in months.items() if month is not None}
+    named = {month: config for month, config in named.items() if len(month) > 8} or named
+    places = misalignment.places(named)
+    return named[max(named, key=lambda month: (places[month], month))] if named else None
+
+
+def shares(counts: Mapping[str, Mapping[str, int]]) -> list[Row]:
+    """Return the share of each name in each split, in percent.
+
+    Names come by the mean of their shares, so that a small split counts as much as a large one.
+    """
+    totals = {split: sum(of.values()) for split, of in counts.items()}
+    names = sorted({name for of in counts.values() for name in of})
+    rows = [
+        (name, {s: 100 * of.get(name, 0) / totals[s] if of else 0.0 for s, of in counts.items()}) for name in names
+    ]
+    return sorted(rows, key=lambda row: -sum(row[1].values()))
+
+
+def draw_shares(axes: Any, rows: Sequence[Row], probes: Mapping[str, int], longest: int) -> None:
+    """Draw a group of bars for each row, the first at the top; a split without probes has no bars.
+
+    Labels have at most ``longest`` characters.
+    """
+    splits = [split for split in SPLITS if probes[split]]
+    height = 0.8 / len(splits)
+    for number, split in enumerate(splits):
+        colour, hatch = _LOOKS[split]
+        axes.barh(
+            [place + (number - (len(splits) - 1) / 2) * height for place in range(len(rows))],
+            [row[split] for _, row in rows],
+            height,
+            label=f"{split} ({probes[split]:,} probe{'s' if probes[split] > 1 else ''})",
+            color=colour,
+            hatch=hatch,
+            edgecolor="black",
+            linewidth=0.5,
+        )
+    texts = shortened([label for label, _ in rows], longest)
+    axes.set_yticks(range(len(rows)), [texts[label] for label, _ in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("% of the probes")
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)

@@ -1,0 +1,227 @@
+"""FUAR of every checkpoint: what it forgot for what it gained, by clozes and by probes (CKL, section 3.3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from temporalwiki.eval_harness.leaderboard.rows import Row, path_in, read_items, read_score
+from temporalwiki.eval_harness.measures import Composition
+from temporalwiki.eval_harness.metrics.fuar import TASKS, fuar
+from temporalwiki.eval_harness.misalignment import month_of, places
+from temporalwiki.eval_harness.results import Result
+from temporalwiki.eval_harness.statistics import Floats, function_of_ratios
+
+_CLOZES = {"invariant": "invariantlama", "updated": "updatedlama", "new": "newlama"}
+
+
+class _Scored(NamedTuple):
+    """A score, and what it was made of."""
+
+    row: Row
+    made: Composition
+
+
+class _Cell(NamedTuple):
+    """A test of a config, the same for all models that have it."""
+
+    config: str
+    hash: str  # of its rows
+    task: str  # with its version and options, as JSON
+    test: str
+    kind: str
+    tested: str | None
+
+
+@dataclass
+class _Model:
+    """A checkpoint; all that are Initial of a base are one."""
+
+    row: Row
+    trained_on: tuple[str, ...]
+    scores: dict[_Cell, _Scored] = field(default_factory=dict)
+
+
+def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[Row]:
+    """Return FUAR of every trained checkpoint, as rows of the task "fuar"; ``rows`` are those of ``results``.
+
+    - test "lama", in exact match: invariantlama forgotten, updatedlama and newlama gained, against Initial; those of
+      the checkpoint's own month, or of no month
+    - test "probes", in minus the log of the perplexity of twiki_probes, over all models before (equation 1): what
+      corpus j says and later ones do not change are the unchanged probes of the month after it, what it updated are
+      the changed ones of its own month; there is no task of what is new
+
+    The models before a checkpoint are those of its label and base that were trained on the first of its configs, and
+    Initial. Where one of them is not known, not scored, or there are two, and where they were not asked the same,
+    there is no row. Intervals are drawn over the clusters of all tests together, and may end at inf, which is no gain.
+    """
+    models = _models(results, rows, folder)
+    months = [month_of(config) for model in models for config in model.trained_on]
+    months += [month for row in rows for month in (row.month, row.tested)]
+    place = places({month for month in months if month})
+    of_base: dict[str, list[_Model]] = {}
+    for model in models:
+        of_base.setdefault(model.row.base, []).append(model)
+    found: list[Row | None] = []
+    for model in models:
+        before = None if _initial(model.row) else _before(model, of_base[model.row.base])
+        if before:
+            found += [_clozes(model, before, place), _probes(model, before, place)]
+
+    def key(row: Row) -> tuple[Any, ...]:
+        return row.test, place[row.month] if row.month else -1, row.label, row.base, row.model, row.result
+
+    return sorted((row for row in found if row is not None), key=key)
+
+
+def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[_Model]:
+    """Return the models that have scores which FUAR reads, by label, base and month."""
+    wanted: dict[str, list[Row]] = {}
+    for row in rows:
+        if (row.task, row.measure) == ("lama", "exact_match") or (
+            (row.task, row.measure) == ("twiki_probes", "perplexity") and row.test in ("changed", "unchanged")
+        ):
+            wanted.setdefault(row.result, []).append(row)
+    models: dict[tuple[Any, ...], _Model] = {}
+    for result in results:
+        of_result = wanted.get(path_in(folder, result), [])
+        items = read_items(result) if of_result else None
+        if items is None:
+            continue
+        data = result.data["data"]
+        task = json.dumps(result.data["task"], sort_keys=True)
+        for row in of_result:
+            trained_on = tuple(result.data["model"].get("trained_on", ()))
+            who = () if _initial(row) else (row.label, row.revision)
+            model = models.setdefault((row.base, trained_on, *who), _Model(row, trained_on))
+            made = read_score(result, items, f"{row.test}/{row.measure}")
+            if made is not None:
+                cell = _Cell(row.config, data["hash"], task, row.test, row.kind, row.tested)
+                model.scores.setdefault(cell, _Scored(row, made))
+    return list(models.values())
+
+
+def _initial(row: Row) -> bool:
+    return row.month is None and row.method in (None, "initial")
+
+
+def _before(model: _Model, models: Iterable[_Model]) -> list[_Model] | None:
+    """Return the models that one was trained from, Initial first; None where they are not known."""
+    chain: list[_Model] = []
+    for phases in reversed(range(len(model.trained_on))):
+        same = [other for other in models if other.trained_on == model.trained_on[:phases]]
+        own = [other for other in same if other.row.label == model.row.label and not _initial(other.row)]
+        if len(own) > 1:  # a label may stand for several learning rates
+            own = [other for other in own if other.row.learning_rate == model.row.learning_rate]
+        if initial := [other for other in same if _initial(other.row) and not own]:
+            return [initial[0], *chain]
+        if len(own) != 1:
+            return None
+        chain.insert(0, own[0])
+    return None
+
+
+def _clozes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -> Row | None:
+    """Return FUAR of the exact match of clozes, against Initial."""
+    cells, month = _cells(model), model.row.month
+    for task in sorted({cell.task for cell in cells}):
+        found: dict[str, list[_Scored]] = {}
+        for name, kind in _CLOZES.items():
+            of_kind = [cell for cell in cells if (cell.task, cell.kind) == (task, kind)]
+            own = [cell for cell in of_kind if cell.tested and month and place[cell.tested] == place[month]]
+            chosen = own or [cell for cell in of_kind if cell.tested is None]
+            scored = _common([before[0], model], chosen)
+            if scored is None or len({cell.test for cell in chosen}) > 1:  # of several splits none is the one
+                break
+            found[name] = scored
+        else:
+            configs = ", ".join(of[-1].row.config for of in found.values())
+            pairs = [{name: (after, first) for name, (first, after) in found.items()}]
+            return _row(model, "lama", configs, pairs, 1.0)
+    return None
+
+
+def _probes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -> Row | None:
+    """Return FUAR of what probes changed and did not, against all models before."""
+    months = [month_of(config) for config in model.trained_on[len(before[0].trained_on) :]]
+    order = [place[month] for month in months if month]
+    if len(order) < len(months) or order != sorted(set(order)):
+        return None  # which corpus came next, and what it changed, is not known
+    cells = [cell for cell in _cells(model) if cell.kind == "probes"]
+
+    def common(models: Sequence[_Model], at: int, test: str) -> list[_Scored] | None:
+        of_month = (cell for cell in cells if cell.tested and place[cell.tested] == at)
+        return _common(models, (cell for cell in of_month if cell.test == test))
+
+    updated = common([*before, model], order[-1], "changed")
+    invariant = [common([other, model], at, "unchanged") for other, at in zip(before, order, strict=True)]
+    if updated is None or None in invariant:
+        return None
+    pairs = [
+        {"invariant": (kept[1], kept[0]), "updated": (updated[-1], first)}
+        for first, kept in zip(updated[:-1], filter(None, invariant), strict=True)
+    ]
+    return _row(model, "probes", updated[-1].row.config, pairs, -1.0)
+
+
+def _cells(model: _Model) -> list[_Cell]:
+    """Return what a model was scored on, the short name of a month before its long one."""
+    return sorted(model.scores, key=lambda cell: (len(cell.config), *map(str, cell)))
+
+
+def _common(models: Sequence[_Model], cells: Iterable[_Cell]) -> list[_Scored] | None:
+    """Return the scores of models on the first of the cells in which all were asked the same."""
+    for cell in cells:
+        found = [model.scores[cell] for model in models if cell in model.scores]
+        if len(found) == len(models) and len({scored.made.asked for scored in found}) == 1:
+            return found
+    return None
+
+
+def _row(
+    model: _Model, test: str, config: str, pairs: Sequence[Mapping[str, tuple[_Scored, _Scored]]], sign: float
+) -> Row:
+    """Return the row of FUAR from the scores (of the model, of the one before) on each earlier corpus's tasks.
+
+    A score is ``sign`` times the ratio of its groups, of which there is one.
+    """
+    scored = {id(one): one for pair in pairs for both in pair.values() for one in both}
+    at = {key: i for i, key in enumerate(scored)}
+    groups = []
+    for one in scored.values():
+        (group,) = one.made.groups
+        groups.append(group._replace(numerators=sign * np.asarray(group.numerators)))
+
+    def ratio_of(scores: Floats) -> float:
+        def rows(side: int) -> list[dict[str, float | None]]:
+            return [
+                {task: scores[at[id(pair[task][side])]] if task in pair else None for task in TASKS} for pair in pairs
+            ]
+
+        return fuar(rows(0), rows(1))["fuar"]
+
+    found = function_of_ratios(ratio_of, groups)
+    own = {id(both[0]): both[0] for pair in pairs for both in pair.values()}.values()
+    return replace(
+        next(iter(own)).row,
+        task="fuar",
+        version=1,
+        config=config,
+        kind="fuar",
+        tested=model.row.month,
+        test=test,
+        measure="fuar",
+        higher_is_better=False,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        items=sum(one.row.items for one in own),
+        clusters=found.clusters,
+        rank_best=None,
+        rank_worst=None,
+    )

@@ -1,0 +1,156 @@
+"""What tables and figures show: lines of checkpoints, in the papers' order, and which scores belong together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from temporalwiki.eval_harness import misalignment
+from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.methods import METHODS
+
+_METHODS = list(METHODS)
+_JOINERS = "\u200c\u200d"  # not printable, but scripts and emoji are spelled with them
+
+
+class ScoreName(NamedTuple):
+    """Which score is meant; a test or kind of configs that is not named is any."""
+
+    task: str
+    measure: str
+    test: str | None = None
+    kind: str | None = None
+
+    def of(self, row: Row) -> bool:
+        """Whether a row holds it."""
+        return (
+            row.task == self.task
+            and row.measure == self.measure
+            and self.test in (None, row.test)
+            and self.kind in (None, row.kind)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The checkpoints that have one label, month after month."""
+
+    label: str
+    method: str | None
+    base: str
+    learning_rate: float | None
+    rows: tuple[Row, ...]
+
+    @property
+    def initial(self) -> bool:
+        """Whether it is the model before any training."""
+        return all(row.month is None for row in self.rows) and (
+            self.method in (None, "initial") or self.label == "initial"
+        )
+
+
+class Board:
+    """All lines, by the papers' order of methods and then by label, and the order of the months in time.
+
+    Where checkpoints of several bases have one label, each base makes a line of its own, with the base in its label;
+    so do learning rates, and then checkpoints, that were scored on the same under one label.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        named = {month for row in rows for month in (row.month, row.tested) if month}
+        self._places = misalignment.places(named)
+        # a month may have two names and a result two versions: short names and late versions come first, and count
+        ordered = sorted(rows, key=lambda row: (len(row.config), row.config, row.test, -row.version, row.result))
+        by_label: dict[str, list[Row]] = {}
+        for row in ordered:
+            by_label.setdefault(row.label, []).append(row)
+        found = [line for label, of in by_label.items() for line in _lines(label, of, _APART)]
+        self.lines = sorted(found, key=lambda line: (not line.initial, _place_of_method(line.method), line.label))
+
+    def place(self, month: str | None) -> int:
+        """Return where a month stands in time, -1 for none."""
+        return -1 if month is None else self._places[month]
+
+    def months(self, score: ScoreName) -> dict[int, str]:
+        """Return the places, in order, and names of the months that a score is of."""
+        found: dict[int, str] = {}
+        for line in self.lines:
+            for row in filter(score.of, line.rows):
+                if row.tested is not None:
+                    found.setdefault(self.place(row.tested), row.tested)
+        return dict(sorted(found.items()))
+
+    def initial_of(self, line: Line) -> Line | None:
+        """Return the line that a line began from: that of its base, or the only one that there is."""
+        initials = [other for other in self.lines if other.initial]
+        own = [other for other in initials if other.base == line.base] or initials[: len(initials) == 1]
+        return min(own, key=lambda other: other.method is None, default=None)
+
+    def own_month(self, line: Line, score: ScoreName) -> dict[int, Row]:
+        """Return, for each tested month, the score of the checkpoint that was trained up to that same month.
+
+        A checkpoint of no month is that of every month which has none of its own.
+        """
+        found: dict[int, Row] = {}
+        rows = list(filter(score.of, line.rows))
+        for same_month in (True, False):
+            for row in rows:
+                tested = self.place(row.tested)
+                if (self.place(row.month) == tested) if same_month else row.month is None:
+                    found.setdefault(tested, row)
+        return dict(sorted(found.items()))
+
+    def relative(self, line: Line, score: ScoreName) -> dict[int, float]:
+        """Return ``own_month`` divided by Initial's score of the month, where there are both, above 0."""
+        initial = self.initial_of(line)
+        if initial is None:
+            return {}
+        before = self.own_month(initial, score)
+        own = self.own_month(line, score)
+        return {
+            place: row.value / before[place].value
+            for place, row in own.items()
+            if place in before and row.value > 0 and before[place].value > 0
+        }
+
+    def newest(self, line: Line, score: ScoreName) -> list[Row]:
+        """Return a score of the line's newest checkpoint that has it, on all that it was tested on."""
+        rows = list(filter(score.of, line.rows))
+        last = max((self.place(row.month) for row in rows), default=-1)
+        return [row for row in rows if self.place(row.month) == last]
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks and characters that cannot be seen, such as those that turn its direction."""
+    return " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in text).split())
+
+
+def _learning_rate(row: Row) -> str:
+    return "no learning rate" if row.learning_rate is None else f"learning rate {row.learning_rate:g}"
+
+
+def _checkpoint(row: Row) -> str:
+    return f"{row.model} at {row.revision[:8]}"
+
+
+# what tells checkpoints of one label apart
+_APART: tuple[Callable[[Row], str], ...] = (lambda row: row.base or "unknown base", _learning_rate, _checkpoint)
+
+
+def _lines(label: str, rows: Sequence[Row], apart: Sequence[Callable[[Row], str]]) -> Iterator[Line]:
+    asked = Counter((row.month, row.task, row.version, row.config, row.test, row.measure) for row in rows)
+    if not apart or (max(asked.values()) == 1 and len({row.base for row in rows}) == 1):
+        rates = [row.learning_rate for row in rows if row.learning_rate is not None]
+        yield Line(label, rows[0].method, rows[0].base, rates[0] if rates else None, tuple(rows))
+        return
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(apart[0](row), []).append(row)
+    for name, of in groups.items():
+        yield from _lines(label if len(groups) == 1 else f"{label}, {name}", of, apart[1:])
+
+
+def _place_of_method(method: str | None) -> int:
+    return _METHODS.index(method) if method in _METHODS else len(_METHODS)

@@ -1,0 +1,52 @@
+"""The papers' tables, from the leaderboard's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from temporalwiki.builders.engine import whole_file
+from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.tables import ckl_table_2, temporalwiki_table_3
+from temporalwiki.eval_harness.leaderboard.tables.table import Maker, Score, Table, to_csv, to_markdown
+
+__all__ = ["TABLES", "Maker", "Score", "Table", "to_csv", "to_markdown", "write_tables"]
+
+_LOWER, _HIGHER = "Lower is better.", "In percent, higher is better."
+
+# name -> what makes it; None where the results lack what it shows
+TABLES: dict[str, Maker] = {
+    "temporalwiki_table_3": temporalwiki_table_3.maker(
+        "TemporalWiki, table 3: zero-shot perplexity of TWiki-Probes", _LOWER, "", "perplexity"
+    ),
+    "light_tuned_perplexity": temporalwiki_table_3.maker(
+        "TWiki-Probes after light-tuning: perplexity", _LOWER, "light-tuned/", "perplexity"
+    ),
+    "light_tuned_exact_match": temporalwiki_table_3.maker(
+        "TWiki-Probes after light-tuning: exact match", _HIGHER, "light-tuned/", "exact_match"
+    ),
+    "light_tuned_f1": temporalwiki_table_3.maker("TWiki-Probes after light-tuning: F1", _HIGHER, "light-tuned/", "f1"),
+    "ckl_table_2": ckl_table_2.ckl_table_2,
+}
+
+
+def write_tables(rows: Sequence[Row], folder: Path) -> dict[str, Table]:
+    """Write each table of ``TABLES`` as FOLDER/NAME.md and NAME.csv and return those that there are, by name.
+
+    What an earlier call wrote of a table that these rows cannot make is taken away.
+    """
+    made = {}
+    for name, make in TABLES.items():
+        table = make(rows)
+        forms = {} if table is None else {"md": to_markdown(table), "csv": to_csv(table)}
+        for ending in ("md", "csv"):
+            path = folder / f"{name}.{ending}"
+            if ending not in forms:
+                path.unlink(missing_ok=True)
+                continue
+            folder.mkdir(parents=True, exist_ok=True)
+            with whole_file(path) as part:
+                part.write_text(forms[ending], encoding="utf-8", newline="\n")
+        if table is not None:
+            made[name] = table
+    return made

@@ -1,0 +1,136 @@
+"""A table as data, as Markdown and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.selection import one_line
+
+_MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")  # an underscore within a word means nothing
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are their wide forms
+
+
+@dataclass(frozen=True)
+class Score:
+    """A value with its 95 % interval; ``best`` is shown in bold."""
+
+    value: float
+    low: float | None
+    high: float | None
+    best: bool = False
+
+
+Cell = str | int | Score | None  # None: not measured, or not known
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of one of the papers; ``lines`` have as many cells as there are columns."""
+
+    title: str
+    caption: str
+    columns: tuple[str, ...]
+    lines: tuple[tuple[Cell, ...], ...]
+
+
+Maker = Callable[[Sequence[Row]], Table | None]
+
+
+def column(rows: Sequence[Row | None]) -> list[Score | None]:
+    """Return the cells of one column, the best marked: the best value, and what may be first by its ranks.
+
+    A rank's confidence set is among all models that were asked the same, more than a table may show.
+    """
+    best = max((_good(row) for row in rows if row), default=-math.inf)
+    return [Score(row.value, row.low, row.high, _first(row, best)) if row else None for row in rows]
+
+
+def to_markdown(table: Table) -> str:
+    """Return a table as GitHub's Markdown, under its title and over its caption."""
+    scores = _score_columns(table)
+    rule = ["---:" if i in scores or _numeric(table, i) else "---" for i in range(len(table.columns))]
+    lines = [[_escaped(name) for name in table.columns], rule]
+    lines += [[_shown(cell) for cell in line] for line in table.lines]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"# {_escaped(table.title)}\n\n{body}\n\n{_escaped(table.caption)}\n"
+
+
+def to_csv(table: Table) -> str:
+    """Return a table as CSV with all digits, after each column of scores two with the ends of its intervals.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe before it.
+    """
+    scores = _score_columns(table)
+    header: list[str] = []
+    for i, name in enumerate(table.columns):
+        header += [name, f"{name}, low", f"{name}, high"] if i in scores else [name]
+    lines: list[list[str | float | None]] = [[_harmless(name) for name in header]]
+    for line in table.lines:
+        values: list[str | float | None] = []
+        for i, cell in enumerate(line):
+            if isinstance(cell, Score):
+                values += [cell.value, cell.low, cell.high]
+            elif i in scores:
+                values += [None, None, None]
+            else:
+                values.append(_harmless(cell) if isinstance(cell, str) else cell)
+        lines.append(values)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+def number(value: float) -> str:
+    """Return a score as people read it."""
+    if abs(value) < 1000:
+        return f"{value:.2f}"
+    return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2e}"
+
+
+def _good(row: Row) -> float:
+    return row.value if row.higher_is_better else -row.value
+
+
+def _first(row: Row, best: float) -> bool:
+    return math.isfinite(row.value) and (row.rank_best == 1 or _good(row) == best)
+
+
+def _score_columns(table: Table) -> set[int]:
+    return {i for line in table.lines for i, cell in enumerate(line) if isinstance(cell, Score)}
+
+
+def _numeric(table: Table, i: int) -> bool:
+    return any(isinstance(line[i], int) for line in table.lines)
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        return _escaped(cell)
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    value = f"**{_number(cell.value)}**" if cell.best else _number(cell.value)
+    return value if cell.low is None or cell.high is None else f"{value} [{_number(cell.low)}, {_number(cell.high)}]"
+
+
+def _number(value: float) -> str:
+    return number(value) if math.isfinite(value) else "no gain"
+
+
+def _escaped(text: str) -> str:
+    """Return a text that Markdown, and the HTML in it, shows as it is."""
+    # GitHub sets what is between dollar signs as a formula, escaped by a backslash or not
+    return html.escape(_MARKDOWN.sub(r"\\\g<0>", one_line(text)), quote=False).replace("$", "&#36;")
+
+
+def _harmless(text: str) -> str:
+    text = one_line(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text

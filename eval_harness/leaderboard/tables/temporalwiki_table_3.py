@@ -1,0 +1,50 @@
+"""TemporalWiki's table 3: scores of unchanged and changed facts, each month's by the models trained up to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.selection import Board, ScoreName
+from temporalwiki.eval_harness.leaderboard.tables.table import Cell, Maker, Table, column
+
+_TESTS = ("unchanged", "changed", "average")
+
+
+def maker(title: str, how: str, stage: str, measure: str) -> Maker:
+    """Return what makes the table of a measure of the tests whose names begin with ``stage``.
+
+    ``how`` is a sentence on how to read its values.
+    """
+
+    def make(rows: Sequence[Row]) -> Table | None:
+        board = Board(rows)
+        scores = {test: ScoreName("twiki_probes", measure, stage + test, "probes") for test in _TESTS}
+        lines = [line for line in board.lines if any(board.own_month(line, score) for score in scores.values())]
+        if not lines:
+            return None
+        months = {place: month for score in scores.values() for place, month in board.months(score).items()}
+        columns: list[tuple[str, Sequence[Cell]]] = []
+        for place, month in sorted(months.items()):
+            for test, score in scores.items():
+                cells = column([board.own_month(line, score).get(place) for line in lines])
+                if any(cells):
+                    columns.append((f"{month} {test}", cells))
+        newest = [next(row for score in scores.values() for row in board.newest(line, score)) for line in lines]
+        columns = [
+            ("method", [line.label for line in lines]),
+            ("trainable parameters", [row.trainable for row in newest]),
+            ("tokens read", [row.tokens for row in newest]),
+            *columns,
+        ]
+        return Table(
+            title,
+            f"{how} Each month's columns are of the models that were trained up to that same month; the initial model "
+            "is the same in all. In brackets: 95 % intervals, from facts drawn by subject. Bold: the best value of a "
+            "column, and models that may be the best of all that were scored on it, as their ranks' 95 % confidence "
+            "sets say. Parameters and tokens are those of a method's newest model.",
+            tuple(name for name, _ in columns),
+            tuple(zip(*(cells for _, cells in columns), strict=True)),
+        )
+
+    return make

@@ -1,0 +1,64 @@
+"""Result files as `temporalwiki evaluate` writes them, of models that never were, for tests of what reads results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from temporalwiki.eval_harness.measures import scores
+from temporalwiki.eval_harness.results import Outcome, Result, path_of, read_result, write_result
+
+Item = Mapping[str, Any]
+
+
+def write_probes(folder: Path, config: str, splits: Mapping[str, Sequence[Item]], **model: Any) -> Result:
+    """Write perplexity of probes, with the average of unchanged and changed."""
+    tests = {split: [of] for split, of in splits.items()}
+    if set(splits) == {"unchanged", "changed"}:
+        tests["average"] = [splits["unchanged"], splits["changed"]]
+    return write(folder, "twiki_probes", config, splits, tests, ("perplexity",), **model)
+
+
+def write_clozes(folder: Path, config: str, items: Sequence[Item], **model: Any) -> Result:
+    """Write exact match of clozes."""
+    return write(folder, "lama", config, {"test": items}, {"test": [items]}, ("exact_match",), **model)
+
+
+def write(
+    folder: Path,
+    task: str,
+    config: str,
+    splits: Mapping[str, Sequence[Item]],
+    tests: Mapping[str, Sequence[Sequence[Item]]],
+    measures: Sequence[str],
+    rows: str = "",
+    options: Mapping[str, Any] | None = None,
+    name: str = "base",
+    revision: str | None = None,
+    **model: Any,
+) -> Result:
+    """Write a result; ``rows`` tells data of one config from another's, ``model`` is what is known of the model."""
+    what = {
+        "task": {"name": task, "version": 1, "options": options or {}},
+        "model": {"name": name, "revision": revision or f"of {name}", "precision": "fp32"},
+        "data": {"dataset": "data", "config": config, "rows": {}, "hash": config + rows},
+    }
+    path = path_of(folder, what)
+    known = {"method": None, "trained_on": [], "base": "base", **model}
+    items = [{**item, "split": split} for split, of in splits.items() for item in of]
+    write_result(path, {**what, "model": what["model"] | known}, Outcome(scores(tests, measures), items, {}), {})
+    return read_result(path)
+
+
+def facts(*nlls: float, subjects: int | None = None, tokens: int = 2) -> list[Item]:
+    """Items of the given NLLs a token, of as many subjects if no fewer are asked for."""
+    return [
+        {"id": f"f{i}", "cluster": f"Q{i % (subjects or len(nlls))}", "nll": nll * tokens, "tokens": tokens}
+        for i, nll in enumerate(nlls)
+    ]
+
+
+def clozes(hits: int, of: int = 10) -> list[Item]:
+    """Clozes of which the first ``hits`` are answered right."""
+    return [{"id": f"c{i}", "cluster": f"Q{i}", "exact_match": float(i < hits)} for i in range(of)]

@@ -1,0 +1,82 @@
+"""`temporalwiki experiment` and `temporalwiki leaderboard` as commands: what they print, and one line for a failure."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from temporalwiki.commands import main
+
+from tiny_experiment import there, wanted, write
+
+__all__ = ["there", "wanted", "write"]  # fixtures
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+Write = Callable[..., Path]
+
+
+def test_an_experiment_ends_with_its_page(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", str(write())]) == 0
+    said = capsys.readouterr().out.splitlines()
+    board = tmp_path / "out" / "leaderboard"
+    assert said[-1] == f"the page: {board / 'index.html'}"
+    assert any(line.split() == ["diff/1011", "done,", "0", "s", "2", "done"] for line in said)
+    for name in (
+        "index.html",
+        "results.parquet",
+        "README.md",
+        "tables/temporalwiki_table_3.md",
+        "tables/temporalwiki_table_3.csv",
+        "figures/average_perplexity.png",
+        "figures/average_perplexity.svg",
+        "figures/misalignment.svg",
+    ):
+        assert (board / name).stat().st_size > 0
+    with (tmp_path / "out" / "cells.csv").open(newline="") as file:
+        assert {row["state"] for row in csv.DictReader(file)} == {"done"}
+    files = {path: path.read_bytes() for path in board.rglob("*") if path.is_file()}
+    assert main(["leaderboard", str(tmp_path / "out" / "results"), "--out", str(tmp_path / "again")]) == 0
+    for path, there_before in files.items():
+        other = tmp_path / "again" / path.relative_to(board)
+        if "relations" not in path.name and path.name != "index.html":  # which name --data and where the results are
+            assert other.read_bytes() == there_before, path.name
+
+
+def test_a_failed_cell_is_one_line_and_status_1(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = write(**{"experiment/methods": {"initial": None, "modular": {"small": "no/such"}}})
+    assert main(["experiment", str(recipe)]) == 1
+    said = capsys.readouterr()
+    assert "failed: modular/0910: " in said.out
+    assert f"the page: {tmp_path / 'out' / 'leaderboard' / 'index.html'}" in said.out  # of those that are there
+    assert said.err.splitlines()[-1].startswith(
+        "temporalwiki experiment: 1 of 9 cells failed, the first is modular/0910"
+    )
+
+
+BAD: dict[str, tuple[list[str], int, str]] = {
+    "no recipe": (["experiment", "no-such.yaml"], 2, "no recipe 'no-such.yaml'"),
+    "a recipe without an experiment": (["experiment", "smollm2-135m"], 2, "no experiment in it"),
+    "no jobs": (["experiment", "temporalwiki-gpt2-large", "--jobs", "0"], 2, "--jobs must be at least 1"),
+    "no results": (["leaderboard", "EMPTY", "--out", "x"], 1, "no results in it"),
+    "a folder of something else": (["leaderboard", "RESULTS", "--out", "RESULTS"], 1, "holds no leaderboard"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_used(case: str, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, status, said = BAD[case]
+    (tmp_path / "empty").mkdir()
+    if "RESULTS" in words:
+        assert main(["experiment", str(write(**{"experiment/methods": {"initial": None}}))]) == 0
+        capsys.readouterr()
+    where = {"EMPTY": str(tmp_path / "empty"), "RESULTS": str(tmp_path / "out" / "results")}
+    assert main([where.get(word, word) for word in words]) == status
+    err = capsys.readouterr().err.strip()
+    assert said in err
+    assert "\n" not in err

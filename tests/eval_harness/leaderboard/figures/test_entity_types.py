@@ -1,0 +1,154 @@
+"""Figure 6: shares by hand, what is put together, folders without counts, and labels of every kind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from temporalwiki.builders.errors import InputError
+from temporalwiki.eval_harness.leaderboard.figures import DATA_FIGURES, entity_types, write_figures
+
+from a_dataset import Types, write_probes
+from a_figure import bars, check_texts
+
+MONTH, LATER = "20211101-20211201", "20211201-20220101"
+PROBES = {"unchanged": ["r"], "changed": ["r"], "deleted": ["r"]}
+
+
+def draw(data: str) -> Figure | None:
+    return DATA_FIGURES["entity_types"].draw(data)
+
+
+def types(unchanged: dict[str, int], changed: dict[str, int]) -> Types:
+    """The same types for both roles; of deleted facts others, which the figure does not show."""
+    of = {"unchanged": unchanged, "changed": changed, "deleted": {"star": 7}}
+    return {split: {"subject": counts, "object": counts} for split, counts in of.items()}
+
+
+def drawn(folder: Path, of: Types) -> Figure:
+    figure = draw(write_probes(folder, {MONTH: PROBES}, {MONTH: of}))
+    assert figure is not None
+    return figure
+
+
+def test_shares_are_of_each_split_and_role(tmp_path: Path) -> None:
+    """Places are by the mean of the shares; what has no type comes last."""
+    of = {
+        "unchanged": {"subject": {"city": 3, "human": 1}, "object": {"country": 2, "unknown": 2}},
+        "changed": {"subject": {"human": 2}, "object": {"country": 1, "award": 1}},
+        "deleted": {"subject": {"star": 9}, "object": {"star": 9}},
+    }
+    figure = drawn(tmp_path, of)
+    subjects, objects = figure.axes
+    assert bars(subjects) == {
+        "unchanged (4 probes)": {"human": 25.0, "city": 75.0},
+        "changed (2 probes)": {"human": 100.0, "city": 0.0},
+    }
+    assert bars(objects) == {
+        "unchanged (4 probes)": {"country": 50.0, "award": 0.0, "unknown": 50.0},
+        "changed (2 probes)": {"country": 50.0, "award": 50.0, "unknown": 0.0},
+    }
+    assert list(bars(subjects)["unchanged (4 probes)"]) == ["human", "city"]
+    assert list(bars(objects)["unchanged (4 probes)"]) == ["country", "award", "unknown"]
+    assert subjects.get_xlim() == objects.get_xlim()
+    assert subjects.get_xlim()[0] == 0
+    texts = check_texts(figure)
+    assert {f"Entity types of probes-{MONTH}", "subjects", "objects", "changed (2 probes)"} <= set(texts)
+
+
+def test_types_after_the_tenth_are_put_together(tmp_path: Path) -> None:
+    many = {f"type {i:02}": 20 - i for i in range(13)} | {"unknown": 1_000}
+    total = sum(range(8, 21)) + 1_000
+    found = bars(drawn(tmp_path, types(many, {"type 12": 1, "type 00": 1})).axes[0])
+    expected = ["type 00", "type 12", *(f"type {i:02}" for i in range(1, 9)), "3 others", "unknown"]
+    assert list(found["changed (2 probes)"]) == expected
+    assert found["changed (2 probes)"]["3 others"] == 0
+    assert found[f"unchanged ({total:,} probes)"]["3 others"] == pytest.approx(100 * (11 + 10 + 9) / total)
+
+
+@pytest.mark.parametrize(("unchanged", "changed"), [({"human": 1}, {}), ({}, {"unknown": 1})])
+def test_one_type_of_one_split(tmp_path: Path, unchanged: dict[str, int], changed: dict[str, int]) -> None:
+    split, [name] = ("unchanged", unchanged) if unchanged else ("changed", changed)
+    figure = drawn(tmp_path, types(unchanged, changed))
+    assert [bars(axes) for axes in figure.axes] == [{f"{split} (1 probe)": {name: 100.0}}] * 2
+    check_texts(figure)
+
+
+def test_labels_of_every_kind_lie_apart(tmp_path: Path) -> None:
+    hostile = ["</script>", "$x_1$ and $\\frac{1}{2}", "a\nb", "‮desrever", "w" * 300, "w" * 299 + "x", "=cmd()|", "_a"]
+    figure = drawn(tmp_path, types(dict.fromkeys(hostile, 1), dict.fromkeys([*hostile, "3 others", "unknown"], 2)))
+    check_texts(figure)
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(set(labels)) == len(hostile) + 2
+    assert all(len(label) <= 40 and label.isprintable() for label in labels)
+
+
+def test_the_newest_interval_counts(tmp_path: Path) -> None:
+    old, new = types({"human": 1}, {"human": 1}), types({"city": 1}, {"city": 1})
+    figure = draw(write_probes(tmp_path, {LATER: PROBES, MONTH: PROBES}, {LATER: new, MONTH: old}))
+    assert figure is not None
+    assert bars(figure.axes[0])["changed (1 probe)"] == {"city": 100.0}
+
+
+WITHOUT: dict[str, dict[str, Types | None]] = {
+    "counts of an earlier version": {MONTH: None},
+    "no manifest of the newest interval": {"20201201-20210101": types({"human": 1}, {})},
+    "no manifests": {},
+    "no probes but deleted ones": {MONTH: types({}, {})},
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT)
+def test_without_counts_there_is_no_figure(tmp_path: Path, case: str) -> None:
+    assert draw(write_probes(tmp_path, {MONTH: PROBES}, WITHOUT[case])) is None
+
+
+def test_the_manifest_of_a_hub_repository_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(write_probes(tmp_path, {MONTH: PROBES}, {MONTH: types({"human": 1}, {})}))
+    asked: list[Any] = []
+
+    def fetch(repository: str, **options: Any) -> str:
+        asked.append((repository, options))
+        return str(folder)
+
+    monkeypatch.setattr(entity_types, "newest_probes", lambda data: f"probes-{MONTH}")
+    monkeypatch.setattr(entity_types, "snapshot_download", fetch)
+    for data in ("org/temporalwiki", "org/temporalwiki@2021.12"):
+        figure = draw(data)
+        assert figure is not None
+        assert bars(figure.axes[0]) == {"unchanged (1 probe)": {"human": 100.0}}
+    wanted = {"repo_type": "dataset", "allow_patterns": f"manifests/{MONTH}.json"}
+    assert asked == [
+        ("org/temporalwiki", {**wanted, "revision": None}),
+        ("org/temporalwiki", {**wanted, "revision": "2021.12"}),
+    ]
+
+    def fail(*_: Any, **__: Any) -> str:
+        raise ConnectionError("no network\nat all")
+
+    monkeypatch.setattr(entity_types, "snapshot_download", fail)
+    with pytest.raises(InputError, match=rf"org/temporalwiki: manifests/{MONTH}.json cannot be fetched: no network$"):
+        draw("org/temporalwiki")
+
+
+def test_a_broken_manifest_is_said(tmp_path: Path) -> None:
+    data = write_probes(tmp_path, {MONTH: PROBES}, {MONTH: None})
+    (tmp_path / "manifests" / f"{MONTH}.json").write_text(json.dumps({"configs": {}}), "utf-8")
+    with pytest.raises(InputError, match="not a manifest of temporalwiki"):
+        draw(data)
+
+
+def test_both_figures_of_a_folder_have_the_same_bytes_every_time(tmp_path: Path) -> None:
+    data = write_probes(tmp_path / "data", {MONTH: PROBES}, {MONTH: types({"human": 3, "city": 2}, {"city": 1})})
+    written = []
+    for name in ("a", "b"):
+        assert list(write_figures([], tmp_path / name, data)) == ["entity_types", "relations"]
+        written.append({path.name: path.read_bytes() for path in sorted((tmp_path / name).iterdir())})
+    assert written[0] == written[1]
+    assert sorted(written[0]) == ["entity_types.png", "entity_types.svg", "relations.png", "relations.svg"]
+    assert write_figures([], tmp_path / "a") == {}
+    assert not list((tmp_path / "a").iterdir())

@@ -1,0 +1,326 @@
+"""Rows say what results say; models are ranked among those that were asked the same, and by no other score."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from temporalwiki.builders.errors import InputError
+from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, read_parquet, read_score, rows, write_parquet
+from temporalwiki.eval_harness.results import Result, read_results
+from temporalwiki.eval_harness.runner import Evaluation, evaluate
+from temporalwiki.eval_harness.tasks import find_task
+
+import tiny_models
+import tiny_probes
+from a_result import clozes, facts, write, write_clozes, write_probes
+from a_row import make_row
+
+DIFF = {"name": "runs/diff", "method": "diff", "trained_on": ["diffset-0809", "diffset-0910"]}
+EASY, HARD = facts(*[1.0] * 10), facts(*[2.0] * 9, 2.5)
+
+
+def find(found: list[Row], **wanted: Any) -> Row:
+    """Return the one row that has the given values."""
+    (row,) = [row for row in found if all(getattr(row, name) == value for name, value in wanted.items())]
+    return row
+
+
+def ranks(found: list[Row], **wanted: Any) -> dict[str, tuple[int | None, int | None]]:
+    """Return each model's ranks on one score."""
+    return {
+        row.model: (row.rank_best, row.rank_worst)
+        for row in found
+        if all(getattr(row, name) == value for name, value in wanted.items())
+    }
+
+
+def test_a_row_says_what_its_result_says(tmp_path: Path) -> None:
+    training = {"base": "gpt2", "learning_rate": 0.1, "parameters": {"trainable": 3, "total": 7}, "tokens": 99}
+    result = write_probes(tmp_path, "probes-0910", {"changed": facts(0.5, 1.5, 1.0)}, label="D", **DIFF, **training)
+    [row] = rows([result], tmp_path)
+    low, high = result.data["scores"]["changed/perplexity"]["low"], result.data["scores"]["changed/perplexity"]["high"]
+    assert row == Row(
+        label="D",
+        month="0910",
+        method="diff",
+        base="gpt2",
+        model="runs/diff",
+        revision="of runs/diff",
+        learning_rate=0.1,
+        trainable=3,
+        parameters=7,
+        tokens=99,
+        task="twiki_probes",
+        version=1,
+        config="probes-0910",
+        kind="probes",
+        tested="0910",
+        test="changed",
+        measure="perplexity",
+        higher_is_better=False,
+        value=pytest.approx(np.e),
+        low=low,
+        high=high,
+        items=3,
+        clusters=3,
+        rank_best=None,
+        rank_worst=None,
+        result=result.path.relative_to(tmp_path).as_posix(),
+    )
+    assert low < row.value < high
+
+
+NAMED: dict[str, tuple[dict[str, Any], str]] = {
+    "by the experiment": ({**DIFF, "label": "Diff, slow"}, "Diff, slow"),
+    "by its method": (DIFF, "diff"),
+    "by its folder": ({"name": "../models/mine"}, "mine"),
+    "by its id": ({"name": "someone/gpt2"}, "gpt2"),
+    "by its package": ({"name": "package:llm"}, "package:llm"),
+    "hostile": ({"name": "x", "label": '</script>=cmd()|"\n../é🙂'}, '</script>=cmd()|"\n../é🙂'),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_the_label(case: str, tmp_path: Path) -> None:
+    model, label = NAMED[case]
+    found = rows([write_clozes(tmp_path, "newlama", clozes(1), **model)], tmp_path)
+    assert [row.label for row in found] == [label]
+    write_parquet(found, tmp_path / "x.parquet")
+    assert read_parquet(tmp_path / "x.parquet") == found
+
+
+def test_a_result_from_before_more_was_known_of_training_is_read(tmp_path: Path) -> None:
+    for model, base in (({"name": "models/mine"}, "mine"), (DIFF, "")):
+        result = write_clozes(tmp_path, "newlama", clozes(1), **model)
+        del result.data["model"]["base"]
+        [row] = rows([result], tmp_path)
+        assert (row.base, row.learning_rate, row.trainable, row.parameters, row.tokens) == (base, *[None] * 4)
+
+
+MONTHS: dict[str, tuple[dict[str, Any], str | None]] = {
+    "the last that it was trained on": (DIFF, "0910"),
+    "by its long name": ({**DIFF, "trained_on": ["diffset-20210901-20211001"]}, "0910"),
+    "one that nothing is tested on": ({**DIFF, "trained_on": ["diffset-1011"]}, "1011"),
+    "none": ({"name": "base"}, None),
+    "initial": ({"name": "initial", "method": "initial"}, None),
+    "initial, that began elsewhere": ({"name": "i", "method": "initial", "trained_on": ["wikipedia-08"]}, None),
+}
+
+
+@pytest.mark.parametrize("case", MONTHS)
+def test_the_month_of_a_model(case: str, tmp_path: Path) -> None:
+    model, month = MONTHS[case]
+    result = write_probes(tmp_path, "probes-0910", {"changed": EASY}, **model)
+    other = write_probes(tmp_path, "probes-20210901-20211001", {"changed": EASY}, name="other")
+    assert {row.month for row in rows([result, other], tmp_path) if row.model != "other"} == {month}
+
+
+CONFIGS = {
+    "probes-0910": ("probes", "0910"),
+    "probes-20210901-20211001": ("probes", "20210901-20211001"),
+    "diffset-0910": ("diffset", "0910"),
+    "newlama-easy-0910": ("newlama-easy", "0910"),
+    "updatedlama-20211001": ("updatedlama", "20211001"),
+    "invariantlama": ("invariantlama", None),
+    "newlama-easy": ("newlama-easy", None),
+    "kilt-fever": ("kilt-fever", None),
+}
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_what_it_was_tested_on(config: str, tmp_path: Path) -> None:
+    [row] = rows([write_clozes(tmp_path, config, clozes(1))], tmp_path)
+    assert (row.config, row.kind, row.tested) == (config, *CONFIGS[config])
+
+
+def test_rows_are_in_the_order_of_time_whatever_that_of_the_results(tmp_path: Path) -> None:
+    models = [{"name": "base"}, DIFF, {**DIFF, "name": "runs/diff2", "trained_on": ["diffset-0102"]}]
+    for model in models:
+        for month in ("1112", "0102"):
+            write_probes(tmp_path, f"probes-{month}", {"unchanged": EASY, "changed": HARD}, **model)
+        write_clozes(tmp_path, "newlama", clozes(3), **model)
+    results = read_results(tmp_path)
+    found = rows(results, tmp_path)
+    assert list(dict.fromkeys(row.tested for row in found)) == [None, "1112", "0102"]
+    assert [row.test for row in found[3:12:3]] == ["average", "changed", "unchanged"]
+    assert [row.month for row in found[:6]] == [None, "0910", "0102"] * 2
+    for seed in range(3):
+        assert rows(random.Random(seed).sample(results, len(results)), tmp_path) == found
+
+
+def test_parquet_is_the_same_bytes_and_comes_back(tmp_path: Path) -> None:
+    found = [make_row(), make_row(month=None, value=float("inf"), high=float("inf"), low=None, rank_best=1, tokens=0)]
+    for name in ("a", "b"):
+        write_parquet(found, tmp_path / "new" / name)
+    assert (tmp_path / "new" / "a").read_bytes() == (tmp_path / "new" / "b").read_bytes()
+    assert read_parquet(tmp_path / "new" / "a") == found
+    write_parquet([], tmp_path / "none")
+    assert read_parquet(tmp_path / "none") == []
+    assert pq.read_schema(tmp_path / "none") == pq.read_schema(tmp_path / "new" / "a")
+
+
+def test_another_parquet_file_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pq.read_table(write_clozes(tmp_path, "newlama", clozes(1)).path.with_suffix(".parquet")),
+                   tmp_path / "items")  # fmt: skip
+    (tmp_path / "text").write_text("x")
+    for name in ("items", "text", "missing"):
+        with pytest.raises(InputError, match=f"{name}: no rows of a leaderboard"):
+            read_parquet(tmp_path / name)
+
+
+# Ranks
+
+
+def test_ranks_by_hand(tmp_path: Path) -> None:
+    """Two models that are alike before one that is worse everywhere."""
+    for name, hits in (("good", 10), ("as good", 9), ("bad", 0)):
+        write_clozes(tmp_path, "newlama", clozes(hits), name=name)
+    found = rows(read_results(tmp_path), tmp_path)
+    assert ranks(found) == {"good": (1, 2), "as good": (1, 2), "bad": (3, 3)}
+    assert find(found, model="good").value == 100
+
+
+def test_the_lower_perplexity_is_the_better_also_of_the_average(tmp_path: Path) -> None:
+    write_probes(tmp_path, "probes-0910", {"unchanged": EASY, "changed": HARD}, name="a")
+    write_probes(tmp_path, "probes-0910", {"unchanged": HARD, "changed": HARD}, name="b")
+    found = rows(read_results(tmp_path), tmp_path)
+    assert ranks(found, test="unchanged") == {"a": (1, 1), "b": (2, 2)}
+    assert ranks(found, test="changed") == {"a": (1, 2), "b": (1, 2)}
+    assert ranks(found, test="average") == {"a": (1, 1), "b": (2, 2)}
+
+
+# what tells the other model's result -> whether the two are ranked together
+APART: dict[str, tuple[dict[str, Any], bool]] = {
+    "nothing": ({}, True),
+    "the order of its items": ({"items": list(reversed(HARD))}, True),
+    "other rows": ({"rows": "-limit"}, False),
+    "other options": ({"options": {"beams": 2}}, False),
+    "another config": ({"config": "probes-1011"}, False),
+    "other items": ({"items": [{**item, "id": f"x{item['id']}"} for item in HARD]}, False),
+    "an item less": ({"items": HARD[:-1]}, False),
+    "other subjects": ({"items": [{**item, "cluster": f"{item['cluster']}x"} for item in HARD]}, False),
+    "another tokenizer": ({"items": facts(*[2.0] * 10, tokens=3)}, False),
+}
+
+
+@pytest.mark.parametrize("case", APART)
+def test_models_are_ranked_if_they_were_asked_the_same(case: str, tmp_path: Path) -> None:
+    changes, together = APART[case]
+    changes = {"config": "probes-0910", "items": HARD, **changes}
+    config, items = changes.pop("config"), changes.pop("items")
+    write_probes(tmp_path, "probes-0910", {"changed": EASY}, name="a")
+    write_probes(tmp_path, config, {"changed": items}, name="b", **changes)
+    found = ranks(rows(read_results(tmp_path), tmp_path))
+    assert found == ({"a": (1, 1), "b": (2, 2)} if together else {"a": (None, None), "b": (None, None)})
+
+
+def test_those_that_can_be_compared_are_ranked_among_themselves(tmp_path: Path) -> None:
+    """Bytes are the same for all tokenizers, tokens are not, also where each fact counts as one."""
+    for name, level, tokens in (("a", 1.0, 2), ("b", 2.0, 2), ("c", 1.5, 3), ("d", 1.4, 3), ("e", 9.0, 1)):
+        items = [{**item, "bytes": 8} for item in facts(*[level] * 10, tokens=tokens)]
+        measures = ("perplexity", "perplexity_instance_mean", "bits_per_byte")
+        write(tmp_path, "twiki_probes", "probes-0910", {"changed": items}, {"changed": [items]}, measures, name=name)
+    found = rows(read_results(tmp_path), tmp_path)
+    apart = {"a": (1, 1), "b": (2, 2), "c": (2, 2), "d": (1, 1), "e": (None, None)}
+    assert ranks(found, measure="perplexity") == ranks(found, measure="perplexity_instance_mean") == apart
+    bits = {"a": (1, 1), "b": (2, 2), "d": (3, 3), "c": (4, 4), "e": (5, 5)}  # 2, 4, 4.2, 4.5 and 9 nats a fact
+    assert ranks(found, measure="bits_per_byte") == bits
+
+
+def test_a_score_that_its_items_do_not_give_is_not_ranked(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        write_clozes(tmp_path, "newlama", clozes(4), name=name)
+    results = read_results(tmp_path)
+    results[1].data["scores"]["test/exact_match"]["value"] += 1e-6
+    assert ranks(rows(results, tmp_path)) == {"a": (1, 2), "b": (None, None), "c": (1, 2)}
+
+
+def test_without_its_items_a_result_is_not_ranked_and_damaged_ones_are_named(tmp_path: Path) -> None:
+    results = [write_clozes(tmp_path, "newlama", clozes(4), name=name) for name in ("a", "b", "c")]
+    path = results[1].path.with_suffix(".parquet")
+    path.unlink()
+    assert ranks(rows(results, tmp_path)) == {"a": (1, 2), "b": (None, None), "c": (1, 2)}
+    path.write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=f"{path.name}: cannot be read as the items of a result"):
+        rows(results, tmp_path)
+
+
+def test_five_subjects_are_too_few(tmp_path: Path) -> None:
+    for name, hits in (("good", 12), ("bad", 0)):
+        write_clozes(tmp_path, "newlama", [{**c, "cluster": f"Q{i % 5}"} for i, c in enumerate(clozes(hits, 12))],
+                     name=name)  # fmt: skip
+    assert set(ranks(rows(read_results(tmp_path), tmp_path)).values()) == {(None, None)}
+
+
+# Every task's scores are found again in its items
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    """The results of a tiny model on all tasks that need no tagger."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    kinds = ("replaced", "ended", "removed", "replaced")
+
+    def known(facts: list[tiny_probes.Fact]) -> list[dict[str, Any]]:
+        found = tiny_probes.rows(facts)
+        return [{**row, "kind": kinds[i % 4], "previous_objects": ["Weston"]} for i, row in enumerate(found)]
+
+    statements = [
+        {"statement": f"{s} {r} <extra_id_0>", "question": f"{s} {r}?", "answers": [o], "relation_id": "P1"}
+        for s, r, o in tiny_probes.UNCHANGED
+    ]
+    asked = [{"id": str(i), "input": row["question"], "answers": row["answers"]} for i, row in enumerate(statements)]
+    data = tiny_probes.write_dataset(
+        folder / "data",
+        {
+            "probes-1112": {
+                "unchanged": known(tiny_probes.UNCHANGED),
+                "changed": known(tiny_probes.CHANGED),
+                "deleted": known([(s, r, f"Old {o}") for s, r, o in tiny_probes.CHANGED]),
+            },
+            "lighttuning-1112": {"unchanged": tiny_probes.rows(tiny_probes.LIGHT_TUNING)},
+            "invariantlama": {"test": statements},
+            "newquestions": {"test": statements},
+            "kilt-tiny": {"validation": asked},
+        },
+    )
+    model = str(tiny_models.save("gpt2", folder / "model"))
+    names = ("twiki_probes", "deleted", "multiple_choice", "lama", "new_questions", "kilt")
+    wanted = Evaluation(model, str(data), {name: find_task(name)() for name in names}, (), folder / "results", None)
+    return evaluate(wanted, Evaluated(model, folder / "kept"))
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_every_score_was_made_of_is_known(evaluated: list[Result]) -> None:
+    assert len(evaluated) == 6
+    for result in evaluated:
+        items = read_items(result)
+        assert items is not None
+        for score, stored in result.data["scores"].items():
+            made = read_score(result, items, score)
+            assert made is not None, (result.data["task"]["name"], score)
+            if not score.endswith("over_unchanged"):  # of which the facts that it is about are counted
+                assert sum(len(group.ids) for group in made.groups) == stored["items"]
+    names = {score for result in evaluated for score in result.data["scores"]}
+    assert {"average/perplexity", "light-tuned/average/f1", "ended/over_unchanged", "zero-shot/rouge_l"} <= names
+
+
+def test_thousands_of_facts_take_a_moment(tmp_path: Path) -> None:
+    """8 models of 5,000 facts, one score."""
+    generator = np.random.default_rng(0)
+    for i in range(8):
+        items = facts(*(3 + 0.1 * i + generator.normal(size=5000)).tolist(), subjects=4000)
+        write_probes(tmp_path, "probes-1112", {"changed": items}, name=f"m{i}")
+    results = read_results(tmp_path)
+    begun = time.perf_counter()
+    found = rows(results, tmp_path)
+    assert time.perf_counter() - begun < 10  # 0.3 s; the machine may be busy
+    assert {row.rank_best for row in found} >= {1}
