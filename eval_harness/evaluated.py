@@ -34,6 +34,7 @@ from temporalwiki.methods.expansion import SPEC, read_expansion
 _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, configuration, tokenizer
 _TRAINING = "training.json"
 _OF_TRAINING = (_TRAINING, "run.json")  # say how long it took, and are not read by the model
+_OF_BASE = {"adapter_config.json": "base_model_name_or_path", SPEC: "base_model"}  # where they say what their base is
 _LINE_EVERY = 60.0  # seconds between lines where there is no terminal
 # of facts, under a name that light-tuning is defined on
 _CARD = "---\nconfigs:\n- config_name: lighttuning-facts\n  data_files: facts.parquet\n---\n"
@@ -271,6 +272,11 @@ def _hash(files: list[Path]) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for path in files:
         digest.update(path.name.encode() + b"\0")
+        if path.name in _OF_BASE:  # its base is hashed itself, and may lie elsewhere
+            config = json.loads(path.read_text("utf-8"))
+            config.pop(_OF_BASE[path.name], None)
+            digest.update(json.dumps(config, sort_keys=True).encode())
+            continue
         with path.open("rb") as file:
             while block := file.read(1 << 22):
                 digest.update(block)

@@ -101,8 +101,8 @@ def table(results: Sequence[Result]) -> str:
 
 def _table(data: Mapping[str, Any]) -> str:
     scores: dict[str, Any] = data["scores"]
-    tests = sorted({name.rpartition("/")[0] for name in scores}, key=_place_of_test)
-    measures = sorted({name.rpartition("/")[2] for name in scores}, key=_place_of_measure)
+    tests = sorted({name.rpartition("/")[0] for name in scores}, key=place_of_test)
+    measures = sorted({name.rpartition("/")[2] for name in scores}, key=place_of_measure)
     found = {test: [scores.get(f"{test}/{measure}" if test else measure) for measure in measures] for test in tests}
     rows = [["", *measures, "items"]]
     for test, of in found.items():
@@ -120,12 +120,14 @@ def _table(data: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _place_of_test(test: str) -> tuple[str, int, str]:
+def place_of_test(test: str) -> tuple[str, int, str]:
+    """Return what tests are sorted by: those before light-tuning first, and unchanged, changed and average in each."""
     stage, _, name = test.rpartition("/")
     return stage, _FIRST.index(name) if name in _FIRST else len(_FIRST), test
 
 
-def _place_of_measure(measure: str) -> tuple[int, str]:
+def place_of_measure(measure: str) -> tuple[int, str]:
+    """Return what measures are sorted by."""
     known = list(MEASURES)
     return known.index(measure) if measure in known else len(known), measure
 

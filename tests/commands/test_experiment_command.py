@@ -1,4 +1,4 @@
-"""`temporalwiki experiment` and `temporalwiki leaderboard` as commands: what they print, and one line for a failure."""
+"""`temporalwiki experiment` and `temporalwiki leaderboard` as commands, and one line for what fails."""
 
 from __future__ import annotations
 

@@ -347,6 +347,11 @@ def test_what_is_not_read_does_not_count(case: str, kind: str, copies: dict[str,
     assert revision(str(copies[kind])) == before
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "peft", "k_adapter"])
+def test_where_its_base_is_does_not_count(kind: str, models: dict[str, Path], copies: dict[str, Path]) -> None:
+    assert revision(str(copies[kind])) == revision(str(models[kind]))
+
+
 def test_where_it_is_does_not_count(copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = revision(str(copies["gpt2"]))
     shutil.copytree(copies["gpt2"], tmp_path / "other")

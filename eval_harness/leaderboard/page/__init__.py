@@ -24,7 +24,7 @@ from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.errors import InputError
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.misalignment import places
-from temporalwiki.eval_harness.results import _place_of_measure, _place_of_test
+from temporalwiki.eval_harness.results import place_of_measure, place_of_test
 
 TITLE = "TemporalWiki leaderboard"
 _DIGITS = 6  # significant ones of the scores in the page; results.parquet has all
@@ -211,8 +211,8 @@ def _place_of_board(board: _Board) -> tuple[Any, ...]:
         board.task,
         -board.version,
         board.kind,
-        _place_of_test(board.test),
-        _place_of_measure(board.measure),
+        place_of_test(board.test),
+        place_of_measure(board.measure),
         board.higher_is_better,
     )
 

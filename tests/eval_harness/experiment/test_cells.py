@@ -123,11 +123,19 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no such data": ({"experiment/data": "no/such"}, InputError, "no/such"),
     "no such model": ({"model": "no/such"}, InputError, "no/such"),
     "no such month": ({"experiment/months": ["0911"]}, UsageError, "no config 'diffset-0911' (did you mean"),
-    "no such snapshot": ({"experiment/start": {"method": "full", "config": "wikipedia-01"}}, UsageError, "wikipedia-01"),
+    "no such snapshot": (
+        {"experiment/start": {"method": "full", "config": "wikipedia-01"}},
+        UsageError,
+        "wikipedia-01",
+    ),
     "no such past": ({"experiment/methods": {"mix_review": {"past": "unchanged-09"}}}, UsageError, "unchanged-09"),
     "no such test": ({"experiment/tasks": {"lama": {}}}, UsageError, "lama reads invariantlama*"),
-    "no such config of a task": ({"experiment/tasks": {"twiki_probes": {"configs": ["x"]}}}, UsageError, "no config 'x'"),
-}  # fmt: skip
+    "no such config of a task": (
+        {"experiment/tasks": {"twiki_probes": {"configs": ["x"]}}},
+        UsageError,
+        "no config 'x'",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -103,17 +103,26 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "unknown method": ({"experiment/methods": {"recadm": None}}, "no method 'recadm' (did you mean recadam?)"),
     "a label that leaves the folder": ({"experiment/methods": {"../x": {"method": "diff"}}}, "'../x' is no name"),
     "a label that is taken": ({"experiment/methods": {"start": {"method": "diff"}}}, "'start' is no name"),
-    "the same twice": ({"experiment/methods": {"diff": None, "again": {"method": "diff"}}}, "diff and again are the same"),
-    "unknown option of a method": ({"experiment/methods": {"lora": {"rnk": 2}}}, "no option 'rnk' (did you mean rank?)"),
+    "the same twice": (
+        {"experiment/methods": {"diff": None, "again": {"method": "diff"}}},
+        "diff and again are the same",
+    ),
+    "unknown option of a method": (
+        {"experiment/methods": {"lora": {"rnk": 2}}},
+        "no option 'rnk' (did you mean rank?)",
+    ),
     "option of another type": ({"experiment/methods": {"lora": {"rank": "x"}}}, "rank must be a whole number"),
     "unknown option of training": ({"lerning_rate": 1.0}, "no option 'lerning_rate' (did you mean learning_rate?)"),
     "a start without config": ({"experiment/start": {"method": "full"}}, "start: config is missing"),
     "no tasks": ({"experiment/tasks": None}, "tasks is missing"),
     "unknown task": ({"experiment/tasks": {"twiki_probs": {}}}, "no task 'twiki_probs' (did you mean twiki_probes?)"),
-    "unknown option of a task": ({"experiment/tasks": {"lama": {"beam": 2}}}, "no option 'beam' (did you mean beams?)"),
+    "unknown option of a task": (
+        {"experiment/tasks": {"lama": {"beam": 2}}},
+        "no option 'beam' (did you mean beams?)",
+    ),
     "a limit of nothing": ({"experiment/limit": 0}, "limit must be a whole number above 0"),
     "engines that are text": ({"experiment/engines": {"slurm": "gpu"}}, "slurm must be a mapping"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD)
