@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -36,7 +37,7 @@ class Row:
     month: str | None  # the last that it was trained on; None: before any, or none is known
     method: str | None  # None: not trained by temporalwiki, as far as is known
     base: str  # the checkpoint that its first phase began from; itself where it was not trained
-    model: str  # as it was named to whoever evaluated it
+    model: str  # its id on the Hub, or the end of its path: where a folder was is nobody's business
     revision: str
     learning_rate: float | None
     trainable: int | None  # parameters
@@ -60,6 +61,7 @@ class Row:
     result: str  # the result file, relative to the folder of results
 
 
+_COMMIT = re.compile(r"[0-9a-f]{40}")  # the revision of a model on the Hub; that of a folder is shorter
 _NAMES = ("id", "cluster", "split", "kind")  # of an item and of what it belongs to; the rest are figures and texts
 _FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
 _SCHEMA = pa.schema(
@@ -127,7 +129,7 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
         month=month,
         method=method,
         base=model.get("base") or ("" if method else _last(name)),
-        model=name,
+        model=name if _COMMIT.fullmatch(model["revision"]) else "/".join(Path(name).parts[-2:]),
         revision=model["revision"],
         learning_rate=model.get("learning_rate"),
         trainable=parameters.get("trainable"),

@@ -55,7 +55,7 @@ def test_probes_by_hand(tmp_path: Path) -> None:
     first, second = found(tmp_path)
     assert (first.task, first.kind, first.measure, first.higher_is_better) == ("fuar", "fuar", "fuar", False)
     assert (first.config, first.tested, second.config, second.tested) == ("probes-0809", "0809", "probes-0910", "0910")
-    assert (first.model, first.items, first.clusters) == ("runs/diff/0809", 16, 8)
+    assert (first.model, first.items, first.clusters) == ("diff/0809", 16, 8)
     assert (second.items, second.clusters) == (24, 8)  # both months' unchanged facts, and the changed ones of its own
     assert (first.rank_best, first.rank_worst) == (None, None)
     assert second.result.endswith(".json") and (tmp_path / second.result).is_file()
@@ -175,7 +175,7 @@ def test_two_learning_rates_under_one_label_are_two_lines(tmp_path: Path) -> Non
     assert [row.value for row in found(tmp_path)] == pytest.approx([0.5, 0.5, 0.8 / 3.5, 0.8 / 3.5])
     for model in slow:  # the same rate again: which of the two it was trained from is not known
         write_months(tmp_path, {**model, "name": f"{model['name']}/er"}, like="base")
-    assert [row.model for row in found(tmp_path) if row.month == "0910"] == ["runs/diff/0910"]
+    assert [row.model for row in found(tmp_path) if row.month == "0910"] == ["diff/0910"]
 
 
 LEFT_OUT = {

