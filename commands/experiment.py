@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.commands.train import quiet
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         engine = find_engine(arguments.engine, experiment, arguments.jobs)
         progress = run_experiment(experiment, engine, arguments.jobs)
-        for text in show(experiment, progress):
+        for text in show(experiment, progress) if os.environ.get("RANK", "0") == "0" else ():
             print(text, flush=True)
     failed = [one for one in progress if one.state == "failed"]
     if failed:

@@ -24,6 +24,8 @@ from temporalwiki.eval_harness.experiment.engines import find_engine
 from temporalwiki.eval_harness.experiment.run import Progress
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 
+import tiny_models
+
 pytestmark = pytest.mark.usefixtures("quick")
 
 Write = Callable[..., Path]
@@ -250,3 +252,29 @@ def test_engines_that_cannot_be_used(write: Write, case: str) -> None:
     with pytest.raises(UsageError) as raised:
         find_engine(name, experiment, 2)
     assert said in str(raised.value)
+
+
+def test_two_processes_run_each_cell_together(write: Write, tmp_path: Path) -> None:
+    tiny_models.save("llama", tmp_path / "model")  # without dropout, whose numbers differ between processes
+    changes = {
+        "model": str(tmp_path / "model"),
+        "experiment/methods": {"initial": None, "diff": None},
+        "experiment/months": ["0910"],
+    }
+    run(write(**changes))
+    together = write("together", **changes, **{"experiment/output": str(tmp_path / "together")})
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    process = subprocess.run(
+        [*launch, "-m", "temporalwiki", "experiment", str(together)],
+        env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "HF_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.count("the page: ") == 1
+    one, two = results(tmp_path / "out"), results(tmp_path / "together")
+    assert len(two) == len(one) == 2
+    for (before, _), (after, _) in zip(one.values(), two.values(), strict=True):
+        for name, score in before["scores"].items():  # the weights differ by the order of sums
+            assert after["scores"][name]["value"] == pytest.approx(score["value"], rel=1e-4)
