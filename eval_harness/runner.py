@@ -43,15 +43,17 @@ class Evaluation:
     label: str = ""  # what the model is called on a leaderboard; nothing: as its method is
 
 
-def evaluate(wanted: Evaluation, model: Evaluated) -> list[Result]:
+def evaluate(wanted: Evaluation, model: Evaluated, available: list[str] | None = None) -> list[Result]:
     """Return the results of all tasks, made now or found in ``wanted.output``.
+
+    ``available``: the configs of the data, where the caller knows them.
 
     A config in which a task finds nothing to score is left out, with a line that says so. Raises UsageError where a
     config or task does not fit, InputError for a model or data that cannot be used, or where nothing can be scored.
     """
     if wanted.output.exists() and not wanted.output.is_dir():
         raise InputError(f"{wanted.output}: is a file; name a folder with --output")
-    available = config_names(wanted.data)
+    available = config_names(wanted.data) if available is None else available
     for config in wanted.configs:
         check_config(wanted.data, config, available)
     plan = [

@@ -52,6 +52,8 @@ def cells(experiment: Experiment) -> list[Cell]:
     A checkpoint's evaluations follow its training. Raises UsageError for configs that the data does not have,
     InputError for a model or data that is not there.
     """
+    for kept in (_configs, _content):  # the data may have changed since the last plan of this process
+        kept.cache_clear()
     planned: list[Cell] = []
     base = _Checkpoint("", experiment.model, fingerprint("model", revision(experiment.model)))
     begin = base
@@ -139,7 +141,7 @@ def _evaluation(experiment: Experiment, line: Line, checkpoint: _Checkpoint, ask
 
     def evaluation() -> Done:
         try:
-            found = evaluate(wanted, _evaluated(checkpoint.folder, precision))
+            found = evaluate(wanted, _evaluated(checkpoint.folder, precision), _configs(asked.data))
         except NothingToScoreError as error:  # such as a month without facts
             return {"results": [], "nothing": str(error)}
         return {"results": [result.path.relative_to(experiment.output).as_posix() for result in found]}
@@ -155,8 +157,8 @@ def _evaluated(folder: str, precision: str) -> Evaluated:
     return Evaluated(folder, score_store(), precision)
 
 
-_configs: Callable[[str], list[str]] = cache(config_names)
-_content: Callable[[str, str], str] = cache(content)
+_configs = cache(config_names)
+_content = cache(content)
 
 
 def _plain(name: str) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import pytest
 
 from temporalwiki.builders.dataset_folder import read_manifests
-from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import COMMANDS, main
 
@@ -138,15 +136,3 @@ def test_dumps_are_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     status, _, err = run(capsys, "inspect", tmp_path / "notes.xml")
     assert status == 1
     assert "neither" in err
-
-
-def test_the_demo_ends_with_probes_and_a_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, text, _ = run(capsys, "demo", "--out", tmp_path / "demo")
-    assert status == 0
-    assert 'load_dataset("temporalwiki", "diffset-1112")' in text
-    assert (tmp_path / "demo" / "temporalwiki" / "README.md").is_file()
-    shown = " ".join(text[text.index("changed (") : text.index("   deleted (")].split())
-    [file] = (tmp_path / "demo" / "temporalwiki" / "data").glob("probes-*/changed-*.parquet")
-    for row in itertools.islice(read_rows([file]), 4):
-        assert f"{row['subject']} | {row['relation']} | {row['object']}" in shown
-        assert all(f"(was {', '.join(row['previous_objects'])})" in shown for _ in row["previous_objects"])

@@ -18,7 +18,7 @@ from temporalwiki.methods.method import Method
 from temporalwiki.methods.modular import Modular
 from temporalwiki.methods.options import SCHEDULES, TrainOptions, from_mapping
 from temporalwiki.methods.recadam import RecAdam
-from temporalwiki.methods.recipes import names, read_recipe
+from temporalwiki.methods.recipes import configured, names, read_recipe
 
 # -- from plain values -------------------------------------------------------------------------------------------
 
@@ -153,17 +153,13 @@ def test_an_unknown_method_is_refused_with_the_nearest(wrong: str, near: str) ->
 
 # -- recipes -----------------------------------------------------------------------------------------------------
 
-OF_THE_COMMAND = ("method", "model", "data", "config", "past", "output")
+OF_THE_COMMAND = ("method", "model", "data", "config", "past", "output", "experiment")
 
 
 def as_trained(recipe: str, name: str) -> tuple[Method, TrainOptions]:
     """What ``temporalwiki train --recipe R --method M`` trains with."""
-    method = find_method(name)
-    values = read_recipe(recipe, name)
-    own = {f.name for f in fields(method)}
-    rest = {key: value for key, value in values.items() if key not in own and key not in OF_THE_COMMAND}
-    options = from_mapping(TrainOptions, {**method.defaults, **rest}, recipe)
-    return from_mapping(method, {key: value for key, value in values.items() if key in own}, recipe), options
+    given = {key: value for key, value in read_recipe(recipe, name).items() if key not in OF_THE_COMMAND}
+    return configured(name, given, recipe)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -10,19 +10,12 @@ from typing import Any
 import pytest
 
 from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.experiment import cells as module
 from temporalwiki.eval_harness.experiment.cells import Cell, cells
 from temporalwiki.eval_harness.experiment.recipe import read_experiment
 
 from tiny_probes import CHANGED, UNCHANGED, rows, write_dataset
 
 Write = Callable[..., Path]
-
-
-@pytest.fixture(autouse=True)
-def _files_are_read_again() -> None:
-    for kept in (module._configs, module._content):
-        kept.cache_clear()  # type: ignore[attr-defined]
 
 
 def plan(recipe: Path) -> dict[str, Cell]:
@@ -92,12 +85,10 @@ def test_changed_data_changes_what_reads_it(write: Write, there: Path, tmp_path:
     recipe = write(**{"experiment/data": str(data)})
     before = plan(recipe)
     (data / "data" / "diffset-1011" / "train.parquet").touch()  # other times, the same bytes
-    module._content.cache_clear()  # type: ignore[attr-defined]
     assert {name: cell.note for name, cell in plan(recipe).items()} == {name: c.note for name, c in before.items()}
     article = [{"id": 1, "title": "Other", "text": "Another text."}]
     write_dataset(tmp_path / "other", {"x": {"train": article}})
     shutil.copy(tmp_path / "other" / "data" / "x" / "train.parquet", data / "data" / "diffset-1011" / "train.parquet")
-    module._content.cache_clear()  # type: ignore[attr-defined]
     after = plan(recipe)
     other = {name for name in before if before[name].note != after[name].note}
     assert other == {name for name in before if name.startswith(("diff/1011", "lora/1011"))}

