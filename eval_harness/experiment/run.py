@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from temporalwiki.eval_harness.experiment.cells import Cell, Done, cells
 from temporalwiki.eval_harness.experiment.engines import Engine, Job
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.methods.options import did_you_mean
+from temporalwiki.methods.train import MANIFEST
 
 POLL = 5.0  # seconds between two looks at the jobs
 DONE, NOTHING, FAILED, NOT_RUN = "done", "nothing to score", "failed", "not run"
@@ -52,11 +54,14 @@ def run_experiment(
             raise UsageError(f"no cell {name!r}{did_you_mean(name, names)}")
     if only:
         planned = [cell for cell in planned if cell.name in only]
-    todo = [cell for cell in planned if _note(cell) is None]
+    todo = _todo(planned, experiment.output)
     (experiment.output / "cells").mkdir(parents=True, exist_ok=True)
     together = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if together:  # all have looked before anybody writes
         PartialState(cpu=os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")).wait_for_everyone()
+    if int(os.environ.get("RANK", "0")) == 0:
+        for cell in todo:  # what was noted of one whose files were taken away
+            cell.note.unlink(missing_ok=True)
     _say(f"{len(planned)} cells, {len(planned) - len(todo)} of them done before")
     if engine is None:
         _run_here(todo, together)
@@ -67,6 +72,22 @@ def run_experiment(
     for cell in planned:
         found[cell.name] = _progress(cell, found)
     return list(found.values())
+
+
+def _todo(planned: Sequence[Cell], output: Path) -> list[Cell]:
+    """Return the cells that are not done, and those before them whose checkpoints were taken away."""
+    todo: set[str] = set()
+    needed: set[str | None] = set()
+    for cell in reversed(planned):
+        noted = _note(cell)
+        if noted is not None and all((output / name).is_file() for name in noted.get("results", [])):
+            gone = cell.name in needed and not (Path(noted["checkpoint"]) / MANIFEST).is_file()
+        else:
+            gone = True
+        if gone:
+            todo.add(cell.name)
+            needed.add(cell.needs)
+    return [cell for cell in planned if cell.name in todo]
 
 
 def _run_here(todo: Sequence[Cell], together: bool) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,6 +79,23 @@ def test_a_method_more_is_all_that_is_run(write: Write, capsys: pytest.CaptureFi
     capsys.readouterr()
     run(write())
     assert "15 cells, 9 of them done before" in capsys.readouterr().err
+
+
+def test_what_was_taken_away_is_made_again_if_it_is_needed(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe, out = write(**{"experiment/methods": {"initial": None, "diff": None}}), tmp_path / "out"
+    run(recipe)
+    before = results(out)
+    shutil.rmtree(out / "models")  # nothing that is to be done reads them
+    capsys.readouterr()
+    assert set(states(run(recipe)).values()) == {"done"}
+    assert "9 cells, 9 of them done before" in capsys.readouterr().err
+    next(out.glob("results/diff-1011-*/probes-0910.*.json")).unlink()
+    assert set(states(run(recipe)).values()) == {"done"}
+    assert "9 cells, 6 of them done before" in capsys.readouterr().err  # it, and both months' trainings
+    assert results(out) == before
+    assert not list(out.glob("models/initial-*"))
 
 
 def test_a_failed_cell_stops_no_other_and_is_tried_again(
