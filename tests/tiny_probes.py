@@ -72,7 +72,7 @@ def save_taught(kind: str, folder: Path) -> Path:
     ids, mask = padded(starts, 0), padded([[1] * len(row) for row in starts], 0)
     labels = padded(wanted, -100)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for _ in range(100):
+    for _ in range(200):
         model(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
