@@ -177,15 +177,28 @@ def month_of_model(model: Mapping[str, Any]) -> str | None:
 def places(months: Collection[str]) -> dict[str, int]:
     """Return where months stand in time, one place for all names of a month.
 
-    Months without a year are taken to be within twelve, after the longest gap between any two: 12 is before 01.
+    Long names have dates. Names without a year are taken to be within twelve months, after the longest gap between
+    any two (12 is before 01); beside long names they are of the year that puts them among those, or nearest to them.
     """
-    years = all(len(month) >= 8 for month in months)
-    ends = {month: month[-8:] if years else month[-4:-2] if len(month) >= 8 else month[-2:] for month in months}
-    order = sorted(set(ends.values()))
-    if order and not years:
+    ends = {month: month[-8:] for month in months if len(month) >= 8}
+    short = {month: int(month[-2:]) for month in months if len(month) < 8}
+    if ends:
+        dates = {int(date[:4]) * 12 + int(date[4:6]): date for date in sorted(ends.values())}  # by months since 0
+        first, last = min(dates), max(dates)
+
+        def distance(count: int) -> tuple[int, bool, int]:
+            return max(first - count, count - last, 0), count not in dates, count
+
+        for name, month in short.items():
+            count = min((n for n in range(first - 12, last + 13) if (n - month) % 12 == 0), key=distance)
+            ends[name] = dates.get(count, f"{(count - 1) // 12:04}{month:02}")
+        order = sorted(set(ends.values()))
+    else:
+        ends = {name: f"{month:02}" for name, month in short.items()}
+        order = sorted(set(ends.values()))
         gaps = [(int(end) - int(order[i - 1])) % 12 for i, end in enumerate(order)]
-        first = gaps.index(max(gaps))
-        order = order[first:] + order[:first]
+        begin = gaps.index(max(gaps)) if gaps else 0
+        order = order[begin:] + order[:begin]
     return {month: order.index(end) for month, end in ends.items()}
 
 
