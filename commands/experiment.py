@@ -37,13 +37,14 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
     try:
         from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
-        from temporalwiki.eval_harness.experiment.engines import find_engine
+        from temporalwiki.eval_harness.experiment.engines import end_with_parent, find_engine
     except ModuleNotFoundError as error:
         raise not_installed(error, "eval") from None
 
     quiet()
     experiment = read_experiment(arguments.recipe)
     if arguments.cell:
+        end_with_parent()
         progress = run_experiment(experiment, only=arguments.cell)
     else:
         engine = find_engine(arguments.engine, experiment, arguments.jobs)

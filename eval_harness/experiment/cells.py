@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -61,10 +62,15 @@ def cells(experiment: Experiment) -> list[Cell]:
         begin = _phase(experiment, experiment.start, experiment.start.configs[0], base, START, planned)
     for line in experiment.lines:
         before = begin
-        for config in line.configs:
-            name = line.label if not line.method.trains else f"{line.label}/{month_of(config) or config}"
+        months = [month_of(config) for config in line.configs]
+        for config, month in zip(line.configs, months, strict=True):
+            phase = month if month and months.count(month) == 1 else config
+            name = f"{line.label}/{phase}" if line.method.trains else line.label
             before = _phase(experiment, line, config, before, name, planned)
             planned += _evaluations(experiment, line, before)
+    names = [cell.name for cell in planned]
+    if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
+        raise UsageError(f"{experiment.path}: two cells are called {twice}: a config is named twice")
     return planned
 
 
@@ -87,6 +93,8 @@ def _phase(
     )
 
     def training() -> Done:
+        _evaluated.cache_clear()  # the device is for the training alone
+        gc.collect()
         (manifest,) = train(run)
         kept = {name: manifest.get(name) for name in ("steps", "loss", "parameters")}
         return {"checkpoint": str(folder), **kept}
@@ -115,9 +123,10 @@ def _tested(experiment: Experiment, asked: Asked) -> list[str]:
     if not fitting:
         kinds = ", ".join(f"{kind}*" for kind in asked.task.configs)
         raise UsageError(f"{asked.name} reads {kinds}, of which there is none in {asked.data}")
-    chosen = [config for config in fitting if month_of(config) in (None, *experiment.months)]
+    trained = {month for line in experiment.lines for config in line.configs if (month := month_of(config))}
+    chosen = [config for config in fitting if month_of(config) in (None, *(experiment.months or trained))]
     if not chosen:
-        months = ", ".join(experiment.months) or "no month"
+        months = ", ".join(experiment.months or sorted(trained)) or "no month"
         raise UsageError(f"{asked.name} reads {', '.join(fitting[:6])} of {asked.data}: none is of {months}")
     return chosen
 
@@ -125,8 +134,8 @@ def _tested(experiment: Experiment, asked: Asked) -> list[str]:
 def _evaluation(experiment: Experiment, line: Line, checkpoint: _Checkpoint, asked: Asked, config: str) -> Cell:
     beside = [other for other in asked.task.beside(config).values() if other in _configs(asked.data)]
     read = [[name, _content(asked.data, name)] for name in (config, *beside)]
-    precision = default_precision()
-    what = [asked.name, asked.task.version, asked.task.identity(), experiment.limit, precision, line.label]
+    # not the precision: who plans, a login node, may have another than the machine that scores; the result names it
+    what = [asked.name, asked.task.version, asked.task.identity(), experiment.limit, line.label]
     key = fingerprint("evaluation", checkpoint.key, what, read)
     name = f"{checkpoint.cell}/{asked.name}/{config}"
     wanted = Evaluation(
@@ -141,7 +150,7 @@ def _evaluation(experiment: Experiment, line: Line, checkpoint: _Checkpoint, ask
 
     def evaluation() -> Done:
         try:
-            found = evaluate(wanted, _evaluated(checkpoint.folder, precision), _configs(asked.data))
+            found = evaluate(wanted, _evaluated(checkpoint.folder, default_precision()), _configs(asked.data))
         except NothingToScoreError as error:  # such as a month without facts
             return {"results": [], "nothing": str(error)}
         return {"results": [result.path.relative_to(experiment.output).as_posix() for result in found]}

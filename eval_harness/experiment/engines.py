@@ -10,6 +10,8 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,8 @@ from typing import Any, Protocol
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.methods.options import did_you_mean
+
+_PARENT = "TEMPORALWIKI_PARENT"  # in a job's environment: the process that started it on this machine
 
 
 class Job(Protocol):
@@ -61,6 +65,22 @@ def command(recipe: str, cells: Sequence[str], python: str = sys.executable) -> 
     return [python, "-m", "temporalwiki", "experiment", recipe, *(part for cell in cells for part in ("--cell", cell))]
 
 
+def end_with_parent() -> None:
+    """End this job when the command that started it is gone, so that nobody computes beside its rerun.
+
+    Jobs of schedulers go on: they have been given no parent.
+    """
+    parent = os.environ.get(_PARENT)
+
+    def watch() -> None:
+        while str(os.getppid()) == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    if parent is not None:
+        threading.Thread(target=watch, daemon=True).start()
+
+
 @dataclass
 class _Local:
     """Processes of this machine, each with a GPU of its own where there are any, else its share of the cores."""
@@ -77,7 +97,7 @@ class _Local:
         slot = next(
             slot for slot in range(self.at_once) if slot not in self._slots or self._slots[slot].poll() is not None
         )
-        environment = dict(os.environ)
+        environment = os.environ | {_PARENT: str(os.getpid())}
         if self.gpus:
             environment["CUDA_VISIBLE_DEVICES"] = _visible()[slot % self.gpus]
         else:

@@ -86,6 +86,7 @@ def _todo(planned: Sequence[Cell], output: Path) -> list[Cell]:
             gone = True
         if gone:
             todo.add(cell.name)
+        if gone or cell.name in needed:  # an adapter is loaded on the checkpoint before it
             needed.add(cell.needs)
     return [cell for cell in planned if cell.name in todo]
 
@@ -128,15 +129,18 @@ def _run_jobs(todo: Sequence[Cell], engine: Engine, at_once: int) -> None:
     waiting, running = dict(groups), dict[str, Job]()
     undone = {cell.name for cell in todo}
     while waiting or running:
-        for group in [group for group, job in running.items() if job.ended()]:
+        for group in [group for group, job in running.items() if _ended(job)]:
             job = running.pop(group)
-            left = [cell for cell in groups[group] if _note(cell) is None]
-            undone -= {cell.name for cell in groups[group]} - {cell.name for cell in left}
-            for cell in left:
-                if not cell.failure.is_file():  # it died without a word
-                    with whole_file(cell.failure) as part:
-                        part.write_text(f"the job ended before it was done; its log: {job.log}\n", "utf-8")
-            what = f"failed: {_failure(left[0])}" if left else "done"
+            left = [cell for cell in groups[group] if _note(cell) is None and not cell.failure.is_file()]
+            if left:  # it died without a word, in the first of these; the others have not been tried
+                with whole_file(left[0].failure) as part:
+                    part.write_text(f"the job ended before it was done; its log: {job.log}\n", "utf-8")
+            if left[1:]:
+                groups[group] = waiting[group] = left[1:]
+            done = {cell.name for cell in todo if cell.group == group and _note(cell) is not None}
+            undone -= done
+            failed = [cell for cell in todo if cell.group == group and cell.failure.is_file()]
+            what = f"failed: {_failure(failed[0])}" if failed else "done"
             _say(f"{group} {what} ({len(waiting)} wait, {len(running)} run)")
         for group, of in list(waiting.items()):
             needs = {cell.needs for cell in of} - {cell.name for cell in of}
@@ -145,13 +149,29 @@ def _run_jobs(todo: Sequence[Cell], engine: Engine, at_once: int) -> None:
                     del waiting[group]  # what it needs has failed
                 continue
             if len(running) < at_once:
+                del waiting[group]
                 for cell in of:
                     cell.failure.unlink(missing_ok=True)
-                running[group] = engine.start(group, [cell.name for cell in of])
-                del waiting[group]
-                _say(f"{group} started ({running[group].log})")
+                try:
+                    running[group] = engine.start(group, [cell.name for cell in of])
+                except Exception as error:  # noqa: BLE001 - a scheduler that says no to one job may take the next
+                    for cell in of:
+                        with whole_file(cell.failure) as part:
+                            part.write_text(f"the job could not be started: {_line(error)}\n", "utf-8")
+                    _say(f"{group} could not be started: {_line(error)}")
+                else:
+                    _say(f"{group} started ({running[group].log})")
         if running:
             time.sleep(POLL if engine.remote else POLL / 10)
+
+
+def _ended(job: Job) -> bool:
+    """Whether a job has ended; one that cannot be asked, as where a network is down for a while, counts as running."""
+    try:
+        return job.ended()
+    except Exception as error:  # noqa: BLE001 - whatever a scheduler's client raises
+        _say(f"cannot be asked ({job.log}): {_line(error)}")
+        return False
 
 
 def _progress(cell: Cell, before: Mapping[str, Progress]) -> Progress:

@@ -110,6 +110,24 @@ def test_a_task_is_scored_on_the_months_and_on_what_is_of_no_month(write: Write,
     assert [name for name in found if name.startswith("initial/")] == ["initial/twiki_probes/probes-1112"]
 
 
+def test_two_phases_of_one_month_have_names_of_their_own(write: Write) -> None:
+    phases = ["diffset-0910", "unchanged-0910", "wikipedia-11"]
+    found = plan(
+        write(**{"experiment/months": None, "experiment/phases": phases, "experiment/methods": {"diff": None}})
+    )
+    trained = [name for name in found if name.count("/") == 1]
+    assert trained == ["diff/diffset-0910", "diff/unchanged-0910", "diff/11"]
+    assert [name for name in found if name.startswith("diff/11/")] == ["diff/11/twiki_probes/probes-0910"]
+
+
+def test_who_plans_may_be_another_machine_than_who_scores(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = write()
+    before = {name: cell.note for name, cell in plan(recipe).items()}
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda: True)
+    assert {name: cell.note for name, cell in plan(recipe).items()} == before
+
+
 BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no such data": ({"experiment/data": "no/such"}, InputError, "no/such"),
     "no such model": ({"model": "no/such"}, InputError, "no/such"),
@@ -121,6 +139,11 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     ),
     "no such past": ({"experiment/methods": {"mix_review": {"past": "unchanged-09"}}}, UsageError, "unchanged-09"),
     "no such test": ({"experiment/tasks": {"lama": {}}}, UsageError, "lama reads invariantlama*"),
+    "a config twice": (
+        {"experiment/tasks": {"twiki_probes": {"configs": ["probes-0910"] * 2}}},
+        UsageError,
+        "named twice",
+    ),
     "no such config of a task": (
         {"experiment/tasks": {"twiki_probes": {"configs": ["x"]}}},
         UsageError,

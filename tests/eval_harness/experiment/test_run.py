@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -201,6 +202,77 @@ def test_a_job_that_dies_without_a_word_is_a_failure(write: Write, monkeypatch: 
     progress = run_experiment(experiment, find_engine("local", experiment, 2), 2)
     assert [one.state for one in progress] == ["failed", "not run", "not run"]
     assert "its log: " in progress[0].why
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are looked for in /proc")
+def test_jobs_of_this_machine_end_with_who_started_them(write: Write, tmp_path: Path) -> None:
+    recipe = write(**{"max_steps": 100_000, "experiment/methods": {"diff": None}})
+    process = subprocess.Popen(
+        [*COMMAND, str(recipe), "--jobs", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    next(line for line in process.stderr if "diff/0910 started" in line)
+
+    def jobs() -> list[str]:
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):  # it has just ended
+                found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        return [words for words in found if f"experiment {recipe} --cell" in words]
+
+    log = tmp_path / "out" / "logs" / "diff-0910.log"
+    wait_for(lambda: log.is_file() and "train: step" in log.read_text())
+    assert jobs()
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not jobs())
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.2)
+
+
+def test_a_job_that_dies_stops_none_of_the_others_of_its_group(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    from temporalwiki.eval_harness.experiment import engines
+
+    made = engines.command
+
+    def dies(recipe: str, cells: Any, python: str = sys.executable) -> list[str]:
+        if cells[0].endswith("probes-0910"):
+            return [sys.executable, "-c", "import os; os.abort()"]
+        return made(recipe, cells, python)
+
+    monkeypatch.setattr(engines, "command", dies)
+    experiment = read_experiment(str(write(**{"experiment/methods": {"initial": None}})))
+    progress = run_experiment(experiment, find_engine("local", experiment, 2), 2)
+    assert [one.state for one in progress] == ["done", "failed", "done"]
+
+
+def test_a_scheduler_that_refuses_is_a_failure_and_one_that_is_silent_is_asked_again(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = read_experiment(str(write(**{"experiment/methods": {"initial": None}})))
+    local = find_engine("local", experiment, 2)
+    assert local is not None
+    silent = iter([True, True])
+
+    class Scheduler:
+        remote = False
+
+        def start(self, name: str, cells: Any) -> Any:
+            if name == "initial":
+                job = local.start(name, cells)
+                ended = job.ended
+                job.ended = lambda: 1 / 0 if next(silent, False) else ended()  # type: ignore[method-assign,return-value]
+                return job
+            raise OSError("sbatch: error: Batch job submission failed")
+
+    progress = run_experiment(experiment, Scheduler(), 2)
+    assert [one.state for one in progress] == ["done", "failed", "failed"]
+    assert "sbatch: error" in progress[1].why
 
 
 def test_jobs_through_submitit(write: Write, tmp_path: Path) -> None:
