@@ -18,7 +18,7 @@ test: .venv-test/ready
 	.venv-test/bin/ruff check .
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/mypy
-	.venv-test/bin/pytest -n $(JOBS) -rs
+	.venv-test/bin/pytest -n $(JOBS) --dist loadfile -rs
 
 .venv/ready: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --clear .venv

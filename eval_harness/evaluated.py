@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import shutil
 import sys
 import time
@@ -30,6 +29,7 @@ from temporalwiki.eval_harness.store import Store
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.expansion import SPEC, read_expansion
+from temporalwiki.methods.processes import processes
 
 _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, configuration, tokenizer
 _TRAINING = "training.json"
@@ -57,7 +57,7 @@ class Evaluated:
     @cached_property
     def state(self) -> PartialState:
         """The processes that share the work."""
-        return PartialState(cpu=os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"))
+        return processes()
 
     @cached_property
     def revision(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import time
@@ -26,6 +25,7 @@ from temporalwiki.methods.loss_curve import draw
 from temporalwiki.methods.material import make_trainer, read
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
+from temporalwiki.methods.processes import processes
 from temporalwiki.methods.trainer import last_complete, no_space_left
 
 MANIFEST = "training.json"  # written last: a folder that has it holds a finished checkpoint
@@ -67,8 +67,7 @@ def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
 
 
 def _phase(run: Run) -> dict[str, Any]:
-    # several processes on CPUs find each other only where this is said when the state is first made
-    state = PartialState(cpu=os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"))
+    state = processes()
     what = _identity(run)
     if (finished := _finished(run.output, what)) is not None:
         if state.is_main_process:

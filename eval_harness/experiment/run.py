@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import PartialState
 
 from temporalwiki.builders.engine import only_one, whole_file, write_json
 from temporalwiki.builders.errors import InputError, UsageError
@@ -22,6 +21,7 @@ from temporalwiki.eval_harness.experiment.cells import Cell, Done, cells
 from temporalwiki.eval_harness.experiment.engines import Engine, Job
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.methods.options import did_you_mean
+from temporalwiki.methods.processes import processes
 from temporalwiki.methods.train import MANIFEST
 
 POLL = 5.0  # seconds between two looks at the jobs
@@ -58,8 +58,8 @@ def run_experiment(
     (experiment.output / "cells").mkdir(parents=True, exist_ok=True)
     together = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if together:  # all have looked before anybody writes
-        PartialState(cpu=os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")).wait_for_everyone()
-    if int(os.environ.get("RANK", "0")) == 0:
+        processes().wait_for_everyone()
+    if _first_process():
         for cell in todo:  # what was noted of one whose files were taken away
             cell.note.unlink(missing_ok=True)
     _say(f"{len(planned)} cells, {len(planned) - len(todo)} of them done before")
@@ -112,7 +112,7 @@ def _run_here(todo: Sequence[Cell], together: bool) -> None:
                 part.write_text("".join(traceback.format_exception(error)), "utf-8")
             _say(f"{cell.name} failed: {_line(error)}")
         else:
-            if not together or PartialState().is_main_process:
+            if _first_process():
                 seconds = round(time.perf_counter() - started, 1)
                 write_json(cell.note, {"cell": cell.name, "seconds": seconds, **done})
                 cell.failure.unlink(missing_ok=True)
@@ -211,6 +211,10 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"
 
 
+def _first_process() -> bool:
+    return os.environ.get("RANK", "0") == "0"
+
+
 def _say(text: str) -> None:
-    if int(os.environ.get("RANK", "0")) == 0:
+    if _first_process():
         print(f"experiment: {text}", file=sys.stderr, flush=True)

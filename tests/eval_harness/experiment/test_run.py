@@ -99,6 +99,30 @@ def test_what_was_taken_away_is_made_again_if_it_is_needed(
     assert not list(out.glob("models/initial-*"))
 
 
+def test_the_base_of_an_adapter_is_made_again_for_its_evaluations(write: Write, tmp_path: Path) -> None:
+    out, changes = tmp_path / "out", {"experiment/methods": {"lora": None}, "experiment/months": ["0910"]}
+    changes["experiment/start"] = {"method": "full", "config": "wikipedia-10"}
+    recipe = write(**changes)
+    run(recipe)
+    before = results(out)
+    shutil.rmtree(next(out.glob("models/start-*")))
+    next(out.glob("results/lora-0910-*/probes-0910.*.json")).unlink()
+    assert set(states(run(recipe)).values()) == {"done"}
+    assert results(out) == before
+
+
+def test_no_scored_model_is_kept_while_another_is_trained(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    train, kept = cells_module.train, []
+
+    def watched(run: Any, configs: Any = None) -> Any:
+        kept.append(cells_module._evaluated.cache_info().currsize)
+        return train(run, configs)
+
+    monkeypatch.setattr(cells_module, "train", watched)
+    run(write())
+    assert kept == [0] * 5
+
+
 def test_a_failed_cell_stops_no_other_and_is_tried_again(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
