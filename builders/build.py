@@ -165,6 +165,7 @@ class _Build:
             prev_articles=str(prev),
             recent_articles=str(recent),
             page_items=str(page_items) if page_items else None,
+            prev_date=int(self.sources.wikidata_prev.date),
             recent_date=int(self.sources.wikidata_recent.date),
             unchanged_fraction=self.options.unchanged_fraction,
             seed=self.options.seed,

@@ -53,6 +53,15 @@ _PROBES = {
     "title": pa.string(),
     "evidence": pa.string(),
 }
+# A fact with what it takes to ask for it: what else is right, what was right before, and since and until when.
+_FACTS = {
+    **_PROBES,
+    "current": pa.bool_(),
+    "objects": pa.list_(pa.string()),
+    "gone_objects": pa.list_(pa.string()),
+    "start_time": pa.string(),
+    "end_time": pa.string(),
+}
 
 SCHEMAS: dict[str, pa.Schema] = {
     "diffset": pa.schema(_DIFFSET),
@@ -61,6 +70,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "wikipedia": pa.schema(_WIKIPEDIA),
     "probes": pa.schema(_PROBES),
     "lighttuning": pa.schema(_PROBES),
+    "facts": pa.schema(_FACTS),
 }
 SPLITS: dict[str, tuple[str, ...]] = {
     "diffset": ("train",),
@@ -69,6 +79,7 @@ SPLITS: dict[str, tuple[str, ...]] = {
     "wikipedia": ("train",),
     "probes": ("unchanged", "changed", "deleted"),
     "lighttuning": ("unchanged", "changed"),
+    "facts": ("unchanged", "changed", "deleted"),
 }
 
 # A shard ends at whichever comes first; both depend on the rows alone.
@@ -76,6 +87,7 @@ SHARD_ROWS = 500_000
 SHARD_BYTES = 512 << 20
 
 Manifest = dict[str, Any]
+_CONFIG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 def names(kind: str, interval: Interval) -> tuple[str, str]:
@@ -168,9 +180,14 @@ class SplitFiles:
     files: list[dict[str, Any]]  # path in the folder, size, sha256
 
 
-def write_split(folder: Path, config: str, split: str, rows: Iterable[Mapping[str, Any]]) -> SplitFiles:
-    """Write the rows of one split below ``folder``/data/``config`` as numbered shards."""
-    schema = SCHEMAS[config.split("-")[0]]
+def write_split(
+    folder: Path, config: str, split: str, rows: Iterable[Mapping[str, Any]], schema: pa.Schema | None = None
+) -> SplitFiles:
+    """Write the rows of one split below ``folder``/data/``config`` as numbered shards.
+
+    The columns are those of the config's kind unless a ``schema`` is given.
+    """
+    schema = SCHEMAS[config.split("-")[0]] if schema is None else schema
     place = folder / "data" / config
     shards: list[Path] = []
     examples = size = 0
@@ -211,7 +228,10 @@ def read_manifests(folder: Path) -> list[Manifest]:
     for path in sorted((folder / "manifests").glob("*.json")):
         try:
             manifest = json.loads(path.read_text("utf-8"))
-            manifest["configs"].items()
+            if not all(map(_CONFIG_NAME.fullmatch, manifest["configs"])):  # they are folders' names
+                raise ValueError
+            if is_ckl(manifest) and manifest["config"] != path.stem:
+                raise ValueError
             manifests.append((age(manifest), manifest))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(
@@ -220,8 +240,18 @@ def read_manifests(folder: Path) -> list[Manifest]:
     return [manifest for _, manifest in sorted(manifests, key=lambda pair: pair[0])]
 
 
+def is_ckl(manifest: Manifest) -> bool:
+    """Tell whether a manifest is of a CKL config, and not of an interval."""
+    return manifest.get("dataset") == "ckl"
+
+
 def age(manifest: Manifest) -> tuple[str, str, str]:
-    """Return what sorts manifests, oldest interval first; two with the same are of the same interval."""
+    """Return what sorts manifests, oldest interval first; two with the same are of the same interval.
+
+    Of CKL's it is the name of the config.
+    """
+    if is_ckl(manifest):
+        return "", "", str(manifest["config"])
     interval = manifest["interval"]
     return str(interval["recent"]), str(interval["prev"]), str(interval["wiki"])
 
@@ -275,26 +305,32 @@ def install(staged: Path, manifest: Manifest, folder: Path) -> None:
     Everything is copied aside first; then each config's folder is swapped in whole, the card is written, and last
     the manifest, so a manifest always describes what is there. Killed in between, the same call finishes the work.
     """
-    # imported here: the card needs `datasets` for its feature types, which costs seconds at start-up
-    from temporalwiki.model_cards.dataset import dataset_card
+    # imported here: cards need `datasets` for its feature types, which costs seconds at start-up
+    card: Callable[[list[Manifest]], str]
+    if is_ckl(manifest):
+        from temporalwiki.model_cards.ckl import ckl_card as card
+    else:
+        from temporalwiki.model_cards.dataset import dataset_card as card
 
     if folder.exists() and any(folder.iterdir()):
-        _put(staged, manifest, folder, dataset_card)
+        _put(staged, manifest, folder, card)
         return
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        _put(staged, manifest, part, dataset_card)
+        _put(staged, manifest, part, card)
         part.replace(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _put(staged: Path, manifest: Manifest, target: Path, dataset_card: Callable[[list[Manifest]], str]) -> None:
+def _put(staged: Path, manifest: Manifest, target: Path, card: Callable[[list[Manifest]], str]) -> None:
     before = [m for m in read_manifests(target) if age(m) != age(manifest)]
-    wikis = {m["interval"]["wiki"] for m in before} - {manifest["interval"]["wiki"]}
-    if wikis:
-        raise InputError(f"{target}: holds {', '.join(sorted(wikis))}; a folder is of one wiki, choose another --out")
+    others = {_of(m) for m in before} - {_of(manifest)}
+    if others:
+        raise InputError(
+            f"{target}: holds {', '.join(sorted(others))}; a folder is of one wiki, or of CKL: choose another --out"
+        )
     for left in (target / "data").glob(".*.part"):  # by an install that was killed
         shutil.rmtree(left)
     for config in manifest["configs"]:  # all that can fail for want of room, before anything is touched
@@ -314,7 +350,7 @@ def _put(staged: Path, manifest: Manifest, target: Path, dataset_card: Callable[
         _aside(target / "data" / config).replace(target / "data" / config)
     ordered = sorted([*before, manifest], key=age)
     with whole_file(target / "README.md") as part:
-        part.write_text(dataset_card(ordered), encoding="utf-8")
+        part.write_text(card(ordered), encoding="utf-8")
     for other in sharing:
         write_json(target / manifest_path(other), other)
     write_json(manifest_file, manifest)
@@ -327,7 +363,11 @@ def interval_name(manifest: Manifest) -> str:
 
 def manifest_path(manifest: Manifest) -> str:
     """Return where a manifest lies in its dataset folder, and on the Hub."""
-    return f"manifests/{interval_name(manifest)}.json"
+    return f"manifests/{manifest['config'] if is_ckl(manifest) else interval_name(manifest)}.json"
+
+
+def _of(manifest: Manifest) -> str:
+    return "CKL" if is_ckl(manifest) else str(manifest["interval"]["wiki"])
 
 
 def _aside(target: Path) -> Path:

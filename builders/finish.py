@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
 from tqdm import tqdm
 
 from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, names, write_split
@@ -20,7 +21,7 @@ from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata import probes
 from temporalwiki.builders.wikipedia.sentences import join_paragraphs
 
-INCLUDE = ("diffset", "deletions", "unchanged", "probes", "lighttuning", "wikipedia")
+INCLUDE = ("diffset", "deletions", "unchanged", "probes", "lighttuning", "facts", "wikipedia")
 ALWAYS = INCLUDE[:-1]  # the whole snapshot only where it is asked for: it means cleaning every article
 
 
@@ -59,6 +60,8 @@ def finish(
     for split in SPLITS["lighttuning"]:
         chosen = probes.light_tuning(facts[split], selections[split].kept, subjects, seed)
         write("lighttuning", split, _probe_rows(files, split, chosen))
+    for split in SPLITS["facts"]:
+        write("facts", split, _fact_rows(files, split))
     return Finished(
         configs,
         {split: [facts[split][i] for i in selection.kept] for split, selection in selections.items()},
@@ -91,5 +94,14 @@ def _probe_rows(files: list[Path], split: str, positions: list[int]) -> Iterator
     chosen = set(positions)
     rows = [row for position, row in enumerate(of_split) if position in chosen]
     for row in sorted(rows, key=lambda row: (row["s"], row["p"], row["o"])):
-        out = {name: row[name] for name in SCHEMAS["probes"].names if name in row}
-        yield out | {"subject_id": f"Q{row['s']}", "relation_id": f"P{row['p']}", "object_id": f"Q{row['o']}"}
+        yield _fact(row, SCHEMAS["probes"])
+
+
+def _fact_rows(files: list[Path], split: str) -> Iterator[dict[str, Any]]:
+    """All facts of a split, before the caps, in the order of their pages."""
+    return (_fact(row, SCHEMAS["facts"]) for row in read_rows(files) if row["split"] == split)
+
+
+def _fact(row: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
+    out = {name: row[name] for name in schema.names if name in row}
+    return out | {"subject_id": f"Q{row['s']}", "relation_id": f"P{row['p']}", "object_id": f"Q{row['o']}"}

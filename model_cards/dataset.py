@@ -21,6 +21,7 @@ _ROWS = {
     "probes": "a fact, with the sentence that states it (Algorithm 2, alignment, filters); splits unchanged, changed, "
     "deleted, as far as they have rows",
     "lighttuning": "a fact for light-tuning, none of them about a subject of the probes",
+    "facts": "a fact that is aligned and passed the first two filters, before the caps, with all that is right with it",
 }
 
 _REVISIONS = """
@@ -173,6 +174,10 @@ Facts (`probes`, `lighttuning`):
 | `statement_id` | the statement in Wikidata |
 | `page_id`, `page_revision_id`, `title` | the subject's article |
 | `evidence` | the sentence of it that holds the object's label |
+
+`facts` has five more: `current` (it holds at the later dump's date: of best rank, begun and not ended), `objects`
+(labels of all that is right then for the subject and the relation), `gone_objects` (what was right at the earlier
+dump's date and is not any more), `start_time` and `end_time` as Wikidata has them.
 
 ## Counts
 

@@ -24,7 +24,7 @@ from temporalwiki.builders.wikipedia.diff import read_articles
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentences import Paragraph, article_sentences
 
-VERSION = 1
+VERSION = 2
 MAX_OBJECT_WORDS = 5
 
 ALIGNED = pa.schema(

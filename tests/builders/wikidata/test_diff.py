@@ -34,7 +34,7 @@ from tiny_dumps import (
     write_wikidata,
 )
 
-RECENT = 20211129
+PREV, RECENT = 20211101, 20211129
 
 
 def run_dumps(
@@ -65,6 +65,7 @@ def run_dumps(
         0,
         **{name: str(folder) for name, folder in folders.items()},
         page_items=None,
+        prev_date=PREV,
         recent_date=recent_date,
         unchanged_fraction=fraction,
         seed=seed,
@@ -151,6 +152,66 @@ def test_algorithm_2(tmp_path: Path, case: str) -> None:
     recent = item(1, {"P54": after} if after else None)
     rows, _ = run(tmp_path, [prev], [recent])
     assert kinds(rows) == {(1, 54, o): kind for o, kind in expected.items()}
+
+
+BEGUN = {"P580": [time("+2021-11-20T00:00:00Z")]}
+TO_BEGIN = {"P580": [time("+2022-01-00T00:00:00Z", 10)]}
+# statements before and after, and what is asked of the new facts: (object, whether it holds, all that do, those gone)
+HOLDS: dict[str, tuple[Any, Any, set[tuple[int, bool, tuple[str, ...], tuple[str, ...]]]]] = {
+    "replaced": ([S(value(5))], [S(value(6), **BEGUN)], {(6, True, ("F",), ("E",))}),
+    "the old one ended": ([S(value(5))], [S(value(5), **ENDED), S(value(6))], {(6, True, ("F",), ("E",))}),
+    "one more": ([S(value(5))], [S(value(5)), S(value(6))], {(6, True, ("E", "F"), ())}),
+    "one of two replaced": (
+        [S(value(5)), S(value(7))],
+        [S(value(7)), S(value(6))],
+        {(6, True, ("F", "G"), ("E",))},
+    ),
+    "added when it was over": ([S(value(5))], [S(value(5)), S(value(6), **ENDED)], {(6, False, ("E",), ())}),
+    "added before it begins": ([S(value(5))], [S(value(5)), S(value(6), **TO_BEGIN)], {(6, False, ("E",), ())}),
+    "an end to come": ([S(value(5))], [S(value(6), **LATER)], {(6, True, ("F",), ("E",))}),
+    "what was over before is not gone now": (
+        [S(value(5), P582=[time("+2010-00-00T00:00:00Z", 9)])],
+        [S(value(6))],
+        {(6, True, ("F",), ())},
+    ),
+    "an end that was known before, within the interval": (
+        [S(value(5), **ENDED)],
+        [S(value(5), **ENDED), S(value(6))],
+        {(6, True, ("F",), ("E",))},
+    ),
+    "another is preferred, but the first still holds": (
+        [S(value(5))],
+        [S(value(5)), S(value(6), "preferred")],
+        {(6, True, ("F",), ())},
+    ),
+    "a second term": (
+        [S(value(5))],
+        [S(value(6), **ENDED), S(value(6), **BEGUN)],
+        {(6, True, ("F",), ("E",))},
+    ),
+    "an object without a label": (
+        [S(value(8))],
+        [S(value(6)), S(value(9))],
+        {(6, True, ("F",), ()), (9, True, ("F",), ())},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOLDS)
+def test_what_holds_and_what_is_gone(tmp_path: Path, case: str) -> None:
+    before, after, expected = HOLDS[case]
+    labels = [item(5, label="E"), item(6, label="F"), item(7, label="G")]
+    rows, _ = run(tmp_path, [item(1, {"P54": before}), *labels], [item(1, {"P54": after}), *labels])
+    new = [row for row in rows if row["split"] == "changed"]
+    assert {(r["o"], r["current"], tuple(r["objects"]), tuple(r["gone_objects"])) for r in new} == expected
+
+
+def test_times_are_those_of_the_statement_that_holds(tmp_path: Path) -> None:
+    over, now = {**ENDED, "P580": [time("+2020-00-00T00:00:00Z", 9)]}, {**BEGUN, **LATER}
+    recent = [item(1, {"P54": [S(value(6), id="a", **over), S(value(6), id="b", **now)]})]
+    [row] = run(tmp_path, [item(1)], recent)[0]
+    assert (row["start_time"], row["end_time"]) == ("+2021-11-20T00:00:00Z", "+2024-11-15T00:00:00Z")
+    assert row["statement_id"] == "a"
 
 
 def test_a_subject_that_prev_does_not_have_is_new(tmp_path: Path) -> None:
@@ -245,6 +306,41 @@ def test_it_agrees_with_the_reference(
     assert kinds(rows) == expected_kinds(
         wikidata_file(tmp_path, "20211101"), wikidata_file(tmp_path, "20211129"), str(RECENT)
     )
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ENTITIES, ENTITIES)
+def test_what_holds_agrees_with_a_reference(
+    tmp_path_factory: pytest.TempPathFactory, prev: list[Any], recent: list[Any]
+) -> None:
+    labels = [item(number, label=f"L{number}") for number in range(10, 15)]
+    rows, _ = run(tmp_path_factory.mktemp("world"), [*prev, *labels], [*recent, *labels])
+    before, after = held(prev, "20211101"), held(recent, "20211129")
+    for row in rows:
+        best = {o for s, p, o, of_best in after if (s, p) == (row["s"], row["p"]) and of_best}
+        still = {o for s, p, o, _ in after if (s, p) == (row["s"], row["p"])}
+        then = {o for s, p, o, of_best in before if (s, p) == (row["s"], row["p"]) and of_best}
+        assert row["objects"] == sorted(f"L{o}" for o in best)
+        assert row["gone_objects"] == sorted(f"L{o}" for o in then - still)
+        assert row["current"] == (row["o"] in best)
+
+
+def held(entities: list[dict[str, Any]], date: str) -> set[tuple[int, int, int, bool]]:
+    """Facts that hold at a date, by statements of any rank but deprecated, and whether of best rank."""
+    newest = {e["id"]: e for e in sorted(entities, key=lambda e: e["lastrevid"])}  # stable: the last of equals
+    found = set()
+    for entity in newest.values():
+        for relation, claims in dict(entity["claims"] or {}).items():
+            ranks = {claim["rank"] for claim in claims}
+            best = "preferred" if "preferred" in ranks else "normal"
+            for claim in claims:
+                [end] = claim.get("qualifiers", {"P582": [None]})["P582"]
+                unknown = end is not None and end["snaktype"] == "somevalue"
+                day = end["datavalue"]["value"]["time"][1:11].replace("-", "") if end and "datavalue" in end else "9"
+                if claim["rank"] != "deprecated" and not unknown and day > date:
+                    number = claim["mainsnak"]["datavalue"]["value"]["numeric-id"]
+                    found.add((int(entity["id"][1:]), int(relation[1:]), number, claim["rank"] == best))
+    return found
 
 
 def expected_kinds(prev: Path, recent: Path, date: str) -> dict[tuple[int, int, int], tuple[str, str]]:
