@@ -34,7 +34,7 @@ test: .venv-test/ready
 
 .venv-test/ready: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --clear .venv-test
-	.venv-test/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[adapters,test]'
+	.venv-test/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[adapters,news,test]'
 	touch $@
 
 clean:

@@ -71,7 +71,7 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
 
 
 # Each statement is one step of the algorithm; $-names are the task's values.
-_STEPS = r"""
+_STEPS = """
 -- An entity that a dump holds more than once counts in its newest revision.
 CREATE TEMP TABLE {side}_twice AS
     SELECT s, arg_max(seen, (lastrevid, seen)) AS seen FROM {side}_entities GROUP BY s HAVING count(*) > 1;
@@ -79,17 +79,9 @@ CREATE TEMP VIEW {side}_statements AS
     SELECT f.* FROM {side}_facts f LEFT JOIN {side}_twice t ON f.s = t.s WHERE t.s IS NULL OR f.seen = t.seen;
 CREATE TEMP VIEW {side}_items AS
     SELECT e.* FROM {side}_entities e LEFT JOIN {side}_twice t ON e.s = t.s WHERE t.s IS NULL OR e.seen = t.seen;
--- Whether a statement holds at the dump's own date: it has begun, as far as one knows, and not ended.
-CREATE TEMP MACRO {side}_holds("start", end_day) AS
-    (end_day IS NULL OR end_day > {date}) AND coalesce(
-        TRY_CAST(regexp_replace("start", '^\+(\d+)-(\d\d)-(\d\d).*$', '\1\2\3') AS BIGINT) <= {date}, true
-    );
--- Its facts: best-rank statements, a (subject, relation, object) once; times are those of a statement that holds.
+-- Its facts: best-rank statements, a (subject, relation, object) once.
 CREATE TEMP TABLE {side} AS
-    SELECT s, p, o, min(statement_id) AS statement_id, bool_or(end_day IS NULL OR end_day > {recent_date}) AS open,
-        bool_or({side}_holds("start", end_day)) AS holds,
-        arg_min({{t: "start"}}, (NOT {side}_holds("start", end_day), statement_id)).t AS start_time,
-        arg_min({{t: "end"}}, (NOT {side}_holds("start", end_day), statement_id)).t AS end_time
+    SELECT s, p, o, min(statement_id) AS statement_id, bool_or(end_day IS NULL OR end_day > {recent_date}) AS open
     FROM {side}_statements WHERE best GROUP BY s, p, o;
 """
 
@@ -137,17 +129,31 @@ CREATE TEMP TABLE prev_known AS
 CREATE TEMP TABLE known AS SELECT * FROM recent_known UNION ALL SELECT * FROM prev_known;
 """
 
+# Statements of what is asked, and whether one holds at its dump's own date: begun, as far as one knows, and not ended.
+_HOLDS = r"""
+    SELECT s, p, o, best, statement_id, "start", "end", (end_day IS NULL OR end_day > ${side}_date) AND coalesce(
+        TRY_CAST(regexp_replace("start", '^\+(\d+)-(\d\d)-(\d\d).*$', '\1\2\3') AS BIGINT) <= ${side}_date, true
+    ) AS holds
+    FROM {side}_statements SEMI JOIN asked USING (s, p)
+"""
+
 _CANDIDATES = f"""
 CREATE TEMP TABLE facts AS SELECT * FROM changed UNION ALL SELECT * FROM unchanged UNION ALL SELECT * FROM deleted;
 CREATE TEMP TABLE replaced_objects AS
     SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM changed WHERE kind = 'new_object');
 -- What else is right now, and what was right at the date of prev and is not any more, whatever its rank.
 CREATE TEMP TABLE asked AS SELECT DISTINCT s, p FROM facts;
-CREATE TEMP TABLE now AS SELECT s, p, o FROM recent SEMI JOIN asked USING (s, p) WHERE holds;
+CREATE TEMP TABLE prev_asked AS {_HOLDS.format(side="prev")};
+CREATE TEMP TABLE recent_asked AS {_HOLDS.format(side="recent")};
+CREATE TEMP TABLE now AS SELECT s, p, o FROM recent_asked WHERE best AND holds GROUP BY s, p, o;
 CREATE TEMP TABLE gone_objects AS
-    SELECT s, p, o FROM prev SEMI JOIN asked USING (s, p) WHERE holds AND (s, p, o) NOT IN (
-        SELECT (s, p, o) FROM recent_statements SEMI JOIN asked USING (s, p) WHERE recent_holds("start", end_day)
-    );
+    SELECT DISTINCT s, p, o FROM prev_asked WHERE best AND holds
+        AND (s, p, o) NOT IN (SELECT (s, p, o) FROM recent_asked WHERE holds);
+-- Times of a fact are those of a best-rank statement, if possible of one that holds; prev's where recent has none.
+CREATE TEMP TABLE times AS
+    SELECT DISTINCT ON (s, p, o) s, p, o, "start" AS start_time, "end" AS end_time FROM (
+        SELECT 0 AS side, * FROM recent_asked UNION ALL SELECT 1, * FROM prev_asked
+    ) WHERE best ORDER BY s, p, o, side, NOT holds, statement_id, "start", "end";
 CREATE TEMP TABLE wanted AS
     SELECT s AS id FROM facts UNION SELECT o FROM facts UNION SELECT o FROM replaced_objects
     UNION SELECT o FROM now UNION SELECT o FROM gone_objects;
@@ -185,30 +191,28 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             db.execute(f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {rows_of(files(place, 'entities'), 'entities')}")
             properties = rows_of(files(place, "properties"), "properties")
             db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
-            date = getattr(task, f"{side}_date")
-            run_script(db, _STEPS.format(side=side, date=date, recent_date=task.recent_date), {})
+            run_script(db, _STEPS.format(side=side, recent_date=task.recent_date), {})
         values = {"recent_date": task.recent_date, "seed": task.seed, "fraction": task.unchanged_fraction}
         run_script(db, _CATEGORIES, values)
-        run_script(db, _CANDIDATES, {})
+        run_script(db, _CANDIDATES, {"prev_date": task.prev_date, "recent_date": task.recent_date})
         _add_pages(db, task)
         report = _counts(db)
         rows = db.sql(
             """
             SELECT split, kind, f.s, f.p, f.o, f.statement_id, subjects.label AS subject, relations.label AS relation,
                 objects.label AS object, coalesce(previous_objects, []) AS previous_objects,
-                coalesce(r.holds, false) AS current,
+                now.s IS NOT NULL AS current,
                 coalesce(now_labels.labels, []) AS objects,
                 coalesce(gone_labels.labels, []) AS gone_objects,
-                CASE WHEN r.s IS NULL THEN prev.start_time ELSE r.start_time END AS start_time,
-                CASE WHEN r.s IS NULL THEN prev.end_time ELSE r.end_time END AS end_time,
+                start_time, end_time,
                 CASE WHEN split = 'deleted' THEN coalesce(n.page_id, b.page_id) ELSE n.page_id END AS page_id
             FROM facts f
             LEFT JOIN known subjects ON subjects.id = f.s
             LEFT JOIN known objects ON objects.id = f.o
             LEFT JOIN relations ON relations.p = f.p
             LEFT JOIN before ON before.s = f.s AND before.p = f.p AND kind = 'new_object'
-            LEFT JOIN recent r ON r.s = f.s AND r.p = f.p AND r.o = f.o
-            LEFT JOIN prev ON prev.s = f.s AND prev.p = f.p AND prev.o = f.o
+            LEFT JOIN now ON now.s = f.s AND now.p = f.p AND now.o = f.o
+            LEFT JOIN times ON times.s = f.s AND times.p = f.p AND times.o = f.o
             LEFT JOIN now_labels ON now_labels.s = f.s AND now_labels.p = f.p
             LEFT JOIN gone_labels ON gone_labels.s = f.s AND gone_labels.p = f.p
             LEFT JOIN page_now n ON n.id = f.s
@@ -259,8 +263,8 @@ def rows_of(paths: list[Path], table: str) -> str:
         quoted = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
         return f"read_parquet([{quoted}])"
     empty = {
-        "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, "end" TEXT, end_day INT, '
-        "seen BIGINT, file_row_number BIGINT",
+        "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, '
+        '"end" TEXT, end_day INT, seen BIGINT, file_row_number BIGINT',
         "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title TEXT, seen BIGINT",
         "properties": "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT",
         "articles": "page_id BIGINT, title TEXT",
