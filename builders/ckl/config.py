@@ -1,0 +1,119 @@
+"""A config of CKL's dataset folder on its way there: rows that are still to be read, and what is known of them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from temporalwiki.builders import dataset_folder
+from temporalwiki.builders.ckl.schemas import SCHEMAS
+from temporalwiki.builders.dataset_folder import Manifest, install, write_split
+from temporalwiki.builders.engine import only_one
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.streams import digest
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class Counts:
+    """What became of the rows that a step read; final when all its splits have been read to their ends."""
+
+    read: int = 0
+    kept: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)  # by reason
+    more: dict[str, Any] = field(default_factory=dict)  # what else is worth a table, in JSON: rows by relation, ...
+
+    def drop(self, reason: str) -> None:
+        """Count one row that is left out."""
+        self.dropped[reason] = self.dropped.get(reason, 0) + 1
+
+
+@dataclass
+class Config:
+    """One config: its rows, streamed, and what its manifest and its card say."""
+
+    name: str  # "invariantlama", "updatedlama-20211101-20211201"
+    kind: str  # of its columns, in SCHEMAS
+    splits: Mapping[str, Iterable[Row]]  # read once, in this order
+    about: str  # what one row is, in a line
+    licences: tuple[str, ...]  # as the Hub names them: "cc-by-nc-4.0", "cc0-1.0", "other"
+    source: str  # where the content comes from and whose it is
+    inputs: list[Path]  # files that were read; their SHA-1 stands in the manifest
+    options: dict[str, Any]  # what else decides the rows
+    counts: Counts
+    short_name: str | None = None  # "updatedlama-1112"
+    language: str = "en"
+    warnings: list[str] = field(default_factory=list)
+
+
+def write(config: Config, out: Path) -> Manifest:
+    """Write a config into the dataset folder ``out`` beside those that are there, and return its manifest.
+
+    Whole or not at all: until all rows are there, nothing in ``out`` changes. Raises InputError where ``out`` is
+    something else than CKL's dataset folder, and what reading the rows raises.
+    """
+    out = out.resolve()
+    dataset_folder.check_place(out)
+    with only_one(out, "ckl"):
+        staged = out.with_name(f".{out.name}.staged")
+        shutil.rmtree(staged, ignore_errors=True)
+        try:
+            manifest = _staged(config, staged)
+            install(staged, manifest, out)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+    for warning in manifest["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
+    return manifest
+
+
+def _staged(config: Config, staged: Path) -> Manifest:
+    splits = {}
+    for split, rows in config.splits.items():
+        shown = tqdm(rows, desc=f"{config.name} {split}", unit="row", disable=not sys.stderr.isatty())
+        splits[split] = asdict(write_split(staged, config.name, split, shown, SCHEMAS[config.kind]))
+    counts = config.counts
+    written = sum(split["num_examples"] for split in splits.values())
+    if (counts.kept, counts.read) != (written, written + sum(counts.dropped.values())):
+        raise AssertionError(f"{config.name}: {written} rows written, but accounted for are {counts}")
+    empty = [split for split, files in splits.items() if not files["num_examples"]]
+    warnings = [f"{config.name}: no rows in the split {split}; `datasets` will not list it" for split in empty]
+    return {
+        "format": 1,
+        "dataset": "ckl",
+        "config": config.name,
+        "kind": config.kind,
+        "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
+        "about": config.about,
+        "licences": list(config.licences),
+        "source": config.source,
+        "language": config.language,
+        "inputs": _inputs(config.inputs),
+        "options": config.options,
+        "counts": {
+            "read": counts.read,
+            "kept": counts.kept,
+            "dropped": dict(sorted(counts.dropped.items())),
+            **counts.more,
+        },
+        "warnings": [*config.warnings, *warnings],
+        "configs": {config.name: {"short_name": config.short_name, "splits": splits}},
+    }
+
+
+def _inputs(files: list[Path]) -> list[dict[str, Any]]:
+    """Size and SHA-1 of files, by the ends of their paths: where they lie on this machine is nobody's business."""
+    found = []
+    for file in files:
+        if not file.is_file():
+            raise InputError(f"{file}: no such file")
+        found.append({"file": "/".join(file.parts[-2:]), "size": file.stat().st_size, "sha1": digest(file, "sha1")})
+    return sorted(found, key=lambda one: (one["file"], one["sha1"]))

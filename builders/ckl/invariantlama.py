@@ -1,0 +1,183 @@
+"""InvariantLAMA: clozes about facts that do not change, chosen from LAMA's T-REx (CKL, section 3.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from temporalwiki.builders.ckl import json_lines
+from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.templates import Template
+from temporalwiki.builders.errors import InputError
+
+# The 28 relations whose facts do not change (CKL, section 3.1 and its appendix).
+RELATIONS = (
+    "P19", "P20", "P279", "P37", "P449", "P47", "P138", "P364", "P527", "P176", "P27", "P407", "P30", "P178", "P1376",
+    "P131", "P1412", "P17", "P276", "P937", "P140", "P103", "P190", "P1001", "P495", "P36", "P740", "P361",
+)  # fmt: skip
+PAPER_ROWS = 17_474
+
+# Why a row is left out; the first that holds is its reason. CKL takes the first of its two rules, an answer that its
+# subject gives away, from Poerner et al. 2019, and does not say how it tells an entity.
+RULES = {
+    "label_missing": "subject or object has no label",
+    "label_with_sentinel": "a label holds <extra_id_N>, the mark of a blank",
+    "object_in_subject": "the object's label is part of the subject's, in upper or lower case",
+    "object_not_capitalised": "the object's label does not begin with a capital letter: it names no entity",
+    "duplicate": "subject and object have the same labels as in an earlier row of the relation",
+}
+_SENTINEL = re.compile(r"<extra_id_\d+>")
+
+OnDrop = Callable[[Row, str], None]
+
+
+class _Relation(msgspec.Struct):
+    relation: str
+    template: str
+
+
+class _Fact(msgspec.Struct):
+    predicate_id: str
+    uuid: str | None = None
+    sub_label: str | None = None
+    obj_label: str | None = None
+
+
+def invariantlama(lama: Path, on_drop: OnDrop | None = None) -> Config:
+    """Return the config ``invariantlama`` out of LAMA's ``relations.jsonl`` and ``TREx/P*.jsonl`` in ``lama``.
+
+    Rows are in LAMA's order, relations in the paper's. ``statement`` is LAMA's template with its own white space, as
+    CKL's models read it. ``on_drop`` is called with each row that is left out, once in the order of reading, and its
+    reason, a key of ``RULES``. ``counts.more["relations"]`` says by relation how many rows LAMA has and what became
+    of them. Raises InputError where a file is missing, and on reading where one is damaged.
+    """
+    templates = read_templates(lama)
+    lost = [relation for relation in RELATIONS if relation not in templates]
+    if lost:
+        raise InputError(f"{lama / 'relations.jsonl'}: no template for {', '.join(lost)}; take LAMA's own file")
+    files = {relation: lama / "TREx" / f"{relation}.jsonl" for relation in RELATIONS}
+    gone = [str(file.relative_to(lama)) for file in files.values() if not file.is_file()]
+    if gone:
+        raise InputError(f"{lama}: no {', '.join(gone)}; InvariantLAMA is made of all {len(RELATIONS)} relations")
+    counts = Counts(more={"relations": {}})
+    return Config(
+        name="invariantlama",
+        kind="invariant",
+        splits={"test": _rows(files, templates, counts, on_drop)},
+        about="a cloze about a fact that does not change",
+        licences=("cc-by-nc-4.0",),
+        source="LAMA (Petroni et al. 2019, CC BY-NC 4.0): facts of T-REx and Wikidata with LAMA's templates; "
+        "CKL (Jang et al. 2022) chose the relations",
+        inputs=[lama / "relations.jsonl", *files.values()],
+        options={"relations": list(RELATIONS), "rules": RULES},
+        counts=counts,
+    )
+
+
+def read_templates(lama: Path) -> dict[str, str]:
+    """Return LAMA's templates by relation, ``{"P19": "[X] was born in [Y] ."}``, from ``relations.jsonl``.
+
+    Raises InputError where the file is missing, damaged, has a relation twice or a template without exactly one [X]
+    and one [Y].
+    """
+    path = lama / "relations.jsonl"
+    if not path.is_file():
+        raise InputError(f"{lama}: no relations.jsonl; give the folder of LAMA's data that holds it and TREx/")
+    templates: dict[str, str] = {}
+    for number, record in json_lines.read(path, _Relation):
+        if record.relation in templates:
+            raise InputError(f"{path}: line {number}: {record.relation} for the second time; take LAMA's own file")
+        if record.template.count("[X]") != 1 or record.template.count("[Y]") != 1:
+            raise InputError(
+                f"{path}: line {number}: template {record.template!r}: exactly one [X] and one [Y] are wanted"
+            )
+        templates[record.relation] = record.template
+    return templates
+
+
+def table(counts: Mapping[str, Any]) -> str:
+    """Return in Markdown what became of LAMA's rows, by relation and in all, beside the paper's number.
+
+    ``counts`` is a manifest's ``counts``, or ``Counts.more`` when all rows have been read.
+    """
+    relations: Mapping[str, Mapping[str, Any]] = counts["relations"]
+    found = {reason for of in relations.values() for reason in of["dropped"]}
+    reasons = [reason for reason in RULES if reason in found] + sorted(found - RULES.keys())
+    names = ["relation", "in LAMA", *(reason.replace("_", " ") for reason in reasons), "kept"]
+    lines = [f"| {' | '.join(names)} |", "|---|" + "---:|" * (len(names) - 1)]
+    rows = [
+        [of["raw"], *(of["dropped"].get(reason, 0) for reason in reasons), of["kept"]] for of in relations.values()
+    ]
+    sums = [sum(column) for column in zip(*rows, strict=True)]
+    for name, row in zip([*relations, f"all {len(relations)}"], [*rows, sums], strict=True):
+        lines.append(f"| {name} | {' | '.join(f'{number:,}' for number in row)} |")
+    lines.append(f"| CKL (Jang et al. 2022) |{' |' * (len(names) - 2)} {PAPER_ROWS:,} |")
+    return "\n".join(lines)
+
+
+def _rows(
+    files: Mapping[str, Path], templates: Mapping[str, str], counts: Counts, on_drop: OnDrop | None
+) -> Iterator[dict[str, Any]]:
+    ids: set[str] = set()
+    for relation, file in files.items():
+        by_reason: dict[str, int] = {}
+        of: dict[str, Any] = {"raw": 0, "kept": 0, "dropped": by_reason}
+        counts.more["relations"][relation] = of
+        template = Template(templates[relation], question="")
+        seen: set[tuple[str, str]] = set()
+        for number, fact in json_lines.read(file, _Fact):
+            if fact.predicate_id != relation:
+                raise InputError(f"{file}: line {number}: a fact of {fact.predicate_id!r} in the file of {relation}")
+            counts.read += 1
+            of["raw"] += 1
+            subject, object = _one_line(fact.sub_label), _one_line(fact.obj_label)
+            id = _unique(_one_line(fact.uuid) or f"{relation}-{number}", ids)
+            row = {
+                "id": id,
+                "relation_id": relation,
+                "subject": subject,
+                "object": object,
+                "statement": template.statement(subject),
+                "template": template.cloze,
+            }
+            if reason := _reason(subject, object, seen):
+                counts.drop(reason)
+                by_reason[reason] = by_reason.get(reason, 0) + 1
+                if on_drop:
+                    on_drop(row, reason)
+                continue
+            seen.add((subject, object))
+            counts.kept += 1
+            of["kept"] += 1
+            yield row
+
+
+def _reason(subject: str, object: str, seen: set[tuple[str, str]]) -> str | None:
+    """Why a fact is left out, by ``RULES`` in their order."""
+    if not subject or not object:
+        return "label_missing"
+    if _SENTINEL.search(subject) or _SENTINEL.search(object):
+        return "label_with_sentinel"
+    if object.casefold() in subject.casefold():
+        return "object_in_subject"
+    if not object[0].isupper():
+        return "object_not_capitalised"
+    return "duplicate" if (subject, object) in seen else None
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _unique(id: str, taken: set[str]) -> str:
+    """The id, with a number where an earlier row has it."""
+    found, n = id, 1
+    while found in taken:
+        n += 1
+        found = f"{id}-{n}"
+    taken.add(found)
+    return found

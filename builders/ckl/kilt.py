@@ -1,0 +1,228 @@
+"""KILT's eleven data sets, which CKL's models are fine-tuned on (CKL, section 5 and table 8; Petroni et al. 2021)."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from temporalwiki.builders.ckl import json_lines
+from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.methods.options import did_you_mean
+
+
+class _DataSet(NamedTuple):
+    about: str
+    of: str  # whose it is, and on what terms, as far as that is published
+    licences: tuple[str, ...]
+    rows: tuple[int, ...]  # of train (where there is one), validation and test, as KILT was released
+
+
+_PREFIX = "kilt-"
+_TRIVIA = "triviaqa_support_only"
+_SETS = {
+    "fever": _DataSet(
+        "a claim and whether Wikipedia supports or refutes it",
+        "FEVER (Thorne et al. 2018), CC BY-SA 3.0", ("mit", "cc-by-sa-3.0"), (104_966, 10_444, 10_100),
+    ),
+    "aidayago2": _DataSet(
+        "a news text with a mention between [START_ENT] and [END_ENT], and the title of what it means",
+        "AIDA CoNLL-YAGO (Hoffart et al. 2011), annotations CC BY-SA 3.0; the texts are Reuters's",
+        ("mit", "cc-by-sa-3.0", "other"), (18_395, 4_784, 4_463),
+    ),
+    "wned": _DataSet(
+        "a text of Wikipedia with a mention between [START_ENT] and [END_ENT], and the title of what it means",
+        "WNED-WIKI (Guo and Barbosa 2018), without a stated licence; the texts are Wikipedia's", ("mit", "other"),
+        (3_396, 3_376),
+    ),
+    "cweb": _DataSet(
+        "a web page with a mention between [START_ENT] and [END_ENT], and the title of what it means",
+        "WNED-CWEB (Guo and Barbosa 2018), without a stated licence; the texts belong to their sites",
+        ("mit", "other"), (5_599, 5_543),
+    ),
+    "trex": _DataSet(
+        "a subject and a relation, and its objects",
+        "T-REx (Elsahar et al. 2018), CC BY-SA 4.0", ("mit", "cc-by-sa-4.0"), (2_284_168, 5_000, 5_000),
+    ),
+    "structured_zeroshot": _DataSet(
+        "a subject and a relation that training never shows, and its objects",
+        "Zero-shot relation extraction (Levy et al. 2017), without a stated licence", ("mit", "other"),
+        (147_909, 3_724, 4_966),
+    ),
+    "nq": _DataSet(
+        "a question that people asked a search engine, and its short answers",
+        "Natural Questions (Kwiatkowski et al. 2019), CC BY-SA 3.0", ("mit", "cc-by-sa-3.0"), (87_372, 2_837, 1_444),
+    ),
+    "hotpotqa": _DataSet(
+        "a question that takes two articles to answer, and its answer",
+        "HotpotQA (Yang et al. 2018), CC BY-SA 4.0", ("mit", "cc-by-sa-4.0"), (88_869, 5_600, 5_569),
+    ),
+    _TRIVIA: _DataSet(
+        "a trivia question and its answers",
+        "TriviaQA (Joshi et al. 2017), without a stated licence; the questions belong to trivia sites",
+        ("mit", "other"), (61_844, 5_359, 6_586),
+    ),
+    "eli5": _DataSet(
+        "a question from a forum and the long answers it got",
+        "ELI5 (Fan et al. 2019), without a stated licence; the texts are those of Reddit's users", ("mit", "other"),
+        (272_634, 1_507, 600),
+    ),
+    "wow": _DataSet(
+        "a dialogue, its turns one a line, and the next turn",
+        "Wizard of Wikipedia (Dinan et al. 2019), without a stated licence", ("mit", "other"),
+        (63_734, 3_054, 2_944),
+    ),
+}  # fmt: skip
+NAMES = tuple(_SETS)
+
+_PARTS = {"train": "train", "validation": "dev", "test": "test_without_answers"}  # of file names
+# TriviaQA as KILT released it, by ids alone, and in its own archive, which has the questions.
+_TRIVIA_IDS = {"train": "train_id", "validation": "dev_id", "test": "test_id_without_answers"}
+_TRIVIA_ARCHIVE = "triviaqa-rc"
+_TRIVIA_QUESTIONS = {
+    "train": "wikipedia-train.json",
+    "validation": "wikipedia-dev.json",
+    "test": "wikipedia-test-without-answers.json",
+}
+
+
+class _Output(msgspec.Struct):
+    answer: str | None = None  # an entry may have nothing but provenance
+
+
+class _Line(msgspec.Struct):
+    id: str | int
+    input: str | None = None
+    output: list[_Output] | None = None
+
+
+class _Question(msgspec.Struct, rename={"id": "QuestionId", "text": "Question"}):
+    id: str
+    text: str
+
+
+class _Questions(msgspec.Struct, rename={"data": "Data"}):
+    data: list[_Question]
+
+
+class _Split(NamedTuple):
+    file: Path
+    questions: Path | None  # TriviaQA's file, where KILT's has ids alone
+
+
+def kilt(folder: Path, name: str | None = None) -> list[Config]:
+    """Return the configs ``kilt-*`` of KILT's JSONL files, which lie in ``folder`` or in ``folder/NAME``.
+
+    ``name`` is KILT's own name of a data set, one of ``NAMES``; unless it is given, all that ``folder`` has files of.
+    Splits are train (not in ``wned`` and ``cweb``), validation and test. ``answers`` are all that KILT accepts, each
+    once, in its order; ``output`` is the first, which a model learns. Both are empty in test: KILT keeps them back.
+    A row without input, or of train or validation without answer, is dropped by reason.
+
+    KILT has TriviaQA's ids and not its questions: they are read from TriviaQA's own archive, unpacked to
+    ``folder/triviaqa-rc``, unless KILT's script has put them in already.
+
+    Raises UsageError for another name, InputError where a split has no file or no questions, and on reading where a
+    file is damaged.
+    """
+    if name is not None:
+        name = name.removeprefix(_PREFIX)
+        if name not in _SETS:
+            raise UsageError(f"KILT has no data set {name!r}{did_you_mean(name, NAMES)}; it has {', '.join(NAMES)}")
+        return [_config(folder, name)]
+    found = [name for name in NAMES if any(_file(folder, name, split) for split in _splits(name))]
+    if not found:
+        raise InputError(
+            f"{folder}: none of KILT's files is here; they have names such as nq-dev-kilt.jsonl, here or in nq/"
+        )
+    return [_config(folder, name) for name in found]
+
+
+def _config(folder: Path, name: str) -> Config:
+    splits = {split: _read_from(folder, name, split) for split in _splits(name)}
+    counts, warnings, data_set = Counts(more={"splits": {}}), list[str](), _SETS[name]
+    return Config(
+        name=_PREFIX + name,
+        kind="kilt",
+        splits={
+            split: _rows(split, of, size, counts, warnings)
+            for (split, of), size in zip(splits.items(), data_set.rows, strict=True)
+        },
+        about=data_set.about,
+        licences=data_set.licences,
+        source=f"{data_set.of}; as KILT (Petroni et al. 2021, MIT) has it",
+        inputs=[file for of in splits.values() for file in of if file],
+        options={},
+        counts=counts,
+        warnings=warnings,
+    )
+
+
+def _splits(name: str) -> list[str]:
+    return list(_PARTS)[-len(_SETS[name].rows) :]
+
+
+def _read_from(folder: Path, name: str, split: str) -> _Split:
+    file = _file(folder, name, split)
+    if file is None:
+        raise InputError(
+            f"{folder}: {_PREFIX}{name} has no file for {split}: neither here nor in {name}/ is there KILT's "
+            f"{_file_names(name, split)[0]}"
+        )
+    if name != _TRIVIA or file.name != _file_names(name, split)[0]:
+        return _Split(file, None)
+    questions = folder / _TRIVIA_ARCHIVE / "qa" / _TRIVIA_QUESTIONS[split]
+    if not questions.is_file():
+        raise InputError(
+            f"{file}: KILT has no questions for TriviaQA, and {questions} is not there; unpack qa/ of TriviaQA's own "
+            f"{_TRIVIA_ARCHIVE}.tar.gz into {folder / _TRIVIA_ARCHIVE}, or choose other sets by name ({_PREFIX}nq)"
+        )
+    return _Split(file, questions)
+
+
+def _file(folder: Path, name: str, split: str) -> Path | None:
+    """The file of a split; of TriviaQA's two that with the questions, which is made out of the other."""
+    places = [place / file for file in _file_names(name, split)[::-1] for place in (folder / name, folder)]
+    return next((place for place in places if place.is_file()), None)
+
+
+def _file_names(name: str, split: str) -> list[str]:
+    if name == _TRIVIA:
+        return [f"triviaqa-{part}-kilt.jsonl" for part in (_TRIVIA_IDS[split], _PARTS[split])]
+    return [f"{name}-{_PARTS[split]}-kilt.jsonl"]
+
+
+def _rows(split: str, of: _Split, size: int, counts: Counts, warnings: list[str]) -> Iterator[Row]:
+    questions = _trivia_questions(of.questions) if of.questions else {}
+    its_own = counts.more["splits"][split] = {"read": 0, "kept": 0}
+    for _, line in json_lines.read(of.file, _Line):
+        counts.read += 1
+        its_own["read"] += 1
+        id = str(line.id)
+        text = (line.input or questions.get(id) or "").strip()
+        given = [one.answer.strip() for one in line.output or [] if one.answer]
+        answers = [] if split == "test" else [answer for answer in dict.fromkeys(given) if answer]
+        if not text:
+            counts.drop("question_not_in_triviaqa" if of.questions else "input_missing")
+        elif split != "test" and not answers:
+            counts.drop("answer_missing")
+        else:
+            counts.kept += 1
+            its_own["kept"] += 1
+            yield {"id": id, "input": text, "output": answers[0] if answers else None, "answers": answers}
+    if its_own["read"] != size:
+        warnings.append(f"{of.file.name} has {its_own['read']:,} rows; KILT released {size:,}")
+
+
+def _trivia_questions(path: Path) -> Mapping[str, str]:
+    """Return the questions of a file of TriviaQA by their ids; the rest of it never is in memory as a whole."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            read = msgspec.json.decode(data, type=_Questions)
+    except (ValueError, RecursionError) as error:  # an empty file, no JSON, no Unicode
+        what = str(error) or type(error).__name__
+        raise InputError(f"{path}: not a file of TriviaQA's archive: {what}") from None
+    return {question.id: question.text for question in read.data}

@@ -1,0 +1,76 @@
+"""The columns of CKL's configs, by kind."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+_TIME = pa.timestamp("s", "UTC")
+_TEXTS = pa.list_(pa.string())
+
+_INVARIANT = {
+    "id": pa.string(),
+    "relation_id": pa.string(),
+    "subject": pa.string(),
+    "object": pa.string(),
+    "statement": pa.string(),  # with <extra_id_0> where the object belongs
+    "template": pa.string(),  # with [X] for the subject and [Y] for the object
+}
+# A fact of an interval as a cloze and a question; any of the answers is right.
+_LIVE = {
+    "id": pa.string(),
+    "relation_id": pa.string(),
+    "relation": pa.string(),
+    "subject_id": pa.string(),
+    "subject": pa.string(),
+    "object_id": pa.string(),
+    "object": pa.string(),
+    "statement": pa.string(),
+    "question": pa.string(),
+    "answers": _TEXTS,
+    "old_answers": _TEXTS,  # what was right in the earlier snapshot and is not any more; empty in newlama
+    "template": pa.string(),
+    "kind": pa.string(),  # of the fact: new_subject, new_relation, new_object, unchanged
+    "start_time": pa.string(),  # of the object, where Wikidata has it: P580 and P582
+    "end_time": pa.string(),
+    "evidence": pa.string(),  # the sentence of the diffset (of the article, where nothing changed) that has the object
+    "title": pa.string(),
+    "page_id": pa.int64(),
+    "page_revision_id": pa.int64(),
+    "statement_id": pa.string(),
+}
+# A cloze and a question that were made out of a text and decided upon by annotators.
+_ANNOTATED = {
+    "id": pa.string(),
+    "statement": pa.string(),
+    "question": pa.string(),
+    "answers": _TEXTS,
+    "old_answers": _TEXTS,  # empty in newlama
+    "evidence": pa.string(),
+    "old_evidence": pa.string(),
+    "title": pa.string(),
+    "url": pa.string(),
+    "published": _TIME,
+}
+_EASY = {
+    "id": pa.string(),
+    "statement": pa.string(),
+    "question": pa.string(),
+    "answers": _TEXTS,
+    "evidence": pa.string(),  # the sentence as it stands in the text
+    "title": pa.string(),
+    "url": pa.string(),
+    "published": _TIME,
+}
+_NEWS = {"id": pa.string(), "url": pa.string(), "title": pa.string(), "text": pa.string(), "published": _TIME}
+_MASKED = {"input": pa.string(), "output": pa.string()}  # salient spans masked, as an encoder-decoder model reads it
+_KILT = {"id": pa.string(), "input": pa.string(), "output": pa.string(), "answers": _TEXTS}  # output: what is learnt
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "invariant": pa.schema(_INVARIANT),
+    "live": pa.schema(_LIVE),
+    "annotated": pa.schema(_ANNOTATED),
+    "easy": pa.schema(_EASY),
+    "news": pa.schema(_NEWS),
+    "masked-news": pa.schema(_NEWS | _MASKED),
+    "kilt": pa.schema(_KILT),
+}
