@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import msgspec
 import pyarrow as pa
 
+from temporalwiki.builders.ckl.manifest import check_ckl_manifest
 from temporalwiki.builders.engine import room_for, whole_file, write_json
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
@@ -230,9 +231,13 @@ def read_manifests(folder: Path) -> list[Manifest]:
             manifest = json.loads(path.read_text("utf-8"))
             if not all(map(_CONFIG_NAME.fullmatch, manifest["configs"])):  # they are folders' names
                 raise ValueError
-            if is_ckl(manifest) and manifest["config"] != path.stem:
-                raise ValueError
+            if is_ckl(manifest):
+                check_ckl_manifest(manifest, str(path))
+                if manifest["config"] != path.stem:
+                    raise ValueError
             manifests.append((age(manifest), manifest))
+        except InputError:
+            raise
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(
                 f"{path}: not a manifest of temporalwiki; take it away, or build its month again"

@@ -1,15 +1,17 @@
-"""A ``datasets`` builder over the same steps as ``temporalwiki build``, for those who want one in Python.
+"""``datasets`` builders over the same steps as ``temporalwiki build`` and ``temporalwiki ckl``, for use in Python.
 
-from temporalwiki.builders.datasets_builder import TemporalWiki
+from temporalwiki.builders.datasets_builder import CKL, TemporalWiki
 
 builder = TemporalWiki("diffset", dumps="dumps", prev="20211101", recent="20211201")
 builder.download_and_prepare()
 diffset = builder.as_dataset(split="train")
+
+builder = CKL("invariantlama", lama="lama")
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.builders.build import BuildOptions, Machine, build, find_sources
-from temporalwiki.builders.dataset_folder import SCHEMAS
+from temporalwiki.builders.ckl.config import write
+from temporalwiki.builders.ckl.make import CONFIGS, Sources, check_name, make, options_of
+from temporalwiki.builders.dataset_folder import SCHEMAS, Manifest
 from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.methods.options import from_mapping
 
 
 @dataclass
@@ -83,17 +88,114 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         work = Path(config.work)
         folder = work / "dataset"
         manifest = build(self._sources, folder, work / "build", options, Machine(jobs=config.jobs))
-        [built] = [c for name, c in manifest["configs"].items() if name.startswith(f"{config.name}-")]
-        return [
-            datasets.SplitGenerator(
-                name=split, gen_kwargs={"files": [str(folder / file["path"]) for file in written["files"]]}
-            )
-            for split, written in built["splits"].items()
-            if written["num_examples"]
-        ]
+        [name] = [name for name in manifest["configs"] if name.startswith(f"{config.name}-")]
+        return _splits(folder, manifest, name)
 
     def _generate_tables(self, files: list[str]) -> Iterator[tuple[Any, pa.Table]]:
-        for number, path in enumerate(files):
-            with pq.ParquetFile(path) as file:
-                for group in range(file.num_row_groups):
-                    yield (number, group), file.read_row_group(group)
+        return _tables(files)
+
+
+@dataclass
+class CKLConfig(datasets.BuilderConfig):  # type: ignore[misc]
+    """One config of CKL's, and what it is made of: the options of ``temporalwiki ckl``, of the same names."""
+
+    lama: str = ""
+    kilt: str = ""
+    news: str | Sequence[str] = ()
+    probes: str | Sequence[str] = ()
+    review: str = ""
+    work: str = "ckl.work"
+    jobs: int = 1
+    seed: int = 0
+    least_annotators: int = 1
+    options: Mapping[str, Any] | None = None  # the config's own: those of NewsOptions or EasyOptions
+
+
+class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
+    """Makes a config of CKL's when it is prepared, and keeps it in the cache of ``datasets``.
+
+    Takes the fields of CKLConfig; an interval may stand in the name, ``updatedlama-1112``. Raises UsageError for what
+    cannot be asked for, InputError for what cannot be used or gives no rows. A split without rows is left out, as
+    ``datasets`` cannot load one.
+    """
+
+    BUILDER_CONFIG_CLASS = CKLConfig
+    BUILDER_CONFIGS = [CKLConfig(name=name) for name in CONFIGS]  # noqa: RUF012  # as datasets defines it
+
+    def __init__(self, config_name: str = "invariantlama", cache_dir: str | None = None, **fields: Any) -> None:
+        check_name(config_name)
+        known = config_name in CONFIGS
+        name, _, interval = (config_name, "", "") if known else config_name.partition("-")
+        if name not in CONFIGS:  # all of KILT
+            raise UsageError(f"{config_name} is several configs; name one of them: {', '.join(CONFIGS)}")
+        config = CKLConfig(name=name, **fields)
+        sources = Sources(
+            lama=Path(config.lama) if config.lama else None,
+            kilt=Path(config.kilt) if config.kilt else None,
+            news=_paths(config.news),
+            probes=_paths(config.probes),
+            review=Path(config.review) if config.review else None,
+            work=Path(config.work),
+            jobs=config.jobs,
+            seed=config.seed,
+            least_annotators=config.least_annotators,
+        )
+        named = [sources.lama, sources.kilt, *sources.news, *sources.probes, sources.review]
+        super().__init__(
+            cache_dir=cache_dir,
+            dataset_name="ckl",
+            config_name=name,
+            # a class outside the Hub has no hash of its own: the cache would serve what other files gave
+            hash=fingerprint([_as_they_are(path) for path in named if path is not None], interval),
+            **fields,
+        )
+        self._sources, self._name = sources, config_name
+        of = options_of(name)
+        if config.options and of is None:
+            raise UsageError(f"{name} has no options of its own")
+        self._options = from_mapping(of, config.options or {}, f"{name}: ") if of is not None else None
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo()  # the columns are those of the rows: what a config is made of decides them
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        made = make(self._name, self._sources, self._options)
+        config = next((one for one in made if self._name in (one.name, one.short_name)), made[0])
+        folder = self._sources.work / "dataset"
+        splits = _splits(folder, write(config, folder), config.name)
+        if not splits:
+            raise InputError(
+                f"{config.name}: no rows; of {config.counts.read:,} read, dropped: {config.counts.dropped}"
+            )
+        return splits
+
+    def _generate_tables(self, files: list[str]) -> Iterator[tuple[Any, pa.Table]]:
+        return _tables(files)
+
+
+def _paths(given: str | Sequence[str]) -> tuple[Path, ...]:
+    return tuple(map(Path, [given] if isinstance(given, str) else given))
+
+
+def _as_they_are(path: Path) -> list[tuple[str, int, int]]:
+    """Name, size and time of a file, or of all files of a folder."""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    stats = [(file, file.stat()) for file in files if file.exists()]
+    return [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in stats]
+
+
+def _splits(folder: Path, manifest: Manifest, name: str) -> list[datasets.SplitGenerator]:
+    return [
+        datasets.SplitGenerator(
+            name=split, gen_kwargs={"files": [str(folder / file["path"]) for file in written["files"]]}
+        )
+        for split, written in manifest["configs"][name]["splits"].items()
+        if written["num_examples"]
+    ]
+
+
+def _tables(files: list[str]) -> Iterator[tuple[Any, pa.Table]]:
+    for number, path in enumerate(files):
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield (number, group), file.read_row_group(group)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from temporalwiki.builders.dataset_folder import Manifest, problems, read_manifests
+from temporalwiki.builders.ckl.manifest import check_ckl_manifest
+from temporalwiki.builders.dataset_folder import Manifest, is_ckl, manifest_path, problems, read_manifests
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import compression, pieces
 from temporalwiki.builders.wikidata import extract as wikidata_extract
@@ -47,19 +48,19 @@ def describe_problems(path: Path) -> list[str]:
 
 
 def describe_manifest(folder: Path, manifest: Manifest) -> str:
-    """One interval of a dataset folder: its configs, and its counts from dumps to rows."""
+    """One interval of a dataset folder, or one config of CKL's: its files, and its counts down to the rows."""
+    if is_ckl(manifest):
+        check_ckl_manifest(manifest, str(folder / manifest_path(manifest)))
+        return _describe_ckl(folder, manifest)
+    if manifest.get("imported"):
+        return _describe_imported(folder, manifest)
     interval, counts = manifest["interval"], manifest["counts"]
     lines = [
         f"{folder}: {interval['wiki']} {interval['prev']} to {interval['recent']}, "
         f"Wikidata {interval['wikidata_prev']} to {interval['wikidata_recent']}",
         "",
     ]
-    rows = [("config", "short name", "split", "rows", "MB")]
-    for name, config in manifest["configs"].items():
-        for split, files in config["splits"].items():
-            size = sum(file["size"] for file in files["files"]) / 1e6
-            rows.append((name, config["short_name"], split, f"{files['num_examples']:,}", f"{size:,.2f}"))
-    lines += [*_table(rows), ""]
+    lines += [*_configs(manifest), ""]
     pages = counts["pages"]
     dropped = ", ".join(f"{n:,} {reason}" for reason, n in pages["dropped"].items()) or "0"
     lines.append(
@@ -72,6 +73,50 @@ def describe_manifest(folder: Path, manifest: Manifest) -> str:
     lines += ["", *_table(facts)]
     lines += [f"warning: {text}" for text in manifest["warnings"]]
     return "\n".join(lines)
+
+
+def _describe_ckl(folder: Path, manifest: Manifest) -> str:
+    counts = manifest["counts"]
+    imported = ", imported from an archive" if manifest.get("imported") else ""
+    lines = [
+        f"{folder}: {manifest['config']} of CKL, {', '.join(manifest['licences'])}{imported}",
+        "",
+        *_configs(manifest),
+        "",
+        _kept("rows", counts),
+    ]
+    if relations := counts.get("relations"):
+        rows = [("relation", "raw", "kept")]
+        rows += [(name, f"{of['raw']:,}", f"{of['kept']:,}") for name, of in relations.items()]
+        lines += ["", *_table(rows)]
+    return "\n".join([*lines, *(f"warning: {text}" for text in manifest["warnings"])])
+
+
+def _describe_imported(folder: Path, manifest: Manifest) -> str:
+    interval = manifest["interval"]
+    lines = [
+        f"{folder}: {interval['wiki']} {interval['prev']} to {interval['recent']}, imported from an archive",
+        "",
+        *_configs(manifest),
+        "",
+    ]
+    for config, splits in manifest["counts"].items():
+        lines += [_kept(f"{config} {split}", counts) for split, counts in splits.items()]
+    return "\n".join([*lines, *(f"warning: {text}" for text in manifest["warnings"])])
+
+
+def _kept(what: str, counts: Mapping[str, Any]) -> str:
+    dropped = ", ".join(f"{n:,} {reason}" for reason, n in counts["dropped"].items()) or "0"
+    return f"{what} read {counts['read']:,} = kept {counts['kept']:,} + dropped {dropped}"
+
+
+def _configs(manifest: Manifest) -> list[str]:
+    rows = [("config", "short name", "split", "rows", "MB")]
+    for name, config in manifest["configs"].items():
+        for split, files in config["splits"].items():
+            size = sum(file["size"] for file in files["files"]) / 1e6
+            rows.append((name, config["short_name"] or "", split, f"{files['num_examples']:,}", f"{size:,.2f}"))
+    return _table(rows)
 
 
 def describe_plan(sources: Sources, options: BuildOptions) -> str:

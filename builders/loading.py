@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,17 @@ import datasets
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, read_manifests
+from temporalwiki.builders.ckl import schemas as ckl
+from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, is_ckl, read_manifests
 from temporalwiki.builders.errors import InputError
 
-DEFAULT = "temporalwiki"  # a dataset folder of that name in the current folder, as the build writes it
+# Dataset folders in the current folder, as the commands write them, the names of whose configs are enough.
+DEFAULT = "temporalwiki"
+_CKL = "ckl"
 _CONFIG = re.compile(rf"({'|'.join(SPLITS)})-\d+(-\d+)?")
+_CKL_CONFIG = re.compile(
+    r"(invariantlama|updatedlama|newlama)(-\d+(-\d+)?)?|(newlama|newquestions)-easy|recentnews(-small(-p[12])?)?|kilt-\w+"
+)
 
 
 def load_dataset(
@@ -22,8 +29,9 @@ def load_dataset(
 ) -> datasets.DatasetDict | datasets.Dataset | datasets.IterableDatasetDict | datasets.IterableDataset:
     """Load a config of the benchmark: ``load_dataset("diffset-1112")`` or ``load_dataset(path, "diffset-1112")``.
 
-    ``path`` is a dataset folder or a Hub id; a config's name alone means the folder ``./temporalwiki``. All else
-    is as in ``datasets.load_dataset``, except that
+    ``path`` is a dataset folder or a Hub id; a config's name alone means the folder ``./temporalwiki``, or ``./ckl``
+    where it is one of CKL's: ``load_dataset("invariantlama")``. All else is as in ``datasets.load_dataset``, except
+    that
 
     - ``revision`` is never ignored: for a local folder, which has none, and where an offline cache holds another
       revision, it raises InputError, while ``datasets`` would load whatever is there;
@@ -31,12 +39,15 @@ def load_dataset(
     """
     if name is None and _CONFIG.fullmatch(path):
         path, name = DEFAULT, path
+    elif name is None and _CKL_CONFIG.fullmatch(path):
+        path, name = _CKL, path
     folder = Path(path)
-    if path == DEFAULT and not folder.is_dir():
-        raise InputError(
-            f"there is no folder ./{DEFAULT}: build one with `temporalwiki build`, "
-            f'or name a repository: load_dataset("ORG/temporalwiki", "{name or "diffset-1112"}")'
-        )
+    for default, command, example in ((DEFAULT, "build", "diffset-1112"), (_CKL, "ckl", "invariantlama")):
+        if path == default and not folder.is_dir():
+            raise InputError(
+                f"there is no folder ./{default}: make one with `temporalwiki {command}`, "
+                f'or name a repository: load_dataset("ORG/{default}", "{name or example}")'
+            )
     if revision is not None and folder.is_dir():
         raise InputError(
             f"{path}: a local folder has no revision {revision!r}; leave revision= out, or name a Hub repository"
@@ -44,26 +55,39 @@ def load_dataset(
     if revision is not None:
         _check_revision(path, name, revision)
     empty, has_rows = _empty_splits(folder, name) if name else ({}, True)
-    if split in empty:
-        return empty[split].to_iterable_dataset() if options.get("streaming") else empty[split]
+    streaming = bool(options.get("streaming"))
+    made = {split: _no_rows(features, streaming) for split, features in empty.items()}
+    if split in made:
+        return made[split]
     if split is None and not has_rows:
-        return datasets.DatasetDict(empty)
+        return datasets.IterableDatasetDict(made) if streaming else datasets.DatasetDict(made)
     loaded = datasets.load_dataset(path, name, split=split, revision=revision, **options)
-    if isinstance(loaded, datasets.DatasetDict):
-        loaded.update(empty)
+    if isinstance(loaded, dict):
+        loaded.update(made)
     return loaded
 
 
-def _empty_splits(folder: Path, name: str) -> tuple[dict[str, datasets.Dataset], bool]:
+def _no_rows(features: datasets.Features, streaming: bool) -> Any:
+    if streaming:
+        return datasets.IterableDataset.from_generator(_nothing, features=features)
+    nothing: dict[str, list[Any]] = {column: [] for column in features}
+    return datasets.Dataset.from_dict(nothing, features=features)
+
+
+def _nothing() -> Iterator[Any]:
+    yield from ()
+
+
+def _empty_splits(folder: Path, name: str) -> tuple[dict[str, datasets.Features], bool]:
     """Splits without rows that a config of a local folder has by its manifest, and whether others have rows."""
     for manifest in reversed(read_manifests(folder)):  # the newest interval first, as short names have it
+        of_ckl = is_ckl(manifest)
         for full_name, config in manifest["configs"].items():
             if name in (full_name, config["short_name"]):
-                features = datasets.Features.from_arrow_schema(SCHEMAS[full_name.split("-")[0]])
+                schema = ckl.SCHEMAS[manifest["kind"]] if of_ckl else SCHEMAS[full_name.split("-")[0]]
+                features = datasets.Features.from_arrow_schema(schema)
                 empty = [split for split, files in config["splits"].items() if not files["num_examples"]]
-                nothing: dict[str, list[Any]] = {column: [] for column in features}
-                made = {split: datasets.Dataset.from_dict(nothing, features=features) for split in empty}
-                return made, len(empty) < len(config["splits"])
+                return dict.fromkeys(empty, features), len(empty) < len(config["splits"])
     return {}, True
 
 

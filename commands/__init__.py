@@ -17,6 +17,8 @@ COMMANDS = {
     "demo": "the whole path on a small generated world",
     "fetch": "download the dumps of an interval, with resume and checks",
     "build": "two snapshots of Wikipedia and Wikidata into a dataset folder",
+    "import": "released archives of TemporalWiki and CKL into the same configs",
+    "ckl": "the configs of Continual Knowledge Learning: LAMA, news, KILT, and live ones of each month",
     "train": "a continual method on a config: a checkpoint of the next month",
     "evaluate": "score a model on tasks, with intervals",
     "experiment": "methods x months: train, evaluate, show who wins",

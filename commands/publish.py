@@ -12,6 +12,7 @@ _EXAMPLE = """\
 example:
   temporalwiki publish dataset temporalwiki ORG/temporalwiki --dry-run
   temporalwiki publish dataset temporalwiki ORG/temporalwiki             # a commit and a tag an interval: 2021.12
+  temporalwiki publish dataset ckl ORG/ckl --accept-noncommercial        # all its configs, LAMA's among them
   temporalwiki publish model runs/lora-diffset-1112 ORG/lora-1112 --base openai-community/gpt2-large --results results
   temporalwiki publish metric eval_harness/metrics/fuar ORG/fuar
   temporalwiki publish leaderboard leaderboard ORG/leaderboard
@@ -34,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     dataset.add_argument(
         "--replace", action="store_true", help="put a mended interval in its place, under a new --tag"
     )
+    dataset.add_argument(
+        "--accept-noncommercial", action="store_true", help="publish configs whose licence is like LAMA's: CC BY-NC"
+    )
     model = parser.add_argument_group("of a model")
     model.add_argument("--base", metavar="ID", help="where the Hub has the model that an adapter was trained on")
     model.add_argument("--results", type=Path, metavar="DIR", help="results of `temporalwiki evaluate`, for the card")
@@ -41,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Publish, and say what is done."""
-    for name, kind in (("accept_jump", "dataset"), ("replace", "dataset"), ("base", "model"), ("results", "model")):
+    of_a_dataset = dict.fromkeys(("accept_jump", "replace", "accept_noncommercial"), "dataset")
+    for name, kind in (of_a_dataset | {"base": "model", "results": "model"}).items():
         if getattr(arguments, name) and arguments.kind != kind:
             arguments.parser.error(f"--{name.replace('_', '-')} is of a {kind}, not of a {arguments.kind}")
     for line in _publish(arguments):
@@ -54,8 +59,15 @@ def _publish(arguments: argparse.Namespace) -> Iterator[str]:
         if arguments.kind == "dataset":
             from temporalwiki.push_scripts.dataset import publish_dataset
 
-            accept_jump, replace = arguments.accept_jump, arguments.replace
-            return publish_dataset(path, repo_id, tag=tag, accept_jump=accept_jump, replace=replace, dry_run=dry_run)
+            return publish_dataset(
+                path,
+                repo_id,
+                tag=tag,
+                accept_jump=arguments.accept_jump,
+                replace=arguments.replace,
+                accept_noncommercial=arguments.accept_noncommercial,
+                dry_run=dry_run,
+            )
         if arguments.kind == "model":
             from temporalwiki.push_scripts.model import publish_model
 

@@ -31,11 +31,11 @@ METHODS = {
 
 
 def not_installed(error: ModuleNotFoundError, extra: str = "train") -> Exception:
-    """Return what to raise where a package of an extra, ``train`` or ``eval``, is missing."""
+    """Return what to raise where a package of an extra, ``train``, ``eval`` or ``news``, is missing."""
     package = (error.name or "").split(".")[0]
     if package == "temporalwiki":
         return error
-    what = {"train": "training", "eval": "evaluation"}[extra]
+    what = {"train": "training", "eval": "evaluation", "news": "reading news"}[extra]
     return UsageError(f"{what} needs the package {package}: pip install 'temporalwiki[{extra}]'")
 
 

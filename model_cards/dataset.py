@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Mapping
 from typing import Any
 
-import datasets
-import yaml
-from huggingface_hub import DatasetCardData
-
 from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, Manifest
+from temporalwiki.model_cards.dataset_header import header, languages, loadable
 
 _ROWS = {
     "diffset": "an article with the sentences that the earlier snapshot's article does not have (Algorithm 1)",
@@ -21,8 +17,13 @@ _ROWS = {
     "probes": "a fact, with the sentence that states it (Algorithm 2, alignment, filters); splits unchanged, changed, "
     "deleted, as far as they have rows",
     "lighttuning": "a fact for light-tuning, none of them about a subject of the probes",
-    "facts": "a fact that is aligned and passed the first two filters, before the caps, with all that is right with it",
+    "facts": "a fact that is aligned and passed the first two filters, before the caps, with all that is right "
+    "with it",
 }
+
+_NO_LICENCE = """
+What was imported is its authors', who released it without a licence: it is for use here, and never published.
+"""
 
 _REVISIONS = """
 Each interval came with a revision of its own, a tag that never changes: with `revision=` a name means for ever what it
@@ -43,44 +44,25 @@ def dataset_card(manifests: list[Manifest], repo_id: str | None = None, kept: Ma
     configs: dict[str, dict[str, Any]] = {}
     for manifest in manifests:  # a later interval with the same months takes the short name over
         for name, config in manifest["configs"].items():
-            configs[name] = {"files": name, **config}
+            configs[name] = {"files": name, "schema": SCHEMAS[name.split("-")[0]], **config}
     for manifest in manifests:
         for name, config in manifest["configs"].items():
-            configs[config["short_name"]] = {"files": name, **config}
-    # datasets 5 cannot load a config one of whose splits is empty ("corresponds to no data"): such splits stay out
-    # of the card, though their files are written
-    for config in configs.values():
-        config["splits"] = {name: files for name, files in config["splits"].items() if files["num_examples"]}
-    configs = {name: config for name, config in configs.items() if config["splits"]}
+            configs[config["short_name"]] = configs[name]
+    configs = loadable(configs)
     diffsets = [name for manifest in manifests for name in manifest["configs"] if name.startswith("diffset-")]
-    default = next((name for name in reversed(diffsets) if name in configs), None)
-    header = DatasetCardData(
+    front = header(
+        configs,
+        kept,
+        default=next((name for name in reversed(diffsets) if name in configs), None),
         language=languages(newest["interval"]["language"]),
-        license=["cc-by-sa-4.0", "cc0-1.0"],
+        license=_licences(manifests),
         pretty_name="TemporalWiki",
         task_categories=["text-generation", "fill-mask"],
         tags=["temporalwiki", "continual-learning", "knowledge", "wikipedia", "wikidata"],
         source_datasets=["original"],
         annotations_creators=["machine-generated"],
-        configs=[
-            *(_config(name, config, name == default) for name, config in configs.items()),
-            # two defaults are an error
-            *({k: v for k, v in config.items() if k != "default"} for config in kept.get("configs", ())),
-        ],
-        dataset_info=[*(_info(name, config) for name, config in configs.items()), *kept.get("dataset_info", ())],
     )
-    said = header.to_dict()  # type: ignore[no-untyped-call]
-    ours = {key: value for key, value in said.items() if value is not None}
-    # a key that is the name of a method breaks the card for whoever reads it with huggingface_hub
-    more = {key: value for key, value in kept.items() if key not in ours and not hasattr(DatasetCardData, key)}
-    shown = yaml.safe_dump(ours | more, sort_keys=False, width=120)
-    return f"---\n{shown}---\n\n{_text(manifests, repo_id)}"
-
-
-def languages(code: str) -> list[str] | None:
-    """Return what a card says of a language: the Hub takes ISO 639 alone, so that be-tarask is be."""
-    found = re.match(r"([a-z]{2,3})(?:-|$)", code)
-    return [found[1]] if found else None
+    return f"{front}\n{_text(manifests, repo_id)}"
 
 
 def _in_order(configs: dict[str, Any]) -> dict[str, Any]:
@@ -98,48 +80,37 @@ def _in_order(configs: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _config(name: str, config: dict[str, Any], default: bool) -> dict[str, Any]:
-    files = [{"split": split, "path": f"data/{config['files']}/{split}-*.parquet"} for split in config["splits"]]
-    return {"config_name": name, "data_files": files} | ({"default": True} if default else {})
-
-
-def _info(name: str, config: dict[str, Any]) -> dict[str, Any]:
-    splits = [
-        {"name": split, "num_bytes": files["num_bytes"], "num_examples": files["num_examples"]}
-        for split, files in config["splits"].items()
-    ]
-    schema = SCHEMAS[config["files"].split("-")[0]]
-    return {
-        "config_name": name,
-        "features": datasets.Features.from_arrow_schema(schema)._to_yaml_list(),
-        "splits": splits,
-        "download_size": sum(f["size"] for files in config["splits"].values() for f in files["files"]),
-        "dataset_size": sum(split["num_bytes"] for split in splits),
-    }
+def _licences(manifests: list[Manifest]) -> list[str]:
+    """Return those of what was built, and that of what its authors released without one."""
+    imported = [bool(manifest.get("imported")) for manifest in manifests]
+    return [*([] if all(imported) else ["cc-by-sa-4.0", "cc0-1.0"]), *(["unknown"] if any(imported) else [])]
 
 
 def _text(manifests: list[Manifest], repo_id: str | None) -> str:
     newest = manifests[-1]
-    interval = newest["interval"]
-    short = next(c["short_name"] for n, c in newest["configs"].items() if n.startswith("diffset-"))
+    built = [manifest for manifest in manifests if not manifest.get("imported")]
+    imported = [manifest for manifest in manifests if manifest.get("imported")]
+    shorts = {name.split("-")[0]: config["short_name"] for name, config in newest["configs"].items()}
+    loaded = [kind for kind in ("diffset", "probes") if kind in shorts]
     rows = "\n".join(_interval_row(manifest, repo_id is not None) for manifest in reversed(manifests))
     revision = f', revision="{newest["tag"]}"' if repo_id else ""
     revisions = (" revision |", "---|") if repo_id else ("", "")
     path = repo_id or "temporalwiki"
+    lines = [f'{kind} = load_dataset("{path}", "{shorts[kind]}"{revision})' for kind in loaded]
+    example = "\n".join([f"{lines[0]}  # the newest interval", *lines[1:]])
     return f"""# TemporalWiki: what changed between two snapshots
 
 Text that is new in Wikipedia between two snapshots, and facts of Wikidata that changed or did not change in
 between, for training and evaluating language models that are kept up to date. It follows TemporalWiki (EMNLP
-2022), built anew from the dumps of {interval["wiki"]} and Wikidata.
+{_origin(built, imported)}
 
 ```python
 from datasets import load_dataset
 
-diffset = load_dataset("{path}", "{short}"{revision})  # the newest interval
-probes = load_dataset("{path}", "{short.replace("diffset", "probes")}"{revision})
+{example}
 ```
 
-A short name such as `{short}` means the newest interval with those months; the full name never changes.
+A short name such as `{shorts[loaded[0]]}` means the newest interval with those months; the full name never changes.
 {_REVISIONS if repo_id else ""}
 | interval |{revisions[0]} articles in the diffset | words | probes: unchanged | changed | deleted |
 |---|{revisions[1]}---:|---:|---:|---:|---:|
@@ -179,18 +150,8 @@ Facts (`probes`, `lighttuning`):
 (labels of all that is right then for the subject and the relation), `gone_objects` (what was right at the earlier
 dump's date and is not any more), `start_time` and `end_time` as Wikidata has them.
 
-## Counts
-
-Seed {newest["options"]["seed"]}; of the unchanged facts a share of {newest["options"]["unchanged_fraction"]:g} is
-sampled.
-
-{_categories(newest)}
-
-## Sources
-
-{_sources(newest)}
-
-Every count, every drop by reason and the SHA-1 of each input stand in `manifests/`.
+{_made_of(built[-1]) if built else ""}{_imports(imported)}Every count, every drop by reason and the SHA-1 of each \
+input stand in `manifests/`.
 {_warnings(manifests)}
 
 ## Limits
@@ -202,7 +163,7 @@ because an editor added what was always true. Names of living people occur, as t
 ## Licence
 
 Text: CC BY-SA 4.0, by the contributors to Wikipedia (`url` and `revision_id` name the page's history). Facts: CC0.
-
+{_NO_LICENCE if imported else ""}
 ## Citation
 
 ```bibtex
@@ -222,9 +183,76 @@ def _kinds(manifests: list[Manifest]) -> str:
     return "\n".join(f"| `{kind}-*` | {row} |" for kind, row in _ROWS.items() if kind in offered)
 
 
+def _origin(built: list[Manifest], imported: list[Manifest]) -> str:
+    """Say where it is from, in the middle of a sentence."""
+    if not built:
+        return "2022), and was imported from the archives that its authors released."
+    anew = f"2022), built anew from the dumps of {built[-1]['interval']['wiki']} and Wikidata."
+    return f"{anew} What is marked so was imported\nfrom the archives that its authors released." if imported else anew
+
+
+def _made_of(manifest: Manifest) -> str:
+    options = manifest["options"]
+    return f"""## Counts
+
+Seed {options["seed"]}; of the unchanged facts a share of {options["unchanged_fraction"]:g} is
+sampled.
+
+{_categories(manifest)}
+
+## Sources
+
+{_sources(manifest)}
+
+"""
+
+
+def _imports(imported: list[Manifest]) -> str:
+    """What came from archives: its rows, and the files; nothing where nothing did."""
+    if not imported:
+        return ""
+    rows = [
+        f"| `{name}` | {split} | {c['read']:,} | {c['kept']:,} | {_by_reason(c['dropped'])} |"
+        for manifest in reversed(imported)
+        for name, config in manifest["configs"].items()
+        for split in config["splits"]
+        for c in [manifest["counts"][name][split]]
+    ]
+    # a zip is the input of both splits
+    files = dict.fromkeys(line for manifest in imported for line in _sources(manifest).splitlines())
+    return "\n".join(
+        [
+            "## Imported\n",
+            "What is null in a row is not in the authors' files.\n",
+            "| config | split | rows read | kept | dropped |",
+            "|---|---|---:|---:|---|",
+            *rows,
+            "",
+            *files,
+            "\n",
+        ]
+    )
+
+
+def _by_reason(dropped: Mapping[str, int]) -> str:
+    said = {
+        html.escape(_one_line(reason)).replace("|", "&#124;"): number for reason, number in sorted(dropped.items())
+    }
+    return ", ".join(f"{number:,}: {reason}" for reason, number in said.items()) or "0"
+
+
 def _interval_row(manifest: Manifest, tagged: bool) -> str:
     interval, counts = manifest["interval"], manifest["counts"]
     tag = f" `{manifest['tag']}` |" if tagged else ""
+    if manifest.get("imported"):
+        rows = {
+            (name.split("-")[0], split): f"{files['num_examples']:,}"
+            for name, config in manifest["configs"].items()
+            for split, files in config["splits"].items()
+        }
+        cells = [rows.get(at, "") for at in (("diffset", "train"), ("", ""))]
+        cells += [rows.get(("probes", split), "") for split in SPLITS["probes"]]
+        return f"| {interval['prev']} to {interval['recent']} (imported) |{tag} {' | '.join(cells)} |"
     kept = counts["probes"]
     articles = counts["pages"]["new"] + counts["pages"]["updated"]
     return (

@@ -18,7 +18,7 @@ from temporalwiki.eval_harness.leaderboard.tables.table import Cell
 from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.results import Result, place_of_measure, place_of_test
 from temporalwiki.methods import METHODS
-from temporalwiki.model_cards.dataset import languages
+from temporalwiki.model_cards.dataset_header import languages
 from temporalwiki.model_cards.eval_results import HubDataset
 
 Kind = Literal["model", "adapter", "expansion"]  # whole, of peft, of K-Adapter or Modular

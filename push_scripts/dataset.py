@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from temporalwiki.builders.dataset_folder import (
     SCHEMAS,
@@ -17,15 +14,17 @@ from temporalwiki.builders.dataset_folder import (
     age,
     check_manifest,
     interval_name,
+    is_ckl,
     manifest_path,
     read_manifests,
 )
 from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.push_scripts.ckl import publish_ckl
+from temporalwiki.push_scripts.dataset_folder import as_text, files_of, manifests_there, not_ours, stale
 from temporalwiki.push_scripts.jumps import jumps
-from temporalwiki.push_scripts.revision import Content, Head, Revision, publish, read_file
+from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
 
 _CONFIG = re.compile(rf"({'|'.join(SCHEMAS)})-\d+(-\d+)?")  # the names that are ours
-_HEADER = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 
 
 def publish_dataset(
@@ -35,26 +34,43 @@ def publish_dataset(
     tag: str | None = None,
     accept_jump: bool = False,
     replace: bool = False,
+    accept_noncommercial: bool = False,
     interval: str | None = None,
     dry_run: bool = False,
 ) -> Iterator[str]:
     """Publish the intervals of a dataset folder that the repository does not hold, oldest first; yield what is done.
 
-    Each is one commit that adds its files to those of earlier months, with a tag: the month of its later snapshot,
-    ``2021.12``, or ``tag`` where there is one interval to publish. What is published already is left as it is, but
-    that with ``replace`` an interval that has other bytes there is published in its place, under a ``tag`` of its own;
-    the earlier tag keeps the earlier bytes. ``interval`` names the one interval of the folder that counts.
+    A folder of CKL goes as ``publish_ckl`` says. Each interval is one commit that adds its files to those of earlier
+    months, with a tag: the month of its later snapshot, ``2021.12``, or ``tag`` where there is one interval to
+    publish. What is published already is left as it is, but that with ``replace`` an interval that has other bytes
+    there is published in its place, under a ``tag`` of its own; the earlier tag keeps the earlier bytes. ``interval``
+    names the one interval of the folder that counts.
 
     Raises InputError, before anything is sent, where files are not what their manifest says, a month is published with
-    other bytes, or counts jump against the month before (unless ``accept_jump``); and what ``publish`` raises.
+    other bytes, counts jump against the month before (unless ``accept_jump``), or rows were imported from an archive,
+    which has no licence; UsageError for options that are not of this kind of folder; and what ``publish`` raises.
     """
     if replace and tag is None:
         raise UsageError("--replace needs --tag: the tag of what is replaced keeps its meaning")
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
-    manifests = [one for one in read_manifests(folder) if interval in (None, interval_name(one))]
+    manifests = read_manifests(folder)
+    of_ckl = any(map(is_ckl, manifests))
+    if not of_ckl:
+        manifests = [one for one in manifests if interval in (None, interval_name(one))]
     if not manifests:
         raise InputError(f"{folder}: no manifests in it, so it is no dataset folder")
+    if imported := [manifest_path(one) for one in manifests if one.get("imported")]:
+        raise InputError(
+            f"{folder}: imported from archives that have no licence, so never published: {', '.join(imported)}"
+        )
+    if of_ckl:
+        if replace or accept_jump or interval is not None:
+            raise UsageError("--replace and --accept-jump are of months; CKL's configs are replaced as they are")
+        yield from publish_ckl(folder, manifests, repo_id, tag, accept_noncommercial, dry_run)
+        return
+    if accept_noncommercial:
+        raise UsageError("--accept-noncommercial is of CKL; nothing in a folder of months needs it")
     for manifest in manifests:
         check_manifest(manifest, str(folder / manifest_path(manifest)))
     plan = functools.partial(_plan, folder, manifests, tag, accept_jump, replace)
@@ -75,12 +91,9 @@ def month_tag(manifest: Manifest, there: Sequence[Manifest] = ()) -> str:
 def published(head: Head) -> list[Manifest]:
     """Return the manifests that a repository holds, oldest interval first; each names its ``tag``."""
     manifests = []
-    for path in sorted(path for path in head.files if path.startswith("manifests/") and path.endswith(".json")):
-        where = f"datasets/{head.repo_id}: {path}"
-        try:
-            manifest = json.loads(head.read(path) or b"")
-        except (ValueError, RecursionError):
-            manifest = None
+    for where, path, manifest in manifests_there(head):
+        if isinstance(manifest, dict) and is_ckl(manifest):
+            raise InputError(f"{where}: of CKL, which has a repository of its own; name another one")
         check_manifest(manifest, where)
         if path != manifest_path(manifest) or not isinstance(manifest.get("tag"), str):
             raise InputError(
@@ -179,55 +192,17 @@ def _revision(
     # how long a build took differs from one to the next; what is published does not
     mine = {key: value for key, value in manifest.items() if key != "run"} | {"tag": tag}
     manifests = sorted([*there, mine], key=age)
-    files: dict[str, Content] = {}
-    for config in manifest["configs"].values():
-        for split in config["splits"].values():
-            for file in split["files"]:
-                files[file["path"]] = _as_described(folder, file)
-    kept = _not_ours(head.read("README.md"))
-    text = json.dumps(mine, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    files |= {
-        manifest_path(manifest): text.encode(),
+    kept = not_ours(head.read("README.md"), _CONFIG.fullmatch)
+    files: dict[str, Content] = {
+        **files_of(folder, manifest, "`temporalwiki build` its interval again"),
+        manifest_path(manifest): as_text(mine),
         "README.md": dataset_card(manifests, head.repo_id, kept).encode(),
     }
     if benchmark := eval_yaml(manifests):
         files["eval.yaml"] = benchmark.encode()
-    # nobody's any more, as no manifest has them: the card's patterns would take shards of another number for data
-    folders = tuple(f"data/{name}/" for name in manifest["configs"])
-    stale = tuple(path for path in head.files if path.startswith(folders) and path not in files)
-    return Revision(_message(manifest, tag), files, stale, tag=tag, mark=manifest_path(manifest))
-
-
-def _as_described(folder: Path, file: Mapping[str, Any]) -> Path:
-    """Return a file's path; raise InputError unless it is the file that the manifest describes."""
-    path = folder / str(file["path"])
-    again = "`temporalwiki build` its interval again"
-    if not path.is_file():
-        raise InputError(f"{folder}: {file['path']}: missing; {again}")
-    if read_file(path).hashes.sha256 != file["sha256"]:
-        raise InputError(f"{folder}: {file['path']}: not the file that the manifest describes; {again}")
-    return path
-
-
-def _not_ours(card: bytes | None) -> dict[str, Any]:
-    """Return what a published card's header has besides ours: settings and configs that the maintainer added."""
-    found = _HEADER.match((card or b"").decode("utf-8", "replace").replace("\r\n", "\n"))
-    try:
-        header = yaml.safe_load(found[1]) if found else None
-        json.dumps(header, default=str)  # which refuses what contains itself
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):  # the Hub takes no such card
-        header = None
-    if not isinstance(header, dict):
-        return {}
-    kept = {str(key): value for key, value in header.items()}
-    for key in ("configs", "dataset_info"):
-        listed = kept.get(key)
-        kept[key] = [
-            one
-            for one in (listed if isinstance(listed, list) else [])
-            if isinstance(one, dict) and not _CONFIG.fullmatch(str(one.get("config_name")))
-        ]
-    return kept
+    return Revision(
+        _message(manifest, tag), files, stale(head, [manifest], files), tag=tag, mark=manifest_path(manifest)
+    )
 
 
 def _message(manifest: Manifest, tag: str) -> str:

@@ -16,7 +16,7 @@ from huggingface_hub.hf_api import RepoFile
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig
 
-from temporalwiki.builders.dataset_folder import Manifest, read_manifests
+from temporalwiki.builders.dataset_folder import Manifest, is_ckl, read_manifests
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.eval_harness.evaluated import revision as revision_of
 from temporalwiki.eval_harness.evaluated import training
@@ -397,6 +397,8 @@ def _data(found: Checkpoint) -> tuple[Manifest | None, list[str]]:
         for manifest in reversed(read_manifests(Path(named))):
             for name, of in manifest["configs"].items():
                 if config in (name, of["short_name"]):
+                    if is_ckl(manifest):
+                        return None, [str(manifest["language"])]
                     return manifest, [str(manifest["interval"]["language"])]
         return None, []
     id, at = split(named)

@@ -51,6 +51,7 @@ class Config:
     counts: Counts
     short_name: str | None = None  # "updatedlama-1112"
     language: str = "en"
+    imported: bool = False  # from an archive that others released: it is theirs to publish
     warnings: list[str] = field(default_factory=list)
 
 
@@ -96,6 +97,7 @@ def _staged(config: Config, staged: Path) -> Manifest:
         "licences": list(config.licences),
         "source": config.source,
         "language": config.language,
+        **({"imported": True} if config.imported else {}),
         "inputs": _inputs(config.inputs),
         "options": config.options,
         "counts": {

@@ -95,7 +95,10 @@ def _lama(name: str, sources: Sources) -> list[Config]:
         from temporalwiki.builders.ckl.live import live
 
         templates = read_templates(sources.lama) if sources.lama else None
-        return live(kind, sources.probes, interval or None, templates, sources.seed)
+        made = live(kind, sources.probes, interval or None, templates, sources.seed)
+        for config in made if sources.lama else ():
+            config.inputs.append(sources.lama / "relations.jsonl")
+        return made
     if interval:
         _needs(name, "the facts of dataset folders", "--probes DIR", ())
     if kind == "invariantlama":

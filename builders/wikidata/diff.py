@@ -166,11 +166,11 @@ CREATE TEMP TABLE before AS
     SELECT s, p, list(label ORDER BY label, o) FILTER (label IS NOT NULL) AS previous_objects
     FROM replaced_objects JOIN known ON o = id GROUP BY s, p;
 CREATE TEMP TABLE now_labels AS
-    SELECT s, p, list(DISTINCT label ORDER BY label) AS labels
-    FROM now JOIN known ON o = id WHERE label IS NOT NULL GROUP BY s, p;
+    SELECT s, p, list(DISTINCT coalesce(label, concat('Q', o)) ORDER BY coalesce(label, concat('Q', o))) AS labels
+    FROM now LEFT JOIN known ON o = id GROUP BY s, p;
 CREATE TEMP TABLE gone_labels AS
-    SELECT s, p, list(DISTINCT label ORDER BY label) AS labels
-    FROM gone_objects JOIN known ON o = id WHERE label IS NOT NULL GROUP BY s, p;
+    SELECT s, p, list(DISTINCT coalesce(label, concat('Q', o)) ORDER BY coalesce(label, concat('Q', o))) AS labels
+    FROM gone_objects LEFT JOIN known ON o = id GROUP BY s, p;
 """
 
 

@@ -1,14 +1,17 @@
-"""The ``datasets`` builder gives what the folder holds."""
+"""The ``datasets`` builders give what the folders hold."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import datasets
 import pytest
 
-from temporalwiki.builders.datasets_builder import TemporalWiki
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.ckl.invariantlama import RELATIONS
+from temporalwiki.builders.ckl.schemas import SCHEMAS
+from temporalwiki.builders.datasets_builder import CKL, TemporalWiki
+from temporalwiki.builders.errors import InputError, UsageError
 
 from tiny_dumps import (
     articles_file,
@@ -64,3 +67,66 @@ def test_an_unknown_config_or_a_missing_dump_is_refused(dumps: Path) -> None:
         builder("diffsets", dumps)
     with pytest.raises(InputError, match="no such dump"):
         TemporalWiki("diffset", dumps=str(dumps), prev="20211001", recent="20211201")
+
+
+def write_jsonl(path: Path, rows: list[dict[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+def ckl(config: str, folder: Path, **fields: object) -> CKL:
+    return CKL(config, cache_dir=str(folder / "cache"), work=str(folder / "work"), **fields)
+
+
+def write_lama(folder: Path, subject: str) -> None:
+    write_jsonl(
+        folder / "relations.jsonl", [{"relation": relation, "template": "[X] : [Y] ."} for relation in RELATIONS]
+    )
+    for relation in RELATIONS:
+        fact = {"predicate_id": relation, "uuid": relation, "sub_label": subject, "obj_label": "Oslo"}
+        write_jsonl(folder / "TREx" / f"{relation}.jsonl", [fact, fact | {"obj_label": "oslo"}])
+
+
+def test_ckl_is_made_of_lama_and_other_files_are_another_dataset_in_the_cache(tmp_path: Path) -> None:
+    write_lama(tmp_path / "lama", "Ann")
+    first = ckl("invariantlama", tmp_path, lama=str(tmp_path / "lama"))
+    first.download_and_prepare()
+    rows = first.as_dataset(split="test")
+    assert isinstance(rows, datasets.Dataset)
+    assert rows["relation_id"][:] == list(RELATIONS)
+    assert rows["statement"][:1] == ["Ann : <extra_id_0> ."]
+    assert rows.features.arrow_schema.equals(SCHEMAS["invariant"])
+    assert ckl("invariantlama", tmp_path, lama=str(tmp_path / "lama")).cache_dir == first.cache_dir
+    write_lama(tmp_path / "lama", "Bo")
+    assert ckl("invariantlama", tmp_path, lama=str(tmp_path / "lama")).cache_dir != first.cache_dir
+
+
+def test_a_split_of_ckl_without_rows_is_left_out(tmp_path: Path) -> None:
+    kilt = tmp_path / "kilt"
+    write_jsonl(kilt / "wned-dev-kilt.jsonl", [{"id": "1", "input": "a [START_ENT] b [END_ENT]", "output": []}])
+    write_jsonl(kilt / "wned-test_without_answers-kilt.jsonl", [{"id": "2", "input": "c"}])
+    made = ckl("kilt-wned", tmp_path, kilt=str(kilt))
+    made.download_and_prepare()
+    loaded = made.as_dataset()
+    assert isinstance(loaded, dict)
+    assert {split: rows["id"][:] for split, rows in loaded.items()} == {"test": ["2"]}  # no answer: dropped
+    write_jsonl(kilt / "wned-test_without_answers-kilt.jsonl", [])
+    with pytest.raises(InputError, match="kilt-wned: no rows; of 1 read, dropped"):
+        ckl("kilt-wned", tmp_path, kilt=str(kilt)).download_and_prepare()
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "said"),
+    [
+        ("updatedlma", {}, "did you mean updatedlama"),
+        ("kilt", {}, "kilt is several configs; name one of them"),
+        ("newlama-1112", {}, "--probes"),
+        ("recentnews", {"news": "crawl", "options": {"langauge": "en"}}, "did you mean language"),
+        ("invariantlama", {"options": {"language": "en"}}, "invariantlama has no options of its own"),
+    ],
+)
+def test_what_cannot_be_asked_of_ckl_is_refused(
+    name: str, fields: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        ckl(name, tmp_path, **fields).download_and_prepare()

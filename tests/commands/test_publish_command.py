@@ -8,6 +8,7 @@ import pytest
 
 from temporalwiki.commands import main
 
+from a_ckl_config import add, invariantlama
 from a_month import add_month, article
 from loopback_hub import LoopbackHub
 
@@ -27,6 +28,10 @@ WRONG_USAGE = {
     "a misspelled option": (["publish", "dataset", "x", "ORG/x", "--dryrun"], "did you mean --dry-run?"),
     "an option of a model": (["publish", "dataset", "x", "ORG/x", "--base", "gpt2"], "--base is of a model"),
     "results of a metric": (["publish", "metric", "x", "ORG/x", "--results", "r"], "--results is of a model"),
+    "leave for a model": (
+        ["publish", "model", "x", "ORG/x", "--accept-noncommercial"],
+        "--accept-noncommercial is of a dataset",
+    ),
     "a jump of a model": (["publish", "model", "x", "ORG/x", "--accept-jump"], "--accept-jump is of a dataset"),
 }
 
@@ -61,3 +66,18 @@ def test_a_month_is_shown_then_published(tmp_path: Path, hub: LoopbackHub, capsy
     assert status == 0
     assert out.endswith("/datasets/ORG/temporalwiki/tree/2021.12\n")
     assert "2021.12" in hub.repo("dataset", "ORG/temporalwiki").tags
+
+
+def test_lamas_clozes_are_refused_in_one_line_until_they_are_asked_for(
+    tmp_path: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(tmp_path / "ckl", invariantlama())
+    status, out, err = run(capsys, "publish", "dataset", tmp_path / "ckl", "ORG/ckl")
+    assert (status, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "invariantlama; publish with --accept-noncommercial" in err
+    assert hub.requests == []
+    status, out, _ = run(capsys, "publish", "dataset", tmp_path / "ckl", "ORG/ckl", "--accept-noncommercial")
+    assert status == 0
+    assert "data/invariantlama/test-00000-of-00001.parquet" in out
+    assert "manifests/invariantlama.json" in hub.repo("dataset", "ORG/ckl").files("main")

@@ -9,7 +9,7 @@ from typing import Any
 from huggingface_hub import snapshot_download
 from matplotlib.figure import Figure
 
-from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.dataset_folder import interval_name, is_ckl, read_manifests
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.wikidata.entity_types import UNKNOWN
 from temporalwiki.eval_harness.leaderboard.figures.plot import DataPlot
@@ -68,7 +68,7 @@ def _counts(data: str, interval: str) -> Any:
         except OSError as error:
             raise InputError(f"{data}: {wanted} cannot be fetched: {str(error).splitlines()[0]}") from None
     for manifest in read_manifests(folder):
-        if f"{manifest['interval']['prev']}-{manifest['interval']['recent']}" == interval:
+        if not is_ckl(manifest) and interval_name(manifest) == interval:
             return manifest["counts"].get("entity_types")
     return None
 

@@ -192,7 +192,7 @@ HOLDS: dict[str, tuple[Any, Any, set[tuple[int, bool, tuple[str, ...], tuple[str
     "an object without a label": (
         [S(value(8))],
         [S(value(6)), S(value(9))],
-        {(6, True, ("F",), ()), (9, True, ("F",), ())},
+        {(6, True, ("F", "Q9"), ("Q8",)), (9, True, ("F", "Q9"), ("Q8",))},
     ),
 }
 

@@ -1,0 +1,36 @@
+"""``temporalwiki import``: released archives into the configs that a build makes."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from temporalwiki.builders.archives import CKL_FOLDER, WIKI_FOLDER, import_archives
+
+_EXAMPLE = """\
+example:
+  temporalwiki import TWiki_Probes.zip TWiki_Diffsets.zip     # into ./temporalwiki
+  temporalwiki import ckl_data --out ckl                      # a folder, where the zip is unpacked
+
+Known are 0801-0901_changed.csv and 0801-0901_unchanged.csv, wikipedia_0809_gpt2.csv and those of the three months
+after; and of CKL invariantLAMA.csv, updatedLAMA.csv, newLAMA.csv, newLAMA_easy.csv, recent_news_full.csv,
+recent_news_small.csv, recent_news_small1.csv, recent_news_small2.csv, with the answers in JSON that belong to them.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
+    """Add the subcommand's arguments."""
+    parser.epilog = _EXAMPLE
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATHS", help="zips, csv files, and folders of them")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help=f"the dataset folder (default: {WIKI_FOLDER}, and {CKL_FOLDER} for CKL's files)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Import, and say what is done."""
+    for line in import_archives(arguments.paths, arguments.out):
+        print(line, flush=True)

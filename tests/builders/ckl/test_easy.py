@@ -1,0 +1,337 @@
+"""Clozes and questions of recent sentences: hand-made pages, every drop, and any order of any text."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from temporalwiki.builders.ckl import easy as module
+from temporalwiki.builders.ckl.config import Config, write
+from temporalwiki.builders.ckl.easy import EasyOptions, easy
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.parquet import read_rows
+from temporalwiki.eval_harness import store
+
+import tiny_models
+
+FRIDAY = datetime(2023, 4, 28, 17, 40, tzinfo=UTC)
+
+
+def page(text: str, url: str = "https://example.org/a", published: datetime | None = FRIDAY) -> dict[str, Any]:
+    return {"id": url, "url": url, "title": "The bridge", "text": text, "published": published}
+
+
+def both(*pages: dict[str, Any], **options: Any) -> tuple[Config, Config, list[Any], list[Any]]:
+    clozes, questions = easy(pages, EasyOptions(**{"per_page": 100, **options}))
+    return clozes, questions, list(clozes.splits["test"]), list(questions.splits["test"])
+
+
+def accounted(config: Config, rows: list[Any]) -> bool:
+    counts = config.counts
+    return counts.kept == len(rows) and counts.read == counts.kept + sum(counts.dropped.values())
+
+
+def test_rows_of_a_page() -> None:
+    text = (
+        "EASTON, Norland (AP) — Mayor Anna Weber opened a new bridge over the harbour on Monday.\n"
+        "It is the third one. The long red bridge was designed by engineers of the Otto Lang Company.\n"
+        "However, the Otto Lang Company lost money in several other towns."
+    )
+    clozes, questions, rows, asked = both(page(text), least_words=5)
+    assert accounted(clozes, rows)
+    assert accounted(questions, asked)
+    assert [(row["statement"], row["question"], row["answers"], row["evidence"]) for row in rows] == [
+        (
+            "<extra_id_0> opened a new bridge over the harbour on April 24, 2023.",
+            "Who opened a new bridge over the harbour on April 24, 2023?",
+            ["Mayor Anna Weber"],
+            "EASTON, Norland (AP) — Mayor Anna Weber opened a new bridge over the harbour on Monday.",
+        ),
+        (
+            "The <extra_id_0> lost money in several other towns.",
+            "Who lost money in several other towns?",
+            ["Otto Lang Company"],
+            "However, the Otto Lang Company lost money in several other towns.",
+        ),
+    ]
+    assert asked == rows
+    assert (rows[0]["title"], rows[0]["url"]) == ("The bridge", "https://example.org/a")
+    assert rows[0]["published"] == FRIDAY
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reason"),
+    [
+        ("Norland won.", "too short"),
+        (f"Norland won {'very ' * 60}often.", "too long"),
+        (f"Norland won the {'x' * 2000} cup in that old town.", "too long"),
+        ("Mayor Weber said “the bridge of Easton is open” again.", "holds a quotation"),
+        ('Mayor Weber said "the bridge of Easton is open" again.', "holds a quotation"),
+        ("The bridge of Easton was opened at last", "does not end with a full stop"),
+        ("see the bridge of Easton that was opened at last.", "does not begin with a capital letter"),
+        ("Mayor Weber opened the new bridge of Easton on Sept.", "ends with an abbreviation: cut in its middle"),
+        ("Mayor Weber opened at last: bridge, road and tower.", "is a list or a caption by its marks"),
+        ("Mayor Weber (right opened the new bridge of Easton.", "is a list or a caption by its marks"),
+        ("Mayor Anna Weber with her brother on the bridge.", "no verb"),
+        ("Nobody at all has opened the new bridge there.", "no name or date"),
+        (
+            "Easton has the only bridge that is called Easton.",
+            "no name or date that stands once, as a word of its own",
+        ),
+        (
+            "They said Easton-based people have opened the bridge.",
+            "no name or date that stands once, as a word of its own",
+        ),
+        (
+            "Mayor Weber wrote to https://example.org about the bridge.",
+            "holds an address, a mark-up or control character, or an ellipsis",
+        ),
+        (
+            "Mayor Weber opened <extra_id_0> and the bridge of Easton.",
+            "holds an address, a mark-up or control character, or an ellipsis",
+        ),
+        (
+            "Mayor Weber opened the bridge of Easton\x00 last of all.",
+            "holds an address, a mark-up or control character, or an ellipsis",
+        ),
+        ("She opened the new bridge of Easton in 1961.", "cannot stand alone"),
+    ],
+)
+def test_dropped(sentence: str, reason: str) -> None:
+    clozes, questions, rows, asked = both(page(sentence))
+    assert (rows, asked) == ([], [])
+    assert clozes.counts.dropped == questions.counts.dropped == {reason: 1}
+    assert clozes.counts.read == 1
+
+
+PLAIN = "Mayor Anna Weber opened a new bridge in Easton."
+
+
+def steps(monkeypatch: pytest.MonkeyPatch, **texts: str | None) -> None:
+    """Models that answer every prompt with one text."""
+    for name, text in texts.items():
+        monkeypatch.setattr(module, name, lambda items, *models, text=text: [text for _ in items])
+    monkeypatch.setattr(module.text_model, "identity", lambda model: {"name": model, "revision": "0"})
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"decontextualize": None}, "cannot stand alone"),
+        (
+            {"decontextualize": "Someone opened a new bridge in that old town."},
+            "the answer was lost in decontextualisation",
+        ),
+        (
+            {"decontextualize": "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."},
+            "the answer stands more than once after decontextualisation",
+        ),
+        (
+            {"decontextualize": "Mayor Anna Weber of Westland opened a new bridge in Easton."},
+            "names or numbers after decontextualisation that the text does not have",
+        ),
+        (
+            {"decontextualize": "Mayor Anna Weber opened 3 new bridges in Easton there."},
+            "names or numbers after decontextualisation that the text does not have",
+        ),
+        ({"back_translate": None}, "not translated"),
+        (
+            {"back_translate": "Someone opened a new bridge in that old town."},
+            "the answer was lost in back-translation",
+        ),
+        (
+            {"back_translate": "Mayor Anna Weber opened a bridge in Easton. It is the third that was opened there."},
+            "is more than one sentence",
+        ),
+        (
+            {"back_translate": "The new Mayor Anna Weber opened a bridge in Easton, Westland."},
+            "other names or numbers after back-translation",
+        ),
+        ({"back_translate": "Mayor Anna Weber, Easton."}, "too short"),
+    ],
+)
+def test_what_models_spoil(said: dict[str, str | None], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps(monkeypatch, **said)
+    options = {"decontextualization": "m"} if "decontextualize" in said else {"there": "m", "back": "m"}
+    clozes, _, rows, _ = both(page(PLAIN), **options)
+    assert rows == []
+    assert clozes.counts.dropped == {reason: 1}
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        (None, "no question"),
+        ("Did mayor anna weber or Easton open a bridge?", "the question holds the answer"),
+        ("Who | opened <b>it</b>?", "the question holds an address, a mark-up or control character"),
+    ],
+)
+def test_clozes_without_question(question: str | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps(monkeypatch, questions=question)
+    clozes, questions, rows, asked = both(page(PLAIN), questions="m")
+    assert [row["question"] for row in rows] == [None]
+    assert asked == []
+    assert questions.counts.dropped == {reason: 1}
+    assert clozes.counts.dropped == {}
+
+
+def test_the_same_cloze_twice() -> None:
+    clozes, _, rows, _ = both(page(PLAIN, "https://example.org/a"), page(PLAIN, "https://example.org/a"))
+    assert len(rows) == 1
+    assert clozes.counts.dropped == {"the same cloze as another sentence's": 1}
+
+
+def test_a_surname_is_answered_with_the_full_name_too() -> None:
+    text = "President Anna Weber came to the bridge. Weber said nobody had come to open the bridge."
+    _, _, rows, _ = both(page(text))
+    assert [row["answers"] for row in rows if row["statement"].startswith("<extra_id_0> said")] == [
+        ["Weber", "Anna Weber"]
+    ]
+
+
+def test_a_page_without_a_date() -> None:
+    clozes, _, rows, _ = both(page(f"{PLAIN} {PLAIN}", published=None))
+    assert rows == []
+    assert clozes.counts.dropped == {"page without a date": 2}
+
+
+CITIES = [f"{a}{b}" for a in ("Nor", "Wes", "Eas", "Sou", "Mid") for b in ("ton", "land", "ford", "wick", "bury")]
+
+
+def pages(number: int) -> list[dict[str, Any]]:
+    draw = random.Random(0)
+    made = []
+    for i in range(number):
+        towns = draw.sample(CITIES, 4)
+        text = " ".join(f"Senator Anna Weber opened bridge {i} of {n} in {town}." for n, town in enumerate(towns))
+        made.append(page(text, f"https://example.org/{i}", FRIDAY.replace(day=1 + i % 28)))
+    return made
+
+
+def test_caps() -> None:
+    clozes, _, rows, _ = both(*pages(30), per_page=2, sentences=25)
+    assert len(rows) == 25
+    assert clozes.counts.dropped == {
+        "more of its page than wanted": 60,
+        "not drawn: more sentences than wanted": 35,
+    }
+    by_page = [row["url"] for row in rows]
+    assert max(map(by_page.count, by_page)) <= 2
+    assert [(row["published"], row["url"]) for row in rows] == sorted((row["published"], row["url"]) for row in rows)
+
+
+def test_order_of_pages_is_of_no_matter() -> None:
+    shuffled = pages(30)
+    random.Random(1).shuffle(shuffled)
+    options = {"per_page": 2, "sentences": 25}
+    assert both(*pages(30), **options)[2:] == both(*shuffled, **options)[2:]
+
+
+def test_another_seed_draws_others() -> None:
+    options = {"per_page": 2, "sentences": 25}
+    assert both(*pages(30), **options)[2] != both(*pages(30), **options, seed=1)[2]
+
+
+def test_either_config_may_be_read_first_or_alone() -> None:
+    _, _, clozes, asked = both(*pages(3))
+    _, questions = easy(pages(3), EasyOptions(per_page=100))
+    assert list(questions.splits["test"]) == asked
+    assert accounted(questions, asked)
+    assert len(clozes) >= len(asked) > 0
+
+
+def test_written_and_loaded(tmp_path: Path) -> None:
+    for config in easy(pages(3), EasyOptions()):
+        manifest = write(config, tmp_path / "ckl")
+        assert manifest["options"]["questions"]["name"] == "rules"
+        rows = list(read_rows(sorted((tmp_path / "ckl" / "data" / config.name).glob("*.parquet"))))
+        assert len(rows) == manifest["counts"]["kept"] > 0
+        assert all(row["statement"].count("<extra_id_0>") == 1 for row in rows)
+
+
+def test_models_that_know_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real models with random weights, loaded from folders: what they say is counted, and names them."""
+    monkeypatch.setattr(store, "cache", lambda: tmp_path / "scores")
+    t5 = str(tiny_models.save_talking("t5", tmp_path / "t5"))
+    gpt2 = str(tiny_models.save("gpt2", tmp_path / "gpt2"))
+    clozes, questions, rows, asked = both(*pages(2), questions=t5)
+    assert (len(rows), asked) == (8, [])
+    assert accounted(questions, asked)
+    assert questions.counts.dropped == {"no question": 8}
+    assert clozes.options["questions"]["name"] == "t5"
+    assert tmp_path.name not in str(clozes.options)
+    clozes, _, rows, _ = both(*pages(2), decontextualization=t5, there=gpt2, back=t5, questions=gpt2)
+    assert accounted(clozes, rows)
+    assert rows == []
+
+
+def test_names_by_a_spacy_pipeline(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("entity_ruler").add_patterns([{"label": "FAC", "pattern": "bridge"}])
+    pipeline.to_disk(tmp_path / "bridges")
+    clozes, _, rows, _ = both(page("Mayor Anna Weber opened a new bridge in Easton."), spans=str(tmp_path / "bridges"))
+    assert [row["answers"] for row in rows] == [["bridge"]]
+    assert clozes.options["spans"]["name"] == "spacy"
+    assert clozes.options["spans"]["revision"].startswith("spacy ")
+
+
+def test_options_that_make_no_sense() -> None:
+    with pytest.raises(UsageError, match="least_words 9, most_words 8"):
+        EasyOptions(least_words=9, most_words=8)
+    with pytest.raises(UsageError, match="at least 1"):
+        EasyOptions(per_page=0)
+    with pytest.raises(UsageError, match="two models"):
+        easy([], EasyOptions(there="m"))
+    with pytest.raises(InputError, match="no-pipeline"):
+        easy([], EasyOptions(spans="no-pipeline"))
+
+
+TEXT = (
+    "Anna Weber Easton Norland The the a bridge won opened was said in on of He Monday 1961 2021 U.S. AT&T Sept. , ; "
+    "( ) “ ” ' </script> <extra_id_0> [Y] | =cmd() ../ --- 東京 é 😀 . . . ? !"
+)
+PARTS = [*TEXT.split(), "\n", "\x00", "\ud800"]
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.lists(st.sampled_from(PARTS)).map(" ".join), st.text()), max_size=3))
+def test_any_text(texts: list[str]) -> None:
+    made = [page(text, f"https://example.org/{i}") for i, text in enumerate(texts)]
+    clozes, questions, rows, asked = both(*made, least_words=1)
+    assert accounted(clozes, rows)
+    assert accounted(questions, asked)
+    of = {one["url"]: one["text"] for one in made}
+    for row in rows:
+        answer = row["answers"][0]
+        assert row["statement"].count("<extra_id_0>") == 1
+        assert not re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", row["statement"].replace("<extra_id_0>", " "))
+        assert row["evidence"] in of[row["url"]]
+        assert answer in row["evidence"]
+        if row["question"] is not None:
+            assert answer not in row["question"]
+
+
+def test_the_real_pages_give_some(shared_data: Path) -> None:
+    """Of 8 pages with 458 sentences, 76 clozes and 11 questions when this was written; read by eye."""
+    made = []
+    for path in sorted((shared_data / "news" / "pages").glob("*.json")):
+        for name, gold in json.loads(path.read_text("utf-8")).items():
+            text = "\n".join(
+                line for part in gold["body"]["sections"] for line in part["headline"] + part["paragraphs"]
+            )
+            made.append(page(text, f"{path.name}/{name}", datetime.fromisoformat(gold["publishing_date"])))
+    clozes, questions, rows, asked = both(*made)
+    assert accounted(clozes, rows)
+    assert accounted(questions, asked)
+    assert clozes.counts.read > 400
+    assert len(rows) > 50
+    assert len(asked) >= 8

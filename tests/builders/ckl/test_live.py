@@ -1,0 +1,662 @@
+"""Live CKL: compared with the truth of a generated world, and rule by rule on months that are made by hand."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.builders.ckl import live as module
+from temporalwiki.builders.ckl.config import Config
+from temporalwiki.builders.ckl.invariantlama import RELATIONS
+from temporalwiki.builders.ckl.live import live
+from temporalwiki.builders.ckl.schemas import SCHEMAS
+from temporalwiki.builders.dataset_folder import SPLITS, write_split
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.wikidata import probes
+from temporalwiki.builders.world import Fact, SnapshotTruth, Truth, World, write_world
+
+from a_month import stage_month
+
+DATES = ("20211101", "20211201", "20220101", "20220201")
+Rows = list[dict[str, Any]]
+
+
+def made(kind: str, *folders: Path, **options: Any) -> tuple[Config, Rows]:
+    """A config and its rows; every row that was read is accounted for."""
+    [config] = live(kind, list(folders), **options)
+    assert list(config.splits) == ["test"]
+    rows = [dict(row) for row in config.splits["test"]]
+    counts = config.counts
+    assert (counts.kept, counts.read) == (len(rows), len(rows) + sum(counts.dropped.values()))
+    assert len({row["id"] for row in rows}) == len(rows)
+    assert all(row.keys() == set(SCHEMAS["live"].names) for row in rows)
+    return config, rows
+
+
+# ---------------------------------------------------------------------------------------------------------
+# A generated world
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dumps")
+
+
+@pytest.fixture(scope="module")
+def truth(dumps: Path) -> Truth:
+    return write_world(dumps, World(people=60, dates=DATES, wikidata_dates=DATES, compression_level=1))
+
+
+@pytest.fixture(scope="module")
+def out(dumps: Path, truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("built")
+    for prev, recent in pairwise(DATES):
+        sources = find_sources(dumps, Interval("enwiki", prev, recent))
+        build(sources, place / "temporalwiki", place / "work", BuildOptions(unchanged_fraction=1.0))
+    return place / "temporalwiki"
+
+
+@pytest.fixture
+def no_caps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "CAPS", {"s": 1.0, "p": 1.0, "o": 1.0})
+
+
+def held(snapshot: SnapshotTruth, subject: str, relation: str) -> set[str]:
+    """Objects that a subject has, of those that have not ended."""
+    day = "{}-{}-{}".format(*re.fullmatch(r"(\d{4})(\d\d)(\d\d)", snapshot.wikidata_date).groups())  # type: ignore[union-attr]
+    facts = {f for f in snapshot.facts if (f.subject, f.relation) == (subject, relation)}
+    return {f.object for f in facts if f not in snapshot.ended or snapshot.ended[f] > day}
+
+
+def compared(text: str) -> str:
+    """Text as an exact match compares it, for the plain labels of the world."""
+    kept = "".join(c for c in text.lower() if c not in string.punctuation)
+    return " ".join(word for word in kept.split() if word not in ("a", "an", "the"))
+
+
+def check_row(row: dict[str, Any], prev: SnapshotTruth, recent: SnapshotTruth) -> None:
+    """What is said of any row: the fact holds, all that is right is an answer, and it can be asked."""
+    fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
+    labels = {**prev.labels, **recent.labels}
+    assert (row["subject"], row["relation"], row["object"]) == tuple(labels[name] for name in fact)
+    now = held(recent, fact.subject, fact.relation)
+    assert fact.object in now
+    assert set(map(compared, row["answers"])) == {compared(labels[o]) for o in now if o in labels}
+    assert row["answers"][0] == row["object"]
+    assert len({compared(answer) for answer in row["answers"]}) == len(row["answers"])
+    assert row["statement"] == row["template"].replace("[Y]", "<extra_id_0>").replace("[X]", row["subject"])
+    assert row["subject"] in row["question"]
+    assert row["object"].casefold() in row["evidence"].casefold()
+    article = recent.articles[row["page_id"]]
+    assert (row["title"], row["page_revision_id"]) == (article.title, article.revision_id)
+    assert any(row["evidence"] in " ".join(paragraph) for paragraph in article.paragraphs)
+    for answer in (*row["answers"], *row["old_answers"]):
+        assert answer.casefold() not in row["subject"].casefold()
+        assert row["subject"].casefold() not in answer.casefold()
+
+
+@pytest.mark.parametrize("name", [f"{prev}-{recent}" for prev, recent in pairwise(DATES)])
+def test_every_update_is_one_of_the_world(out: Path, truth: Truth, no_caps: None, name: str) -> None:
+    prev, recent = map(truth.snapshot, name.split("-"))
+    changed = truth.interval(prev.date, recent.date).changed
+    config, rows = made("updatedlama", out, interval=name)
+    assert config.name == f"updatedlama-{name}"
+    assert len(rows) > 20
+    labels = {**prev.labels, **recent.labels}
+    for row in rows:
+        check_row(row, prev, recent)
+        fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
+        assert changed[fact] == row["kind"] == "new_object"
+        gone = held(prev, fact.subject, fact.relation) - held(recent, fact.subject, fact.relation)
+        assert set(row["old_answers"]) == {labels[o] for o in gone}
+        assert not {compared(old) for old in row["old_answers"]} & {compared(new) for new in row["answers"]}
+
+
+@pytest.mark.parametrize("name", [f"{prev}-{recent}" for prev, recent in pairwise(DATES)])
+def test_all_that_is_new_is_new_in_the_world(out: Path, truth: Truth, no_caps: None, name: str) -> None:
+    prev, recent = map(truth.snapshot, name.split("-"))
+    changed = truth.interval(prev.date, recent.date).changed
+    _, rows = made("newlama", out, interval=name)
+    assert len(rows) > 20
+    for row in rows:
+        check_row(row, prev, recent)
+        fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
+        assert changed[fact] == row["kind"] != "new_object"
+        assert not {f for f in prev.facts if (f.subject, f.relation) == (fact.subject, fact.relation)}
+        assert row["old_answers"] == []
+    assert {row["kind"] for row in rows} == {"new_subject", "new_relation"}
+
+
+# Relations of the world whose old object may be another one later; of the others a new object is a correction.
+MAY_CHANGE = re.findall(
+    r"P\d+",
+    "P27 P106 P108 P26 P551 P1412 P140 P463 P102 P39 P54 P264 P101 P286 P634 P115 P118 P859 P488 P127 P159 P169 P749 "
+    "P452 P1037 P17 P131 P190 P6 P35 P36 P37 P527 P123",
+)
+
+
+def test_no_update_that_the_text_states_is_lost(out: Path, truth: Truth, no_caps: None) -> None:
+    """What the world says that the diffset states, that holds and replaces something else, is there."""
+    prev, recent = truth.snapshots[1:3]
+    interval = truth.interval(prev.date, recent.date)
+    labels = {**prev.labels, **recent.labels}
+    shared = Counter(
+        (f.relation, compared(labels[f.subject]))
+        for f in {Fact(f.subject, f.relation, "") for f in recent.facts}
+        if f.subject in labels
+    )
+    expected = set()
+    for fact in interval.stated:
+        now, before = (held(one, fact.subject, fact.relation) for one in (recent, prev))
+        gone = before - now
+        texts = [labels.get(name, "") for name in (*now, *gone)]
+        subject = labels[fact.subject].casefold()
+        if (
+            interval.changed[fact] == "new_object"
+            and fact.object in now
+            and gone
+            and fact.relation in MAY_CHANGE
+            and len(labels[fact.object].split()) <= 5
+            and all(t and t.casefold() not in subject and subject not in t.casefold() and compared(t) for t in texts)
+            and not any(
+                compared(labels[a]) in compared(labels[b]) or compared(labels[b]) in compared(labels[a])
+                for a in now
+                for b in gone
+            )
+            and shared[fact.relation, compared(subject)] == 1
+        ):
+            expected.add((fact.subject, fact.relation))
+    _, rows = made("updatedlama", out, interval=f"{prev.date}-{recent.date}")
+    assert len(expected) > 20
+    assert expected - {(row["subject_id"], row["relation_id"]) for row in rows} == set()
+
+
+def test_what_stays_is_true_in_every_month_of_the_world(out: Path, truth: Truth) -> None:
+    config, rows = made("invariantlama", out)
+    assert config.name == "invariantlama-20211101-20220201"
+    assert config.short_name == "invariantlama-1102"
+    assert len(rows) > 40
+    for row in rows:
+        check_row(row, truth.snapshots[-2], truth.snapshots[-1])
+        fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
+        assert fact.relation in RELATIONS
+        assert row["kind"] == "unchanged"
+        assert row["end_time"] is None
+        for snapshot in truth.snapshots:
+            assert fact in snapshot.facts
+            assert fact not in snapshot.ended
+        for interval in truth.intervals:
+            assert fact in interval.unchanged
+        # of the months whose objects are compared nothing came and nothing went
+        assert len({frozenset(held(s, fact.subject, fact.relation)) for s in truth.snapshots[1:]}) == 1
+
+
+def test_the_caps_are_those_of_the_probes(out: Path) -> None:
+    config, rows = made("updatedlama", out)
+    assert config.name == "updatedlama-20220101-20220201"  # the newest
+    assert sum(config.counts.dropped[reason] for reason in config.counts.dropped if "percent" in reason) > 0
+    for column, share in (("subject_id", 0.01), ("relation_id", 0.05), ("object_id", 0.05)):
+        assert max(Counter(row[column] for row in rows).values()) <= max(1, share * len(rows))
+    assert config.counts.more["kept_by_relation"] == Counter(row["relation_id"] for row in rows)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Months made by hand
+
+
+def fact(subject: str = "Norland", obj: str = "Ann Weber", **more: Any) -> dict[str, Any]:
+    """A new head of government: one who holds the office now, after Carl Ito."""
+    ids = {"subject_id": "Q1", "relation_id": "P6", "object_id": "Q2", "statement_id": "Q1$a"}
+    texts = {"subject": subject, "relation": "head of government", "object": obj, "title": subject, "evidence": "E."}
+    row = ids | texts | {"kind": "new_object", "previous_objects": ["Carl Ito"], "page_id": 7, "page_revision_id": 8}
+    row |= {"current": True, "objects": [obj], "gone_objects": ["Carl Ito"], "start_time": None, "end_time": None}
+    return row | more
+
+
+def new(kind: str = "new_relation", **more: Any) -> dict[str, Any]:
+    return fact(kind=kind, gone_objects=[], previous_objects=[], **more)
+
+
+def same(**more: Any) -> dict[str, Any]:
+    return fact(
+        **{"kind": "unchanged", "relation_id": "P36", "obj": "Easton", "gone_objects": [], "previous_objects": []}
+        | more
+    )
+
+
+def month(
+    folder: Path,
+    name: str = "20211101-20211201",
+    wiki: str = "enwiki",
+    language: str = "en",
+    fraction: float = 1.0,
+    seed: int = 0,
+    **splits: Any,
+) -> Path:
+    """Add a month with these facts to a dataset folder."""
+    prev, recent = name.split("-")
+    manifest = stage_month(folder, prev, recent, [], [])
+    manifest["interval"] |= {"wiki": wiki, "language": language}
+    manifest["options"] |= {"unchanged_fraction": fraction, "seed": seed}
+    written = {s: vars(write_split(folder, f"facts-{name}", s, splits.get(s, []))) for s in SPLITS["facts"]}
+    manifest["configs"][f"facts-{name}"] = {"short_name": f"facts-{prev[4:6]}{recent[4:6]}", "splits": written}
+    (folder / "manifests").mkdir(exist_ok=True)
+    (folder / "manifests" / f"{name}.json").write_text(json.dumps(manifest), "utf-8")
+    return folder
+
+
+def test_an_update_in_full(tmp_path: Path) -> None:
+    start, end = "+2021-11-09T00:00:00Z", "+2025-00-00T00:00:00Z"
+    row = fact(
+        objects=["Zed [Y]", "Ann Weber"],
+        gone_objects=["Carl Ito", "Di Anker", "The carl Ito!"],
+        start_time=start,
+        end_time=end,
+    )
+    config, rows = made("updatedlama", month(tmp_path, changed=[row]))
+    assert rows == [
+        {
+            "id": "Q1-P6",
+            "relation_id": "P6",
+            "relation": "head of government",
+            "subject_id": "Q1",
+            "subject": "Norland",
+            "object_id": "Q2",
+            "object": "Ann Weber",
+            "statement": "The head of government of Norland is <extra_id_0>.",
+            "question": "Who is the head of government of Norland?",
+            "answers": ["Ann Weber", "Zed [Y]"],
+            "old_answers": ["Carl Ito", "Di Anker"],
+            "template": "The head of government of [X] is [Y].",
+            "kind": "new_object",
+            "start_time": start,
+            "end_time": end,
+            "evidence": "E.",
+            "title": "Norland",
+            "page_id": 7,
+            "page_revision_id": 8,
+            "statement_id": "Q1$a",
+        }
+    ]
+    assert (config.name, config.short_name) == ("updatedlama-20211101-20211201", "updatedlama-1112")
+    assert config.licences == ("cc0-1.0", "cc-by-sa-4.0")
+    assert len(config.inputs) == 3
+    assert config.options == {"wiki": "enwiki", "intervals": ["20211101-20211201"], "seed": 0, "templates": "own"}
+
+
+# Facts of an interval, and what becomes of the last: the reason, or None for a row of updatedlama.
+UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
+    "replaced": (fact(), None),
+    "of a new subject": (fact(kind="new_subject"), "kind_new_subject"),
+    "of a new relation": (fact(kind="new_relation"), "kind_new_relation"),
+    "over already": (fact(current=False), "not_current"),
+    "one more, the old one holds": (fact(gone_objects=[]), "addition_to_what_still_holds"),
+    "a birthplace put right": (fact(relation_id="P19"), "correction_of_what_does_not_change"),
+    "another item of the same name": (fact(gone_objects=["ann weber"]), "old_and_new_answer_overlap"),
+    "the same after normalisation": (
+        fact(gone_objects=["The Ann-Weber!"], obj="annweber"),
+        "old_and_new_answer_overlap",
+    ),
+    "put more precisely": (fact(obj="Easton City", gone_objects=["Easton"]), "old_and_new_answer_overlap"),
+    "put less precisely": (fact(obj="Easton", gone_objects=["X", "East Easton"]), "old_and_new_answer_overlap"),
+    "another one that holds was there under another item": (
+        fact(objects=["Ann Weber", "Bo Li"], gone_objects=["Bo Li"]),
+        "old_and_new_answer_overlap",
+    ),
+    "letters of a word are no overlap": (fact(obj="Annex", gone_objects=["Anne"]), None),
+    "no words for it": (fact(relation_id="P999999", relation="depicted by"), "relation_without_template"),
+    "words after its label": (fact(relation_id="P999999", relation="chief engineer"), None),
+    "no label that reads right": (fact(relation_id="P999999", relation="chief [Y]"), "relation_without_template"),
+    "a sentinel in the subject": (fact(subject="<extra_id_0>"), "label_with_sentinel"),
+    "a sentinel in an answer": (fact(objects=["Ann Weber", "<extra_id_17>"]), "label_with_sentinel"),
+    "a sentinel in an old answer": (fact(gone_objects=["a <extra_id_1>"]), "label_with_sentinel"),
+    "markup is no sentinel": (fact(subject="[X] <extra_id> {0} [Y] </script>"), None),
+    "a line break": (fact(subject="Nor\nland"), "label_with_control_character"),
+    "a NUL": (fact(obj="Ann\0"), "label_with_control_character"),
+    "an item without a name": (fact(obj="Q42"), "label_is_a_number_or_an_id"),
+    "another answer without a name": (fact(objects=["Ann Weber", "Q42"]), "label_is_a_number_or_an_id"),
+    "a year": (fact(subject="1984"), "label_is_a_number_or_an_id"),
+    "a date in figures": (fact(gone_objects=["1,984.5"]), "label_is_a_number_or_an_id"),
+    "figures and a word": (fact(subject="Apollo 11"), None),
+    "nothing to compare": (fact(obj="The"), "answer_without_words"),
+    "only signs": (fact(gone_objects=["!?"]), "answer_without_words"),
+    "an answer in the subject": (fact(objects=["Ann Weber", "land"]), "answer_and_subject_overlap"),
+    "the subject in an answer": (fact(objects=["Ann Weber", "Lord of NORLAND"]), "answer_and_subject_overlap"),
+    "an old answer in the subject": (fact(gone_objects=["Norland"]), "answer_and_subject_overlap"),
+    "an answer in the words": (fact(obj="Head"), "answer_in_the_wording"),
+    "an answer in the question only": (fact(obj="Who"), "answer_in_the_wording"),
+    "letters of the words": (fact(obj="Govern"), None),
+    "quotes, commas, pipes": (fact(subject="\"a\", 'b' | =1+1", obj="--- c: d"), None),
+    "not Latin": (fact(subject="東京", obj="日本 🎉"), None),
+}
+
+
+@pytest.mark.parametrize("case", UPDATED)
+def test_what_is_an_update(tmp_path: Path, case: str) -> None:
+    row, reason = UPDATED[case]
+    row["objects"] = row["objects"] if row["object"] in row["objects"] else [row["object"]]
+    config, rows = made("updatedlama", month(tmp_path, changed=[row]))
+    assert config.counts.dropped == ({} if reason is None else {reason: 1})
+    assert len(rows) == (reason is None)
+    for made_row in rows:
+        assert made_row["statement"].count("<extra_id_0>") == 1
+    if reason == "relation_without_template":
+        assert config.counts.more["relations_without_template"] == {"P999999": 1}
+
+
+NEW: dict[str, tuple[dict[str, Any], str | None]] = {
+    "a relation": (new(), None),
+    "a subject": (new("new_subject"), None),
+    "an object": (fact(), "kind_new_object"),
+    "over already": (new(current=False), "not_current"),
+    "a birthplace": (new(relation_id="P19"), None),
+    "an answer in the subject": (new(subject="Ann Webers land"), "answer_and_subject_overlap"),
+}
+
+
+@pytest.mark.parametrize("case", NEW)
+def test_what_is_new(tmp_path: Path, case: str) -> None:
+    row, reason = NEW[case]
+    config, rows = made("newlama", month(tmp_path, changed=[row]))
+    assert config.counts.dropped == ({} if reason is None else {reason: 1})
+    assert [row["old_answers"] for row in rows] == [[]] * (reason is None)
+
+
+def test_a_subject_is_asked_once_for_a_relation(tmp_path: Path, no_caps: None) -> None:
+    """The fact with the smallest statement stands for all; one that cannot be asked does not count."""
+    both = ["Ann Weber", "Bo Li"]
+    rows = [
+        new(object_id="Q5", obj="Bo Li", statement_id="Q1$b", objects=both),
+        new(object_id="Q4", obj="Ann Weber", statement_id="Q1$c", objects=both),
+        new(object_id="Q3", obj="Gone", statement_id="Q1$a", objects=both, current=False),
+        new(object_id="Q6", obj="Bo Li", statement_id="Q1$b", subject_id="Q9", subject="Sudland"),
+    ]
+    config, found = made("newlama", month(tmp_path, changed=rows))
+    assert [(row["id"], row["object"], row["answers"]) for row in found] == [
+        ("Q1-P6", "Bo Li", ["Bo Li", "Ann Weber"]),
+        ("Q9-P6", "Bo Li", ["Bo Li"]),
+    ]
+    assert config.counts.dropped == {"not_current": 1, "same_subject_and_relation": 1}
+
+
+@pytest.mark.parametrize(
+    ("split", "twin", "dropped"),
+    [
+        ("unchanged", {"subject_id": "Q8", "subject": "NORLAND "}, True),
+        ("deleted", {"subject_id": "Q8"}, True),
+        ("changed", {"subject_id": "Q8"}, True),
+        ("unchanged", {"subject_id": "Q8", "relation_id": "P35"}, False),
+        ("unchanged", {"subject_id": "Q8", "subject": "Norlands"}, False),
+        ("unchanged", {"subject_id": "Q1"}, False),
+    ],
+)
+def test_two_subjects_of_one_name_are_not_asked_for(
+    tmp_path: Path, split: str, twin: dict[str, Any], dropped: bool
+) -> None:
+    facts: dict[str, Any] = {"changed": [new()]}
+    facts[split] = [*facts.get(split, []), fact(kind="unchanged", current=False) | twin]
+    config, rows = made("newlama", month(tmp_path, **facts))
+    assert ("Q1-P6" in {row["id"] for row in rows}) is not dropped
+    assert config.counts.dropped.get("another_subject_of_this_label", 0) == dropped
+
+
+FIRST, SECOND = "20211001-20211101", "20211101-20211201"
+
+
+# Facts of two months, beside the same fact in both: the reason why it is not invariant, or None.
+INVARIANT: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
+    "in both": ({"unchanged": [same()]}, {"unchanged": [same()]}, None),
+    "in the second only": ({}, {"unchanged": [same()]}, "not_unchanged_in_every_interval"),
+    "new in the first": ({"changed": [same(kind="new_object")]}, {"unchanged": [same()]}, "changed_in_an_interval"),
+    "another object of it new in the first": (
+        {"unchanged": [same()], "changed": [same(kind="new_object", object_id="Q3", obj="Weston")]},
+        {"unchanged": [same()]},
+        "changed_in_an_interval",
+    ),
+    "another object of it deleted in the second": (
+        {"unchanged": [same()]},
+        {"unchanged": [same()], "deleted": [same(kind="removed", object_id="Q3", obj="Weston")]},
+        "changed_in_an_interval",
+    ),
+    "another object of it gone, which no text says": (
+        {"unchanged": [same(gone_objects=["Weston"])]},
+        {"unchanged": [same()]},
+        "changed_in_an_interval",
+    ),
+    "one more object, which no text says": (
+        {"unchanged": [same()]},
+        {"unchanged": [same(objects=["Easton", "Weston"])]},
+        "not_unchanged_in_every_interval",
+    ),
+    "over": ({"unchanged": [same()]}, {"unchanged": [same(current=False)]}, "not_current"),
+    "not begun in the first": (
+        {"unchanged": [same(current=False)]},
+        {"unchanged": [same()]},
+        "not_unchanged_in_every_interval",
+    ),
+    "with an end to come": ({"unchanged": [same()]}, {"unchanged": [same(end_time="+2030")]}, "with_end_time"),
+    "another relation": (
+        {"unchanged": [same(relation_id="P6")]},
+        {"unchanged": [same(relation_id="P6")]},
+        "another_relation",
+    ),
+    "an answer in the subject": (
+        {"unchanged": [same(subject="Great Easton")]},
+        {"unchanged": [same(subject="Great Easton")]},
+        "answer_and_subject_overlap",
+    ),
+    "changes of another subject": (
+        {"unchanged": [same()], "changed": [same(subject_id="Q7", subject="Sudland", kind="new_object")]},
+        {"unchanged": [same()]},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INVARIANT)
+def test_what_does_not_change(tmp_path: Path, case: str) -> None:
+    first, second, reason = INVARIANT[case]
+    folders = month(tmp_path / "a", FIRST, **first), month(tmp_path / "b", SECOND, **second)
+    config, rows = made("invariantlama", *folders)
+    assert config.name == "invariantlama-20211001-20211201"
+    assert config.counts.dropped == ({} if reason is None else {reason: 1})
+    assert [(row["id"], row["answers"], row["old_answers"]) for row in rows] == [("Q1-P36", ["Easton"], [])] * (
+        reason is None
+    )
+
+
+def test_of_a_relation_there_are_a_thousand_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "A_RELATION", 10)
+    facts = [
+        same(subject_id=f"Q{i}", subject=f"Land {i} X", relation_id=p) for i in range(1, 31) for p in ("P36", "P17")
+    ]
+    chosen = {}
+    for seed in (0, 1):
+        config, rows = made("invariantlama", month(tmp_path, unchanged=facts), seed=seed)
+        assert Counter(row["relation_id"] for row in rows) == {"P36": 10, "P17": 10}
+        assert config.counts.dropped == {"over_10_of_the_relation": 40}
+        assert rows == sorted(rows, key=lambda row: (int(row["subject_id"][1:]), int(row["relation_id"][1:])))
+        chosen[seed] = {row["id"] for row in rows}
+    assert chosen[0] != chosen[1]
+
+
+def months(folder: Path, *intervals: str) -> Path:
+    for name in intervals:
+        month(folder, name, unchanged=[same()], changed=[new()])
+    return folder
+
+
+YEAR = ("20201101-20201201", "20211001-20211101", "20211101-20211201", "20211201-20220101")
+# Which interval is meant by a name, of those of the year: of one interval, and of a chain.
+NAMED: dict[str | None, tuple[str | None, list[str] | None]] = {
+    None: ("20211201-20220101", list(YEAR[1:])),
+    "1112": ("20211101-20211201", ["20211101-20211201"]),
+    "20201101-20201201": ("20201101-20201201", ["20201101-20201201"]),
+    "1012": (None, list(YEAR[1:3])),
+    "20211001-20220101": (None, list(YEAR[1:])),
+    "20201101-20220101": (None, None),  # there is a gap
+    "1313": (None, None),
+    "": (None, None),
+    "../x": (None, None),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_which_interval_is_meant(tmp_path: Path, name: str | None) -> None:
+    months(tmp_path, *YEAR)
+    for kind, expected in zip(("newlama", "invariantlama"), NAMED[name], strict=True):
+        if expected is None:
+            with pytest.raises(InputError, match=re.escape(f"no interval {name!r}; there are facts of {YEAR[0]}, ")):
+                live(kind, [tmp_path], name)
+        else:
+            config, rows = made(kind, tmp_path, interval=name)
+            intervals = [expected] if isinstance(expected, str) else expected
+            assert config.options["intervals"] == intervals
+            assert config.name == f"{kind}-{intervals[0][:8]}-{intervals[-1][9:]}"
+            assert len(rows) == 1
+            assert len(config.inputs) == 3 * len(intervals)
+
+
+def test_of_intervals_that_end_together_the_shorter_is_a_link_of_the_chain(tmp_path: Path) -> None:
+    months(tmp_path, "20210801-20211101", "20211001-20211101", SECOND, "20210701-20210801")
+    [config] = live("invariantlama", [tmp_path])
+    assert config.options["intervals"] == [FIRST, SECOND]
+    [warning] = config.warnings
+    assert "left out: 20210701-20210801, 20210801-20211101" in warning
+
+
+def test_intervals_that_do_not_follow_are_named(tmp_path: Path) -> None:
+    [config] = live("invariantlama", [months(tmp_path, *YEAR)])
+    [warning] = config.warnings
+    assert "left out: 20201101-20201201" in warning
+
+
+def test_what_was_sampled_is_said(tmp_path: Path) -> None:
+    month(tmp_path, FIRST, fraction=0.001, seed=3, unchanged=[same()])
+    [config] = live("invariantlama", [month(tmp_path, SECOND, unchanged=[same()])])
+    assert any("0.001 (seed 3), 1 (seed 0)" in warning for warning in config.warnings)
+    assert not live("invariantlama", [tmp_path], "1112")[0].warnings
+    assert not live("newlama", [tmp_path], "1011")[0].warnings
+
+
+def test_the_same_rows_whatever_the_order_of_folders_and_facts(out: Path, tmp_path: Path) -> None:
+    facts = list(read_rows(sorted((out / "data" / "facts-20220101-20220201").glob("changed-*"))))
+    random.Random(5).shuffle(facts)
+    shuffled = month(tmp_path / "a", "20220101-20220201", changed=facts)
+    facts.sort(key=lambda row: row["object"])
+    by_object = month(tmp_path / "b", "20220101-20220201", changed=facts)
+    assert made("updatedlama", shuffled)[1] == made("updatedlama", by_object)[1] != []
+    other = months(tmp_path / "c", "20211201-20220101")
+    first, second = made("invariantlama", other, shuffled), made("invariantlama", shuffled, other)
+    assert first == second or (first[1], first[0].inputs) == (second[1], second[0].inputs)
+
+
+def test_a_seed_draws_other_facts(out: Path) -> None:
+    drawn = [{row["id"] for row in made("newlama", out, seed=seed)[1]} for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_lamas_templates_are_marked(tmp_path: Path) -> None:
+    config, [row] = made("newlama", month(tmp_path, changed=[new()]), templates={"P6": "[X] is run by [Y] ."})
+    assert row["statement"] == "Norland is run by <extra_id_0> ."
+    assert row["template"] == "[X] is run by [Y] ."
+    assert row["question"] == "Who is the head of government of Norland?"
+    assert "cc-by-nc-4.0" in config.licences
+    assert "CC BY-NC 4.0" in config.source
+    assert config.options["templates"] == "LAMA's"
+
+
+def refused(said: str, *folders: Path, kind: str = "newlama") -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        live(kind, list(folders))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no live config 'lama'; there are updatedlama, newlama, invariantlama"):
+        live("lama", [tmp_path])
+    (tmp_path / "empty").mkdir()
+    refused("empty: not a dataset folder", tmp_path / "empty")
+    refused("not here: not a dataset folder", tmp_path / "not here")
+    korean = month(tmp_path / "ko", wiki="kowiki", language="ko", changed=[new()])
+    refused("kowiki has labels in 'ko'.*English only", korean)
+    english = months(tmp_path / "en", SECOND)
+    simple = month(tmp_path / "simple", wiki="simplewiki", changed=[new()])
+    refused("simplewiki.*enwiki; one wiki at a time", english, simple)
+    refused(f"has {SECOND}, as .*en has", english, months(tmp_path / "again", SECOND))
+    assert made("newlama", english, english)[1]  # one folder that is named twice is one folder
+
+
+def test_a_folder_that_was_built_without_facts_is_refused(tmp_path: Path) -> None:
+    folder = months(tmp_path, SECOND)
+    path = folder / "manifests" / f"{SECOND}.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    del manifest["configs"][f"facts-{SECOND}"]
+    path.write_text(json.dumps(manifest), "utf-8")
+    refused(r"has no config facts-\*", folder)
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "other"])
+def test_files_that_are_not_the_manifests_are_refused(tmp_path: Path, damage: str) -> None:
+    folder = months(tmp_path, SECOND)
+    [path] = (folder / "data" / f"facts-{SECOND}").glob("unchanged-*")
+    if damage == "gone":
+        path.unlink()
+    else:
+        data = path.read_bytes()
+        path.write_bytes(data[:-9] if damage == "cut" else data[:50] + bytes([data[50] ^ 1]) + data[51:])
+    refused("unchanged-00000-of-00001.parquet: not the file that its manifest describes", folder)
+
+
+def test_a_manifest_that_points_elsewhere_is_refused(tmp_path: Path) -> None:
+    folder = months(tmp_path, SECOND)
+    path = folder / "manifests" / f"{SECOND}.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    manifest["configs"][f"facts-{SECOND}"]["splits"]["changed"]["files"][0]["path"] = "../../etc/passwd"
+    path.write_text(json.dumps(manifest), "utf-8")
+    refused("etc/passwd", folder)
+
+
+LABELS = st.text(min_size=1, max_size=12) | st.sampled_from(
+    ["Rome", "rome", "The Rome", "Q5", "<extra_id_0>", "[Y]", "1"]
+)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(LABELS, st.lists(LABELS, min_size=1, max_size=3), st.lists(LABELS, max_size=3)), max_size=12)
+)
+def test_whatever_the_labels_rows_are_sound(
+    tmp_path_factory: pytest.TempPathFactory, facts: Sequence[tuple[str, list[str], list[str]]]
+) -> None:
+    changed: list[Mapping[str, Any]] = [
+        fact(
+            subject_id=f"Q{i}", object_id=f"Q{i}0", subject=subject, obj=objects[0], objects=objects, gone_objects=gone
+        )
+        for i, (subject, objects, gone) in enumerate(facts, 1)
+    ]
+    config, rows = made("updatedlama", month(tmp_path_factory.mktemp("month"), changed=changed))
+    assert config.counts.read == len(changed)
+    for row in rows:
+        assert row["statement"].count("<extra_id_") == 1
+        assert row["statement"] == "The head of government of " + row["subject"] + " is <extra_id_0>."
+        assert row["old_answers"]
+        assert not {compared(a) for a in row["answers"]} & {compared(a) for a in row["old_answers"]}
+        for answer in (*row["answers"], *row["old_answers"]):
+            assert compared(answer)
+            assert answer.casefold() not in row["subject"].casefold()
+            assert row["subject"].casefold() not in answer.casefold()

@@ -1,0 +1,195 @@
+"""Released files, loose or in a zip, and the rows of CSV files in them: what is read, and what is refused where."""
+
+from __future__ import annotations
+
+import csv
+import io
+import struct
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from temporalwiki.builders import archive_members
+from temporalwiki.builders.archive_members import CsvFile, Member, members
+from temporalwiki.builders.errors import InputError
+
+READ = {
+    "as pandas writes it, with a column for the index": (b",a,b\n0,x,y\n", [{"a": "x", "b": "y"}]),
+    "in another order and case, with more columns": (b"B, A ,c\ny,x,z\n", [{"a": "x", "b": "y"}]),
+    "a byte order mark and Windows' lines": (b"\xef\xbb\xbfa,b\r\nx,y\r\n", [{"a": "x", "b": "y"}]),
+    "no line end at the end": (b"a,b\nx,y", [{"a": "x", "b": "y"}]),
+    "empty lines": (b"a,b\n\nx,y\n\n", [{"a": "x", "b": "y"}]),
+    "quotes, commas and lines in a cell": (b'a,b\n"x, ""y""\n\r\nz",\n', [{"a": 'x, "y"\n\r\nz', "b": ""}]),
+    "words that pandas takes for none": (b"a,b\nNA,\nnan,null\n", [{"a": "NA", "b": ""}, {"a": "nan", "b": "null"}]),
+    "white space, which is the file's": (b"a,b\n x ,\ty\n", [{"a": " x ", "b": "\ty"}]),
+    "formulas and markup": (b"a,b\n=cmd(),</script>\n", [{"a": "=cmd()", "b": "</script>"}]),
+    "other scripts": ("a,b\nСофия,🙂\n".encode(), [{"a": "София", "b": "🙂"}]),
+    "a header alone": (b"a,b\n", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", READ)
+def test_what_is_read(case: str, tmp_path: Path) -> None:
+    data, rows = READ[case]
+    assert list(CsvFile(written(tmp_path, data), ("a", "b")).rows()) == rows
+
+
+REFUSED = {
+    "nothing": (b"", "no header in its first line"),
+    "an empty line first": (b"\na,b\n", "no header in its first line"),
+    "another header": (b"a,c\nx,y\n", "no column b: its columns are a, c; a file of this name has a, b"),
+    "a column twice": (b"a,b,B\nx,y,z\n", "has the column b twice"),
+    "too few cells": (b"a,b\nx,y\n\nz\n", "line 4: 1 cells, and 2 columns"),
+    "too many cells": (b"a,b\nx,y,z\n", "line 2: 3 cells, and 2 columns"),
+    "cut off within quotes": (b'a,b\nx,y\n"z\n,', "line 3: a quote that is opened in this row is never closed"),
+    "text after a quote": (b'a,b\n"x"y,z\n', "line 2: ',' expected after '\"'"),
+    "a carriage return alone": (b"a,b\nx,y\rz,w\n", "line 2: a carriage return outside of quotes"),
+    "a NUL byte": (b'a,b\nx,"y\n\0"\n', "line 3: a NUL byte"),
+    "Latin-1": ("a,b\nx,y\nx,é\n".encode("latin-1"), "line 3: not UTF-8: byte 0xe9 at its byte 3"),
+    "UTF-16": ("a,b\nx,y\n".encode("utf-16"), "line 1: a NUL byte: damaged, or in UTF-16"),
+    "a zip by another name": (b"PK\x03\x04\x14\xff,", "line 1: not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_and_where(case: str, tmp_path: Path) -> None:
+    data, said = REFUSED[case]
+    member = written(tmp_path, data)
+    with pytest.raises(InputError) as refusal:
+        list(CsvFile(member, ("a", "b")).rows())
+    assert str(refusal.value).startswith(f"{member.path}: {said}")
+
+
+cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+
+
+@given(st.lists(st.tuples(cells, cells), max_size=8), st.booleans())
+def test_whatever_a_writer_wrote_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], windows: bool
+) -> None:
+    text = io.StringIO(newline="")
+    # a writer of lines that end with \n leaves \r without quotes, which nobody can tell from a line's end
+    form: Any = {"lineterminator": "\r\n"} if windows else {"lineterminator": "\n", "quoting": csv.QUOTE_ALL}
+    csv.writer(text, **form).writerows([("a", "b"), *rows])
+    path = tmp_path_factory.getbasetemp() / "round.csv"
+    path.write_bytes(text.getvalue().encode())
+    assert [(row["a"], row["b"]) for row in CsvFile(Member(path), ("a", "b")).rows()] == rows
+
+
+def test_articles_of_megabytes_are_read_one_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    with path.open("w", encoding="utf-8") as file:
+        file.write("text\n")
+        for number in range(12):
+            file.write(f'"{number}{"word " * 400_000}"\n')
+    tracemalloc.start()
+    lengths = [len(row["text"]) for row in CsvFile(Member(path), ("text",)).rows()]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert lengths == [2_000_001] * 10 + [2_000_002] * 2
+    assert peak < path.stat().st_size * 0.75  # a few copies of one of twelve articles
+
+
+def test_a_quote_that_is_never_closed_ends_before_memory_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_members, "LONGEST_CELL", 1000)
+    monkeypatch.setattr(archive_members, "LONGEST_ROW", 4000)
+    endless = CsvFile(written(tmp_path, b'a,b\nx,y\nz,"' + b"text\n" * 10_000), ("a", "b"))
+    with pytest.raises(
+        InputError, match=r"line 3: a cell of more than 1,000 characters in this row: is there a quote"
+    ):
+        list(endless.rows())
+    one_line = CsvFile(written(tmp_path, b"a,b\nx,y\n" + b"0123456789," * 10_000), ("a", "b"))
+    with pytest.raises(InputError, match=r"line 3: a row of more than .* MB"):
+        list(one_line.rows())
+    many_cells = CsvFile(written(tmp_path, b"a,b\n" + b'"x\n",' * 10_000), ("a", "b"))
+    with pytest.raises(InputError, match=r"line \d+: a row of more than"):
+        list(many_cells.rows())
+
+
+def test_members_are_found_in_folders_and_zips_in_order(tmp_path: Path) -> None:
+    (tmp_path / "b" / "c").mkdir(parents=True)
+    (tmp_path / "b" / "c" / "z.csv").touch()
+    (tmp_path / "b" / "a.csv").touch()
+    packed(tmp_path / "b" / "m.ZIP", {"data/y.csv": b"", "data/": b"", "..\\..\\w.csv": b"", "../../x.csv": b""})
+    found = list(members([tmp_path / "b"]))
+    assert [member.name for member in found] == ["a.csv", "x.csv", "w.csv", "y.csv", "z.csv"]
+    assert found[3].where == f"{tmp_path / 'b' / 'm.ZIP'}: data/y.csv"
+    with pytest.raises(InputError, match=r"nowhere: no such file or folder"):
+        list(members([tmp_path / "nowhere"]))
+
+
+def test_nothing_of_a_zip_is_unpacked(tmp_path: Path) -> None:
+    place = tmp_path / "in" / "side"
+    place.mkdir(parents=True)
+    packed(place / "x.zip", {"../../evil.csv": b"a,b\n1,2\n", "/tmp/evil.csv": b"", "good.csv": b"a,b\n3,4\n"})
+    for member in members([place]):
+        if member.name == "evil.csv" and member.inside == "../../evil.csv":
+            assert list(CsvFile(member, ("a", "b")).rows()) == [{"a": "1", "b": "2"}]
+    assert [*tmp_path.rglob("*")] == [tmp_path / "in", place, place / "x.zip"]
+
+
+def test_a_bomb_is_refused_before_it_is_opened(tmp_path: Path) -> None:
+    bomb = packed(tmp_path / "bomb.zip", {"text.csv": b"text\n" + b"a" * (65 << 20)})
+    [member] = members([bomb])
+    with pytest.raises(
+        InputError, match=r"bomb\.zip: text\.csv: would be 68,157,445 bytes unpacked, from \d\d,\d{3}:"
+    ):
+        list(CsvFile(member, ("text",)).rows())
+
+
+def test_a_bomb_that_lies_about_its_size_gives_no_more_than_it_says(tmp_path: Path) -> None:
+    path = packed(tmp_path / "lies.zip", {"text.csv": b"text\n" + b"a,\n" * 100_000})
+    data = bytearray(path.read_bytes())
+    central = data.index(b"PK\x01\x02")
+    struct.pack_into("<I", data, central + 24, 10)  # the unpacked size
+    path.write_bytes(data)
+    [member] = members([path])
+    with pytest.raises(InputError, match=r"lies\.zip: .*(damaged|line 2)"):
+        list(CsvFile(member, ("text",)).rows())
+
+
+def test_damaged_zips(tmp_path: Path) -> None:
+    text = b"text\n" + b"".join(b"%d\n" % (number * 7919 % 100_003) for number in range(30_000))
+    path = packed(tmp_path / "x.zip", {"x.csv": text})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"x\.zip: a damaged zip, or none"):
+        list(members([path]))
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2] ^= 0xFF
+    path.write_bytes(damaged)
+    [member] = members([path])
+    with pytest.raises(InputError, match=r"x\.zip: "):
+        list(CsvFile(member, ("text",)).rows())
+    secret = bytearray(whole)
+    secret[6] |= 1  # both headers say that it is encrypted
+    secret[whole.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(secret)
+    with pytest.raises(InputError, match=r"x\.zip: x\.csv: .*password.*unpack it"):
+        list(CsvFile(Member(path, "x.csv"), ("text",)).rows())
+
+
+def test_a_name_twice_in_a_zip(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as file, pytest.warns(UserWarning, match="Duplicate name"):
+        file.writestr("x.csv", "a")
+        file.writestr("x.csv", "b")
+    with pytest.raises(InputError, match=r"x\.zip: holds x\.csv twice"):
+        list(members([tmp_path / "x.zip"]))
+
+
+def written(folder: Path, data: bytes) -> Member:
+    path = folder / "file.csv"
+    path.write_bytes(data)
+    return Member(path)
+
+
+def packed(path: Path, files: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in files.items():
+            file.writestr(name, data)
+    return path

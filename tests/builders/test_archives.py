@@ -1,0 +1,465 @@
+"""Released archives: what is recognised, what becomes of each row, and what is refused before anything is written."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import shutil
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+import temporalwiki
+from temporalwiki.builders import archives, dataset_folder
+from temporalwiki.builders.archives import import_archives, recognise
+from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
+from temporalwiki.builders.dataset_folder import SCHEMAS, problems, read_manifests
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.parquet import read_rows
+
+from a_month import add_month, article
+
+FACTS = ("subject", "relation", "object")
+CHANGED, UNCHANGED = "0801-0901_changed.csv", "0801-0901_unchanged.csv"
+DIFFSET = "wikipedia_0809_gpt2.csv"
+UPDATED_ANSWERS = "updatedlama_val_answers.json"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_probes_become_the_config_of_their_months(here: Path) -> None:
+    write(here / "probes" / CHANGED, FACTS, [["Ann", "member of", "Roma"], ["NA", "color", "=white()"]])
+    write(here / "probes" / UNCHANGED, FACTS, [["Bob", "born in", "Rome"]])
+    said = list(import_archives([here / "probes"]))
+    assert [line.split(": ", 1)[1] for line in said] == [
+        "probes-20210801-20210901 (in short probes-0809), split unchanged: 1 of 1 rows",
+        "probes-20210801-20210901 (in short probes-0809), split changed: 2 of 2 rows",
+    ]
+    nothing = dict.fromkeys(SCHEMAS["probes"].names)
+    for name in ("probes-0809", "probes-20210801-20210901"):
+        loaded = datasets.load_dataset("temporalwiki", name, cache_dir=str(here / "cache"))
+        assert list(loaded["changed"]) == [
+            nothing | {"subject": "Ann", "relation": "member of", "object": "Roma", "previous_objects": []},
+            nothing | {"subject": "NA", "relation": "color", "object": "=white()", "previous_objects": []},
+        ]
+        fact = {"subject": "Bob", "relation": "born in", "object": "Rome", "kind": "unchanged", "previous_objects": []}
+        assert list(loaded["unchanged"]) == [nothing | fact]
+    ours = temporalwiki.load_dataset("probes-0809", cache_dir=str(here / "cache"))
+    assert {split: len(rows) for split, rows in ours.items()} == {"changed": 2, "unchanged": 1}
+    [manifest] = read_manifests(here / "temporalwiki")
+    assert manifest["imported"] is True
+    assert problems(here / "temporalwiki", manifest) == []
+
+
+def test_the_real_probes_are_all_there(here: Path, shared_data: Path) -> None:
+    source = shared_data / "twiki_probes_0809"
+    list(import_archives([source]))
+    for split, number in (("changed", 1776), ("unchanged", 6935)):  # the paper's Table 2
+        path = here / "temporalwiki" / "data" / "probes-20210801-20210901" / f"{split}-00000-of-00001.parquet"
+        rows = [tuple(row[column] for column in FACTS) for row in read_rows([path])]
+        with (source / f"0801-0901_{split}.csv").open(encoding="utf-8", newline="") as file:
+            assert rows == [tuple(row) for row in csv.reader(file)][1:]
+        assert len(rows) == number
+
+
+def test_a_diffset_becomes_texts_and_nothing_else(here: Path) -> None:
+    write(here / DIFFSET, ("", "text"), [["0", 'A "b"\n\nc </script>'], ["1", " \n"], ["2", "x" * 3_000_000]])
+    list(import_archives([here / DIFFSET]))
+    rows = list(datasets.load_dataset("temporalwiki", "diffset-0809", split="train", cache_dir=str(here / "cache")))
+    assert [row.pop("text") for row in rows] == ['A "b"\n\nc </script>', "x" * 3_000_000]
+    assert rows == [dict.fromkeys(name for name in SCHEMAS["diffset"].names if name != "text")] * 2
+    [manifest] = read_manifests(here / "temporalwiki")
+    assert manifest["counts"] == {
+        "diffset-20210801-20210901": {"train": {"read": 3, "kept": 2, "dropped": {"no text": 1}}}
+    }
+
+
+def test_facts_that_are_kept_and_dropped(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fact = ["a", "b", "c"]
+    write(here / CHANGED, FACTS, [fact, ["a", "b", " c"], fact, ["", "b", "c"], ["a", " ", "c"], ["a", "b", "\n"]])
+    write(here / UNCHANGED, FACTS, [fact, ["d", "e", "f"]])
+    said = list(import_archives([here / CHANGED, here / UNCHANGED]))
+    assert said[1].endswith(
+        "split changed: 2 of 6 rows, dropped 1: no object, dropped 1: no relation, dropped 1: no subject, "
+        "dropped 1: the same fact again"
+    )
+    assert capsys.readouterr().err == "warning: probes-20210801-20210901: 1 facts are in both splits\n"
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=4)
+
+
+@given(st.lists(st.tuples(texts, texts, texts), max_size=12))
+def test_every_row_is_kept_or_counted(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "facts"
+    path = write(folder / CHANGED, FACTS, rows)
+    counts = archives.Counts()
+    found = archives.CsvFile(archives.Member(path), FACTS)
+    good = list(dict.fromkeys(row for row in rows if all(text.strip() for text in row)))
+    if not good:
+        with pytest.raises(InputError, match="no rows to import"):
+            list(archives._probes(found, "changed", counts, set()))
+    else:
+        kept = list(archives._probes(found, "changed", counts, set()))
+        assert [(row["subject"], row["relation"], row["object"]) for row in kept] == good
+    assert counts.read == len(rows) == counts.kept + sum(counts.dropped.values())
+
+
+def test_what_is_imported_of_an_interval_adds_up_in_any_order(here: Path) -> None:
+    write(here / "a" / CHANGED, FACTS, [["a", "b", "c"]])
+    write(here / "a" / UNCHANGED, FACTS, [["d", "e", "f"]])
+    write(here / "b" / DIFFSET, ("text",), [["t"]])
+    write(here / "c" / "wikipedia_0910_gpt2.csv", ("text",), [["u"]])
+    folders = [here / "a", here / "b", here / "c"]
+    list(import_archives(folders, here / "at once"))
+    for out, order in {"forward": folders, "backward": folders[::-1], "twice": [*folders, *folders]}.items():
+        for folder in order:
+            list(import_archives([folder], here / out))
+    packed = zipped(here / "all.zip", here / "a", here / "b", here / "c")
+    list(import_archives([packed], here / "packed"))
+    wanted = contents(here / "at once")
+    assert set(wanted) == {
+        "README.md",
+        "manifests/20210801-20210901.json",
+        "manifests/20210901-20211001.json",
+        "data/probes-20210801-20210901/changed-00000-of-00001.parquet",
+        "data/probes-20210801-20210901/unchanged-00000-of-00001.parquet",
+        "data/diffset-20210801-20210901/train-00000-of-00001.parquet",
+        "data/diffset-20210901-20211001/train-00000-of-00001.parquet",
+    }
+    for out in ("forward", "backward", "twice"):
+        assert contents(here / out) == wanted
+    data = {name: data for name, data in wanted.items() if name.startswith("data/")}
+    assert {name: data for name, data in contents(here / "packed").items() if name.startswith("data/")} == data
+
+
+def test_no_trace_is_left_of_a_failed_import(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(here / "b" / DIFFSET, ("text",), [["t"]])
+    list(import_archives([here / "b"]))
+    before = contents(here / "temporalwiki")
+    (here / "b" / DIFFSET).write_bytes(b'text\nok\n"open\n')
+    with pytest.raises(InputError, match=r"line 3: a quote"):
+        list(import_archives([here / "b"]))
+    write(here / "b" / DIFFSET, ("text",), [["other"]])
+    monkeypatch.setattr(dataset_folder, "_put", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        list(import_archives([here / "b"]))
+    assert contents(here / "temporalwiki") == before
+    assert sorted(path.name for path in here.iterdir()) == ["b", "temporalwiki"]
+
+
+@pytest.mark.parametrize("step", ["copyfile", "rmtree", "whole_file", "write_json"])
+@pytest.mark.parametrize("after", [0, 1, 2, 3])
+def test_what_was_imported_before_survives_a_stop_anywhere(
+    here: Path, monkeypatch: pytest.MonkeyPatch, step: str, after: int
+) -> None:
+    write(here / "a" / CHANGED, FACTS, [["a", "b", "c"]])
+    write(here / "a" / UNCHANGED, FACTS, [["d", "e", "f"]])
+    diffset = write(here / "b" / DIFFSET, ("text",), [["t"]])
+    list(import_archives([here / "a", here / "b"], here / "wanted"))
+    list(import_archives([here / "a"]))
+    calls = iter(range(after))
+    module = shutil if step in ("copyfile", "rmtree") else dataset_folder
+    real = getattr(module, step)
+
+    def stopped(*arguments: Any, **options: Any) -> Any:
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, step, stopped)
+        with contextlib.suppress(KeyboardInterrupt):
+            list(import_archives([diffset]))
+    list(import_archives([diffset]))
+    assert contents(here / "temporalwiki") == contents(here / "wanted")
+    assert sorted(path.name for path in here.iterdir()) == ["a", "b", "temporalwiki", "wanted"]
+
+
+def test_what_was_built_is_not_overwritten(here: Path) -> None:
+    add_month(here / "temporalwiki", "20210801", "20210901", [article(1)])
+    add_month(here / "temporalwiki", "20211101", "20211201", [article(2)])
+    before = contents(here / "temporalwiki")
+    source = write(here / DIFFSET, ("text",), [["t"]])
+    with pytest.raises(InputError, match=r"20210801-20210901 is there, made by `temporalwiki build`"):
+        list(import_archives([source]))
+    assert contents(here / "temporalwiki") == before
+
+
+def test_what_is_imported_stands_beside_what_was_built(here: Path) -> None:
+    add_month(here / "temporalwiki", "20211101", "20211201", [article(2)])
+    list(import_archives([write(here / DIFFSET, ("text",), [["t"]])]))
+    cache = str(here / "cache")
+    assert datasets.load_dataset("temporalwiki", "diffset-0809", split="train", cache_dir=cache)["text"][:] == ["t"]
+    assert datasets.load_dataset("temporalwiki", "diffset-1112", split="train", cache_dir=cache)["id"][:] == [2]
+    card = (here / "temporalwiki" / "README.md").read_text("utf-8")
+    assert yaml.safe_load(card.split("---\n")[1])["license"] == ["cc-by-sa-4.0", "cc0-1.0", "unknown"]
+    assert "| 20210801 to 20210901 (imported) | 1 |  |  |  |  |" in card
+    assert "| `diffset-20210801-20210901` | train | 1 | 1 | 0 |" in card
+
+
+CKL = {
+    "invariantLAMA.csv": [
+        ("id", "input", "output"),
+        ["7", "Rome is the capital of <extra_id_0> .", "Italy"],
+        ["7", "Oslo is the capital of <extra_id_0> .", " Norway "],
+        ["8", "Nothing here .", "x"],
+        ["9", "", "y"],
+        ["10", "A <extra_id_0>", " "],
+        ["7", "Rome is the capital of <extra_id_0> .", "Italy"],
+    ],
+    "updatedLAMA.csv": [
+        ("unique_id", "statement", "new_answer", "question", "notes"),
+        ["0", "<extra_id_0> leads.", "Ann", "Who leads?", "-"],
+        ["1", "The coach is <extra_id_0>.", "Cy; the younger", "", "-"],
+    ],
+    "newLAMA.csv": [("Unique_ID", "Statement", "Answer"), ["0", "X won <extra_id_0>.", "gold"]],
+    "newLAMA_easy.csv": [
+        ("unique_id", "statement", "question", "answer"),
+        ["0", "It is <extra_id_0>.", "What is it?", "red; scarlet;red;"],
+        ["1", "It was <extra_id_0>.", "", "blue"],
+        ["2", "", "Why?", "because"],
+    ],
+    "recent_news_full.csv": [
+        ("original", "input", "output"),
+        ["a b c", "a <extra_id_0> c", "<extra_id_0> b <extra_id_1>"],
+        ["", "", ""],
+        ["d", "", ""],
+    ],
+    "recent_news_small.csv": [("original",), ["a b c"]],
+    "recent_news_small1.csv": [("original",), ["a"]],
+    "recent_news_small2.csv": [("original",), ["b"]],
+}
+# What each config is to hold, by hand from the rows above; all else is null.
+WANTED: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "invariantlama": (
+        "test",
+        [
+            {"id": "7", "statement": "Rome is the capital of <extra_id_0> .", "object": "Italy"},
+            {"id": "7-2", "statement": "Oslo is the capital of <extra_id_0> .", "object": "Norway"},
+            {"id": "8", "statement": "Nothing here .", "object": "x"},
+        ],
+    ),
+    "updatedlama": (
+        "test",
+        [
+            {
+                "id": "0",
+                "statement": "<extra_id_0> leads.",
+                "question": "Who leads?",
+                "answers": ["Ann", "Ann B"],
+                "old_answers": ["Bo"],
+            },
+            {
+                "id": "1",
+                "statement": "The coach is <extra_id_0>.",
+                "answers": ["Cy; the younger"],
+                "old_answers": [],
+            },
+        ],
+    ),
+    "newlama": ("test", [{"id": "0", "statement": "X won <extra_id_0>.", "answers": ["gold"], "old_answers": []}]),
+    "newlama-easy": (
+        "test",
+        [
+            {"id": "0", "statement": "It is <extra_id_0>.", "question": "What is it?", "answers": ["red", "scarlet"]},
+            {"id": "1", "statement": "It was <extra_id_0>.", "answers": ["blue"]},
+        ],
+    ),
+    "newquestions-easy": (
+        "test",
+        [
+            {"id": "0", "statement": "It is <extra_id_0>.", "question": "What is it?", "answers": ["red", "scarlet"]},
+            {"id": "2", "question": "Why?", "answers": ["because"]},
+        ],
+    ),
+    "recentnews": (
+        "train",
+        [
+            {"id": "1", "text": "a b c", "input": "a <extra_id_0> c", "output": "<extra_id_0> b <extra_id_1>"},
+            {"id": "3", "text": "d", "input": "", "output": ""},
+        ],
+    ),
+    "recentnews-small": ("train", [{"id": "1", "text": "a b c"}]),
+    "recentnews-small-p1": ("train", [{"id": "1", "text": "a"}]),
+    "recentnews-small-p2": ("train", [{"id": "1", "text": "b"}]),
+}
+
+
+def test_ckl_files_become_configs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, (header, *rows) in CKL.items():
+        write(here / "data" / "lama" / name, header, rows)
+    answers = {"0": [{"old": ["Bo", " Bo "], "new": ["Ann", "Ann B"]}], "99": [{"old": [], "new": ["?"]}]}
+    (here / "data" / UPDATED_ANSWERS).write_text(json.dumps(answers), "utf-8")
+    (here / "data" / "trex_5000.csv").write_text("id\n", "utf-8")
+    said = list(import_archives([here / "data"]))
+    assert said[-1] == "not imported, as no config is made of it: trex_5000.csv"
+    assert len(said) == len(WANTED) + 1
+    for config, (split, rows) in WANTED.items():
+        loaded = datasets.load_dataset("ckl", config, cache_dir=str(here / "cache"))
+        assert list(loaded) == [split]
+        nothing = dict.fromkeys(loaded[split].column_names)
+        assert list(loaded[split]) == [nothing | row for row in rows], config
+    kinds = {manifest["config"]: manifest["kind"] for manifest in read_manifests(here / "ckl")}
+    assert (kinds["recentnews"], kinds["recentnews-small"]) == ("masked-news", "news")
+    assert set(kinds.values()) <= set(CKL_SCHEMAS)
+    counts = {manifest["config"]: manifest["counts"] for manifest in read_manifests(here / "ckl")}
+    assert counts["invariantlama"] == {
+        "read": 6,
+        "kept": 3,
+        "dropped": {"no answer": 1, "no input": 1, "the same row again": 1},
+    }
+    warned = capsys.readouterr().err
+    assert (
+        f"updatedlama: rows without answers in {UPDATED_ANSWERS}, so that those of updatedLAMA.csv count: 1" in warned
+    )
+    assert f"updatedlama: ids in {UPDATED_ANSWERS} of no row of updatedLAMA.csv: 1" in warned
+    assert "invariantlama: rows without exactly one <extra_id_0>, so that they cannot be asked: 1" in warned
+    assert "newlama: no recentlama_h_val_answers.json there: answers are those of newLAMA.csv alone" in warned
+
+
+def test_what_ckl_made_is_not_overwritten_but_what_was_imported_is(here: Path) -> None:
+    source = write(here / "newLAMA.csv", ("unique_id", "statement", "answer"), [["0", "X won <extra_id_0>.", "gold"]])
+    list(import_archives([source]))
+    before = contents(here / "ckl")
+    list(import_archives([source]))
+    assert contents(here / "ckl") == before
+    path = here / "ckl" / "manifests" / "newlama.json"
+    path.write_text(path.read_text("utf-8").replace('"imported": true', '"imported": false'), "utf-8")
+    with pytest.raises(InputError, match=r"newlama is there, made by `temporalwiki ckl`"):
+        list(import_archives([source]))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    {
+        "[": "not a file with answers by id",
+        '["a"]': "not a file with answers by id: Expected `object`",
+        '{"0": "a"}': "not a file with answers by id",
+        '{"0": [{"old": "a"}]}': "not a file with answers by id",
+        '{"0": ' + "[" * 100_000 + "]" * 100_000 + "}": "not a file with answers by id",
+    }.items(),
+)
+def test_answers_that_are_none(here: Path, text: str, said: str) -> None:
+    write(here / "a" / "updatedLAMA.csv", ("unique_id", "statement", "new_answer"), [["0", "<extra_id_0>", "a"]])
+    (here / "a" / UPDATED_ANSWERS).write_text(text, "utf-8")
+    with pytest.raises(InputError, match=f"{UPDATED_ANSWERS}: {said}"):
+        list(import_archives([here / "a"]))
+    assert not (here / "ckl").exists()
+
+
+def test_both_kinds_need_two_folders(here: Path) -> None:
+    write(here / "a" / DIFFSET, ("text",), [["t"]])
+    write(here / "a" / "newLAMA.csv", ("unique_id", "statement", "answer"), [["0", "<extra_id_0>", "a"]])
+    with pytest.raises(UsageError, match="two dataset folders"):
+        list(import_archives([here / "a"], here / "out"))
+    assert not (here / "out").exists()
+    assert len(list(import_archives([here / "a"]))) == 2
+    assert (here / "temporalwiki").is_dir() and (here / "ckl").is_dir()
+
+
+REFUSED = {
+    "nothing of it": ({"notes.txt": "a"}, ["."], "no file of a released archive there; known are 0801-0901"),
+    "an empty folder": ({}, ["."], "no file of a released archive there"),
+    "a misspelled name": ({"wikipedia_0809.csv": "text\na\n"}, ["."], "did you mean wikipedia_0809_gpt2.csv?"),
+    "a file that is none": (
+        {"updatedLLAMA.csv": "a", DIFFSET: "text\na\n"},
+        ["updatedLLAMA.csv", DIFFSET],
+        "updatedLLAMA.csv: not a file of a released archive; did you mean updatedLAMA.csv?",
+    ),
+    "months that were not released": ({"0701-0801_changed.csv": "a"}, ["."], "did you mean 0"),
+    "a split is missing": (
+        {CHANGED: "subject,relation,object\na,b,c\n"},
+        ["."],
+        f"{CHANGED}: {UNCHANGED} is missing; probes are imported with both splits",
+    ),
+    "two that differ": (
+        {f"a/{DIFFSET}": "text\na\n", f"b/{DIFFSET}": "text\nb\n"},
+        ["."],
+        f"two {DIFFSET} that differ",
+    ),
+    "another header": (
+        {DIFFSET: "text\na\n", "newLAMA.csv": "unique_id,statement,target\n"},
+        ["."],
+        "newLAMA.csv: no column answer: its columns are unique_id, statement, target",
+    ),
+    "no rows": ({DIFFSET: "text\n"}, ["."], f"{DIFFSET}: no rows to import in it: 0 of 0 rows"),
+    "only rows without text": ({DIFFSET: 'text\n" "\n'}, ["."], "0 of 1 rows, dropped 1: no text"),
+    "answers alone": ({UPDATED_ANSWERS: "{}"}, ["."], "answers without their questions"),
+    "no such file": ({}, ["nowhere.zip"], "nowhere.zip: no such file or folder"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case: str, here: Path) -> None:
+    files, paths, said = REFUSED[case]
+    for name, text in files.items():
+        (here / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / "in" / name).write_text(text, "utf-8")
+    (here / "in").mkdir(exist_ok=True)
+    with pytest.raises(InputError) as refusal:
+        list(import_archives([here / "in" / path for path in paths], here / "out"))
+    assert said in str(refusal.value)
+    assert [path.name for path in here.iterdir()] == ["in"]
+
+
+def test_copies_of_a_file_are_one(here: Path) -> None:
+    write(here / "a" / DIFFSET, ("text",), [["t"]])
+    shutil.copytree(here / "a", here / "b")
+    zipped(here / "b" / "x.zip", here / "a")
+    found = recognise([here / "a", here / "b", here / "a" / DIFFSET])
+    assert [interval.short_name for interval in found.intervals] == ["0809"]
+
+
+def test_a_folder_that_is_something_else(here: Path) -> None:
+    (here / "out").mkdir()
+    (here / "out" / "thesis.tex").touch()
+    with pytest.raises(InputError, match="not a dataset folder"):
+        list(import_archives([write(here / DIFFSET, ("text",), [["t"]])], here / "out"))
+    assert [path.name for path in (here / "out").iterdir()] == ["thesis.tex"]
+
+
+def test_names_of_a_zip_stay_what_they_are(here: Path) -> None:
+    hostile = "../../--- `x`\n| a |/wikipedia_0809_gpt2.csv"
+    with zipfile.ZipFile(here / "x.zip", "w") as file:
+        file.writestr(hostile, "text\nt\n")
+        file.writestr("a\x1b[31m.txt", "")
+    said = list(import_archives([here / "x.zip"]))
+    assert all(line.isprintable() for line in said)
+    card = (here / "temporalwiki" / "README.md").read_text("utf-8")
+    assert yaml.safe_load(card.split("---\n")[1])["configs"][0]["config_name"] == "diffset-20210801-20210901"
+    assert "--- `x`" not in card
+    assert sorted(path.name for path in here.parent.iterdir() if path.suffix == ".csv") == []
+
+
+def write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def zipped(path: Path, *folders: Path) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for folder in folders:
+            for found in sorted(folder.iterdir()):
+                file.write(found, f"data/{found.name}")
+    return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

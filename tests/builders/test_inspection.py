@@ -1,0 +1,60 @@
+"""``temporalwiki inspect`` of CKL's dataset folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from temporalwiki.builders.archives import import_archives
+from temporalwiki.commands import main
+
+from a_ckl_config import add, config, invariantlama, live
+
+
+def test_configs_counts_and_relations_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "ckl"
+    splits = {"test": [live(1)], "validation": []}
+    add(folder, invariantlama(), config("newlama-20211101-20211201", splits, short_name="newlama-1112"))
+    assert main(["inspect", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert f"{folder}: invariantlama of CKL, cc-by-nc-4.0" in lines
+    assert "rows read 3 = kept 2 + dropped 1 object_in_subject" in lines
+    assert "P19 3 2" in lines
+    assert any(line.startswith("newlama-20211101-20211201 newlama-1112 test 1 0.0") for line in lines)
+    assert any(line.startswith("newlama-20211101-20211201 newlama-1112 validation 0 0.0") for line in lines)
+    assert lines[-1] == "all files are as the manifests say"
+    assert any(
+        line.startswith("warning: newlama-20211101-20211201: no rows in the split validation") for line in lines
+    )
+
+
+def test_an_interval_that_was_imported_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for split, subjects in (("changed", "ab"), ("unchanged", "c")):
+        rows = "".join(f"{subject},plays for,Roma\n" for subject in subjects)
+        (tmp_path / f"0801-0901_{split}.csv").write_text(f"subject,relation,object\n{rows}", "utf-8")
+    folder = tmp_path / "temporalwiki"
+    list(import_archives([tmp_path], folder))
+    assert main(["inspect", str(folder)]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == f"{folder}: enwiki 20210801 to 20210901, imported from an archive"
+    assert "probes-20210801-20210901 changed read 2 = kept 2 + dropped 0" in lines
+    assert "probes-20210801-20210901 unchanged read 1 = kept 1 + dropped 0" in lines
+    assert lines[-1] == "all files are as the manifests say"
+
+
+def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "ckl"
+    add(folder, invariantlama())
+    data = folder / "data/invariantlama/test-00000-of-00001.parquet"
+    data.write_bytes(b"PAR1")
+    assert main(["inspect", str(folder)]) == 1
+    assert "not the file that the manifest describes" in capsys.readouterr().err
+    path = folder / "manifests" / "invariantlama.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"counts": {}}), "utf-8")
+    assert main(["inspect", str(folder)]) == 1
+    err = capsys.readouterr().err
+    assert "manifests/invariantlama.json: not a manifest of CKL" in err
+    assert err.count("\n") == 1

@@ -1,0 +1,86 @@
+"""``load_dataset`` of CKL's configs: by their names alone, by a folder, and without rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import temporalwiki
+from temporalwiki.builders.ckl.make import CONFIGS
+from temporalwiki.builders.ckl.schemas import SCHEMAS
+from temporalwiki.builders.errors import InputError
+
+from a_ckl_config import add, cloze, config, invariantlama, live
+
+NAMES = [
+    "invariantlama",
+    "invariantlama-20211101-20220201",
+    "updatedlama",
+    "newlama",
+    "newlama-20211101-20211201",
+    "newlama-easy",
+    "newquestions-easy",
+    "recentnews",
+    "recentnews-small",
+    "recentnews-small-p2",
+    "kilt-triviaqa_support_only",
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "ckl"
+
+
+def load(*arguments: str, **options: Any) -> Any:
+    return temporalwiki.load_dataset(*arguments, cache_dir="cache", **options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_configs_name_is_enough(name: str, folder: Path) -> None:
+    add(folder, config(name, {"test": [live(7)]}))
+    assert load(name, split="test")["id"][:] == ["7"]
+
+
+def test_short_names_and_folders_by_any_name(folder: Path) -> None:
+    add(folder, invariantlama(), config("updatedlama-20211101-20211201", short_name="updatedlama-1112"))
+    assert load("invariantlama")["test"][0] == cloze(1)
+    assert load("updatedlama-1112", split="test")["old_answers"][:] == [["Lazio"]]
+    folder.rename(folder.with_name("mine"))
+    assert load("mine", "updatedlama-1112", split="test")["old_answers"][:] == [["Lazio"]]
+    assert [row["subject"] for row in load("./mine", "invariantlama", split="test", streaming=True)] == ["Ann", "Bo"]
+
+
+def test_splits_without_rows_are_there_and_empty(folder: Path) -> None:
+    rows: dict[str, list[Any]] = {"train": [], "test": [{"id": "1", "input": "q", "output": None, "answers": []}]}
+    add(folder, config("kilt-nq", rows, kind="kilt"), config("newlama", {"test": []}, short_name="newlama-1112"))
+    loaded = load("kilt-nq")
+    assert {split: len(of) for split, of in loaded.items()} == {"train": 0, "test": 1}
+    assert loaded["train"].features == loaded["test"].features
+    assert loaded["test"][0] == rows["test"][0]
+    assert load("newlama-1112", split="test").features.arrow_schema.equals(SCHEMAS["live"])
+    assert {split: list(of) for split, of in load("kilt-nq", streaming=True).items()} == rows
+    assert list(load("newlama", split="test", streaming=True)) == []
+    assert {split: list(of) for split, of in load("newlama", streaming=True).items()} == {"test": []}
+
+
+@pytest.mark.parametrize("name", [*CONFIGS, "updatedlama-1112", "invariantlama-20211101-20220201"])
+def test_the_names_of_all_configs_that_can_be_made_mean_the_folder(name: str, folder: Path) -> None:
+    with pytest.raises(InputError, match=r"no folder \./ckl"):
+        load(name)
+
+
+def test_without_the_folder_the_line_says_which_command_makes_it(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"no folder \./ckl: make one with `temporalwiki ckl`.*\"invariantlama\""):
+        load("invariantlama")
+    with pytest.raises(InputError, match=r"no folder \./temporalwiki: make one with `temporalwiki build`"):
+        load("diffset-1112")
+
+
+def test_a_local_folder_has_no_revision(folder: Path) -> None:
+    add(folder, invariantlama())
+    with pytest.raises(InputError, match="a local folder has no revision 'v1'"):
+        load("invariantlama", revision="v1")

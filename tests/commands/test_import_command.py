@@ -1,0 +1,88 @@
+"""``temporalwiki import``: what it says, where it puts things, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from temporalwiki.builders.dataset_folder import problems, read_manifests
+from temporalwiki.commands import main
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_real_archive(here: Path, shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = shared_data / "twiki_probes_0809"
+    assert main(["import", str(source)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{source}/0801-0901_{split}.csv: probes-20210801-20210901 (in short probes-0809), split {split}: {rows} rows"
+        for split, rows in (("unchanged", "6,935 of 6,935"), ("changed", "1,776 of 1,776"))
+    ]
+    assert main(["import", str(source), "--out", "elsewhere"]) == 0
+    for name in ("temporalwiki", "elsewhere"):
+        [manifest] = read_manifests(here / name)
+        assert problems(here / name, manifest) == []
+        assert str(here) not in json.dumps(manifest) and str(shared_data) not in json.dumps(manifest)
+
+
+WRONG = {
+    "no paths": (["import"], 2, "required: PATHS"),
+    "no such file": (["import", "nowhere"], 1, "nowhere: no such file or folder"),
+    "a misspelled file": (["import", "newLLAMA.csv"], 1, "did you mean newLAMA.csv?"),
+    "both kinds in one folder": (["import", "newLAMA.csv", "wikipedia_0809_gpt2.csv", "--out", "x"], 2, "two dataset"),
+    "a row that is cut off": (["import", "cut"], 1, "cut/wikipedia_0809_gpt2.csv: line 3: a quote that is opened"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_goes_wrong_is_said_in_one_line(case: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "newLAMA.csv").write_text("unique_id,statement,answer\n0,<extra_id_0>,a\n", "utf-8")
+    (here / "newLLAMA.csv").touch()
+    (here / "wikipedia_0809_gpt2.csv").write_text("text\na\n", "utf-8")
+    (here / "cut").mkdir()
+    (here / "cut" / "wikipedia_0809_gpt2.csv").write_text('text\na\n"b', "utf-8")
+    before = sorted(here.rglob("*"))
+    arguments, status, said = WRONG[case]
+    try:
+        ended = main(arguments)
+    except SystemExit as stop:
+        ended = int(stop.code or 0)
+    assert ended == status
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert sorted(here.rglob("*")) == before
+
+
+def test_a_kill_leaves_what_was_there_and_a_rerun_ends_the_same(here: Path) -> None:
+    source = here / "wikipedia_0809_gpt2.csv"
+    source.write_text("text\n" + "earlier\n" * 10, "utf-8")
+    assert main(["import", str(source)]) == 0
+    before = contents(here / "temporalwiki")
+    source.write_text("text\n" + "words and words again\n" * 300_000, "utf-8")
+    code = "import sys; from temporalwiki.commands import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "import", str(source)]
+    process = subprocess.Popen(command, cwd=here, stderr=subprocess.DEVNULL)
+    staged = here / ".temporalwiki.import"
+    while not staged.exists() and process.poll() is None:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert contents(here / "temporalwiki") == before
+    assert main(["import", str(source)]) == 0
+    assert main(["import", str(source), "--out", "afresh"]) == 0
+    assert contents(here / "temporalwiki") == contents(here / "afresh")
+    assert sorted(path.name for path in here.iterdir()) == ["afresh", "temporalwiki", source.name]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

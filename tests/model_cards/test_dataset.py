@@ -1,0 +1,102 @@
+"""The dataset card of what was imported, alone and beside what was built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import yaml
+
+from temporalwiki.builders.dataset_folder import Manifest, write_split
+from temporalwiki.model_cards.dataset import dataset_card
+
+from a_month import article, probe, stage_month
+
+
+def imported(folder: Path, file: str = "TWiki_Probes.zip", reason: str = "no text") -> Manifest:
+    def config(kind: str, **splits: list[dict[str, Any]]) -> dict[str, Any]:
+        name = f"{kind}-20210801-20210901"
+        written = {split: vars(write_split(folder, name, split, rows)) for split, rows in splits.items()}
+        return {name: {"short_name": f"{kind}-0809", "splits": written}}
+
+    def counted(kept: int) -> dict[str, Any]:
+        return {"read": kept + 1, "kept": kept, "dropped": {reason: 1}}
+
+    return {
+        "imported": True,
+        "interval": {"wiki": "enwiki", "language": "en", "prev": "20210801", "recent": "20210901"},
+        "inputs": [{"config": "probes-20210801-20210901", "file": file, "member": None, "size": 1234, "sha1": "x"}]
+        * 2,
+        "counts": {
+            "probes-20210801-20210901": {"changed": counted(1), "unchanged": counted(2)},
+            "diffset-20210801-20210901": {"train": counted(3)},
+        },
+        "warnings": [],
+        "configs": config("probes", unchanged=[probe(1), probe(2)], changed=[probe(3)])
+        | config("diffset", train=[article(1), article(2), article(3)]),
+    }
+
+
+def header(card: str) -> Any:
+    return yaml.safe_load(card.split("---\n")[1])
+
+
+def test_the_card_of_an_imported_interval(tmp_path: Path) -> None:
+    card = dataset_card([imported(tmp_path)])
+    assert header(card)["license"] == ["unknown"]
+    assert [config["config_name"] for config in header(card)["configs"]] == [
+        "diffset-20210801-20210901",
+        "probes-20210801-20210901",
+        "diffset-0809",
+        "probes-0809",
+    ]
+    assert "imported from the archives that its authors released" in card
+    assert "built anew" not in card and "## Counts" not in card and "Seed" not in card
+    assert "| 20210801 to 20210901 (imported) | 3 |  | 2 | 1 |  |" in card
+    assert "| `probes-20210801-20210901` | unchanged | 3 | 2 | 1: no text |" in card
+    assert card.count("`TWiki_Probes.zip`, 1,234 bytes") == 1
+    assert 'probes = load_dataset("temporalwiki", "probes-0809")' in card
+    assert "never published" in card
+
+
+def test_probes_alone(tmp_path: Path) -> None:
+    manifest = imported(tmp_path)
+    del manifest["configs"]["diffset-20210801-20210901"]
+    card = dataset_card([manifest])
+    assert not any(config.get("default") for config in header(card)["configs"])
+    assert 'probes = load_dataset("temporalwiki", "probes-0809")  # the newest interval' in card
+    assert "diffset =" not in card
+    assert "| 20210801 to 20210901 (imported) |  |  | 2 | 1 |  |" in card
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_beside_what_was_built(tmp_path: Path, newer: bool) -> None:
+    months = ("20211101", "20211201") if newer else ("20210701", "20210801")
+    built = stage_month(tmp_path / "built", *months, [article(1)], [probe(1)])
+    manifests = [imported(tmp_path), built]
+    card = dataset_card(manifests if newer else manifests[::-1])
+    assert header(card)["license"] == ["cc-by-sa-4.0", "cc0-1.0", "unknown"]
+    assert "built anew from the dumps of enwiki and Wikidata. What is marked so was imported" in card
+    assert "(imported) | 3 |  | 2 | 1 |  |" in card
+    assert f"| {months[0]} to {months[1]} | 1 | 7 |" in card
+    assert "Seed 0;" in card and "`enwiki/a.bz2`, 5 bytes" in card
+    [default] = [config["config_name"] for config in header(card)["configs"] if config.get("default")]
+    assert default == ("diffset-20211101-20211201" if newer else "diffset-20210801-20210901")
+
+
+def test_names_and_reasons_are_data(tmp_path: Path) -> None:
+    card = dataset_card([imported(tmp_path, "`x`\n---\n</script> | {{a}}.zip", "<script>\n| x |")])
+    assert len(header(card)["dataset_info"]) == 4
+    assert "<script>" not in card
+    [line] = [line for line in card.splitlines() if "1,234 bytes" in line]
+    assert line == "- `'x' --- </script> | {{a}}.zip`, 1,234 bytes"
+    assert "| `diffset-20210801-20210901` | train | 4 | 3 | 1: &lt;script&gt; &#124; x &#124; |" in card.splitlines()
+
+
+def test_what_the_card_says_of_the_columns_is_what_loads(tmp_path: Path) -> None:
+    card = dataset_card([imported(tmp_path)])
+    (tmp_path / "README.md").write_text(card, "utf-8")
+    loaded = datasets.load_dataset(str(tmp_path), "probes-0809", cache_dir=str(tmp_path / "cache"))
+    assert {split: len(rows) for split, rows in loaded.items()} == {"unchanged": 2, "changed": 1}
