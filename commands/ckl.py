@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.ckl.config import write
+from temporalwiki.builders.ckl.config import described, write
 from temporalwiki.builders.ckl.make import CONFIGS, LAMA, NEWS, Sources, check_name, make, options_of
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.errors import UsageError
@@ -141,17 +141,17 @@ def _candidates(arguments: argparse.Namespace, work: Path) -> str:
     """Write candidates for annotators, and say what is to be done with them."""
     from temporalwiki.builders.ckl.candidates import CandidateOptions, write_candidates
     from temporalwiki.builders.ckl.corpus_index import build_index
-    from temporalwiki.builders.ckl.recentnews import read_news
+    from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
     review, past, news = arguments.review, arguments.past, arguments.news
     if not (review and past and news):
         raise UsageError(
             "candidates are made of news (--news PATHS) and a corpus of the past (--past PATHS), for --review DIR"
         )
+    pages = find_news(news, NewsOptions(), work, arguments.jobs)
     with build_index(past, work / "past") as index:
-        about = write_candidates(
-            read_news(news, work / "news", arguments.jobs), index, review, _given(CandidateOptions, arguments)
-        )
+        options = _given(CandidateOptions, arguments)
+        about = write_candidates(pages.rows(), index, review, options, described(pages.pages.inputs))
     number = about["counts"]["kept"]
     return (
         f"{review}: {number:,} candidates; {review}/README.md says how they are decided upon. "

@@ -15,6 +15,7 @@ _EXAMPLE = """\
 example:
   temporalwiki monthly --wiki enwiki --repo ORG/temporalwiki --dry-run
   temporalwiki monthly --wiki enwiki --repo ORG/temporalwiki --jobs 8
+  temporalwiki monthly --repo ORG/temporalwiki --ckl ORG/ckl
   temporalwiki monthly --repo ORG/temporalwiki --recipe monthly.yaml --leaderboard ORG/temporalwiki-leaderboard
 
 The same command goes on after a stop, and does nothing where there is nothing new. docs/publishing.md says how it is
@@ -56,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
     parser.add_argument("--accept-jump", action="store_true", help="publish though counts jump since last month")
     parser.add_argument("--recipe", metavar="RECIPE", help="of an experiment whose months go on (since:)")
+    parser.add_argument(
+        "--ckl",
+        metavar="REPO_ID",
+        help="the dataset on the Hub that gets the month's updatedlama, newlama, invariantlama",
+    )
     parser.add_argument("--leaderboard", metavar="SPACE_ID", help="where its leaderboard is shown: ORG/NAME")
 
 
@@ -75,6 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
         accept_jump=arguments.accept_jump,
         recipe=arguments.recipe,
         leaderboard=arguments.leaderboard,
+        ckl=arguments.ckl,
     )
     for line in monthly(job, arguments.dry_run):
         print(line, flush=True)

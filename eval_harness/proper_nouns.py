@@ -23,9 +23,9 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
+from temporalwiki.builders.ckl.salient_spans import Span, load_pipeline, one_line, pieces
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.methods.packing import Ints
-from temporalwiki.methods.salient_spans import Span, load_pipeline, one_line, pieces
 
 TAGS = frozenset(("NNP", "NNPS"))
 

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 import transformers
 
+from temporalwiki.builders.ckl.salient_spans import Span
 from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError
 from temporalwiki.eval_harness.scoring import Scores, Text
-from temporalwiki.methods.salient_spans import Span
 
 _PATIENCE = 60.0  # seconds to wait for another process that writes
 

@@ -19,6 +19,7 @@ from huggingface_hub import HfFileSystem
 from transformers import PreTrainedTokenizerBase, TrainingArguments
 from trl import SFTConfig
 
+from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.loading import load_dataset
@@ -27,7 +28,7 @@ from temporalwiki.methods.light_tuning import LightTuner, LightTuning, facts
 from temporalwiki.methods.method import Batch, Method
 from temporalwiki.methods.options import TrainOptions, did_you_mean
 from temporalwiki.methods.packing import PackedBatch, pack_dataset
-from temporalwiki.methods.salient_spans import MaskedBatch, finder, mask_dataset
+from temporalwiki.methods.salient_spans import MaskedBatch, mask_dataset
 from temporalwiki.methods.trainer import ContinualTrainer, Reading, reading_order, training_arguments
 
 _INTERVAL = re.compile(r"diffset-(?:(?P<prev>\d{8})-\d{8}|(?P<month>\d\d)\d\d)")

@@ -45,9 +45,18 @@ class Job:
     accept_jump: bool = False
     recipe: str | None = None  # of an experiment whose months go on
     leaderboard: str | None = None  # the Space that shows its results
+    ckl: str | None = None  # the dataset with the live CKL of each month
 
     def __post_init__(self) -> None:
-        Interval(self.wiki, "20010101", "20010201")  # which refuses what is no wiki
+        language = Interval(self.wiki, "20010101", "20010201").language  # which refuses what is no wiki
+        if self.ckl is not None and language != "en":
+            raise UsageError(f"--ckl: clozes and questions are worded in English, and {self.wiki} is in {language!r}")
+
+    @property
+    def ckl_folder(self) -> Path:
+        """Where the live CKL lies until it is published, and afterwards."""
+        out = self.out.resolve()
+        return out.with_name(f"{out.name}.ckl")
 
 
 def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
@@ -62,6 +71,7 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
         _check_goes_on(job.recipe)
     dataset = Repository(job.repo_id, "dataset")
     space = Repository(job.leaderboard, "space") if job.leaderboard is not None else None
+    ckl = Repository(job.ckl, "dataset") if job.ckl is not None else None
     newest = Interval(job.wiki, *newest_interval(job.mirrors[0], job.wiki))
     head = dataset.head()
     there = published(head)
@@ -83,8 +93,9 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
         else:
             yield f"{dataset.name}: holds no month yet, so there is none to compare counts with"
         wanted = [*(months_between(there[-1]["interval"]["recent"], newest) if there else ()), newest]
-    if space is not None:  # before days of training
-        space.check_rights(space.head(), dry_run)
+    for other in (space, ckl):  # before days of building and training
+        if other is not None:
+            other.check_rights(other.head(), dry_run)
     missed: list[Interval] = []
     for interval in wanted:
         if interval != newest and (why := _gone(job, interval, there)):
@@ -93,6 +104,8 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
         else:
             yield from (_say if dry_run else _do)(job, interval, there)
             there = there if dry_run else published(dataset.head())
+    if ckl is not None:
+        yield from _live(job, ckl, wanted if dry_run else [], dry_run)
     if job.recipe is not None:
         yield from _leaderboard(job, newest, dry_run)
     if missed:  # nobody is told of what goes well, and no later run looks for them again
@@ -136,6 +149,42 @@ def _say(job: Job, interval: Interval, there: Sequence[Manifest]) -> Iterator[st
     yield f"  + manifests/{interval.name}.json"
     yield "  ~ README.md, eval.yaml, of all months"
     yield f"  tag {month_tag({'interval': vars(interval)}, there)}"
+
+
+def _live(job: Job, ckl: Repository, to_come: Sequence[Interval], dry_run: bool) -> Iterator[str]:
+    """Make and publish the live CKL of the months in the dataset folder, and ``to_come``, that the Hub lacks."""
+    from temporalwiki.builders.ckl.config import write
+    from temporalwiki.builders.ckl.live import live
+
+    head = ckl.head()
+    with_facts = (one for one in read_manifests(job.out) if any(name.startswith("facts-") for name in one["configs"]))
+    built = [interval_name(one) for one in with_facts]
+    lacking = [
+        (kind, interval)
+        for interval in dict.fromkeys([*built, *(interval.name for interval in to_come)])
+        for kind in ("updatedlama", "newlama")
+        if f"manifests/{kind}-{interval}.json" not in head.files
+    ]
+    if dry_run:
+        if lacking:
+            names = ", ".join(f"{kind}-{interval}" for kind, interval in lacking)
+            yield f"{ckl.name}: would publish {names}, and invariantlama of all months"
+        return
+    if not built:
+        yield f"{ckl.name}: {job.out} holds no month to make live CKL of"
+        return
+    made = [config for kind, interval in lacking for config in live(kind, [job.out], interval)]
+    made += [
+        config for config in live("invariantlama", [job.out]) if f"manifests/{config.name}.json" not in head.files
+    ]
+    if not made:
+        yield f"{ckl.name}: has all of {built[-1]}"
+        return
+    for config in made:
+        counts = write(config, job.ckl_folder)["counts"]
+        yield f"{config.name}: {counts['kept']:,} rows of {counts['read']:,} facts, in {job.ckl_folder}"
+    tag = f"{built[-1][9:13]}.{built[-1][13:15]}"
+    yield from publish_dataset(job.ckl_folder, ckl.repo_id, tag=None if tag in head.tags else tag)
 
 
 def _wikidata(interval: Interval, there: Sequence[Manifest]) -> tuple[str | None, str | None]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def _staged(config: Config, staged: Path) -> Manifest:
         "source": config.source,
         "language": config.language,
         **({"imported": True} if config.imported else {}),
-        "inputs": _inputs(config.inputs),
+        "inputs": described(config.inputs),
         "options": config.options,
         "counts": {
             "read": counts.read,
@@ -111,11 +112,25 @@ def _staged(config: Config, staged: Path) -> Manifest:
     }
 
 
-def _inputs(files: list[Path]) -> list[dict[str, Any]]:
-    """Size and SHA-1 of files, by the ends of their paths: where they lie on this machine is nobody's business."""
+@lru_cache(100_000)  # several configs come of the same files
+def _sha1(file: Path, _modified: int) -> str:
+    return digest(file, "sha1")
+
+
+def described(files: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return size and SHA-1 of files, by the ends of their paths: where they lie is nobody's business.
+
+    Raises InputError where one is not there.
+    """
     found = []
     for file in files:
         if not file.is_file():
             raise InputError(f"{file}: no such file")
-        found.append({"file": "/".join(file.parts[-2:]), "size": file.stat().st_size, "sha1": digest(file, "sha1")})
+        found.append(
+            {
+                "file": "/".join(file.parts[-2:]),
+                "size": file.stat().st_size,
+                "sha1": _sha1(file, file.stat().st_mtime_ns),
+            }
+        )
     return sorted(found, key=lambda one: (one["file"], one["sha1"]))

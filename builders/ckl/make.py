@@ -75,10 +75,11 @@ def make(name: str, sources: Sources, options: Any = None) -> list[Config]:
         return [config for config in made if config.name.startswith(name)]
     if name in EASY:
         from temporalwiki.builders.ckl.easy import easy
-        from temporalwiki.builders.ckl.recentnews import read_news
+        from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
         _needs(name, "news pages", "--news PATHS", sources.news)
-        return easy(read_news(list(sources.news), sources.work, sources.jobs), options or _default(name))
+        news = find_news(list(sources.news), NewsOptions(), sources.work, sources.jobs)
+        return easy(news.rows(), options or _default(name), news.pages.inputs)
     if name.startswith("kilt"):
         from temporalwiki.builders.ckl.kilt import kilt
 
@@ -96,8 +97,9 @@ def _lama(name: str, sources: Sources) -> list[Config]:
 
         templates = read_templates(sources.lama) if sources.lama else None
         made = live(kind, sources.probes, interval or None, templates, sources.seed)
-        for config in made if sources.lama else ():
-            config.inputs.append(sources.lama / "relations.jsonl")
+        if sources.lama:
+            for config in made:
+                config.inputs.append(sources.lama / "relations.jsonl")
         return made
     if interval:
         _needs(name, "the facts of dataset folders", "--probes DIR", ())

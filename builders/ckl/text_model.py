@@ -18,8 +18,9 @@ from tqdm import tqdm
 from temporalwiki.builders.errors import InputError
 
 RULES = "rules"  # in a model's place: what each step does without one
-VERSION = 1  # of what is asked and kept
+VERSION = 2  # of what is asked and kept
 _AT_ONCE = 32
+_MARK = "the message stands here"  # in a chat template
 
 
 class TextModel:
@@ -95,11 +96,21 @@ class TextModel:
     def _read(self, prompt: str) -> list[int]:
         tokenizer = self.loaded.tokenizer
         if not self.encoder_decoder and tokenizer.chat_template:
-            chat = [{"role": "user", "content": prompt}]
+            chat = [{"role": "user", "content": _MARK}]
             text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-            return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+            around = [tokenizer(part, add_special_tokens=False)["input_ids"] for part in text.split(_MARK)]
+            if len(around) != 2:
+                raise InputError(f"{self.reference}: its chat template does not hold a message once")
+            # a stranger's "<|im_end|>" is spelled, not obeyed
+            [said] = self._encoder.ids([prompt])
+            return [*around[0], *said.tolist(), *around[1]]
         ids = list(tokenizer(prompt)["input_ids"])
         return ids if ids or tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+
+    @cached_property
+    def _encoder(self) -> Any:
+        packing: Any = importlib.import_module("temporalwiki.methods.packing")
+        return packing.Encoder(self.loaded.tokenizer)
 
     @property
     def _longest(self) -> int | None:

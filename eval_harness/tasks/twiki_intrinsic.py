@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from temporalwiki.builders.ckl.salient_spans import Span
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.eval_harness.evaluated import Evaluated
 from temporalwiki.eval_harness.facts import UNSCORED
@@ -20,7 +21,6 @@ from temporalwiki.eval_harness.store import Store
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.methods.options import option
 from temporalwiki.methods.packing import Encoder, Tokenizer, article, batches
-from temporalwiki.methods.salient_spans import Span
 
 _MEASURES = ("proper_noun_perplexity", "proper_noun_bits_per_byte", "perplexity", "bits_per_byte")
 _TAGGED_AT_ONCE = 64  # windows, between two writes to the store

@@ -93,6 +93,39 @@ def manifest(hub: LoopbackHub, name: str) -> dict[str, Any]:
     return dict(json.loads(hub.repo("dataset", REPO).files()[f"manifests/{name}.json"]))
 
 
+def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(
+    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path
+) -> None:
+    months = ["20210801-20210901", "20210901-20211001"]
+    has(*DATES[:2])
+    status, said, _ = run("--ckl", "ORG/ckl", "--dry-run")
+    assert status == 0
+    assert said[-1] == (
+        f"datasets/ORG/ckl: would publish updatedlama-{months[0]}, newlama-{months[0]}, "
+        "and invariantlama of all months"
+    )
+    assert sent(hub) == []
+    assert run("--ckl", "ORG/ckl")[0] == 0
+    has(*DATES[:3])
+    assert run()[0] == 0  # a month without it, which the next run with it makes up for
+    assert run("--ckl", "ORG/ckl")[0] == 0
+    ckl = hub.repo("dataset", "ORG/ckl")
+    wanted = {f"{kind}-{month}" for kind in ("updatedlama", "newlama") for month in months}
+    wanted |= {f"invariantlama-{months[0]}", "invariantlama-20210801-20211001"}
+    assert {path[10:-5] for path in ckl.files() if path.startswith("manifests/")} == wanted
+    assert sorted(ckl.tags) == ["2021.09", "2021.10"]
+    hub.requests.clear()
+    status, said, _ = run("--ckl", "ORG/ckl")
+    assert (status, sent(hub)) == (0, [])
+    assert said[-1] == f"datasets/ORG/ckl: has all of {months[1]}"
+
+
+def test_live_ckl_of_another_language_is_refused(run: Run, hub: LoopbackHub) -> None:
+    status, _, said = run("--ckl", "ORG/ckl", "--wiki", "kowiki")
+    assert (status, hub.requests) == (2, [])
+    assert "worded in English" in said
+
+
 LOAD = """
 import json
 from datasets import load_dataset

@@ -1,0 +1,317 @@
+"""A judge in the annotators' place: rules, or a language model that is asked what people are asked.
+
+It writes REVIEW/decisions/judge-NAME.jsonl, as people write theirs. What it cannot decide stays undecided.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+from tqdm import tqdm
+
+from temporalwiki.builders.ckl.candidates import (
+    DECISIONS,
+    SENTINEL,
+    Candidate,
+    occurs,
+    read_about,
+    read_candidates,
+)
+from temporalwiki.builders.ckl.corpus_index import Past
+from temporalwiki.builders.ckl.decisions import Decision, read_decisions
+from temporalwiki.builders.ckl.text_model import RULES, TextModel
+from temporalwiki.builders.engine import only_one, write_json
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.wikipedia.sentences import split_sentences
+from temporalwiki.eval_harness.metrics.knowledge_match import normalize
+
+VERSION = 1  # of what is asked and how it is read
+_AT_ONCE = 256  # candidates between two writes
+_SHOWN = 3  # passages that a model reads, as its context is short
+_LONGEST = 24  # tokens of an answer
+_LONGEST_ANSWER = 8  # words of what the past said
+_ALIKE = 0.85  # share of equal letters from which on two answers are one to the rules
+
+
+class _Judge(Protocol):
+    @property
+    def identity(self) -> dict[str, str]: ...
+    def controls(self) -> dict[str, list[int]]: ...
+
+    def decide(self, candidates: Sequence[Candidate]) -> list[Decision]: ...
+
+
+def judge(review: Path, model: str = RULES, name: str | None = None) -> Path:
+    """Decide upon all candidates in ``review`` that this judge has not decided upon, and return its file.
+
+    ``model``: "rules", or a language model by folder, Hub id, ``.gguf`` file or ``package:NAME`` (see ``TextModel``);
+    its file is called by ``name``, or after it. A run that was killed goes on where it was. A model is first asked
+    what is known, and a warning says where it does no better than chance. Raises InputError where there is no review
+    or no such model, or the file is another judge's or of other candidates.
+    """
+    about = read_about(review)
+    found: _Judge = _Rules() if model == RULES else _Model(model)
+    called = re.sub(r"[^A-Za-z0-9._-]+", "-", name or Path(model).name or model).strip(".-") or "model"
+    file = review / DECISIONS / f"judge-{called}.jsonl"
+    file.parent.mkdir(exist_ok=True)
+    with only_one(file, "judge"):
+        who = {
+            "judge": found.identity,
+            "version": VERSION,
+            "candidates": about["sha256"],
+            "controls": found.controls(),
+        }
+        done = _done(file, who)
+        for what, (right, asked) in who["controls"].items():
+            if 2 * right <= asked:
+                print(
+                    f"warning: {model}: of {asked} questions about what is {what}, to which the answer is known, it "
+                    f"has {right} right: it is no judge of that",
+                    file=sys.stderr,
+                )
+        left = (candidate for candidate in read_candidates(review) if candidate.id not in done)
+        total = about["counts"]["kept"]
+        with file.open("ab") as out, tqdm(total=total, initial=len(done), desc="judge", disable=None) as bar:
+            while batch := list(islice(left, _AT_ONCE)):
+                out.writelines(msgspec.json.encode(decision) + b"\n" for decision in found.decide(batch))
+                out.flush()
+                os.fsync(out.fileno())
+                bar.update(len(batch))
+    return file
+
+
+def _done(file: Path, who: dict[str, Any]) -> set[str]:
+    """Return the candidates that are decided upon; a line that was cut off by a kill is taken away."""
+    note = file.with_suffix(".json")  # beside it, and no annotator's file
+    if file.exists():
+        try:
+            same = msgspec.json.decode(note.read_bytes()) == who
+        except (OSError, msgspec.DecodeError):
+            same = False
+        if not same:
+            raise InputError(
+                f"{file}: another judge's, or upon other candidates; take it away, or give this one a name"
+            )
+        with file.open("rb+") as lines:
+            whole = sum(len(line) for line in lines if line.endswith(b"\n"))
+            lines.truncate(whole)
+        return {decision.id for _, decision in read_decisions(file)}
+    write_json(note, who)
+    return set()
+
+
+class _Rules:
+    """Decides by comparing words: offline, the same everywhere, and no judgement of language.
+
+    The question is taken to be valid and the answer to be right, for both were made of the sentence. The past said
+    the same where two sentences of a passage have the answer, the statement's other names and numbers and two thirds
+    of its words, or a sentence of it is the statement with another spelling of the answer; something else where it is
+    the statement with another filling.
+    """
+
+    identity: ClassVar = {"name": RULES, "revision": str(VERSION)}
+
+    def controls(self) -> dict[str, list[int]]:
+        return {}
+
+    def decide(self, candidates: Sequence[Candidate]) -> list[Decision]:
+        return [self._decision(candidate) for candidate in candidates]
+
+    def _decision(self, candidate: Candidate) -> Decision:
+        if not candidate.question.endswith("?"):
+            return Decision(candidate.id, valid=False, note="no question mark at the end")
+        if not occurs(candidate.answer, candidate.sentence):
+            return Decision(candidate.id, valid=True, answer_right=False)
+        for passage in candidate.past_evidence:
+            if _says(candidate, passage):
+                return Decision(candidate.id, valid=True, answer_right=True, past="same", old_evidence=passage.id)
+        for passage in candidate.past_evidence:
+            for sentence in split_sentences(passage.text, "en"):
+                other = _filling(candidate.statement, sentence)
+                if other and _alike(other, candidate.answer):
+                    return Decision(candidate.id, True, True, "same", old_evidence=passage.id)
+                if other:
+                    return Decision(candidate.id, True, True, "other", [other], old_evidence=sentence)
+        return Decision(candidate.id, valid=True, answer_right=True, past="none")
+
+
+def _says(candidate: Candidate, passage: Past) -> bool:
+    words = candidate.statement.replace(SENTINEL, "").split()
+    names = {normalize(word) for word in words[1:] if word[0].isupper() or word[0].isdigit()}
+    wanted = {*map(normalize, words)} - {""}
+    for before, sentence in pairwise(["", *split_sentences(passage.text, "en")]):
+        text = f"{before} {sentence}"
+        there = set(normalize(text).split())
+        if occurs(candidate.answer, text) and names <= there | {""} and 3 * len(wanted & there) >= 2 * len(wanted):
+            return True
+    return False
+
+
+def _alike(one: str, other: str) -> bool:
+    """Tell whether two answers are one in two spellings, as far as that can be seen: "Formation", "Formations"."""
+    ratio = SequenceMatcher(None, normalize(one), normalize(other), autojunk=False).ratio()
+    return ratio >= _ALIKE or occurs(one, other) or occurs(other, one)
+
+
+def _filling(statement: str, sentence: str) -> str | None:
+    """Return what a sentence has in the place of the blank, where all else in it is the statement's; else None."""
+    before, _, after = (normalize(part) for part in statement.partition(SENTINEL))
+    words = sentence.split()
+    shown = [normalize(word) for word in words]
+    kept = [at for at, word in enumerate(shown) if word]
+    left, right = before.split(), after.split()
+    inside = kept[len(left) : len(kept) - len(right)]
+    same = [shown[at] for at in kept if at not in inside] == left + right
+    if not left + right or not same or not 1 <= len(inside) <= _LONGEST_ANSWER:
+        return None
+    return " ".join(words[inside[0] : inside[-1] + 1]).strip(" .,;:!?\"'()")
+
+
+class _Model:
+    """Asks a language model three things, each of which has a short answer that is read strictly."""
+
+    def __init__(self, reference: str) -> None:
+        self._model = TextModel(reference, max_new_tokens=_LONGEST)
+        self.identity = self._model.identity
+
+    def controls(self) -> dict[str, list[int]]:
+        """Return of each thing that it is asked how often it is right about what is known, and of how many."""
+        found = {}
+        for what, prompt, cases in (("valid", _valid, _VALID), ("right", _right, _RIGHT)):
+            said = self._model.answers([prompt(_control(*case)) for case, _ in cases], f"controls: {what}")
+            right = [_first_word(text) == wanted for text, (_, wanted) in zip(said, cases, strict=True)]
+            found[what] = [sum(right), len(right)]
+        shown = [_control(*case, past) for case, past, _ in _PAST]
+        said = self._model.answers([_past(control) for control in shown], "controls: past")
+        pasts = [_of_the_past(control, text).past for control, text in zip(shown, said, strict=True)]
+        found["past"] = [sum(past == wanted for past, (_, _, wanted) in zip(pasts, _PAST, strict=True)), len(pasts)]
+        return found
+
+    def decide(self, candidates: Sequence[Candidate]) -> list[Decision]:
+        decisions: dict[str, Decision] = {}
+        valid = self._yes_or_no(candidates, _valid, decisions, "valid")
+        right = self._yes_or_no(valid, _right, decisions, "right")
+        for candidate in right:
+            decisions[candidate.id] = Decision(candidate.id, valid=True, answer_right=True, past="none")
+        shown = [candidate for candidate in right if candidate.past_evidence]
+        for candidate, said in self._asked(shown, _past, "past"):
+            decisions[candidate.id] = _of_the_past(candidate, said)
+        return [decisions[candidate.id] for candidate in candidates]
+
+    def _yes_or_no(
+        self, candidates: Sequence[Candidate], prompt: Any, decisions: dict[str, Decision], what: str
+    ) -> list[Candidate]:
+        """Return the candidates of which the model says yes, and decide upon the others."""
+        agreed = []
+        for candidate, said in self._asked(candidates, prompt, what):
+            first = _first_word(said)
+            if first == "yes":
+                agreed.append(candidate)
+            elif first != "no":
+                decisions[candidate.id] = _undecided(candidate, what, said)
+            elif what == "valid":
+                decisions[candidate.id] = Decision(candidate.id, valid=False)
+            else:
+                decisions[candidate.id] = Decision(candidate.id, valid=True, answer_right=False)
+        return agreed
+
+    def _asked(
+        self, candidates: Sequence[Candidate], prompt: Any, what: str
+    ) -> Iterator[tuple[Candidate, str | None]]:
+        if candidates:
+            said = self._model.answers([prompt(candidate) for candidate in candidates], f"judge: {what}")
+            yield from zip(candidates, said, strict=True)
+
+
+def _first_word(said: str | None) -> str:
+    return (normalize(said or "").split() or [""])[0]
+
+
+def _undecided(candidate: Candidate, what: str, said: str | None) -> Decision:
+    return Decision(candidate.id, valid=None, note=f"{what}: {'nothing' if said is None else repr(said[:200])}")
+
+
+def _valid(candidate: Candidate) -> str:
+    return (
+        f"Question: {candidate.question}\n\nCan somebody who has not read any article understand this question and "
+        "answer it with one name or date? It must not need to be told who or what is meant. Answer yes or no.\nAnswer:"
+    )
+
+
+def _right(candidate: Candidate) -> str:
+    return (
+        f"News: {candidate.sentence}\n\nQuestion: {candidate.question}\nAnswer given: {candidate.answer}\n\n"
+        "Is the given answer right according to the news? Answer yes or no.\nAnswer:"
+    )
+
+
+def _past(candidate: Candidate) -> str:
+    texts = "\n\n".join(f"{passage.title}\n{passage.text}".strip() for passage in _read(candidate))
+    return (
+        f"{texts}\n\nQuestion: {candidate.question}\n\nAnswer with a name or date copied from the texts above. If the "
+        "texts do not say it, answer: none.\nAnswer:"
+    )
+
+
+def _read(candidate: Candidate) -> list[Past]:
+    """Return the passages that a model reads: the nearest, and the last, which may alone have the answer."""
+    passages = candidate.past_evidence
+    holding = [passage for passage in passages[_SHOWN - 1 :] if passage.has_answer][:1]
+    return passages[: _SHOWN - 1] + (holding or passages[_SHOWN - 1 : _SHOWN])
+
+
+def _of_the_past(candidate: Candidate, said: str | None) -> Decision:
+    """Read what a model says the past answered; what stands in none of the passages that it read is made up."""
+    found = re.sub(r"[\s.,;:!?\"']+$", "", (said or "").strip().strip("\"'"))
+    words = normalize(found).split()
+    if words[:1] == ["none"]:
+        return Decision(candidate.id, valid=True, answer_right=True, past="none")
+    holding = [passage.id for passage in _read(candidate) if words and occurs(found, passage.text)]
+    if not holding or len(words) > _LONGEST_ANSWER:
+        return _undecided(candidate, "past", said)
+    if occurs(candidate.answer, found) or occurs(found, candidate.answer):
+        return Decision(candidate.id, True, True, "same", old_evidence=holding[0])
+    return Decision(candidate.id, True, True, "other", [found], old_evidence=holding[0])
+
+
+# What is known, to find out whether a model can tell: question, answer, sentence
+_Case = tuple[str, str, str]
+_EVEREST = "In May 1953 Edmund Hillary and Tenzing Norgay climbed Mount Everest."
+_MINT = "Robert Mint was elected mayor of Easton on Sunday."
+_ASKED: tuple[_Case, ...] = (
+    ("When did Edmund Hillary and Tenzing Norgay climb Mount Everest?", "May 1953", _EVEREST),
+    ("Who was elected mayor of Easton?", "Robert Mint", _MINT),
+    ("Who was elected mayor of Easton?", "Robert Mint", "Voters in Easton chose Robert Mint as their mayor."),
+)
+_VALID: tuple[tuple[_Case, str], ...] = (
+    *((case, "yes") for case in _ASKED),
+    (("When did they do it?", "May 1953", _EVEREST), "no"),
+    (("Who was elected there on that day?", "Robert Mint", _MINT), "no"),
+    (("What did he say about it yesterday?", "Sunday", _MINT), "no"),
+)
+_RIGHT: tuple[tuple[_Case, str], ...] = (
+    *((case, "yes") for case in _ASKED),
+    ((_ASKED[0][0], "June 1961", _EVEREST), "no"),
+    ((_ASKED[1][0], "Clara Hill", _MINT), "no"),
+    ((_ASKED[2][0], "Weston", _ASKED[2][2]), "no"),
+)
+_PAST: tuple[tuple[_Case, str, str], ...] = (
+    (_ASKED[1], "The mayor of Easton, Clara Hill, was elected in 1999.", "other"),
+    (_ASKED[1], "Since 1999 Robert Mint has been elected mayor of Easton four times.", "same"),
+    (_ASKED[1], "Easton is a town on the river Lenn. It has a market on Mondays.", "none"),
+)
+
+
+def _control(question: str, answer: str, sentence: str, past: str = "") -> Candidate:
+    passages = [Past("control", "", past, 0.0, occurs(answer, past))] if past else []
+    day = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
+    return Candidate("control", question, answer, SENTINEL, sentence, "", "", day, None, passages)

@@ -1,0 +1,103 @@
+"""Texts that are nearly the same as one before: MinHash over word 5-grams, found by locality-sensitive hashing.
+
+datasketch makes the signatures and chooses the bands; the bands lie in SQLite on disk, so that memory stays what it is
+however many texts there are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import regex
+
+GRAM = 5  # words
+_PERMUTATIONS = 128  # the estimate of a similarity of 0.8 has a standard error of 0.035
+_MISSED = (0.1, 0.9)  # a false positive costs a look, a false negative a duplicate
+_CACHE = 64 << 10  # KiB of SQLite's pages in memory
+
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
+
+
+class NearDuplicates:
+    """Articles that were seen; see ``near_duplicates``."""
+
+    def __init__(self, database: sqlite3.Connection, threshold: float) -> None:
+        from datasketch import MinHash, MinHashLSH
+
+        self._database, self._threshold = database, threshold
+        chosen = MinHashLSH(threshold, _PERMUTATIONS, weights=_MISSED)
+        self._bands, self._rows = chosen.b, chosen.r
+        self._minhash = MinHash
+        self._permutations = MinHash(_PERMUTATIONS, hashfunc=int).permutations
+        self._texts = 0
+        database.execute("CREATE TABLE same (hash INTEGER PRIMARY KEY)")
+        database.execute("CREATE TABLE bands (hash INTEGER, text INTEGER, PRIMARY KEY (hash, text)) WITHOUT ROWID")
+        database.execute("CREATE TABLE signatures (text INTEGER PRIMARY KEY, signature BLOB)")
+
+    def seen(self, url: str, text: str) -> str | None:
+        """Remember an article; tell whether it has the "same address" or "same text" as one before, or nearly so.
+
+        Of texts, case, punctuation and white space do not count. What is a duplicate is not remembered.
+        """
+        words = _WORD.findall(text.lower())
+        address, content = _hash(b"address " + url.encode()), _hash(b"text " + " ".join(words).encode())
+        for what, same in (("address", address), ("text", content)):
+            if self._database.execute("SELECT 1 FROM same WHERE hash = ?", (same,)).fetchone():
+                return f"same {what}"
+        signature = self._signature(words)
+        bands = [
+            _hash(b"%d " % band + signature[band * self._rows : (band + 1) * self._rows].tobytes())
+            for band in range(self._bands)
+        ]
+        if any((other == signature).mean() >= self._threshold for other in self._candidates(bands)):
+            return "near duplicate"
+        self._database.executemany("INSERT INTO same VALUES (?)", [(address,), (content,)])
+        self._database.executemany("INSERT INTO bands VALUES (?, ?)", [(band, self._texts) for band in bands])
+        self._database.execute("INSERT INTO signatures VALUES (?, ?)", (self._texts, signature.tobytes()))
+        self._texts += 1
+        return None
+
+    def _signature(self, words: list[str]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+        last = max(len(words) - GRAM, 0) + 1
+        grams = {zlib.crc32(" ".join(words[at : at + GRAM]).encode()) for at in range(last)}
+        made = self._minhash(_PERMUTATIONS, hashfunc=int, permutations=self._permutations, scheme="affine32")
+        made.update_batch(sorted(grams))
+        # the same bytes whatever the machine's order of them
+        return np.asarray(made.hashvalues, "<u4")
+
+    def _candidates(self, bands: list[int]) -> Iterator[np.ndarray[tuple[int], np.dtype[np.uint32]]]:
+        marks = ", ".join("?" * len(bands))
+        query = f"SELECT signature FROM signatures WHERE text IN (SELECT text FROM bands WHERE hash IN ({marks}))"
+        for (signature,) in self._database.execute(query, bands):
+            yield np.frombuffer(signature, "<u4")
+
+
+def _hash(data: bytes) -> int:
+    """64 bits, as SQLite's signed integers hold them."""
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little", signed=True)
+
+
+@contextlib.contextmanager
+def near_duplicates(folder: Path, threshold: float) -> Iterator[NearDuplicates]:
+    """Look for texts whose sets of word 5-grams have a Jaccard similarity of about ``threshold`` or more.
+
+    The similarity is estimated: of pairs well above the threshold few are missed, of pairs well below none is taken.
+    What is remembered (about 0.9 KB a text) lies in a file in ``folder`` until the end.
+    """
+    path = folder / "near-duplicates.sqlite"
+    path.unlink(missing_ok=True)
+    try:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+            # nothing in it outlives this process
+            for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE}"):
+                database.execute(f"PRAGMA {setting}")
+            database.execute("BEGIN")
+            yield NearDuplicates(database, threshold)
+    finally:
+        path.unlink(missing_ok=True)

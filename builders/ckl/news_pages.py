@@ -1,0 +1,386 @@
+"""News pages out of files: WARC, saved pages, news-please's JSON and Parquet, as articles with their dates.
+
+What is read of a page does not depend on what is asked for later (language, dates, length): it is kept, so that other
+options read no page again.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import urllib.parse
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from temporalwiki.builders import streams
+from temporalwiki.builders.ckl import html_page
+from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, Page, Response
+from temporalwiki.builders.engine import Report, fingerprint, run_stage, total
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import ParquetWriter, read_rows
+
+VERSION = 1  # of the articles; a new one makes kept ones stale
+
+ARTICLES = pa.schema(
+    {
+        "url": pa.string(),
+        "title": pa.string(),
+        "text": pa.string(),
+        "published": pa.int64(),  # seconds since 1970
+        "language": pa.string(),  # null: was chosen before
+    }
+)
+
+# Kinds of files by the ends of their names; each but Parquet may be compressed.
+_KINDS = {"warc": "warc", "html": "page", "htm": "page", "json": "record", "jsonl": "records", "parquet": "table"}
+_PAGES_A_TASK = 500
+_BYTES_A_TASK = 64 << 20  # of a WARC file: some ten minutes
+
+
+@dataclass(frozen=True)
+class NewsTask:
+    """Some files, or a range of one WARC file's gzip members."""
+
+    index: int
+    kind: str
+    files: tuple[str, ...]
+    names: tuple[str, ...]  # of the files, as given; what an address is made of where a page has none
+    start: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """Articles as Parquet, and what became of the pages that they were on."""
+
+    key: str  # of the content
+    articles: list[Path]
+    inputs: list[Path]
+    read: int
+    dropped: dict[str, int]  # by reason
+    ignored: list[str]  # files of other kinds that lay in the folders
+    libraries: dict[str, str]  # that read the pages, and their versions
+
+
+def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
+    """Read the pages of files, and of what lies in folders, into ``work``; what is there already is kept.
+
+    Raises InputError where there is nothing to read, a file is damaged, or news-please is not installed.
+    """
+    files, ignored = find_files(paths)
+    tasks = _plan(files)
+    if any(task.kind in ("page", "warc") for task in tasks):
+        html_page.check_installed()
+    libraries = {name: version for name in html_page.LIBRARIES if (version := _version(name))}
+    # the time of a file stands for its content: of WARC there are hundreds of gigabytes
+    stats = [(name, file.stat().st_size, file.stat().st_mtime_ns) for name, file in files]
+    key = fingerprint(VERSION, html_page.VERSION, libraries, stats, [replace(task, files=()) for task in tasks])
+    folder = work / f"news-pages-{key}"
+    sizes = [sum(Path(file).stat().st_size for file in task.files) if task.end is None else task.end - task.start
+             for task in tasks]  # fmt: skip
+    reports = run_stage("news-pages", run, tasks, folder, jobs, sizes, plan=key)
+    return Extracted(
+        key=key,
+        articles=[_output(folder, task) for task in tasks],
+        inputs=[file for _name, file in files],
+        read=sum(report["read"] for report in reports),
+        dropped=total(reports, "dropped"),
+        ignored=ignored,
+        libraries=libraries,
+    )
+
+
+def _version(library: str) -> str | None:
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def find_files(paths: list[Path]) -> tuple[list[tuple[str, Path]], list[str]]:
+    """Return the files to be read by name, in order, and the names of others that lie in the folders."""
+    found: dict[Path, str] = {}
+    ignored = []
+    for path in paths:
+        if path.is_dir():
+            for file in sorted(inner for inner in path.rglob("*") if inner.is_file()):
+                name = file.relative_to(path).as_posix()
+                if any(part.startswith(".") for part in Path(name).parts):
+                    continue
+                if _kind(file) is None:
+                    ignored.append(name)
+                else:
+                    found.setdefault(file.resolve(), name)
+        elif not path.exists():
+            raise InputError(f"{path}: no such file or folder")
+        elif _kind(path) is None:
+            raise InputError(
+                f"{path}: not a kind of file that news is read from ({', '.join(f'.{end}' for end in _KINDS)})"
+            )
+        else:
+            found.setdefault(path.resolve(), path.name)
+    if not found:
+        given = ", ".join(map(str, paths)) or "no path"
+        raise InputError(f"{given}: no files to read news from ({', '.join(f'.{end}' for end in _KINDS)})")
+    return sorted((name, file) for file, name in found.items()), sorted(ignored)
+
+
+def _kind(file: Path) -> str | None:
+    *_, before, last = ["", *file.name.lower().split(".")]
+    return _KINDS.get(before if last == "gz" and before != "parquet" else last)
+
+
+def _plan(files: list[tuple[str, Path]]) -> list[NewsTask]:
+    tasks: list[NewsTask] = []
+    pages = [(name, file) for name, file in files if _kind(file) in ("page", "record")]
+    for first in range(0, len(pages), _PAGES_A_TASK):
+        names, places = zip(*pages[first : first + _PAGES_A_TASK], strict=True)
+        tasks.append(NewsTask(len(tasks), "page", tuple(map(str, places)), names))
+    for name, file in files:
+        kind = _kind(file)
+        if kind in ("records", "table"):
+            tasks.append(NewsTask(len(tasks), kind, (str(file),), (name,)))
+        elif kind == "warc":
+            starts = streams.split(file, _BYTES_A_TASK)
+            for start, end in zip(starts, [*starts[1:], None], strict=True):
+                tasks.append(NewsTask(len(tasks), kind, (str(file),), (name,), start, end))
+    return tasks
+
+
+def _output(folder: Path, task: NewsTask) -> Path:
+    return folder / f"articles-{task.index:05d}.parquet"
+
+
+def run(task: NewsTask, folder: Path) -> Report:
+    """Extract one task's articles; every page is kept or dropped by reason."""
+    dropped: Counter[str] = Counter()
+    read = 0
+    with Extractor() as extractor, ParquetWriter(_output(folder, task), ARTICLES) as out:
+        for found in _pages(task, extractor):
+            read += 1
+            reason = found if isinstance(found, str) else _missing(found)
+            if reason:
+                dropped[reason] += 1
+            else:
+                assert isinstance(found, Page)
+                row = msgspec.structs.asdict(found)
+                out.write(row, size=len(found.text or "") + 200)
+    return {"read": read, "kept": out.rows_written, "dropped": dict(sorted(dropped.items()))}
+
+
+def _missing(page: Page) -> str | None:
+    for name, value in (("address", page.url), ("title", page.title), ("text", page.text)):
+        if not value:
+            return f"no {name}"
+    return "no date" if page.published is None else None
+
+
+def _pages(task: NewsTask, extractor: Extractor) -> Iterator[Page | str]:
+    """What each page of a task says, or why it says nothing."""
+    if task.kind == "warc":
+        yield from _warc(Path(task.files[0]), task.start, task.end, extractor)
+    elif task.kind == "records":
+        yield from _records(Path(task.files[0]))
+    elif task.kind == "table":
+        yield from _table(Path(task.files[0]))
+    else:
+        for file, name in zip(map(Path, task.files), task.names, strict=True):
+            data = _whole(file)
+            if data is None:
+                yield f"larger than {LARGEST >> 20} MB"
+            elif _kind(file) == "record":
+                yield _record(data, str(file))
+            else:
+                found = extractor.read(data)
+                if isinstance(found, Page) and not found.url:
+                    found.url = "file:///" + urllib.parse.quote(name)
+                yield found
+
+
+def _whole(file: Path) -> bytes | None:
+    """A file's content, None where it is larger than a page may be."""
+    if not file.stat().st_size:
+        return b""
+    data = bytearray()
+    for piece in streams.pieces(file):
+        data += piece.data
+        if len(data) > LARGEST:
+            return None
+    return bytes(data)
+
+
+# WARC
+
+
+class _Members(io.RawIOBase):
+    """The records of a WARC file that begin from one byte on and before another, decompressed.
+
+    A stream that ends early or is damaged is an InputError here; warcio would end without a word.
+    """
+
+    def __init__(self, file: Path, start: int, end: int | None) -> None:
+        self._pieces = streams.pieces(file, start)
+        self._end = end
+        self._left = b""
+        self.member = start
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            piece = next(self._pieces, None)
+            if piece is None or (self._end is not None and piece.stream >= self._end):
+                return 0
+            self._left, self.member = piece.data, piece.stream
+        size = min(len(buffer), len(self._left))
+        buffer[:size] = self._left[:size]
+        self._left = self._left[size:]
+        return size
+
+
+def _warc(file: Path, start: int, end: int | None, extractor: Extractor) -> Iterator[Page | str]:
+    from warcio.archiveiterator import ArchiveIterator
+    from warcio.exceptions import ArchiveLoadFailed
+
+    members = _Members(file, start, end)
+    reader = io.BufferedReader(members, streams.READ)
+    records = ArchiveIterator(reader)
+    try:
+        for record in records:
+            if record.rec_type in ("response", "resource", "revisit"):
+                yield _response(record, extractor)
+            if _left(record.raw_stream):
+                raise InputError(f"{file}: cut off inside the record at byte {members.member}")
+            if records.err_count:
+                raise InputError(f"{file}: the record at byte {members.member} is not as long as it says")
+    except ArchiveLoadFailed as error:
+        problem = " ".join(error.msg.split())[:200]
+        if records.err_count:
+            problem = "the record before is not as long as it says"
+        raise InputError(f"{file}: not a WARC record near byte {members.member}: {problem}") from None
+
+
+def _left(stream: Any) -> int:
+    """Bytes that a record promised and the file did not have."""
+    while stream.read(streams.READ):
+        pass
+    return int(getattr(stream, "limit", 0))
+
+
+def _response(record: Any, extractor: Extractor) -> Page | str:
+    headers = record.http_headers
+    if record.rec_type == "revisit":
+        return "revisit of a page, without content"
+    if headers is not None and headers.get_statuscode() != "200":
+        return "HTTP status not 200"
+    address = html_page.web_address(record.rec_headers.get_header("WARC-Target-URI"))
+    if address is None:
+        return "no address"
+    if record.rec_headers.get_header("WARC-Truncated"):
+        return "cut off by the crawler"
+    kind = record.content_type if headers is None else headers.get_header("Content-Type") or "text/html"
+    media_type, _, parameters = (kind or "").partition(";")
+    if media_type.strip().lower() not in ("text/html", "application/xhtml+xml"):
+        return "not HTML"
+    parameter = (part.partition("=") for part in parameters.split(";"))
+    charset = next((value.strip(" \"'") for name, _, value in parameter if name.strip().lower() == "charset"), None)
+    sent = Response(address, charset or None)
+    if headers is not None:
+        sent.encoding = (headers.get_header("Content-Encoding") or "").strip().lower() or None
+        sent.chunked = (headers.get_header("Transfer-Encoding") or "").strip().lower() == "chunked"
+    return extractor.read(record.raw_stream.read(LARGEST + 1), sent)
+
+
+# Records
+
+
+class _Record(msgspec.Struct):
+    """What news-please, and CC-News, write of an article; "None" was written by some versions."""
+
+    url: str | None = None
+    title: str | None = None
+    maintext: str | None = None
+    text: str | None = None
+    date_publish: str | None = None
+    published: str | None = None
+    language: str | None = None
+
+
+def _record(data: bytes, place: str) -> Page | str:
+    try:
+        record = msgspec.json.decode(data, type=_Record)
+    except msgspec.ValidationError:
+        return "not a record of news-please"
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{place}: not JSON ({error})") from None
+    values = {name: None if value == "None" else value for name, value in msgspec.structs.asdict(record).items()}
+    if not any(values[name] for name in ("url", "maintext", "text")):
+        return "not a record of news-please"
+    date = values["date_publish"] or values["published"]
+    return Page(
+        url=html_page.web_address(values["url"]),
+        title=html_page.clean_line(values["title"] or "") or None,
+        text=html_page.clean_text(values["maintext"] or values["text"] or "") or None,
+        published=html_page.moment(date) if date else None,
+        language=(values["language"] or "").lower()[:2] or "",
+    )
+
+
+def _records(file: Path) -> Iterator[Page | str]:
+    for number, line in enumerate(_lines(file), 1):
+        if line is None:
+            yield f"larger than {LARGEST >> 20} MB"
+        elif line.strip():
+            yield _record(line, f"{file}, line {number}")
+
+
+def _lines(file: Path) -> Iterator[bytes | None]:
+    """A file's lines; None for those that are too long to be kept."""
+    line, too_long = bytearray(), False
+    for piece in streams.pieces(file):
+        *ended, rest = piece.data.split(b"\n")
+        for part in ended:
+            too_long = too_long or len(line) + len(part) > LARGEST
+            yield None if too_long else bytes(line + part)
+            line, too_long = bytearray(), False
+        too_long = too_long or len(line) + len(rest) > LARGEST
+        if not too_long:
+            line += rest
+    if line or too_long:
+        yield None if too_long else bytes(line)
+
+
+def _table(file: Path) -> Iterator[Page | str]:
+    columns = ["url", "title", "text", "published"]
+    try:
+        with pq.ParquetFile(file) as table:
+            schema = table.schema_arrow
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file}: not a Parquet file ({' '.join(str(error).split())[:100]})") from None
+    if missing := [name for name in columns if name not in schema.names]:
+        raise InputError(
+            f"{file}: no column {missing[0]}; news is read from {', '.join(columns)}, and there are "
+            f"{', '.join(schema.names) or 'none'}"
+        )
+    if not pa.types.is_timestamp(schema.field("published").type):
+        raise InputError(f"{file}: the column published is {schema.field('published').type}, and no timestamp")
+    for row in read_rows([file], columns, batch=64):
+        published = row["published"]
+        if published is not None:
+            published = int(published.replace(tzinfo=published.tzinfo or UTC).timestamp())
+        yield Page(
+            url=row["url"],
+            title=html_page.clean_line(row["title"] or "") or None,
+            text=html_page.clean_text(row["text"] or "") or None,
+            published=published,
+            language=None,
+        )

@@ -1,0 +1,255 @@
+"""RecentNews: articles of a time that a language model has not read of, as in CKL (section 3.1.1 and appendix).
+
+CKL's is CC-RecentNews, the articles of May 2020 to April 2021. Here it is whatever the files hold, with language and
+dates as filters; the small one is a tenth of it, in two phases for continual learning in steps.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from temporalwiki.builders.ckl import salient_spans
+from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.near_duplicates import near_duplicates
+from temporalwiki.builders.ckl.news_pages import ARTICLES, Extracted, extract
+from temporalwiki.builders.ckl.schemas import SCHEMAS
+from temporalwiki.builders.engine import fingerprint, only_one, write_json
+from temporalwiki.builders.errors import UsageError
+from temporalwiki.builders.parquet import ParquetWriter, read_rows
+from temporalwiki.builders.wikidata.diff import database, rows_of
+from temporalwiki.methods.options import option
+
+VERSION = 1  # of what is kept; a new one makes kept articles stale
+_MEMORY = 1 << 30  # bytes for sorting; what is more goes to disk
+
+
+@dataclass(frozen=True)
+class NewsOptions:
+    """What decides the rows, beside the pages."""
+
+    language: str = option("en", "of the articles, ISO 639-1")
+    since: str | None = option(None, "first day, as 2020-05-01")
+    until: str | None = option(None, "last day")
+    least_words: int = option(50, "shortest article")
+    near_duplicates: float = option(0.8, "Jaccard similarity of word 5-grams from which on an article is one")
+    small_share: float = option(0.1, "share of the articles that the small news has")
+    phase_two: str = option("2020-11-01", "first day of the second phase of the small news")
+    seed: int = option(0, "of what is drawn")
+    spans: str | None = option(None, "mask salient spans, found by rules, or by a spaCy pipeline by name or folder")
+    mask_rate: float = option(0.15, "share of a text that is masked")
+
+    def __post_init__(self) -> None:
+        for name in ("since", "until", "phase_two"):
+            _seconds(name, getattr(self, name))
+        if self.since and self.until and self.since > self.until:
+            raise UsageError(f"news since {self.since} until {self.until}: the first day is after the last")
+        if not 0.3 <= self.near_duplicates <= 0.99:
+            raise UsageError(
+                f"near duplicates must be told by a similarity from 0.3 to 0.99, not {self.near_duplicates}"
+            )
+        if not 0 < self.small_share <= 1:
+            raise UsageError(f"the share of the small news must be above 0 and at most 1, not {self.small_share}")
+        if not 0 < self.mask_rate < 1:
+            raise UsageError(f"the share that is masked must be between 0 and 1, not {self.mask_rate}")
+        if len(self.language) != 2 or not self.language.islower():
+            raise UsageError(f"{self.language!r} is no language; give two letters, such as en")
+
+
+def _seconds(name: str, day: str | None) -> int | None:
+    """The midnight that a day begins with; None for none."""
+    if day is None:
+        return None
+    try:
+        date = datetime.datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=datetime.UTC)
+        if date.strftime("%Y-%m-%d") != day:
+            raise ValueError
+    except ValueError:
+        raise UsageError(f"{name.replace('_', ' ')} {day!r}: not a day such as 2020-11-01") from None
+    return int(date.timestamp())
+
+
+@dataclass(frozen=True)
+class News:
+    """Articles that were kept, in order of time, and what became of the pages."""
+
+    file: Path
+    kept: int
+    pages: Extracted
+    dropped: dict[str, int]  # pages by reason, from first to last
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the articles: id, url, title, text and published, in order of time."""
+        return read_rows([self.file], batch=1_000)
+
+
+def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1) -> list[Config]:
+    """Return the configs recentnews, recentnews-small, recentnews-small-p1 and recentnews-small-p2.
+
+    Their pages are read, and kept, in the folder ``work``. Raises InputError for files or a spaCy pipeline that
+    cannot be used, UsageError for options that make no sense.
+    """
+    find = None if options.spans is None else salient_spans.finder(options.spans)
+    news = find_news(paths, options, work, jobs)
+    two = _seconds("phase_two", options.phase_two) or 0
+
+    def drawn(row: Row) -> str | None:
+        draw = blake2b(row["url"].encode(), digest_size=8, key=str(options.seed).encode()).digest()
+        return None if int.from_bytes(draw, "little") < options.small_share * 2**64 else "not drawn"
+
+    def first(row: Row) -> str | None:
+        return drawn(row) or (None if row["published"].timestamp() < two else "published in phase two")
+
+    def second(row: Row) -> str | None:
+        return drawn(row) or (None if row["published"].timestamp() >= two else "published in phase one")
+
+    share = f"{options.small_share:.0%}"
+    whole = (lambda _row: None, "one article of a news site")
+    parts: dict[str, tuple[Callable[[Row], str | None], str]] = {
+        "": whole,
+        "-small": (drawn, f"one article of {share} of recentnews"),
+        "-small-p1": (first, f"one article of recentnews-small from before {options.phase_two}"),
+        "-small-p2": (second, f"one article of recentnews-small from {options.phase_two} on"),
+    }
+    decided: dict[str, Any] = asdict(options) | {"libraries": news.pages.libraries}
+    if find is not None and options.spans is not None:
+        decided |= {"spans": Path(options.spans).name, "spans_found_by": find.key}
+    configs = []
+    for name, (left_out, about) in parts.items():
+        counts = Counts()
+        rows = _chosen(news, left_out, counts)
+        masked = find is not None
+        if find is not None:
+            about = about.replace("one article", "a window of one article, salient spans masked,", 1)
+            rows = _masked(rows, find, options, counts)
+        configs.append(
+            Config(
+                name=f"recentnews{name}",
+                kind="masked-news" if masked else "news",
+                splits={"train": rows},
+                about=about,
+                licences=("other",),
+                source="News pages, read with news-please; the texts belong to their publishers.",
+                inputs=news.pages.inputs,
+                options=decided,
+                counts=counts,
+                language=options.language,
+                warnings=_warnings(news),
+            )
+        )
+    return configs
+
+
+def find_news(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1) -> News:
+    """Read pages and keep articles, in ``work``, that pass the filters; what is there already is not made again.
+
+    Paths may hold RecentNews itself, as Parquet, which is read as it is but for duplicates.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    with only_one(work.resolve() / "news", "reading of news"):
+        pages = extract(paths, work, jobs)
+        deciding = {name: value for name, value in asdict(options).items() if name in _FILTERS}
+        folder = work / f"news-{fingerprint(VERSION, pages.key, deciding)}"
+        report = folder / "news.json"
+        if not report.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+            folder.mkdir()
+            dropped = _filter(pages, options, folder)
+            write_json(report, dropped)
+    dropped = json.loads(report.read_text("utf-8"))
+    kept = pages.read - sum(dropped.values())
+    return News(folder / "articles.parquet", kept, pages, dropped)
+
+
+_FILTERS = ("language", "since", "until", "least_words", "near_duplicates")
+
+
+def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, int]:
+    """Write the articles that are kept, by time and address; return pages dropped by reason."""
+    dropped = Counter(pages.dropped)
+    schema = SCHEMAS["news"]
+    with (
+        database(folder, _MEMORY) as db,
+        near_duplicates(folder, options.near_duplicates) as texts,
+        ParquetWriter(folder / "articles.parquet", schema, rows=20_000) as out,
+    ):
+        columns = ", ".join(f'"{name}"' for name in ARTICLES.names)
+        order = ", ".join(f'"{name}"' for name in ("published", "url", "title", "text", "language"))
+        ordered = db.sql(f"SELECT {columns} FROM {rows_of(pages.articles, 'articles')} ORDER BY {order}")
+        for batch in ordered.to_arrow_reader(1_000):
+            for row in batch.to_pylist():
+                reason = _unfit(row, options) or texts.seen(row["url"], row["text"])
+                if reason:
+                    dropped[reason] += 1
+                    continue
+                article = {
+                    "id": blake2b(row["url"].encode(), digest_size=8).hexdigest(),
+                    "url": row["url"],
+                    "title": row["title"],
+                    "text": row["text"],
+                    "published": datetime.datetime.fromtimestamp(row["published"], datetime.UTC),
+                }
+                out.write(article, size=len(row["text"]) + 200)
+    return dict(sorted(dropped.items()))
+
+
+def _unfit(row: Row, options: NewsOptions) -> str | None:
+    since, until = _seconds("since", options.since), _seconds("until", options.until)
+    if row["language"] is not None and row["language"] != options.language:
+        return "other language" if row["language"] else "unknown language"
+    if (since is not None and row["published"] < since) or (until is not None and row["published"] >= until + 86_400):
+        return "other date"
+    if len(row["text"].split()) < options.least_words:
+        return f"fewer than {options.least_words} words"
+    return None
+
+
+# Rows
+
+
+def _chosen(news: News, left_out: Callable[[Row], str | None], counts: Counts) -> Iterator[Row]:
+    """The rows of one config; pages that gave no article are counted with it."""
+    counts.read = news.pages.read
+    counts.dropped.update(news.dropped)
+    for row in news.rows():
+        reason = left_out(row)
+        if reason:
+            counts.drop(reason)
+        else:
+            counts.kept += 1
+            yield row
+
+
+def _masked(rows: Iterator[Row], find: salient_spans.Find, options: NewsOptions, counts: Counts) -> Iterator[Row]:
+    """Windows of articles; what is counted is windows, and articles stand beside them."""
+    windows = Counts()
+    for row in rows:
+        made = salient_spans.masked(row["text"], find, options.mask_rate, options.seed)
+        for number, window in enumerate(made):
+            windows.read += 1
+            if isinstance(window, str):
+                windows.drop(window)
+            else:
+                windows.kept += 1
+                yield dict(row) | window._asdict() | {"id": f"{row['id']}-{number}"}
+    counts.more["articles"] = {
+        "read": counts.read,
+        "kept": counts.kept,
+        "dropped": dict(sorted(counts.dropped.items())),
+    }
+    counts.read, counts.kept, counts.dropped = windows.read, windows.kept, windows.dropped
+
+
+def _warnings(news: News) -> list[str]:
+    ignored = news.pages.ignored
+    if not ignored:
+        return []
+    some = ", ".join(map(repr, ignored[:3])) + (" ..." if len(ignored) > 3 else "")
+    return [f"recentnews: {len(ignored)} files of other kinds in the folders were not read: {some}"]

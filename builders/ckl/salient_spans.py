@@ -1,0 +1,422 @@
+"""Salient spans of a text, names and dates: where they are, and texts with some of them masked.
+
+As in CKL, after Guu et al. 2020: "<extra_id_0> is the capital of <extra_id_1>." and, to be learnt,
+"<extra_id_0> Paris <extra_id_1> France <extra_id_2>". What T5 trains on is masked in its tokens instead
+(methods/salient_spans.py); the texts here are for those who bring a tokenizer of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import regex
+
+from temporalwiki.builders.errors import InputError
+
+RULES = "rules"
+VERSION = 1  # of what the rules find; a new one makes kept windows stale
+
+WORDS = 250  # of a window: with T5's tokenizer about the 350 tokens that CKL trains on
+SENTINELS = 100  # of T5
+SENTINEL = regex.compile(r"<extra_id_[0-9]+>")
+
+Ints = np.ndarray[Any, np.dtype[Any]]
+Span = tuple[int, int]  # characters of a text, from and up to
+
+# Sentences
+
+_ABBREVIATIONS = (
+    "adm al approx art bros c ca capt cf ch cmdr co col corp cpl dept dr ed eds esp est etc ex fig figs fl fr ft gen "
+    "gov hon inc jr lit lt ltd maj messrs mr mrs ms mt mts nat no nos op orig p pl pp prof pt pvt r rep rev rt sec "
+    "sen sgt sq sr st ste supt trans univ v viz vol vols vs"
+)
+_ABBREVIATED = frozenset(_ABBREVIATIONS.split())
+_SENTENCE_END = regex.compile(
+    r"""[.!?…]["'”’»)\]]{0,3}+\s++(?!\p{Ll})    # the end of one, and no small letter after it
+    |   [。！？]["'”’」』）]{0,3}+
+    |   \n\s*+""",
+    regex.VERBOSE,
+)
+_LAST_WORD = regex.compile(r"(?:^|[^\p{L}\p{M}\p{N}])([\p{L}\p{M}\p{N}]{1,7})\.\s*+$")
+
+
+def sentence_starts(text: str) -> list[int]:
+    """Return where sentences and lines of a text begin, in characters; not 0, and not after "St." or an initial."""
+    starts = []
+    for match in _SENTENCE_END.finditer(text):
+        word = _LAST_WORD.search(text[max(0, match.start() - 9) : match.start() + 1])
+        if word and "\n" not in match[0]:
+            initial = len(word[1]) == 1 and word[1].isupper()
+            if initial or word[1].lower() in _ABBREVIATED:
+                continue
+        if match.end() < len(text):
+            starts.append(match.end())
+    return starts
+
+
+# Spans by rules
+
+# Capitalised because they open a sentence or a title, hardly ever as names.
+_OPENERS = (
+    "a about above according after again against all along already also although always am among an and another "
+    "any are around as at be because been before behind being below besides between both but by can consequently "
+    "could despite did do does during each either especially even eventually every few finally for from further "
+    "furthermore had half has have he hence her here hers herself him himself his how however if in indeed "
+    "initially instead into is it its itself just like likewise many meanwhile more moreover most much my nearly "
+    "neither never nevertheless no nor not notably now of often on once one only or originally other others our "
+    "out overall perhaps rather recently regarding see she should similarly simply since so some sometimes soon "
+    "still subsequently such than that the their them then there thereafter therefore these they this those though "
+    "through throughout thus to today together too typically under unlike until us usually various very was we "
+    "were what when where whereas whether which while who whom whose why will with within without would yet you "
+    "your"
+)
+_OPENER = frozenset(_OPENERS.split())
+_JOINERS = (
+    r"of(?:\ the)?|de(?:\ l[ao]s?)?|du|des|dos|da|do|del|dell[ao]|di|van(?:\ de[rn]?)?|von(?:\ de[rnm])?|zu|zur|"
+    r"bin|ibn|ben|upon"
+)
+_EPITHETS = "Great|Elder|Younger|Bold|Conqueror|Terrible|Fat|Wise|Pious|Confessor|Lionheart|Magnificent|Baptist"
+_WORD = (
+    # "O'Brien", "Jean-Paul", "AT&T", "C++" as "C", "Amazon.com"; not the s of "Newton's"
+    r"(?:\b(?:[aA]l-|[dDlL]['’]))?+\p{Lu}[\p{L}\p{M}\p{N}]*+"
+    r"(?:(?:['’](?![sS]\b)(?=\p{L})|[-‐‑](?=[\p{Lu}\p{N}])|&(?=\p{Lu})|\.(?=\p{L}))[\p{L}\p{M}\p{N}]++)*+"
+)
+_INITIAL = r"\p{Lu}\.(?:\p{Lu}\.)*+"
+_SHORT = r"(?:St|Mr|Mrs|Ms|Dr|Mt|Ft|Gen|Col|Capt|Lt|Prof|Gov|Sen|Rev|Jr|Sr|Ste)\."
+_NOT_OPENER = r"(?!(?:The|In|On|At|It|He|She|They|This|These|That|A|An|For|From|By|After|As|However|Its|His|Her)\b)"
+_PART = (
+    rf"(?:{_SHORT}(?=[ \u00a0]\p{{Lu}})|{_INITIAL}(?=[ \u00a0]{_NOT_OPENER}\p{{Lu}})|\p{{Lu}}\.(?:\p{{Lu}}\.)++"
+    rf"|{_WORD}|[ie]\p{{Lu}}\p{{L}}{{2,}}+)"
+)
+_NUMBER = r"[0-9]{1,3}(?![0-9.,%][0-9]|[0-9]|%)"  # "Apollo 11"
+_SPACE = rf"(?:(?<!\.)[ \u00a0]|(?<=\.)[ \u00a0]{_NOT_OPENER})"  # "in the U.S. The army" is two sentences
+_NAME = regex.compile(
+    rf"(?<![\p{{L}}\p{{M}}\p{{N}}_@#/]){_PART}"
+    rf"(?:{_SPACE}(?:(?:(?:{_JOINERS})[ \u00a0])?+{_PART}|the\ (?:{_EPITHETS})\b|{_NUMBER})){{0,9}}+"
+)
+_FIRST_WORD = regex.compile(rf"{_PART}(?:[ \u00a0](?:(?:{_JOINERS})[ \u00a0])?+)?")
+_QUOTE_BEFORE = regex.compile(r"(?:^|[\s(\[])[\"“«„‘'*•–—-]\s?$|[:•*]\s$")
+
+_MONTH = (
+    r"(?:Jan(?:uary|\.)?|Feb(?:ruary|\.)?|Mar(?:ch|\.)|Apr(?:il|\.)?|May|June?|July?|Aug(?:ust|\.)?|"
+    r"Sept?(?:ember|\.)?|Oct(?:ober|\.)?|Nov(?:ember|\.)?|Dec(?:ember|\.)?)"
+)
+_YEAR = r"(?:1[0-9]{3}|20[0-9]{2})(?![0-9])"
+_DAY = r"[0-3]?[0-9](?:st|nd|rd|th)?(?![\p{L}\p{N}])"
+_COUNTED = (
+    r"(?:people|inhabitants|men|women|children|soldiers|troops|students|members|copies|species|times|years|days|hours|"
+    r"minutes|seconds|metres?|meters?|miles?|feet|foot|acres?|hectares?|tons?|tonnes?|kilograms?|grams?|pounds?|"
+    r"dollars?|euros?|percent|per|degrees?|ships?|aircraft|seats?|pages?|words|points|[kcmµn]?m[²³]?|km²?|kg|g|mg|kW|"
+    r"MW|[kMG]?Hz|nm|ft|mi|lbs?|mph|K|°|%)"
+)
+_DATE = regex.compile(
+    rf"""(?=[0-9JFMASOND])(?:(?<![\p{{L}}\p{{N}}.,/$€£¥+:])(?:
+        {_DAY}(?:\ of)?\ {_MONTH}(?:,?\ {_YEAR})?(?!\p{{L}})
+    |   {_MONTH}\ {_DAY}(?:,?\ {_YEAR})?(?!\p{{L}})
+    |   {_MONTH},?\ (?:of\ )?{_YEAR}
+    |   [0-3]?[0-9]\.?\ (?:de\ )?(?!and\b|for\b|und\b|off\b|der\b|the\b)\p{{L}}{{3,12}}+\.?\ (?:de\ )?{_YEAR}
+    |   {_YEAR}-[01][0-9]-[0-3][0-9](?![0-9])
+    |   [0-9]{{1,4}}\ ?(?:BCE?|AD|CE)\b
+    |   [0-9]{{1,2}}(?:st|nd|rd|th)\ (?:century|centuries)\b
+    |   {_YEAR}(?:'?s\b|[/–-][0-9]{{2}}(?![0-9]))?
+            (?![\p{{L}}\p{{N}}/]|[.,:][0-9]|[ \u00a0-]?{_COUNTED}(?![\p{{L}}\p{{N}}]))
+    )
+    |   (?<![0-9]){_YEAR}[年년](?:\s?[0-9]{{1,2}}[月월](?:\s?[0-9]{{1,2}}[日일])?)?)
+    """,
+    regex.VERBOSE,
+)
+
+
+class Rules:
+    """Finds dates and names by their looks: made for English, of use wherever names are capitalised and nouns not.
+
+    Dates: years 1000 to 2099, and days and months with or without one. Names: sequences of capitalised words, which
+    may be joined ("University of Oxford"); a word that opens a sentence counts where it is capitalised within another
+    sentence of the text, or where a capitalised word follows and the text nowhere has it in small letters.
+    Takes time linear in the text, whatever it holds.
+    """
+
+    key = f"rules {VERSION}"
+
+    def __call__(self, text: str) -> list[Span]:
+        """Return spans in order; they do not overlap."""
+        dates = [match.span() for match in _DATE.finditer(text)]
+        openings = {0, *sentence_starts(text)}
+        found: list[tuple[Span, bool]] = []
+        named: set[str] = set()  # capitalised within sentences
+        for match in _NAME.finditer(text):
+            opens = _opens(text, match.start(), openings)
+            found.append((match.span(), opens))
+            words = match[0].split()
+            named.update(words[1:] if opens else words)
+        small = set(text.split())
+        names = [name for span, opens in found if (name := _name(text, span, opens, named, small))]
+        return _merged(dates, names)
+
+
+def _opens(text: str, at: int, openings: set[int]) -> bool:
+    """Tell whether a word's capital may be that of a sentence, a quotation or a line."""
+    if at in openings:
+        return True
+    before = text[max(0, at - 3) : at]
+    return not before[-2:-1].isalnum() and bool(_QUOTE_BEFORE.search(before))
+
+
+def _name(text: str, span: Span, opens: bool, named: set[str], small: set[str]) -> Span | None:
+    """Return what of a capitalised sequence is a name; None where nothing is."""
+    start, end = span
+    while start < end:
+        word = text[start:end].split(None, 1)[0]
+        lower = word.lower()
+        ordinary = lower in _OPENER and (opens or len(word) == 1 or not word.isupper())
+        acronym = sum(map(str.isupper, word)) > 1 and lower not in small
+        if not ordinary and (not opens or acronym or word in named):
+            break
+        first = _FIRST_WORD.match(text, start, end)
+        if first is None or not (ordinary or first.end() == end or lower in small):
+            break
+        start, opens = first.end(), False
+    if text[end - 1] == "." and text[end - 3] != ".":  # the end of a sentence after an initial, but "U.S."
+        end -= 1
+    if sum(map(str.isalpha, text[start:end])) < 2:
+        return None
+    return start, end
+
+
+def _merged(dates: list[Span], names: list[Span]) -> list[Span]:
+    """Return both kinds in order; a name that overlaps a date is left out."""
+    spans: list[Span] = []
+    at = 0
+    for name in names:
+        while at < len(dates) and dates[at][1] <= name[0]:
+            spans.append(dates[at])
+            at += 1
+        if at == len(dates) or dates[at][0] >= name[1]:
+            spans.append(name)
+    return spans + dates[at:]
+
+
+# Spans by spaCy
+
+_LABELS = frozenset(
+    ("PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE", "DATE")
+) | {"PER", "MISC"}  # of pipelines for other languages
+_PIPES_NOT_NEEDED = ["tagger", "morphologizer", "parser", "senter", "lemmatizer", "trainable_lemmatizer", "textcat"]
+
+
+def load_pipeline(name: str, exclude: Sequence[str], instead: str, others: Sequence[str] = ()) -> tuple[Any, str]:
+    """Load a spaCy pipeline, an installed one or one in a folder; return it and a key for its files.
+
+    Raises InputError where spaCy or the pipeline is not there, which says what there is ``instead``; ``others`` are
+    names that may have been meant.
+    """
+    try:
+        spacy = importlib.import_module("spacy")
+    except ImportError:
+        raise InputError(f"{name}: spaCy is not installed; pip install spacy, or {instead}") from None
+    try:
+        nlp = spacy.load(name, exclude=exclude)
+    except (OSError, ValueError, ImportError) as error:
+        near = get_close_matches(name, [*others, *spacy.util.get_installed_models()], n=1)
+        if "E050" not in str(error):
+            raise InputError(f"{name}: spaCy cannot load it ({one_line(error)})") from None
+        raise InputError(
+            f"{name}: no such spaCy pipeline, nor a folder with one; "
+            + (f"did you mean {near[0]}? Otherwise " if near else "")
+            + f"python -m spacy download {name}, or {instead}"
+        ) from None
+    # the files and not the version: one who trains a pipeline seldom changes it
+    content = hashlib.blake2b(digest_size=8)
+    for path in sorted(path for path in Path(nlp.path).rglob("*") if path.is_file()):
+        content.update(path.relative_to(nlp.path).as_posix().encode() + b"\0")
+        content.update(hashlib.blake2b(path.read_bytes()).digest())
+    return nlp, f"spacy {spacy.__version__} {content.hexdigest()}"
+
+
+class Pipeline:
+    """Finds named entities and dates with a spaCy pipeline, an installed one or one in a folder."""
+
+    def __init__(self, name: str) -> None:
+        """Load it; raise InputError where spaCy or the pipeline is not there, or finds no entities."""
+        try:
+            self._nlp, self.key = load_pipeline(name, _PIPES_NOT_NEEDED, f"take --spans {RULES}", [RULES])
+        except InputError as error:
+            raise InputError(f"--spans {error}") from None
+        labels = {label for labels in self._nlp.pipe_labels.values() for label in labels}
+        if not labels & _LABELS:
+            raise InputError(
+                f"--spans {name}: this pipeline marks no entities such as PERSON or DATE; "
+                f"take one with a named entity recogniser, or --spans {RULES}"
+            )
+
+    def __call__(self, text: str) -> list[Span]:
+        """Return spans in order; they do not overlap."""
+        spans = []
+        for start, end in pieces(text, self._nlp.max_length):
+            for entity in self._nlp(text[start:end]).ents:
+                if entity.label_ in _LABELS and entity.text.strip():
+                    spans.append((start + entity.start_char, start + entity.end_char))
+        return spans
+
+
+def one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def pieces(text: str, longest: int) -> Iterator[Span]:
+    """Cut a text into pieces of at most ``longest`` characters, at the ends of paragraphs, lines or words."""
+    start = 0
+    while len(text) - start > longest:
+        ends = (text.rfind(mark, start, start + longest) + len(mark) for mark in ("\n\n", "\n", " "))
+        end = next((end for end in ends if end > start + longest // 2), start + longest)
+        yield start, end
+        start = end
+    yield start, len(text)
+
+
+Find = Rules | Pipeline
+
+
+def finder(spans: str = RULES) -> Find:
+    """Return what finds spans: "rules", or a spaCy pipeline by name or folder; raise InputError if there is none."""
+    return Rules() if spans == RULES else Pipeline(spans)
+
+
+def find_spans(text: str) -> list[Span]:
+    """Return the names and dates in a text that the rules find, in order, as (start, end) in characters."""
+    return Rules()(text)
+
+
+# Windows, and what is masked in them
+
+
+def token_ranges(spans: Sequence[Span], offsets: Ints) -> list[Span]:
+    """Return the tokens [from, up to) that each span touches; spans that share a token become one."""
+    if not len(offsets) or not len(spans):
+        return []
+    # pieces of one word may begin at the same place, and end there: each is where its characters are
+    begins, ends = offsets[:, 0], np.maximum(offsets[:, 1], offsets[:, 0] + 1)
+    wanted = np.asarray(spans, np.int64)
+    first = np.searchsorted(np.maximum.accumulate(ends), wanted[:, 0], side="right")
+    last = np.searchsorted(np.maximum.accumulate(begins), wanted[:, 1], side="left")
+    ranges: list[Span] = []
+    for a, b in zip(first.tolist(), last.tolist(), strict=True):
+        if a >= b:  # nothing of it was tokenised
+            continue
+        if ranges and a < ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], max(b, ranges[-1][1]))
+        else:
+            ranges.append((a, b))
+    return ranges
+
+
+def windows(text: str, offsets: Ints, ranges: Sequence[Span], longest: int) -> Iterator[Span]:
+    """Cut an article's tokens into windows [from, up to) of at most ``longest``; together they are all its tokens.
+
+    A window ends with a sentence if one ends in its second half, else with a word; not within one of ``ranges`` if
+    it can be avoided.
+    """
+    tokens = len(offsets)
+    begins = offsets[:, 0]
+    sentences = np.unique(np.searchsorted(begins, sentence_starts(text), side="left")).tolist()
+    whole = np.ones(tokens + 1, bool)  # whether a cut before a token leaves all ranges whole
+    for a, b in ranges:
+        whole[a + 1 : b] = False
+
+    def word(token: int) -> bool:
+        at = int(begins[token])
+        return at > begins[token - 1] and (text[at].isspace() or text[at - 1].isspace())
+
+    start = 0
+    while tokens - start > longest:
+        limit = start + longest
+        last = bisect_right(sentences, limit) - 1
+        while last >= 0 and sentences[last] > start + longest // 2 and not whole[sentences[last]]:
+            last -= 1
+        if last >= 0 and sentences[last] > start + longest // 2:
+            cut = sentences[last]
+        else:
+            words = [token for token in range(limit, start, -1) if word(token)]
+            cut = next((token for token in words if whole[token]), words[0] if words else limit)
+        yield start, cut
+        start = cut
+    if start < tokens:
+        yield start, tokens
+
+
+def choose(ranges: Sequence[Span], wanted: float, most: int, draw: bytes) -> list[Span]:
+    """Choose ranges in an order drawn by their place until about ``wanted`` tokens are; touching ones become one."""
+    order = sorted(ranges, key=lambda tokens: hashlib.blake2b(b"%d" % tokens[0], digest_size=8, key=draw).digest())
+    chosen: list[Span] = []
+    masked = 0
+    for tokens in order[:most]:
+        more = masked + tokens[1] - tokens[0]
+        if chosen and abs(more - wanted) > abs(masked - wanted):
+            break
+        chosen.append(tokens)
+        masked = more
+    joined: list[Span] = []
+    for a, b in sorted(chosen):
+        if joined and joined[-1][1] == a:
+            joined[-1] = (joined[-1][0], b)
+        else:
+            joined.append((a, b))
+    return joined
+
+
+# Texts
+
+_PRINTED = regex.compile(r"\S+")
+
+
+class Masked(NamedTuple):
+    """A window of a text, as it is, and as an encoder-decoder model reads and is to write it."""
+
+    text: str
+    input: str
+    output: str
+
+
+def masked(text: str, find: Find, rate: float = 0.15, seed: int = 0, longest: int = WORDS) -> Iterator[Masked | str]:
+    """Cut a text into windows of at most ``longest`` words, mask about ``rate`` of each in salient spans, yield them.
+
+    A window that cannot be masked is yielded as the reason: "no span", "no context" (nothing but spans), or that the
+    text writes a sentinel itself, which no tokenizer would tell from ours. What is masked depends on the text and the
+    seed alone; at least one span is, and 99 at most.
+    """
+    words = np.array([match.span() for match in _PRINTED.finditer(text)], np.int64).reshape(-1, 2)
+    spans = find(text)
+    draw = hashlib.blake2b(text.encode(), digest_size=16, key=str(seed).encode()).digest()
+    for first, last in windows(text, words, token_ranges(spans, words), longest):
+        start, end = int(words[first, 0]), int(words[last - 1, 1])
+        inside = [span for span in spans if start <= span[0] and span[1] <= end]
+        chosen = choose(inside, rate * (end - start), SENTINELS - 1, draw)
+        left = _without(text[start:end], [(a - start, b - start) for a, b in chosen])
+        if SENTINEL.search(text, start, end):
+            yield "writes a sentinel"
+        elif not chosen:
+            yield "no span"
+        elif not any(map(str.isalnum, "".join(left))):
+            yield "no context"
+        else:
+            outputs = [f"<extra_id_{number}> {text[a:b]} " for number, (a, b) in enumerate(chosen)]
+            sentinels = [f"<extra_id_{number}>" for number in range(len(chosen))]
+            yield Masked(
+                text[start:end],
+                left[0] + "".join(map(str.__add__, sentinels, left[1:])),
+                "".join(outputs) + f"<extra_id_{len(chosen)}>",
+            )
+
+
+def _without(text: str, spans: Sequence[Span]) -> list[str]:
+    """Return what of a text is before, between and after spans."""
+    ends = [0, *(end for _start, end in spans)]
+    starts = [*(start for start, _end in spans), len(text)]
+    return [text[end:start] for end, start in zip(ends, starts, strict=True)]

@@ -1,0 +1,320 @@
+"""Candidates out of the news: what is asked, what is left out, and the files of a review."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temporalwiki.builders.ckl import candidates as module
+from temporalwiki.builders.ckl import question_generation
+from temporalwiki.builders.ckl.candidates import (
+    SENTINEL,
+    Candidate,
+    CandidateOptions,
+    guide,
+    occurs,
+    read_about,
+    read_candidates,
+    write_candidates,
+)
+from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
+from temporalwiki.builders.ckl.decisions import read_decisions
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.eval_harness.metrics.knowledge_match import normalize
+
+import tiny_models
+
+DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
+
+
+def page(text: str, url: str = "https://news.example/1", title: str = "News of the day") -> dict[str, Any]:
+    return {"id": "1", "url": url, "title": title, "text": text, "published": DAY}
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> CorpusIndex:
+    folder = tmp_path_factory.mktemp("past")
+    text = "Anna Weber is the mayor of Easton since 1961."
+    (folder / "old.jsonl").write_text(json.dumps({"text": text, "title": "Easton", "url": "https://past.example"}))
+    return build_index([folder / "old.jsonl"], folder)
+
+
+@pytest.fixture
+def asks_all(monkeypatch: pytest.MonkeyPatch) -> list[question_generation.Passage]:
+    """A question for every span, and what was asked."""
+    asked: list[question_generation.Passage] = []
+
+    def questions(items: Sequence[question_generation.Passage], model: str) -> list[str | None]:
+        asked.extend(items)
+        return [f"What stands at {item.start} in {len(item.sentence)} letters?" for item in items]
+
+    monkeypatch.setattr(question_generation, "questions", questions)
+    return asked
+
+
+def made(rows: list[dict[str, Any]], past: CorpusIndex, review: Path, **options: Any) -> list[Candidate]:
+    write_candidates(rows, past, review, CandidateOptions(**options))
+    return list(read_candidates(review))
+
+
+def test_a_candidate_has_all_that_it_takes_to_decide(tmp_path: Path, past: CorpusIndex) -> None:
+    text = "It was a long day.\n\nBo Lind defeated  Anna Weber in the\tvote for mayor of Easton. Few came."
+    (one,) = made([page(text)], past, tmp_path / "r")
+    (passage,) = one.past_evidence
+    assert one == Candidate(
+        id=one.id,
+        question="Who defeated Anna Weber in the vote for mayor of Easton?",
+        answer="Bo Lind",
+        statement=f"{SENTINEL} defeated Anna Weber in the vote for mayor of Easton.",
+        sentence="Bo Lind defeated Anna Weber in the vote for mayor of Easton.",
+        title="News of the day",
+        url="https://news.example/1",
+        published=DAY,
+        prediction=None,
+        past_evidence=[passage],
+    )
+    assert (passage.title, passage.text) == ("Easton", "Anna Weber is the mayor of Easton since 1961.")
+    about = read_about(tmp_path / "r")
+    assert about["counts"] == {"read": 3, "kept": 1, "dropped": {"no question": 2}}
+    assert about["past"]["passages"] == 1
+    assert (tmp_path / "r" / "decisions").is_dir()
+
+
+def test_a_question_model_sees_the_text_before(
+    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
+) -> None:
+    made([page("One came early.  In Easton the vote was long and quiet.")], past, tmp_path / "r")
+    assert asks_all == [
+        question_generation.Passage(
+            "In Easton the vote was long and quiet.", "Easton", 3, "News of the day", "One came early.  ", DAY
+        )
+    ]
+
+
+# A sentence with a name or date, and why nothing is asked about it.
+UNFIT = {
+    "short": ("They came to Easton today.", "a sentence of less than 6 or more than 60 words"),
+    "long": ("They came to Easton " + "and more " * 30 + ".", "a sentence of less than 6 or more than 60 words"),
+    "twice": ("They left Easton today and came to Easton again.", "the answer more than once in the sentence"),
+    "in a compound": (
+        "They left Easton today in an Easton-made car again.",
+        "the answer more than once in the sentence",
+    ),
+    "a sentinel": ("They came to Easton by <extra_id_1> and by train.", "a sentinel in the sentence"),
+    "half a quotation": ('They came to Easton by train," said a man.', "a part of a quotation"),
+    "half a curly one": ("They came to Easton “by train, said a man.", "a part of a quotation"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), UNFIT.values(), ids=UNFIT)
+def test_what_nothing_is_asked_about_is_counted(
+    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage], text: str, reason: str
+) -> None:
+    rows = [page(text), page("On most days they go to Weston by train.")]
+    assert [one.answer for one in made(rows, past, tmp_path / "r")] == ["Weston"]
+    dropped = read_about(tmp_path / "r")["counts"]["dropped"]
+    assert list(dropped) == [reason]
+
+
+def test_a_question_that_tells_the_answer_or_was_asked_is_left_out(
+    tmp_path: Path, past: CorpusIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"Easton": "Is it easton?", "Weston": "Where do they go?", "Norton": "Where  do they GO?", "Upton": None}
+    said |= {"Sutton": "What else?"}
+
+    def questions(items: Sequence[question_generation.Passage], model: str) -> list[str | None]:
+        return [said[item.answer] for item in items]
+
+    monkeypatch.setattr(question_generation, "questions", questions)
+    rows = [page(f"On most days they go to {name} by train.", f"https://news.example/{name}") for name in said]
+    assert [one.answer for one in made(rows, past, tmp_path / "r")] == ["Weston", "Sutton"]
+    assert read_about(tmp_path / "r")["counts"] == {
+        "read": 5,
+        "kept": 2,
+        "dropped": {"the answer in the question": 1, "asked before": 1, "no question": 1},
+    }
+
+
+TOWNS = ["Easton", "Weston", "Norton", "Sutton", "Upton", "Aston", "Boston", "Preston"]
+
+
+@pytest.mark.parametrize("per_page", [1, 3, 100])
+def test_one_candidate_a_sentence_and_so_many_a_page(
+    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage], per_page: int
+) -> None:
+    text = " ".join(
+        f"On {n} May 2020 they went {'far ' * n}from {town} to Leeds by train." for n, town in enumerate(TOWNS, 1)
+    )
+    found = made([page(text)], past, tmp_path / "r", per_page=per_page)
+    assert len(found) == min(per_page, len(TOWNS))
+    assert len({one.sentence for one in found}) == len(found)
+    for one in found:
+        assert one.statement.replace(SENTINEL, one.answer) == one.sentence
+        assert one.statement.count(SENTINEL) == 1
+        assert normalize(one.answer) not in normalize(one.statement.replace(SENTINEL, ""))
+    counts = read_about(tmp_path / "r")["counts"]
+    assert counts["read"] == counts["kept"] + sum(counts["dropped"].values()) == 3 * len(TOWNS)
+
+
+def test_the_seed_draws(tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]) -> None:
+    text = " ".join(f"They came {'far ' * n}from {town} by train on that day." for n, town in enumerate(TOWNS))
+    drawn = [made([page(text)], past, tmp_path / "r", per_page=1, seed=seed)[0].answer for seed in range(9)]
+    assert set(drawn) > {drawn[0]}
+
+
+def test_the_same_bytes_whatever_the_order_of_other_pages(
+    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
+) -> None:
+    rows = [page(f"They went {'far ' * n}from {town} by train on Sunday.", f"u{n}") for n, town in enumerate(TOWNS)]
+    lines = []
+    for order in (rows, rows[::-1]):
+        made(order, past, tmp_path / "r")
+        lines.append(sorted((tmp_path / "r" / "candidates.jsonl").read_bytes().splitlines()))
+    assert lines[0] == lines[1]
+
+
+HOSTILE = ["</script>", "=cmd()", "a|b", "🙂", "\u0000", "\ud800", "{{x}}", "---", "[X]", "../..", "\u2028", "'; DROP"]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_pages_are_text(
+    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage], hostile: str
+) -> None:
+    rows = [page(f"They came {hostile} to Easton by train on that day.", f"u{hostile}", hostile)]
+    (one,) = made(rows, past, tmp_path / "r")
+    shown = "?" if hostile == "\ud800" else hostile.replace("\0", " ")
+    assert one.title == shown
+    assert one.answer == "Easton"
+    assert " ".join(shown.split()) in one.statement
+    assert len((tmp_path / "r" / "candidates.jsonl").read_text("utf-8").split("\n")) == 2
+
+
+# A model of the past
+
+
+def test_what_the_model_of_the_past_knows_is_left_out(
+    tmp_path: Path,
+    past: CorpusIndex,
+    asks_all: list[question_generation.Passage],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: Iterator[str | None] = iter(["the  easton.", "Norton", None])
+    monkeypatch.setattr(module, "_predictions", lambda model: lambda questions: [next(said) for _ in questions])
+    monkeypatch.setattr(module, "identity", lambda model: {"name": model, "revision": "1"})
+    rows = [page(f"They came{' far' * n} to {town} by train again.", f"u{n}") for n, town in enumerate(TOWNS[:3])]
+    found = made(rows, past, tmp_path / "r", answer_model="past")
+    assert [(one.answer, one.prediction) for one in found] == [("Weston", "Norton"), ("Norton", None)]
+    about = read_about(tmp_path / "r")
+    assert about["counts"]["dropped"] == {"the model of the past knows the answer": 1}
+    assert about["options"]["answer_model"] == {"name": "past", "revision": "1"}
+
+
+def test_a_model_is_asked_as_in_the_evaluation(
+    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
+) -> None:
+    from temporalwiki.eval_harness.evaluated import Evaluated
+
+    folder = tiny_models.save("gpt2", tmp_path / "gpt2")
+    (one,) = made([page("They came to Easton by train again.")], past, tmp_path / "r", answer_model=str(folder))
+    prompt = f"Question: {one.question}\nAnswer:"
+    assert [one.prediction] == Evaluated(str(folder), tmp_path / "store").generate([prompt], "answers", 20)
+    assert read_about(tmp_path / "r")["options"]["answer_model"]["name"] == "gpt2"
+
+
+# The files
+
+
+def test_decisions_are_never_left_without_their_candidates(
+    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
+) -> None:
+    rows = [page("They came to Easton by train again.")]
+    review = tmp_path / "r"
+    made(rows, past, review)
+    before = (review / "candidates.jsonl").read_bytes()
+    (review / "decisions" / "ann.jsonl").write_text("")
+    made(rows, past, review)  # the same
+    with pytest.raises(InputError, match=r"ann\.jsonl: decides upon other candidates than these"):
+        made([page("They came to Weston by train again.")], past, review)
+    assert (review / "candidates.jsonl").read_bytes() == before
+    assert read_about(review)["counts"]["kept"] == 1
+    assert {path.name for path in review.iterdir()} == {
+        "candidates.jsonl",
+        "candidates.json",
+        "README.md",
+        "decisions",
+    }
+
+
+def test_nothing_to_ask_is_an_error_that_says_why(tmp_path: Path, past: CorpusIndex) -> None:
+    with pytest.raises(InputError, match=r"no candidates in 1 names and dates: 1 a sentence of less than 6"):
+        made([page("In Easton.")], past, tmp_path / "r")
+    assert not (tmp_path / "r" / "candidates.jsonl").exists()
+
+
+def spoiled(file: str, spoil: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    return lambda review: (review / file).write_bytes(spoil((review / file).read_bytes())) and None
+
+
+SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
+    "edited": (
+        spoiled("candidates.jsonl", lambda raw: raw + b" "),
+        "candidates.jsonl: was changed since it was written",
+    ),
+    "no manifest": (lambda review: (review / "candidates.json").unlink(), "candidates.json is not there or not whole"),
+    "half a manifest": (spoiled("candidates.json", lambda raw: raw[:9]), "candidates.json is not there or not whole"),
+    "another manifest": (spoiled("candidates.json", lambda raw: b"[]"), "candidates.json is not there or not whole"),
+    "no candidates": (
+        lambda review: (review / "candidates.jsonl").unlink(),
+        "not a review: no candidates.jsonl there",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spoil", "says"), SPOILED.values(), ids=SPOILED)
+def test_a_review_that_is_not_as_it_was_written(
+    tmp_path: Path,
+    past: CorpusIndex,
+    asks_all: list[question_generation.Passage],
+    spoil: Callable[[Path], None],
+    says: str,
+) -> None:
+    made([page("They came to Easton by train again.")], past, tmp_path / "r")
+    spoil(tmp_path / "r")
+    with pytest.raises(InputError, match=says):
+        read_about(tmp_path / "r")
+
+
+def test_the_guides_examples_are_decisions(tmp_path: Path) -> None:
+    example = guide().split("```json\n")[1].split("```")[0]
+    (tmp_path / "example.jsonl").write_text(example, "utf-8")
+    decisions = [decision for _, decision in read_decisions(tmp_path / "example.jsonl")]
+    assert [(one.valid, one.past) for one in decisions] == [(True, "other"), (True, "none"), (False, None)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "there"),
+    [
+        ("AI", "the AI-powered agents", True),
+        ("US", "the U.S. army", True),
+        ("Easton", "in EASTON's streets", True),
+        ("Anna  Weber", "said Anna Weber.", True),
+        ("Easton", "Eastonia", False),
+        ("art", "the start", False),
+        ("Weber", "web er", False),
+        ("C++", "in C++, too", True),
+        ("(a", "f (a b", True),
+    ],
+)
+def test_occurs(answer: str, text: str, there: bool) -> None:
+    assert occurs(answer, text) == there
+
+
+@pytest.mark.parametrize("wrong", [{"per_page": 0}, {"passages": 0}])
+def test_wrong_options(wrong: dict[str, int]) -> None:
+    with pytest.raises(UsageError):
+        CandidateOptions(**wrong)  # type: ignore[arg-type]

@@ -1,0 +1,318 @@
+"""A judge in the annotators' place: its rules, what it reads out of a model's answers, and going on after a kill."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from temporalwiki.builders.ckl import judge as module
+from temporalwiki.builders.ckl.candidates import Candidate, CandidateOptions, read_candidates, write_candidates
+from temporalwiki.builders.ckl.corpus_index import Past, build_index
+from temporalwiki.builders.ckl.decisions import Decision, _wrong, decided, read_decisions
+from temporalwiki.builders.ckl.judge import judge
+from temporalwiki.builders.errors import InputError
+
+import tiny_models
+
+DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
+
+
+def candidate(
+    *past: str, question: str = "Who is the mayor of Easton?", sentence: str = "", id: str = "c"
+) -> Candidate:
+    return Candidate(
+        id=id,
+        question=question,
+        answer="Bo Lind",
+        statement="The mayor of Easton is <extra_id_0>.",
+        sentence=sentence or "The mayor of Easton is Bo Lind.",
+        title="News",
+        url="u",
+        published=DAY,
+        prediction=None,
+        past_evidence=[Past(f"p{n}", "", text, 1.0, "Bo Lind" in text) for n, text in enumerate(past)],
+    )
+
+
+# By rules
+
+
+RULES = {
+    "nothing is known": (candidate(), Decision("c", True, True, "none")),
+    "something else is known": (candidate("Bo Lind lives in Weston."), Decision("c", True, True, "none")),
+    "the same": (
+        candidate("Trees grow.", "There is a mayor. In Easton, Bo Lind is the mayor."),
+        Decision("c", True, True, "same", old_evidence="p1"),
+    ),
+    "far from it": (candidate("Mayor of Easton. It is far. Trees grow. Bo Lind."), Decision("c", True, True, "none")),
+    "another": (
+        candidate("It rains. The mayor of Easton is Anna (Ann) Weber. It snows."),
+        Decision("c", True, True, "other", ["Anna (Ann) Weber"], "The mayor of Easton is Anna (Ann) Weber."),
+    ),
+    "another spelling": (candidate("The mayor of Easton is Bo Linde."), Decision("c", True, True, "same", [], "p0")),
+    "a part of it": (candidate("The mayor of Easton is Lind."), Decision("c", True, True, "same", [], "p0")),
+    "another, but in other words": (candidate("Easton's mayor is Anna Weber."), Decision("c", True, True, "none")),
+    "a whole sentence is no answer": (
+        candidate("The mayor of Easton is a man of whom many people think that he is tall."),
+        Decision("c", True, True, "none"),
+    ),
+    "no question": (candidate(question="The mayor."), Decision("c", False, note="no question mark at the end")),
+    "not in the sentence": (candidate(sentence="Bo Lindt."), Decision("c", True, False)),
+}
+
+
+@pytest.mark.parametrize(("given_one", "decision"), RULES.values(), ids=RULES)
+def test_rules(given_one: Candidate, decision: Decision) -> None:
+    assert module._Rules().decide([given_one]) == [decision]
+
+
+WORDS = st.lists(st.sampled_from(["mayor", "is", "(Easton)", "the", "1961", "–"]), min_size=1, max_size=5).map(
+    " ".join
+)
+FILLING = st.lists(st.sampled_from(["Anna", "O'Neill", "Weber", "d'Or"]), min_size=1, max_size=8).map(" ".join)
+
+
+@given(WORDS, WORDS, FILLING)
+def test_what_was_put_into_the_blank_is_found_there(before: str, after: str, filling: str) -> None:
+    sentence = f"{before} {filling}, {after}."
+    said = f"{before} {after}".replace("–", "").replace("the", "").split()
+    found = module._filling(f"{before.upper()} <extra_id_0> {after}", sentence)
+    assert found == (filling if said else None)  # nothing but signs and articles around it is no statement
+    assert module._filling(f"{before} <extra_id_0> {after} still", sentence) is None
+
+
+# By a model
+
+
+class FakeModel:
+    """Answers by a table of what a prompt ends with or holds."""
+
+    def __init__(self, said: dict[str, str | None]) -> None:
+        self.said, self.identity, self.prompts = said, {"name": "fake", "revision": "1"}, list[str]()
+
+    def answers(self, prompts: Sequence[str], what: str) -> list[str | None]:
+        self.prompts += prompts
+        return [self.said[what.removeprefix("judge: ")] for _ in prompts]
+
+
+PAST = candidate("Anna Weber is the mayor.", "Trees.", "Grass.", "Rain.", "Bo Lind is a poet.")
+UNDECIDED = Decision("c", None)
+SAID: dict[str, tuple[dict[str, str | None], Decision]] = {
+    "another": (
+        {"valid": "Yes.", "right": "yes, it is", "past": "Anna Weber."},
+        Decision("c", True, True, "other", ["Anna Weber"], "p0"),
+    ),
+    "the same": ({"valid": "Yes", "right": "Yes", "past": '"Bo Lind"'}, Decision("c", True, True, "same", [], "p4")),
+    "a part of it": ({"valid": "Yes", "right": "Yes", "past": "Lind"}, Decision("c", True, True, "same", [], "p4")),
+    "none": ({"valid": "Yes", "right": "Yes", "past": "None."}, Decision("c", True, True, "none")),
+    "none, at length": ({"valid": "Yes", "right": "Yes", "past": "none of them"}, Decision("c", True, True, "none")),
+    "invalid": ({"valid": "No, who?"}, Decision("c", False)),
+    "wrong": ({"valid": "Yes", "right": "No"}, Decision("c", True, False)),
+    "made up": (
+        {"valid": "Yes", "right": "Yes", "past": "Eva Pym"},
+        Decision("c", None, note="past: 'Eva Pym'"),
+    ),
+    "in a passage that it was not shown": (
+        {"valid": "Yes", "right": "Yes", "past": "Rain"},
+        Decision("c", None, note="past: 'Rain'"),
+    ),
+    "too long": (
+        {"valid": "Yes", "right": "Yes", "past": "Anna " * 9},
+        Decision("c", None, note=f"past: {'Anna ' * 9!r}"),
+    ),
+    "nothing": ({"valid": "Yes", "right": "Yes", "past": None}, Decision("c", None, note="past: nothing")),
+    "no yes": ({"valid": "I think yes"}, Decision("c", None, note="valid: 'I think yes'")),
+    "nothing at all": ({"valid": None}, Decision("c", None, note="valid: nothing")),
+    "no no": ({"valid": "Yes", "right": "Nobody knows"}, Decision("c", None, note="right: 'Nobody knows'")),
+}
+
+
+@pytest.mark.parametrize(("said", "decision"), SAID.values(), ids=SAID)
+def test_a_models_answers_are_read_strictly(
+    monkeypatch: pytest.MonkeyPatch, said: dict[str, str | None], decision: Decision
+) -> None:
+    fake = FakeModel(said)
+    monkeypatch.setattr(module, "TextModel", lambda reference, max_new_tokens: fake)
+    (found,) = module._Model("fake").decide([PAST])
+    assert found == decision
+    assert _wrong(found) is None
+    assert len(fake.prompts) == len(said)  # no more is asked than what is still to be decided
+    assert PAST.question in fake.prompts[0]
+    assert all(text in fake.prompts[-1] for text in ("Anna Weber is", "Trees.", "Bo Lind is a")) == ("past" in said)
+
+
+def test_without_evidence_a_model_is_not_asked_for_the_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeModel({"valid": "yes", "right": "yes"})
+    monkeypatch.setattr(module, "TextModel", lambda reference, max_new_tokens: fake)
+    assert module._Model("fake").decide([candidate()]) == [Decision("c", True, True, "none")]
+
+
+class Tells:
+    """Knows all the controls, or says one thing to all."""
+
+    def __init__(self, always: str | None) -> None:
+        self.always, self.identity = always, {"name": "m", "revision": "1"}
+
+    def answers(self, prompts: Sequence[str], what: str) -> list[str | None]:
+        if self.always is not None:
+            return [self.always] * len(prompts)
+        if what == "controls: past":
+            return ["Clara Hill", "Robert Mint", "none"]
+        return ["Yes"] * (len(prompts) // 2) + ["No"] * (len(prompts) // 2)
+
+
+@pytest.mark.parametrize(
+    ("always", "controls", "warned"),
+    [
+        (None, {"valid": [6, 6], "right": [6, 6], "past": [3, 3]}, []),
+        ("No.", {"valid": [3, 6], "right": [3, 6], "past": [0, 3]}, ["valid", "right", "past"]),
+        ("none", {"valid": [0, 6], "right": [0, 6], "past": [1, 3]}, ["valid", "right", "past"]),
+    ],
+)
+def test_a_model_is_asked_what_is_known(
+    review: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    always: str | None,
+    controls: dict[str, list[int]],
+    warned: list[str],
+) -> None:
+    monkeypatch.setattr(module, "TextModel", lambda reference, max_new_tokens: Tells(always))
+    assert module._Model("m").controls() == controls
+    monkeypatch.setattr(module._Model, "decide", lambda self, some: [Decision(one.id, None) for one in some])
+    judge(review, "m")
+    judge(review, "m")  # goes on
+    said = capsys.readouterr().err
+    assert [
+        what for what in ("valid", "right", "past") if f"questions about what is {what}, to which" in said
+    ] == warned
+    judges = decided(review)[0].options["judges"]
+    assert judges == {"judge-m": {"judge": {"name": "m", "revision": "1"}, "version": 1, "controls": controls}}
+
+
+# A review
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> Path:
+    """Twelve candidates by the rules; the past knows the same about one, and another answer about another."""
+    letters = "ABCDEFGHIJKL"
+    before = {"Bea Bond": "Btown", "Eva Pym": "Ctown"}
+    old = " ".join(f"{name} defeated Anna Weber in the vote for mayor of {town}." for name, town in before.items())
+    (tmp_path / "old.jsonl").write_text(json.dumps({"text": old}))
+    text = " ".join(f"B{x.lower()}a Bond defeated Anna Weber in the vote for mayor of {x}town." for x in letters)
+    text = text.replace("Bba Bond", "Bea Bond")
+    row = {"url": "u", "title": "News", "text": text, "published": DAY}
+    index = build_index([tmp_path / "old.jsonl"], tmp_path)
+    write_candidates([row], index, tmp_path / "r", CandidateOptions(per_page=12))
+    return tmp_path / "r"
+
+
+def test_from_candidates_to_rows(review: Path) -> None:
+    file = judge(review)
+    assert file == review / "decisions" / "judge-rules.jsonl"
+    updated, new = decided(review)
+    (row,) = updated.splits["test"]
+    assert (row["answers"], row["old_answers"]) == (["Bca Bond"], ["Eva Pym"])
+    assert row["old_evidence"] == "Eva Pym defeated Anna Weber in the vote for mayor of Ctown."
+    assert sorted(row["answers"][0] for row in new.splits["test"]) == [f"B{x}a Bond" for x in "adefghijkl"]
+    assert updated.counts.dropped == {"new: in newlama": 10, "no news: the past has the same answer": 1}
+
+
+def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = judge(review)
+    whole = file.read_bytes()
+    decided_again: list[str] = []
+
+    def decide(self: module._Rules, candidates: Sequence[Candidate]) -> list[Decision]:
+        decided_again.extend(one.id for one in candidates)
+        return [self._decision(one) for one in candidates]
+
+    monkeypatch.setattr(module._Rules, "decide", decide)
+    lines = whole.splitlines(keepends=True)
+    for cut in (len(whole), len(whole) - 1, len(lines[0]), len(lines[0]) + 5, 3, 0):
+        decided_again.clear()
+        file.write_bytes(whole[:cut])
+        assert judge(review) == file
+        assert file.read_bytes() == whole
+        assert len(decided_again) == len(lines) - whole[:cut].count(b"\n")
+
+
+OTHERS: dict[str, Callable[[Path], object]] = {
+    "another judge": lambda note: note.write_bytes(note.read_bytes().replace(b"rules", b"tales")),
+    "no note": lambda note: note.unlink(),
+    "half a note": lambda note: note.write_bytes(b"{"),
+}
+
+
+@pytest.mark.parametrize("spoil", OTHERS.values(), ids=OTHERS)
+def test_anothers_decisions_are_not_gone_on_with(review: Path, spoil: Callable[[Path], object]) -> None:
+    file = judge(review)
+    before = file.read_bytes()
+    spoil(file.with_suffix(".json"))
+    with pytest.raises(InputError, match=r"judge-rules\.jsonl: another judge's, or upon other candidates"):
+        judge(review)
+    assert file.read_bytes() == before
+    assert judge(review, name="again").name == "judge-again.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("../../x", "judge-x.jsonl"), ("a b\0/c", "judge-a-b-c.jsonl"), ("..", "judge-model.jsonl")]
+)
+def test_a_name_is_no_path(review: Path, name: str, file: str) -> None:
+    assert judge(review, name=name) == review / "decisions" / file
+
+
+def test_a_real_model_decides_or_does_not(review: Path, tmp_path: Path) -> None:
+    folder = tiny_models.save("gpt2", tmp_path / "tiny")
+    file = judge(review, str(folder))
+    assert file.name == "judge-tiny.jsonl"
+    assert [decision.id for _, decision in read_decisions(file)] == [one.id for one in read_candidates(review)]
+    note = msgspec.json.decode(file.with_suffix(".json").read_bytes())
+    assert note["judge"]["name"] == "tiny"
+    before = file.read_bytes()
+    file.unlink()
+    assert judge(review, str(folder)).read_bytes() == before
+
+
+def test_what_is_no_review_or_no_model(review: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a review"):
+        judge(tmp_path)
+    with pytest.raises(InputError, match="no-such"):
+        judge(review, "./no-such")
+    assert not list((review / "decisions").iterdir())
+
+
+def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:
+    """From real pages, as their gold JSON has them, and sentences of older weblogs and mails to rows of newlama."""
+    rows = []
+    for file in sorted((shared_data / "news" / "pages").glob("*.json")):
+        body = json.loads(file.read_text("utf-8"))["V1"]["body"]
+        paragraphs = [*body["summary"], *(text for section in body["sections"] for text in section["paragraphs"])]
+        rows.append({"url": file.stem, "title": file.stem, "text": "\n\n".join(paragraphs), "published": DAY})
+    older = (shared_data / "ud" / "en_ewt-ud-dev.conllu").read_text("utf-8").splitlines()
+    sentences = (line.removeprefix("# text = ") for line in older if line.startswith("# text = "))
+    (tmp_path / "older.txt").write_text("\n".join(sentences), "utf-8")
+
+    about = write_candidates(rows, build_index([tmp_path / "older.txt"], tmp_path), tmp_path / "r", CandidateOptions())
+    judge(tmp_path / "r")
+    _, new = decided(tmp_path / "r")
+    found = {row["id"]: row for row in new.splits["test"]}
+    asked = {one.id: one for one in read_candidates(tmp_path / "r")}
+    assert about["counts"]["kept"] == len(asked) >= 3
+    assert found.keys() <= asked.keys()
+    assert new.counts.read == new.counts.kept + sum(new.counts.dropped.values()) == len(asked)
+    texts = {row["url"]: " ".join(row["text"].split()) for row in rows}
+    for row in found.values():
+        assert row["evidence"] in texts[row["url"]]
+        assert row["statement"].replace("<extra_id_0>", row["answers"][0]) == row["evidence"]
+        assert row["answers"][0].lower() not in row["question"].lower()
+        assert row["question"].endswith("?")
+        assert len(asked[row["id"]].past_evidence) >= 1

@@ -1,0 +1,364 @@
+"""Every page of WARC files, saved pages, JSON records and Parquet becomes an article or is dropped by reason."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import json
+import zlib
+from pathlib import Path
+from typing import Any, Self
+
+import brotli
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from temporalwiki.builders.ckl import news_pages
+from temporalwiki.builders.ckl.html_page import Page, Response, decoded
+from temporalwiki.builders.ckl.news_pages import Extracted, extract
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import read_rows
+
+NOON = 1604404800  # 2020-11-03T12:00:00Z
+
+
+class Reader:
+    """Stands in for news-please: a page is its title, or "bad"."""
+
+    read_pages: list[tuple[bytes, str | None, str | None]]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+    def read(self, data: bytes, response: Response | None = None) -> Page | str:
+        response = response or Response()
+        data = decoded(data, response)
+        self.read_pages.append((data, response.url, response.charset))
+        return "cannot be parsed" if data == b"bad" else Page(response.url, data.decode(), "A text.", NOON, "en")
+
+
+@pytest.fixture(autouse=True)
+def reader(monkeypatch: pytest.MonkeyPatch) -> type[Reader]:
+    monkeypatch.setattr(Reader, "read_pages", [], raising=False)
+    monkeypatch.setattr(news_pages, "Extractor", Reader)
+    return Reader
+
+
+def articles(extracted: Extracted) -> list[dict[str, Any]]:
+    rows = list(read_rows(extracted.articles))
+    assert extracted.read == len(rows) + sum(extracted.dropped.values())
+    return rows
+
+
+# WARC
+
+
+def record(
+    body: bytes = b"a page",
+    url: str = "http://n.example/a",
+    kind: str = "response",
+    status: str = "200 OK",
+    http: str = "Content-Type: text/html\r\n",
+    more: str = "",
+    length: int | None = None,
+) -> bytes:
+    content = f"HTTP/1.1 {status}\r\n{http}\r\n".encode() + body if kind in ("response", "revisit") else body
+    head = (
+        f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2020-11-04T00:00:00Z\r\n{more}"
+        f"Content-Type: {'application/http; msgtype=response' if kind in ('response', 'revisit') else 'text/html'}\r\n"
+        f"Content-Length: {len(content) if length is None else length}\r\n\r\n"
+    )
+    return head.encode() + content + b"\r\n\r\n"
+
+
+def warc(path: Path, *records: bytes) -> Path:
+    path.write_bytes(b"".join(gzip.compress(one) for one in records) if path.suffix == ".gz" else b"".join(records))
+    return path
+
+
+KEPT = {"url": "http://n.example/a", "title": "a page", "text": "A text.", "published": NOON, "language": "en"}
+
+
+@pytest.mark.parametrize("name", ["a.warc.gz", "a.warc", "A.WARC.gz"])
+def test_a_warc_file(tmp_path: Path, reader: type[Reader], name: str) -> None:
+    file = warc(
+        tmp_path / name,
+        record(b"software: x\r\n", kind="warcinfo"),
+        record(kind="request"),
+        record(),
+        record(kind="metadata"),
+        record(b"b", "http://n.example/b", http="Content-Type: Text/HTML; a=b; CharSet=\"windows-1251\"\r\n"),
+    )  # fmt: skip
+    extracted = extract([file], tmp_path / "work")
+    assert articles(extracted) == [KEPT, KEPT | {"url": "http://n.example/b", "title": "b"}]
+    assert extracted.read == 2
+    assert extracted.inputs == [file]
+    assert reader.read_pages == [
+        (b"a page", "http://n.example/a", None),
+        (b"b", "http://n.example/b", "windows-1251"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (record(status="404 Not Found"), "HTTP status not 200"),
+        (record(status="301 Moved"), "HTTP status not 200"),
+        (record(http="Content-Type: image/png\r\n"), "not HTML"),
+        (record(http="Content-Type: text/htmlx\r\n"), "not HTML"),
+        (record(more="WARC-Truncated: length\r\n"), "cut off by the crawler"),
+        (record(kind="revisit"), "revisit of a page, without content"),
+        (record(url="dns:n.example"), "no address"),
+        (record(url="ftp://n.example/a"), "no address"),
+        (record(b"bad"), "cannot be parsed"),
+        (record(b""), "no title"),
+    ],
+)
+def test_what_is_dropped(tmp_path: Path, page: bytes, reason: str) -> None:
+    extracted = extract([warc(tmp_path / "a.warc.gz", page, record())], tmp_path / "work")
+    assert articles(extracted) == [KEPT]
+    assert extracted.dropped == {reason: 1}
+
+
+@pytest.mark.parametrize(
+    ("http", "body"),
+    [
+        ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", gzip.compress(b"a page")),
+        ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"a page"),  # servers say so of what is not
+        ("Content-Type: text/html\r\nContent-Encoding: br\r\n", brotli.compress(b"a page")),
+        ("Content-Type: text/html\r\nContent-Encoding: BR\r\n", b"a page"),
+        ("Content-Type: text/html\r\nContent-Encoding: x-gzip\r\n", gzip.compress(b"a page")),
+        ("Content-Type: text/html\r\nContent-Encoding: deflate\r\n", zlib.compress(b"a page")),
+        ("Content-Type: text/html\r\nContent-Encoding: identity\r\n", b"a page"),
+        ("Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n", b"6\r\na page\r\n0\r\n\r\n"),
+        ("Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n", b"a page"),
+        ("Content-Type: application/xhtml+xml\r\n", b"a page"),
+        ("", b"a page"),
+    ],
+)
+def test_encodings_of_http(tmp_path: Path, http: str, body: bytes) -> None:
+    assert articles(extract([warc(tmp_path / "a.warc", record(body, http=http))], tmp_path / "work")) == [KEPT]
+
+
+def test_a_page_in_a_record_of_its_own(tmp_path: Path) -> None:
+    assert articles(extract([warc(tmp_path / "a.warc", record(kind="resource"))], tmp_path / "work")) == [KEPT]
+
+
+@pytest.mark.parametrize("encoding", ["", "Content-Encoding: gzip\r\n"])
+def test_a_large_page_is_read_whole(tmp_path: Path, encoding: str) -> None:
+    title = b"%d " * 400_000 % tuple(range(400_000))
+    body = gzip.compress(title) if encoding else title
+    page = record(body, http=f"Content-Type: text/html\r\n{encoding}")
+    (row,) = articles(extract([warc(tmp_path / "a.warc.gz", page)], tmp_path / "work"))
+    assert row["title"] == title.decode()
+
+
+def test_a_large_file_is_read_by_many_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [record(b"%d" % i + b" page" * (i % 7), f"http://n.example/{i}") for i in range(60)]
+    file = warc(tmp_path / "a.warc.gz", *pages)
+    whole = articles(extract([file], tmp_path / "work"))
+    monkeypatch.setattr(news_pages, "_BYTES_A_TASK", file.stat().st_size // 5)
+    parts = extract([file], tmp_path / "work", jobs=1)
+    assert len(parts.articles) == 5
+    assert articles(parts) == whole
+    assert [row["url"] for row in whole] == [f"http://n.example/{i}" for i in range(60)]
+
+
+@pytest.mark.parametrize("cut", [1, 3, 10, 30, 100, 200])
+def test_a_file_that_was_cut_off(tmp_path: Path, cut: int) -> None:
+    for name in ("a.warc.gz", "a.warc"):
+        file = warc(tmp_path / name, record(), record(b"b" * 200))
+        if name == "a.warc" and cut <= 4:
+            continue  # the lines after the last record
+        file.write_bytes(file.read_bytes()[:-cut])
+        with pytest.raises(InputError, match=r"a\.warc(\.gz)?: cut off inside the .* byte \d+") as raised:
+            extract([file], tmp_path / "work")
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"<html>no archive</html>\r\n\r\n", r"a\.warc: not a WARC record near byte 0"),
+        (record(length=3) + record(), r"a\.warc: .* byte 0: the record before is not as long as it says"),
+    ],
+)
+def test_what_is_no_warc(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "a.warc").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        extract([tmp_path / "a.warc"], tmp_path / "work")
+
+
+def test_a_damaged_member(tmp_path: Path) -> None:
+    file = warc(tmp_path / "a.warc.gz", record(), record(b"b" * 500))
+    data = bytearray(file.read_bytes())
+    data[-8] ^= 255  # of the checksum
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=r"a\.warc\.gz: damaged gz data in the stream that starts at byte \d+"):
+        extract([file], tmp_path / "work")
+
+
+# Saved pages and records
+
+
+def test_a_folder(tmp_path: Path, reader: type[Reader]) -> None:
+    pages = tmp_path / "pages"
+    (pages / "sub").mkdir(parents=True)
+    (pages / "b & ü.html").write_bytes(b"b")
+    (pages / "sub" / "c.htm.gz").write_bytes(gzip.compress(b"c"))
+    (pages / "empty.html").touch()
+    (pages / "notes.txt").write_text("not read")
+    (pages / ".hidden.html").write_text("not read")
+    (pages / "d.json").write_text(json.dumps({"url": "http://n.example/d", "title": "d", "maintext": "D."}))
+    warc(pages / "a.warc.gz", record())
+    extracted = extract([pages], tmp_path / "work")
+    assert [(row["url"], row["title"]) for row in articles(extracted)] == [
+        ("file:///b%20%26%20%C3%BC.html", "b"),
+        ("file:///sub/c.htm.gz", "c"),
+        ("http://n.example/a", "a page"),
+    ]
+    assert extracted.dropped == {"no title": 1, "no date": 1}
+    assert extracted.ignored == ["notes.txt"]
+    # the same once, however it is named, and nothing again
+    calls = len(reader.read_pages)
+    assert extract([pages, pages / "sub" / ".." / "b & ü.html"], tmp_path / "work") == extracted
+    assert len(reader.read_pages) == calls
+    (pages / "b & ü.html").write_bytes(b"other")
+    assert "other" in [row["title"] for row in articles(extract([pages], tmp_path / "work"))]
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "empty").mkdir()
+    for paths, message in (
+        ([tmp_path / "none"], "none: no such file or folder"),
+        ([tmp_path / "a.txt"], r"a\.txt: not a kind of file that news is read from \(\.warc, \.html"),
+        ([tmp_path / "empty"], "empty: no files to read news from"),
+        ([], "no path: no files to read news from"),
+    ):
+        with pytest.raises(InputError, match=message):
+            extract(paths, tmp_path / "work")
+
+
+RECORD = {
+    "url": "https://n.example/a",
+    "title": "A  title",
+    "maintext": "One.\n\n Two.",
+    "date_publish": "2020-11-03 12:00:00",
+    "language": "en",
+    "authors": ["B"],
+    "image_url": None,
+}
+ARTICLE = {
+    "url": "https://n.example/a",
+    "title": "A title",
+    "text": "One.\nTwo.",
+    "published": NOON,
+    "language": "en",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ARTICLE),
+        ({"language": "pt-br"}, ARTICLE | {"language": "pt"}),
+        ({"language": None}, ARTICLE | {"language": ""}),
+        ({"language": "None"}, ARTICLE | {"language": ""}),
+        ({"date_publish": "2020-11-03T13:00:00+01:00"}, ARTICLE),
+        ({"title": "<extra_id_0>\0'; --"}, ARTICLE | {"title": "<extra_id_0>'; --"}),
+        ({"date_publish": "None"}, "no date"),
+        ({"date_publish": None}, "no date"),
+        ({"title": "None"}, "no title"),
+        ({"maintext": None}, "no text"),
+        ({"url": "None"}, "no address"),
+        ({"url": "../../etc/passwd"}, "no address"),
+        ({"url": None, "maintext": None}, "not a record of news-please"),
+        ({"title": ["A"]}, "not a record of news-please"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.jsonl.gz"])
+def test_records_of_news_please(tmp_path: Path, change: dict[str, Any], expected: Any, name: str) -> None:
+    data = json.dumps(RECORD | change).encode() + b"\n"
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    extracted = extract([tmp_path / name], tmp_path / "work")
+    if isinstance(expected, str):
+        assert articles(extracted) == []
+        assert extracted.dropped == {expected: 1}
+    else:
+        assert articles(extracted) == [expected]
+
+
+def test_json_of_another_kind_is_dropped(tmp_path: Path) -> None:
+    for number, content in enumerate(("[]", "7", "{}", '{"V1": {"title": "A"}}', '"a"', "null", "[" * 100_000)):
+        (tmp_path / f"{number}.json").write_text(content)
+    assert extract([tmp_path], tmp_path / "work").dropped == {"not a record of news-please": 7}
+
+
+@pytest.mark.parametrize("line", [b'{"url": "a"', b"\xff", b'{"a": 1} {"b": 2}', b'"\\ud800"'])
+def test_what_is_no_json_is_named_by_its_line(tmp_path: Path, line: bytes) -> None:
+    (tmp_path / "a.jsonl").write_bytes(json.dumps(RECORD).encode() + b"\n\n" + line)
+    with pytest.raises(InputError, match=r"a\.jsonl, line 3: not JSON") as raised:
+        extract([tmp_path / "a.jsonl"], tmp_path / "work")
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_too_large_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(news_pages, "LARGEST", 3 << 20)
+    large = json.dumps(RECORD | {"maintext": "a " * (2 << 20)}).encode()
+    small = json.dumps(RECORD).encode()
+    (tmp_path / "a.jsonl").write_bytes(large + b"\n" + small + b"\n" + large)
+    (tmp_path / "a.json").write_bytes(large)
+    (tmp_path / "a.html.gz").write_bytes(gzip.compress(b" " * (4 << 20)))
+    extracted = extract([tmp_path], tmp_path / "work")
+    assert articles(extracted) == [ARTICLE]
+    assert extracted.dropped == {"larger than 3 MB": 4}
+
+
+# Parquet
+
+
+def test_recentnews_itself(tmp_path: Path) -> None:
+    noon = datetime.datetime.fromtimestamp(NOON, datetime.UTC)
+    rows = [
+        {"id": "1", "url": "file:///a.html", "title": "A", "text": "One.", "published": noon},
+        {"id": "2", "url": None, "title": "B", "text": "Two.", "published": noon},
+        {"id": "3", "url": "http://n.example/c", "title": "C", "text": "", "published": noon},
+        {"id": "4", "url": "http://n.example/d", "title": "D", "text": "Four.", "published": None},
+    ]
+    for zone in ("UTC", None):
+        schema = pa.schema(
+            {**dict.fromkeys(("id", "url", "title", "text"), pa.string()), "published": pa.timestamp("s", zone)}
+        )
+        pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "a.parquet")
+        extracted = extract([tmp_path / "a.parquet"], tmp_path / "work")
+        expected = {"url": "file:///a.html", "title": "A", "text": "One.", "published": NOON, "language": None}
+        assert articles(extracted) == [expected]
+        assert extracted.dropped == {"no address": 1, "no date": 1, "no text": 1}
+
+
+def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    columns = {"url": ["a"], "title": ["b"], "text": ["c"]}
+    for table, message in (
+        (pa.table(columns), "no column published; news is read from url, title, text, published"),
+        (pa.table(columns | {"published": ["2020"]}), "the column published is string"),
+    ):
+        pq.write_table(table, file)
+        with pytest.raises(InputError, match=message):
+            extract([file], tmp_path / "work")
+    file.write_bytes(b"PAR1 or not")
+    with pytest.raises(InputError, match=r"a\.parquet: not a Parquet file"):
+        extract([file], tmp_path / "work")
+
+
+def test_without_news_please_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    file = warc(tmp_path / "a.warc.gz", record())
+    with pytest.raises(InputError, match=r"news-please is not installed.*pip install 'temporalwiki\[news\]'"):
+        extract([file], tmp_path / "work")

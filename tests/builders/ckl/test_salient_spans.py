@@ -1,0 +1,253 @@
+"""Names and dates are found, and masked in texts that lose nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from temporalwiki.builders.ckl import salient_spans
+from temporalwiki.builders.ckl.salient_spans import (
+    Masked,
+    Pipeline,
+    Rules,
+    find_spans,
+    finder,
+    masked,
+    sentence_starts,
+)
+from temporalwiki.builders.errors import InputError
+
+PARIS = "Paris is the capital of France. It was the capital in 1998 and Paris is in the north of France."
+
+
+def found(text: str) -> list[str]:
+    return [text[start:end] for start, end in find_spans(text)]
+
+
+# Finding
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        # dates
+        ("it ended on 12 March 2021.", ["12 March 2021"]),
+        ("it ended on March 12, 2021, at last", ["March 12, 2021"]),
+        ("it ended in March 2021 or in Sept. 1998", ["March 2021", "Sept. 1998"]),
+        ("on 3rd of May, on May 3 and by the 4th of July 1999", ["3rd of May", "May 3", "4th of July 1999"]),
+        ("from 1914 to 1918 (1914–18), in the 1990s", ["1914", "1918", "1914–18", "1990s"]),
+        ("in 44 BC and the 19th century", ["44 BC", "19th century"]),
+        ("am 12. März 2021, 3 mars 1999, 4 de mayo de 2004", ["12. März 2021", "3 mars 1999", "4 de mayo de 2004"]),
+        ("在2021年3月12日, 2021년 3월 12일에", ["2021年3月12日", "2021년 3월 12일"]),
+        ("on 2021-03-12 it", ["2021-03-12"]),
+        # numbers that are no dates
+        ("about 1500 people ran 2000 km for $1999 or 1,999 or 1999.5 or 2000%", []),
+        ("999, 2100, 12345 and X1999", []),
+        # names
+        ("then Albert Einstein met Marie Curie", ["Albert Einstein", "Marie Curie"]),
+        ("at the Bank of England and the House of the Arts", ["Bank of England", "House of the Arts"]),
+        ("when Charles de Gaulle met Ludwig van Beethoven", ["Charles de Gaulle", "Ludwig van Beethoven"]),
+        ("under Alexander the Great in England the queen", ["Alexander the Great", "England"]),
+        ("both France and Spain, Italy", ["France", "Spain", "Italy"]),
+        ("in New York, for Newton's laws", ["New York", "Newton"]),
+        ("with J. R. R. Tolkien, Dr. Smith, O'Hara of St. Lo", ["J. R. R. Tolkien", "Dr. Smith", "O'Hara of St. Lo"]),
+        ("by Jean-Paul, AT&T, al-Qaeda and d'Artagnan", ["Jean-Paul", "AT&T", "al-Qaeda", "d'Artagnan"]),
+        ("when Apollo 11 flew in World War II", ["Apollo 11", "World War II"]),
+        ("the U.S. forces in the U.S. The army", ["U.S.", "U.S."]),
+        ("his iPhone said that I am in Москва, Ελλάδα", ["iPhone", "Москва", "Ελλάδα"]),
+        ("a French-speaking, anti-American man", ["French", "American"]),
+        # the first word of a sentence
+        ("Physics is old. However it is. The end", []),
+        ("Rain fell. In Paris it fell. Paris slept.", ["Paris", "Paris"]),
+        ("Former president Bush. A former Bush. Former Presidents", ["Bush", "Bush", "Presidents"]),
+        ("Albert Einstein lived. NASA flew. U.S. forces left.", ["Albert Einstein", "NASA", "U.S."]),
+        ("he said: \"Nobody came\" and \"Some Bob\"", ["Bob"]),
+        ("Members of Parliament met the members", ["Parliament"]),
+        ("he fought in World War I. The war", ["World War I"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_the_rules_find(text: str, spans: list[str]) -> None:
+    assert found(text) == spans
+
+
+@pytest.mark.parametrize(
+    ("text", "starts"),
+    [
+        ("One. Two! “Three?” Four… Five", ["Two", "“Three", "Four", "Five"]),
+        ("St. Louis, J. Doe, no. 5, etc. and 3.5 of it", []),
+        ("one. two", []),
+        ("A\nb\n\nC", ["b", "C"]),
+        ("一。二！三", ["二", "三"]),
+        ("One.  ", []),
+    ],
+)
+def test_sentences_begin(text: str, starts: list[str]) -> None:
+    at = sentence_starts(text)
+    assert [text[start:].startswith(word) for start, word in zip(at, starts, strict=True)] == [True] * len(starts)
+
+
+HOSTILE = [
+    *("A ", "St. ", "1999 ", "A-", "A.", "((", "\n", ". ", "。「", "a", "É́", "12 de ", "12 March ", "A of the "),
+    *("U.S. ", '"A ', "al-", "l'", "1999-", "X&", "\u00a0", "<extra_id_0>", '."', "1 "),
+]
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([*HOSTILE, "Paris", " ", "the ", ". The ", "ſ", "ǅ", "İ", "🙂", "\0"])).map("".join))
+def test_whatever_the_text_spans_are_in_order_and_within_it(text: str) -> None:
+    spans = find_spans(text)
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
+    assert all(text[start:end] == text[start:end].strip() for start, end in spans)
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_the_rules_take_linear_time(piece: str) -> None:
+    def seconds(length: int) -> float:
+        text = (piece * length)[:length]
+        taken = []
+        for _ in range(3):  # the fastest: what else the machine does only adds
+            begun = time.process_time()
+            find_spans(text)
+            taken.append(time.process_time() - begun)
+        return min(taken)
+
+    assert seconds(80_000) < max(16 * seconds(10_000), 0.5)  # twice what is linear; the square would be 64 times
+
+
+def test_a_pipeline_of_spacy_finds(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    pipeline = spacy.blank("en")
+    ruler = pipeline.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "GPE", "pattern": "Paris"}, {"label": "MONEY", "pattern": "5 francs"}])
+    pipeline.to_disk(tmp_path / "small")
+    find = finder(str(tmp_path / "small"))
+    assert isinstance(find, Pipeline)
+    text = "Paris costs 5 francs.\n\nIn Paris too.\n" + "no more " * 9 + "Paris"
+    expected = [(at, at + 5) for at in (0, 26, len(text) - 5)]
+    assert find(text) == expected
+    find._nlp.max_length = 40  # what is longer goes in pieces
+    assert find(text) == expected
+    assert "".join(text[start:end] for start, end in salient_spans.pieces(text, 40)) == text
+
+    again = finder(str(tmp_path / "small"))
+    ruler.add_patterns([{"label": "GPE", "pattern": "Rome"}])
+    pipeline.to_disk(tmp_path / "other")
+    assert isinstance(again, Pipeline)
+    assert again.key == find.key != finder(str(tmp_path / "other")).key != Rules.key
+
+
+def test_a_pipeline_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    (tmp_path / "other").mkdir()
+    for spans, message in (
+        ("en_core_web_xxl", "no such spaCy pipeline, nor a folder with one; python -m spacy download en_core_web_xxl"),
+        ("ruls", "did you mean rules"),
+        (str(tmp_path / "blank"), "marks no entities"),
+        (str(tmp_path / "other"), "spaCy cannot load it"),
+    ):
+        with pytest.raises(InputError, match=message) as raised:
+            finder(spans)
+        assert "\n" not in str(raised.value)
+
+
+def test_without_spacy_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(InputError, match="spaCy is not installed; pip install spacy, or take --spans rules"):
+        finder("en_core_web_sm")
+    assert isinstance(finder(), Rules)
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_spans_do_not_depend_on_the_hash_seed(seed: str) -> None:
+    script = f"from temporalwiki.builders.ckl.salient_spans import find_spans; print(find_spans({PARIS!r} * 3))"
+    environment = os.environ | {"PYTHONHASHSEED": seed}
+    run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True, text=True)
+    assert run.stdout == f"{find_spans(PARIS * 3)}\n"
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Rain fell in (Paris), France.",
+            ("Rain fell in (<extra_id_0>), <extra_id_1>.", "<extra_id_0> Paris <extra_id_1> France <extra_id_2>"),
+        ),
+        (" it ended\n in 1998 ", ("it ended\n in <extra_id_0>", "<extra_id_0> 1998 <extra_id_1>")),
+        ("in the U.S.", ("in the <extra_id_0>", "<extra_id_0> U.S. <extra_id_1>")),
+        ("nothing here", "no span"),
+        ("Albert Einstein.", "no context"),
+        ("in Paris <extra_id_0> fell", "writes a sentinel"),
+        ("in Paris <extra_id_x> fell", ("in <extra_id_0> <extra_id_x> fell", "<extra_id_0> Paris <extra_id_1>")),
+    ],
+)
+def test_texts_are_masked(text: str, expected: tuple[str, str] | str) -> None:
+    (found,) = masked(text, Rules(), rate=0.9)
+    if isinstance(found, Masked):
+        assert (found.input, found.output) == expected
+        assert found.text == text.strip()
+    else:
+        assert found == expected
+
+
+def filled(window: Masked) -> str:
+    """Put the spans of the output back where their sentinels are."""
+    parts = re.split(r" ?<extra_id_(\d+)> ?", window.output)
+    assert [parts[0], parts[-1]] == ["", ""]  # the last sentinel ends the output
+    assert list(map(int, parts[1::2])) == list(range(len(parts) // 2))
+    spans = parts[2:-1:2]
+    assert re.findall(r"<extra_id_(\d+)>", window.input) == [str(number) for number in range(len(spans))]
+    return re.sub(r"<extra_id_(\d+)>", lambda sentinel: spans[int(sentinel[1])], window.input)
+
+
+pieces_of_text = st.sampled_from(
+    ["the ", "of ", "Paris ", "France. ", "in 1998 ", "(Paris) ", "\n", "é ", "Ann Lee", " "]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(pieces_of_text, max_size=80).map("".join), st.integers(2, 30), st.integers(0, 2))
+def test_masked_texts_filled_in_again_are_the_text(text: str, longest: int, seed: int) -> None:
+    made = list(masked(text, Rules(), 0.3, seed, longest))
+    whole = [window for window in made if isinstance(window, Masked)]
+    assert [filled(window) for window in whole] == [window.text for window in whole]
+    assert all(0 < len(window.text.split()) <= longest for window in whole)
+    assert all(window.text in text for window in whole)
+    if len(whole) == len(made):
+        assert " ".join(window.text for window in whole).split() == text.split()
+    assert made == list(masked(text, Rules(), 0.3, seed, longest))
+
+
+def test_about_a_share_is_masked_and_never_more_than_there_are_sentinels() -> None:
+    text = "in Paris of the " * 600
+    for rate in (0.05, 0.15, 0.25):
+        made = [window for window in masked(text, Rules(), rate, longest=200) if isinstance(window, Masked)]
+        share = sum(window.output.count("Paris") for window in made) * len("Paris") / len(text)
+        assert share == pytest.approx(rate, abs=0.01)
+        assert sum(len(window.text.split()) for window in made) == 2400
+    (window,) = masked(text, Rules(), 0.9, longest=5_000)
+    assert isinstance(window, Masked)
+    assert (window.input.count("<extra_id_"), window.output.count("<extra_id_")) == (99, 100)
+    assert window.output.endswith(" <extra_id_99>")
+
+
+def test_windows_end_with_sentences() -> None:
+    made = list(masked("Rain fell in Paris. It fell in Rome all the day. Then it was in Oslo.", Rules(), longest=12))
+    assert [window.text for window in made if isinstance(window, Masked)] == [
+        "Rain fell in Paris. It fell in Rome all the day.",
+        "Then it was in Oslo.",
+    ]
