@@ -1,0 +1,232 @@
+"""``temporalwiki ckl``: every config by its name, the way of annotators, and how it ends where it cannot."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.builders.ckl.kilt import NAMES
+from temporalwiki.builders.ckl.make import CONFIGS
+from temporalwiki.builders.dataset_folder import problems, read_manifests
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.world import World, write_world
+from temporalwiki.commands import main
+
+Run = Callable[..., tuple[int, str, str]]
+DATES = ("20211101", "20211201", "20220101")
+# that a rule can ask of: a person as the subject of a clause, a place at its end
+PLACES = ("Easton", "Weston", "Norton", "Sutton", "Milton", "Dalton", "Hilton", "Walton", "Preston", "Bolton")
+PEOPLE = ("Weber", "Lind", "Moreau", "Rossi", "Novak", "Silva", "Kim", "Okafor", "Haas", "Duarte")
+
+
+@pytest.fixture(scope="module")
+def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """LAMA, KILT, news, a corpus of the past and a dataset folder, as small as they can be."""
+    folder = tmp_path_factory.mktemp("material")
+    (folder / "lama" / "TREx").mkdir(parents=True)
+    relations, kilt = _lama(folder / "lama"), folder / "kilt"
+    assert len(relations) == 28
+    kilt.mkdir()
+    for name in NAMES:
+        for split in ("train", "dev", "test_without_answers"):
+            file = name.removesuffix("_support_only")  # KILT's script adds the questions to TriviaQA's own files
+            if split == "train" and name in ("wned", "cweb"):
+                continue
+            row: dict[str, Any] = {"id": f"{split}-1", "input": f"Which {name}?"}
+            if split != "test_without_answers":
+                row["output"] = [{"answer": "SUPPORTS" if name == "fever" else "Oslo"}]
+            (kilt / f"{file}-{split}-kilt.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+    (folder / "news.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _news()), "utf-8")
+    (folder / "past.jsonl").write_text(json.dumps({"title": "Easton", "text": "Easton is a town."}) + "\n", "utf-8")
+    write_world(folder / "dumps", World(people=60, dates=DATES, wikidata_dates=DATES, page_props=True))
+    for prev, recent in pairwise(DATES):
+        sources = find_sources(folder / "dumps", Interval("enwiki", prev, recent))
+        build(sources, folder / "temporalwiki", folder / "work", BuildOptions(unchanged_fraction=1))
+    return folder
+
+
+def _lama(folder: Path) -> list[str]:
+    from temporalwiki.builders.ckl.invariantlama import RELATIONS
+
+    rows = [{"relation": relation, "template": f"[X] {relation} [Y] ."} for relation in RELATIONS]
+    (folder / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    for relation in RELATIONS:
+        facts = [("Ann", "Oslo"), ("Oslo Airport", "Oslo"), ("Bo", "painter")]
+        lines = [
+            json.dumps({"uuid": f"{relation}-{i}", "predicate_id": relation, "sub_label": s, "obj_label": o})
+            for i, (s, o) in enumerate(facts)
+        ]
+        (folder / "TREx" / f"{relation}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    return list(RELATIONS)
+
+
+def _news() -> list[dict[str, Any]]:
+    """Sixty pages of other words each, from both of CKL's phases."""
+    rows = []
+    for i in range(60):
+        person, place = f"{PEOPLE[i % 10]}-{PEOPLE[i // 10]}", PLACES[i * 7 % 10]
+        other = " ".join(f"word{i}x{k}" for k in range(50))
+        text = f"Maria {person} opened the new library of the town in {place}. The rest is {other}."
+        day = "2020-06-01" if i % 2 else "2021-01-15"
+        rows.append(
+            {
+                "url": f"https://news.example/{i}",
+                "title": f"Page {i}",
+                "maintext": text,
+                "date_publish": f"{day} 09:00:00",
+                "language": "en",
+            }
+        )
+    return rows
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object) -> tuple[int, str, str]:
+        try:
+            status = main(["ckl", *map(str, words)])
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tmp_path: Path) -> None:
+    wiki = material / "temporalwiki"
+    commands = [
+        ("invariantlama", "--lama", material / "lama"),
+        ("kilt", "--kilt", material / "kilt"),
+        ("recentnews", "--news", material / "news.jsonl", "--small-share", "0.5"),
+        ("newlama-easy", "--news", material / "news.jsonl"),
+        *((kind, "--probes", wiki) for kind in ("invariantlama", "updatedlama", "newlama")),
+        ("updatedlama-1112", "--probes", wiki),
+        ("newlama", "--news", material / "news.jsonl", "--past", material / "past.jsonl", "--review", "review"),
+    ]
+    for command in commands:
+        status, _, err = run(*command)
+        assert status == 0, err
+    _decide(tmp_path / "review")
+    for name in ("updatedlama", "newlama"):
+        status, _, err = run(name, "--review", "review")
+        assert status == 0, err
+    live = {"updatedlama-1112", "updatedlama-1201", "newlama-1201", "invariantlama-1101"}
+    folder = tmp_path / "ckl"
+    assert {config["short_name"] for m in read_manifests(folder) for config in m["configs"].values()} - {None} == live
+    assert all(problems(folder, manifest) == [] for manifest in read_manifests(folder))
+    for name in [*CONFIGS, *live]:
+        loaded = datasets.load_dataset(str(folder), name)
+        assert sum(loaded.num_rows.values()) > 0, name
+    columns = datasets.load_dataset(str(folder), "invariantlama")["test"].column_names
+    assert columns == ["id", "relation_id", "subject", "object", "statement", "template"]
+    assert datasets.load_dataset(str(folder), "recentnews")["train"].column_names == [
+        "id", "url", "title", "text", "published",
+    ]  # fmt: skip
+    by_date = datasets.load_dataset(str(folder), "recentnews-small-p1")["train"]["published"]
+    assert {moment.year for moment in by_date} == {2020}
+
+
+def _decide(review: Path) -> None:
+    """Call the first candidate updated and the others new."""
+    ids = [json.loads(line)["id"] for line in (review / "candidates.jsonl").read_text("utf-8").splitlines()]
+    assert len(ids) > 2
+    lines = [{"id": id, "valid": True, "answer_right": True, "past": "none"} for id in ids]
+    lines[0] |= {"past": "other", "old_answers": ["Nobody Else"]}
+    (review / "decisions" / "ann.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+
+def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(material: Path, run: Run, tmp_path: Path) -> None:
+    status, out, _ = run("invariantlama", "--lama", material / "lama", "--dropped", "out/dropped.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "out" / "dropped.jsonl").read_text("utf-8").splitlines()]
+    assert status == 0
+    assert {(row["rule"], row["subject"]) for row in rows} == {
+        ("object_in_subject", "Oslo Airport"),
+        ("object_not_capitalised", "Bo"),
+    }
+    assert len(rows) == 2 * 28
+    assert "rows read 84 = kept 28 + dropped 28 object_in_subject, 28 object_not_capitalised" in out
+
+
+def test_a_judge_decides_by_file(material: Path, run: Run, tmp_path: Path) -> None:
+    news, past = material / "news.jsonl", material / "past.jsonl"
+    status, out, err = run("newlama", "--news", news, "--past", past, "--review", "review")
+    assert status == 0, err
+    assert "review/README.md says how they are decided upon" in out
+    status, out, err = run("newlama", "--review", "review", "--judge", "rules")
+    assert (status, "newlama of CKL" in out) == (0, True), err
+    assert (tmp_path / "review" / "decisions" / "judge-rules.jsonl").is_file()
+
+
+def test_a_rerun_gives_the_same_bytes(material: Path, run: Run, tmp_path: Path) -> None:
+    contents = []
+    for _ in range(2):
+        assert run("recentnews", "--news", material / "news.jsonl", "--spans", "rules")[0] == 0
+        assert run("newlama", "--probes", material / "temporalwiki")[0] == 0
+        files = sorted(path for path in (tmp_path / "ckl").rglob("*") if path.is_file())
+        contents.append({path: path.read_bytes() for path in files})
+        shutil.rmtree(tmp_path / "ckl")
+        shutil.rmtree(tmp_path / "ckl.work")
+    assert contents[0] == contents[1]
+
+
+WRONG: dict[str, tuple[list[str], str]] = {
+    "no config": ([], "required: CONFIG"),
+    "an unknown config": (["updatelama"], "there is no config 'updatelama' (did you mean updatedlama?)"),
+    "an interval of no form": (["updatedlama-112"], "there is no config 'updatedlama-112'"),
+    "an option of another config": (["recentnews", "--lest-words", "3"], "did you mean --least-words?"),
+    "LAMA is not named": (["invariantlama"], "name them with --lama DIR or --probes DIR"),
+    "facts are not named": (["newlama"], "name them with --probes DIR or --review DIR"),
+    "an interval without facts": (["newlama-1112", "--review", "review"], "name them with --probes DIR"),
+    "news are not named": (["recentnews-small"], "name them with --news PATHS"),
+    "KILT is not named": (["kilt-nq"], "name them with --kilt DIR"),
+    "a past without news": (["newlama", "--past", "past", "--review", "review"], "candidates are made of news"),
+    "a judge of nothing": (["newlama", "--judge", "rules"], "--judge decides upon candidates"),
+    "no jobs": (["recentnews", "--jobs", "0"], "--jobs must be at least 1"),
+    "a share of nothing": (["recentnews", "--news", "x", "--small-share", "0"], "share of the small news"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_usage_ends_with_2_and_says_what_to_do(case: str, run: Run, tmp_path: Path) -> None:
+    arguments, said = WRONG[case]
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert list(tmp_path.iterdir()) == []
+
+
+FAILED: dict[str, tuple[list[str], str]] = {
+    "no LAMA there": (["invariantlama", "--lama", "nowhere"], "nowhere"),
+    "no news there": (["recentnews", "--news", "nowhere"], "nowhere"),
+    "no dataset folder": (["newlama", "--probes", "nowhere"], "nowhere: not a dataset folder"),
+    "no review": (["newlama", "--review", "nowhere"], "nowhere: not a review"),
+    "no KILT": (["kilt-nq", "--kilt", "nowhere"], "nowhere"),
+}
+
+
+@pytest.mark.parametrize("case", FAILED)
+def test_what_is_not_there_ends_with_1_and_one_line(case: str, run: Run, tmp_path: Path) -> None:
+    arguments, said = FAILED[case]
+    status, out, err = run(*arguments)
+    assert (status, out) == (1, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "ckl").exists()
+
+
+def test_a_months_folder_is_not_ckls(material: Path, run: Run, tmp_path: Path) -> None:
+    shutil.copytree(material / "temporalwiki", tmp_path / "temporalwiki")
+    status, _, err = run("invariantlama", "--lama", material / "lama", "--out", "temporalwiki")
+    assert status == 1
+    assert "holds enwiki; a folder is of one wiki, or of CKL: choose another --out" in err
