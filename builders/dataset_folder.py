@@ -59,7 +59,10 @@ _FACTS = {
     **_PROBES,
     "current": pa.bool_(),
     "objects": pa.list_(pa.string()),
+    "objects_before": pa.list_(pa.string()),
     "gone_objects": pa.list_(pa.string()),
+    "known_before": pa.bool_(),
+    "dead": pa.bool_(),
     "start_time": pa.string(),
     "end_time": pa.string(),
 }

@@ -146,9 +146,11 @@ Facts (`probes`, `lighttuning`):
 | `page_id`, `page_revision_id`, `title` | the subject's article |
 | `evidence` | the sentence of it that holds the object's label |
 
-`facts` has five more: `current` (it holds at the later dump's date: of best rank, begun and not ended), `objects`
-(labels of all that is right then for the subject and the relation), `gone_objects` (what was right at the earlier
-dump's date and is not any more), `start_time` and `end_time` as Wikidata has them.
+`facts` has more: `current` (it holds at the later dump's date: of best rank, begun and not ended), `objects` and
+`objects_before` (labels of all that holds for the subject and the relation at the later dump's date, and that held at
+the earlier one's), `gone_objects` (what held and does not any more), `known_before` (the earlier dump had the fact, if
+at a lower rank), `dead` (the subject has a place or cause of death, or a grave), `start_time` and `end_time` as Wikidata
+has them.
 
 {_made_of(built[-1]) if built else ""}{_imports(imported)}Every count, every drop by reason and the SHA-1 of each \
 input stand in `manifests/`.

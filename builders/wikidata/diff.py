@@ -37,7 +37,10 @@ CANDIDATES = pa.schema(
         "previous_objects": pa.list_(pa.string()),
         "current": pa.bool_(),
         "objects": pa.list_(pa.string()),
+        "objects_before": pa.list_(pa.string()),
         "gone_objects": pa.list_(pa.string()),
+        "known_before": pa.bool_(),
+        "dead": pa.bool_(),
         "start_time": pa.string(),
         "end_time": pa.string(),
         "page_id": pa.int64(),
@@ -130,10 +133,9 @@ CREATE TEMP TABLE known AS SELECT * FROM recent_known UNION ALL SELECT * FROM pr
 """
 
 # Statements of what is asked, and whether one holds at its dump's own date: begun, as far as one knows, and not ended.
-_HOLDS = r"""
-    SELECT s, p, o, best, statement_id, "start", "end", (end_day IS NULL OR end_day > ${side}_date) AND coalesce(
-        TRY_CAST(regexp_replace("start", '^\+(\d+)-(\d\d)-(\d\d).*$', '\1\2\3') AS BIGINT) <= ${side}_date, true
-    ) AS holds
+_HOLDS = """
+    SELECT s, p, o, best, statement_id, "start", "end", end_day,
+        (end_day IS NULL OR end_day > ${side}_date) AND (start_day IS NULL OR start_day <= ${side}_date) AS holds
     FROM {side}_statements SEMI JOIN asked USING (s, p)
 """
 
@@ -141,36 +143,51 @@ _CANDIDATES = f"""
 CREATE TEMP TABLE facts AS SELECT * FROM changed UNION ALL SELECT * FROM unchanged UNION ALL SELECT * FROM deleted;
 CREATE TEMP TABLE replaced_objects AS
     SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM changed WHERE kind = 'new_object');
--- What else is right now, and what was right at the date of prev and is not any more, whatever its rank.
+-- What else is right now, and what was right at the date of prev.
 CREATE TEMP TABLE asked AS SELECT DISTINCT s, p FROM facts;
 CREATE TEMP TABLE prev_asked AS {_HOLDS.format(side="prev")};
 CREATE TEMP TABLE recent_asked AS {_HOLDS.format(side="recent")};
-CREATE TEMP TABLE now AS SELECT s, p, o FROM recent_asked WHERE best AND holds GROUP BY s, p, o;
+CREATE TEMP TABLE now AS SELECT DISTINCT s, p, o FROM recent_asked WHERE best AND holds;
+CREATE TEMP TABLE before AS SELECT DISTINCT s, p, o FROM prev_asked WHERE best AND holds;
+-- What is not right any more: no statement of it holds, whatever its rank. One that ended, as recent has it now, more
+-- than a year before prev was only written down late.
 CREATE TEMP TABLE gone_objects AS
-    SELECT DISTINCT s, p, o FROM prev_asked WHERE best AND holds
-        AND (s, p, o) NOT IN (SELECT (s, p, o) FROM recent_asked WHERE holds);
+    SELECT s, p, o FROM before
+    WHERE (s, p, o) NOT IN (SELECT (s, p, o) FROM recent_asked WHERE holds)
+        AND (s, p, o) NOT IN (
+            SELECT (s, p, o) FROM recent_asked GROUP BY s, p, o
+            HAVING max(coalesce(end_day, 99999999)) <= $prev_date - 10000
+        );
+-- Who has a place, cause or manner of death, or a place of burial.
+CREATE TEMP TABLE dead AS
+    SELECT DISTINCT s FROM recent_statements WHERE best AND p IN (20, 509, 1196, 119) AND s IN (SELECT s FROM asked);
 -- Times of a fact are those of a best-rank statement, if possible of one that holds; prev's where recent has none.
 CREATE TEMP TABLE times AS
-    SELECT DISTINCT ON (s, p, o) s, p, o, "start" AS start_time, "end" AS end_time FROM (
+    SELECT DISTINCT ON (s, p, o) s, p, o, statement_id, "start" AS start_time, "end" AS end_time FROM (
         SELECT 0 AS side, * FROM recent_asked UNION ALL SELECT 1, * FROM prev_asked
     ) WHERE best ORDER BY s, p, o, side, NOT holds, statement_id, "start", "end";
 CREATE TEMP TABLE wanted AS
     SELECT s AS id FROM facts UNION SELECT o FROM facts UNION SELECT o FROM replaced_objects
-    UNION SELECT o FROM now UNION SELECT o FROM gone_objects;
+    UNION SELECT o FROM now UNION SELECT o FROM before;
 {KNOWN}
 CREATE TEMP TABLE relations AS
     SELECT p, arg_max(label, (side, lastrevid, seen)) AS label FROM (
         SELECT 1 AS side, * FROM recent_properties UNION ALL SELECT 0, * FROM prev_properties
     ) WHERE label IS NOT NULL GROUP BY p;
-CREATE TEMP TABLE before AS
+CREATE TEMP TABLE previous AS
     SELECT s, p, list(label ORDER BY label, o) FILTER (label IS NOT NULL) AS previous_objects
     FROM replaced_objects JOIN known ON o = id GROUP BY s, p;
+CREATE TEMP MACRO named(label, o) AS coalesce(label, concat('Q', o));
 CREATE TEMP TABLE now_labels AS
-    SELECT s, p, list(DISTINCT coalesce(label, concat('Q', o)) ORDER BY coalesce(label, concat('Q', o))) AS labels
+    SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels
     FROM now LEFT JOIN known ON o = id GROUP BY s, p;
+CREATE TEMP TABLE before_labels AS
+    SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels
+    FROM before LEFT JOIN known ON o = id GROUP BY s, p;
+-- An item that recent does not hold was merged into another, or deleted: what was right may still be.
 CREATE TEMP TABLE gone_labels AS
-    SELECT s, p, list(DISTINCT coalesce(label, concat('Q', o)) ORDER BY coalesce(label, concat('Q', o))) AS labels
-    FROM gone_objects LEFT JOIN known ON o = id GROUP BY s, p;
+    SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels
+    FROM gone_objects JOIN recent_known ON o = id GROUP BY s, p;
 """
 
 
@@ -199,21 +216,26 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         report = _counts(db)
         rows = db.sql(
             """
-            SELECT split, kind, f.s, f.p, f.o, f.statement_id, subjects.label AS subject, relations.label AS relation,
+            SELECT split, kind, f.s, f.p, f.o, times.statement_id,
+                subjects.label AS subject, relations.label AS relation,
                 objects.label AS object, coalesce(previous_objects, []) AS previous_objects,
                 now.s IS NOT NULL AS current,
                 coalesce(now_labels.labels, []) AS objects,
+                coalesce(before_labels.labels, []) AS objects_before,
                 coalesce(gone_labels.labels, []) AS gone_objects,
+                (f.s, f.p, f.o) IN (SELECT (s, p, o) FROM prev_asked) AS known_before,
+                f.s IN (SELECT s FROM dead) AS dead,
                 start_time, end_time,
                 CASE WHEN split = 'deleted' THEN coalesce(n.page_id, b.page_id) ELSE n.page_id END AS page_id
             FROM facts f
             LEFT JOIN known subjects ON subjects.id = f.s
             LEFT JOIN known objects ON objects.id = f.o
             LEFT JOIN relations ON relations.p = f.p
-            LEFT JOIN before ON before.s = f.s AND before.p = f.p AND kind = 'new_object'
+            LEFT JOIN previous ON previous.s = f.s AND previous.p = f.p AND kind = 'new_object'
             LEFT JOIN now ON now.s = f.s AND now.p = f.p AND now.o = f.o
             LEFT JOIN times ON times.s = f.s AND times.p = f.p AND times.o = f.o
             LEFT JOIN now_labels ON now_labels.s = f.s AND now_labels.p = f.p
+            LEFT JOIN before_labels ON before_labels.s = f.s AND before_labels.p = f.p
             LEFT JOIN gone_labels ON gone_labels.s = f.s AND gone_labels.p = f.p
             LEFT JOIN page_now n ON n.id = f.s
             LEFT JOIN page_then b ON b.id = f.s
@@ -264,7 +286,7 @@ def rows_of(paths: list[Path], table: str) -> str:
         return f"read_parquet([{quoted}])"
     empty = {
         "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, '
-        '"end" TEXT, end_day INT, seen BIGINT, file_row_number BIGINT',
+        'start_day INT, "end" TEXT, end_day INT, seen BIGINT, file_row_number BIGINT',
         "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title TEXT, seen BIGINT",
         "properties": "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT",
         "articles": "page_id BIGINT, title TEXT",

@@ -74,6 +74,7 @@ class Statement(NamedTuple):
     rank: str
     statement_id: str
     start: str | None
+    start_day: int | None
     end: str | None
     end_day: int | None
 
@@ -198,12 +199,12 @@ def _add_statements(entity: Entity, relation: str, statements: Sequence[_Stateme
         if number is None or statement is None:
             entity.dropped[reason] = entity.dropped.get(reason, 0) + 1
             continue
-        start = end = end_day = None
+        start = start_day = end = end_day = None
         dates = statement.qualifiers
         if isinstance(dates, _Dates):
-            (start, _), (end, end_day) = _earliest(dates.P580), _earliest(dates.P582)
+            (start, start_day), (end, end_day) = _earliest(dates.P580), _earliest(dates.P582)
         rank = statement.rank
-        found = Statement(property_number, number, rank == best, rank, statement.id, start, end, end_day)
+        found = Statement(property_number, number, rank == best, rank, statement.id, start, start_day, end, end_day)
         entity.statements.append(found)
 
 

@@ -23,7 +23,7 @@ from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import compression, pieces, split
 from temporalwiki.builders.wikidata.entities import Entity, EntityReader, NotAnEntity
 
-VERSION = 1
+VERSION = 2
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
 RANGE = 64 << 20  # compressed bytes a task
 _FLUSH = 200_000  # rows held in memory, about 150 MB
@@ -39,6 +39,7 @@ FACTS = pa.schema(
         "rank": pa.string(),
         "statement_id": pa.string(),
         "start": pa.string(),
+        "start_day": pa.int32(),
         "end": pa.string(),
         "end_day": pa.int32(),
         "seen": pa.int64(),  # which reading of the entity: dumps can hold one twice

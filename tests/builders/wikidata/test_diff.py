@@ -194,16 +194,41 @@ HOLDS: dict[str, tuple[Any, Any, set[tuple[int, bool, tuple[str, ...], tuple[str
         [S(value(6)), S(value(9))],
         {(6, True, ("F", "Q9"), ("Q8",)), (9, True, ("F", "Q9"), ("Q8",))},
     ),
+    "an item that is not there any more": ([S(value(3))], [S(value(6))], {(6, True, ("F",), ())}),
+    "an end long ago, written down late": (
+        [S(value(5))],
+        [S(value(5), P582=[time("+2010-00-00T00:00:00Z", 9)]), S(value(6))],
+        {(6, True, ("F",), ())},
+    ),
+    "a start in this year": (
+        [S(value(5))],
+        [S(value(6), P580=[time("+2021-12-31T00:00:00Z", 9)])],
+        {(6, True, ("F",), ("E",))},
+    ),
 }
 
 
 @pytest.mark.parametrize("case", HOLDS)
 def test_what_holds_and_what_is_gone(tmp_path: Path, case: str) -> None:
     before, after, expected = HOLDS[case]
-    labels = [item(5, label="E"), item(6, label="F"), item(7, label="G")]
+    labels = [item(5, label="E"), item(6, label="F"), item(7, label="G"), item(8), item(9)]
     rows, _ = run(tmp_path, [item(1, {"P54": before}), *labels], [item(1, {"P54": after}), *labels])
     new = [row for row in rows if row["split"] == "changed"]
     assert {(r["o"], r["current"], tuple(r["objects"]), tuple(r["gone_objects"])) for r in new} == expected
+
+
+def test_what_was_known_at_another_rank_and_who_is_dead(tmp_path: Path) -> None:
+    before = {"P54": [S(value(5), "preferred"), S(value(6))]}
+    after = {"P54": [S(value(6)), S(value(7))], "P20": [S(value(5))]}
+    rows, _ = run(tmp_path, [item(1, before), item(2)], [item(1, after), item(2, {"P54": [S(value(5))]})])
+    found = {(row["s"], row["p"], row["o"]): (row["known_before"], row["dead"]) for row in rows}
+    assert found == {
+        (1, 54, 5): (True, True),
+        (1, 54, 6): (True, True),
+        (1, 54, 7): (False, True),
+        (1, 20, 5): (False, True),
+        (2, 54, 5): (False, False),
+    }
 
 
 def test_times_are_those_of_the_statement_that_holds(tmp_path: Path) -> None:
@@ -211,7 +236,7 @@ def test_times_are_those_of_the_statement_that_holds(tmp_path: Path) -> None:
     recent = [item(1, {"P54": [S(value(6), id="a", **over), S(value(6), id="b", **now)]})]
     [row] = run(tmp_path, [item(1)], recent)[0]
     assert (row["start_time"], row["end_time"]) == ("+2021-11-20T00:00:00Z", "+2024-11-15T00:00:00Z")
-    assert row["statement_id"] == "a"
+    assert row["statement_id"] == "b"
 
 
 def test_a_subject_that_prev_does_not_have_is_new(tmp_path: Path) -> None:
@@ -320,6 +345,7 @@ def test_what_holds_agrees_with_a_reference(
         best = {o for s, p, o, of_best in after if (s, p) == (row["s"], row["p"]) and of_best}
         still = {o for s, p, o, _ in after if (s, p) == (row["s"], row["p"])}
         then = {o for s, p, o, of_best in before if (s, p) == (row["s"], row["p"]) and of_best}
+        assert row["objects_before"] == sorted(f"L{o}" for o in then)
         assert row["objects"] == sorted(f"L{o}" for o in best)
         assert row["gone_objects"] == sorted(f"L{o}" for o in then - still)
         assert row["current"] == (row["o"] in best)

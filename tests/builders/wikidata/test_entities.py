@@ -79,7 +79,8 @@ def test_statement_id_rank_and_dates_are_kept() -> None:
     dates = {"P580": [time("+2012-00-00T00:00:00Z", 9)], "P582": [time("+2015-07-04T00:00:00Z")]}
     [found] = read(item(1, {"P54": [statement(value(5), id="Q1$abc", **dates)]})).statements
     assert (found.statement_id, found.rank) == ("Q1$abc", "normal")
-    assert (found.start, found.end, found.end_day) == ("+2012-00-00T00:00:00Z", "+2015-07-04T00:00:00Z", 20150704)
+    assert (found.start, found.start_day) == ("+2012-00-00T00:00:00Z", 20120101)
+    assert (found.end, found.end_day) == ("+2015-07-04T00:00:00Z", 20150704)
 
 
 ENDS = {
