@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.builders.ckl.config import described, write
-from temporalwiki.builders.ckl.make import CONFIGS, LAMA, NEWS, Sources, check_name, make, options_of
+from temporalwiki.builders.ckl.make import CONFIGS, LAMA, Sources, check_name, check_sources, make, options_of
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.inspection import describe_manifest
@@ -35,11 +35,30 @@ The paper's way to updatedlama and newlama, by people or a judge model:
   temporalwiki ckl updatedlama --review review --judge MODEL                        # decisions of a model
   temporalwiki ckl updatedlama --review review                                      # what they make of it
 """
+_CANDIDATES = ("spans", "question_model", "answer_model", "per_page", "passages")  # options of candidates
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments: those of all configs, and those of the one that is asked for."""
     parser.epilog = _EXAMPLE
+    _add_common(parser)
+    name = _config_in(argv)
+    if not name:
+        return
+    own = parser.add_argument_group(f"options of {name}")
+    if (options := options_of(name)) is not None:
+        add_options(own, options)
+    elif not name.startswith("kilt"):
+        own.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn (default: %(default)s)")
+        if name == "invariantlama":
+            own.add_argument(
+                "--dropped", type=Path, metavar="FILE", help="with --lama: write its rows that are left out, as JSONL"
+            )
+        elif name in ("updatedlama", "newlama"):
+            _add_review(own)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "config", metavar="CONFIG", help=f"one of {', '.join(CONFIGS)}; kilt; with an interval, such as {LAMA[1]}-1112"
     )
@@ -51,25 +70,26 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
     sources = parser.add_argument_group("what it is made of")
-    sources.add_argument("--lama", type=Path, metavar="DIR", help="LAMA's data; with --probes its templates alone")
     sources.add_argument("--probes", type=Path, nargs="+", metavar="DIR", help="dataset folders of temporalwiki")
+    sources.add_argument("--lama", type=Path, metavar="DIR", help="LAMA's data; with --probes its templates alone")
+    sources.add_argument("--review", type=Path, metavar="DIR", help="candidates, and decisions upon them")
     sources.add_argument(
         "--news", type=Path, nargs="+", metavar="PATHS", help="WARC files, saved pages, records, or folders of them"
     )
     sources.add_argument("--kilt", type=Path, metavar="DIR", help="KILT's JSONL files")
-    sources.add_argument("--review", type=Path, metavar="DIR", help="candidates, and decisions upon them")
-    name = next((word for word in argv[1:] if not word.startswith("-")), "")
-    own = parser.add_argument_group(f"options of {name}") if name else None
-    if own is not None and name.startswith(LAMA) and name not in CONFIGS[len(LAMA) :]:
-        own.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn (default: %(default)s)")
-        if name.startswith("invariantlama"):
-            own.add_argument(
-                "--dropped", type=Path, metavar="FILE", help="write LAMA's rows that are left out, as JSONL"
-            )
-        else:
-            _add_review(own)
-    elif own is not None and (options := options_of(name)) is not None:
-        add_options(own, options)
+
+
+def _config_in(argv: list[str]) -> str:
+    """Return the config that is asked for, wherever it stands; nothing where there is none."""
+    first = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
+    _add_common(first)
+    words = argv[argv.index("ckl") + 1 :] if "ckl" in argv else argv
+    try:
+        found, _ = first.parse_known_args([word for word in words if word not in ("-h", "--help", "--debug")])
+        check_name(found.config)
+    except (argparse.ArgumentError, SystemExit, UsageError):
+        return ""  # said when they are read in earnest
+    return str(found.config)
 
 
 def _add_review(group: Any) -> None:
@@ -92,8 +112,7 @@ def run(arguments: argparse.Namespace) -> None:
         for line in _run(arguments):
             print(line, flush=True)
     except ModuleNotFoundError as error:
-        extra = "news" if arguments.config in NEWS or arguments.news else "eval"
-        raise not_installed(error, extra) from None
+        raise not_installed(error, "news" if arguments.news else "train") from None
 
 
 def _run(arguments: argparse.Namespace) -> Iterator[str]:
@@ -101,14 +120,21 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
     work = arguments.work or out.with_name(f"{out.name}.work")
     if arguments.jobs < 1:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
-    if getattr(arguments, "past", None) or (arguments.review and arguments.news):
+    given = [source for source in ("probes", "lama", "review", "news", "kilt") if getattr(arguments, source)]
+    check_sources(arguments.config, given)
+    decided = arguments.config in ("updatedlama", "newlama")
+    of_review = {name: getattr(arguments, name) for name in ("past", "judge", *_CANDIDATES)} if decided else {}
+    if arguments.review is None and (stray := next((name for name in of_review if of_review[name]), None)):
+        raise UsageError(f"--{stray.replace('_', '-')} is of candidates and decisions upon them: --review DIR")
+    if arguments.probes and getattr(arguments, "dropped", None):
+        raise UsageError("--dropped is of LAMA's rows; those of --probes are counted by reason in the manifest")
+    if arguments.review and (arguments.news or arguments.past):
         yield _candidates(arguments, work)
-        return
-    if getattr(arguments, "judge", None):
+        if not arguments.judge:
+            return
+    if of_review.get("judge"):
         from temporalwiki.builders.ckl.judge import judge
 
-        if arguments.review is None:
-            raise UsageError("--judge decides upon candidates: name them with --review DIR")
         yield f"decisions: {judge(arguments.review, arguments.judge)}"
     options = options_of(arguments.config)
     with ExitStack() as stack:
@@ -144,10 +170,8 @@ def _candidates(arguments: argparse.Namespace, work: Path) -> str:
     from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
     review, past, news = arguments.review, arguments.past, arguments.news
-    if not (review and past and news):
-        raise UsageError(
-            "candidates are made of news (--news PATHS) and a corpus of the past (--past PATHS), for --review DIR"
-        )
+    if not (past and news):
+        raise UsageError("candidates are made of news, --news PATHS, and of a corpus of the past, --past PATHS")
     pages = find_news(news, NewsOptions(), work, arguments.jobs)
     with build_index(past, work / "past") as index:
         options = _given(CandidateOptions, arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,15 @@ NEWS = ("recentnews", "recentnews-small", "recentnews-small-p1", "recentnews-sma
 EASY = ("newlama-easy", "newquestions-easy")
 LAMA = ("invariantlama", "updatedlama", "newlama")
 CONFIGS = (*LAMA, *EASY, *NEWS, *(f"kilt-{name}" for name in KILT))
-_LIVE = re.compile(rf"({'|'.join(LAMA)})-(\d{{4}}|\d{{8}}-\d{{8}})")  # with an interval: updatedlama-1112
+# What each is made of, as options of the command: one set of these, and no more.
+_WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "invariantlama": (("lama",), ("probes",), ("probes", "lama")),
+    "updatedlama": (("probes",), ("probes", "lama"), ("review",), ("review", "news")),
+    "newlama": (("probes",), ("probes", "lama"), ("review",), ("review", "news")),
+    **dict.fromkeys((*EASY, *NEWS), (("news",),)),
+    "kilt": (("kilt",),),
+}
+_LIVE = re.compile(rf"({'|'.join(LAMA)})-([0-9]{{4}}|[0-9]{{8}}-[0-9]{{8}})")  # with an interval: updatedlama-1112
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,18 @@ def check_name(name: str) -> None:
         )
 
 
+def check_sources(name: str, given: Collection[str]) -> None:
+    """Raise UsageError unless a config can be made of the sources, fields of Sources, that are ``given``."""
+    live = _LIVE.fullmatch(name)
+    ways = _WAYS[live[1] if live else "kilt" if name.startswith("kilt") else name]
+    if live:
+        ways = tuple(way for way in ways if "probes" in way)
+    if set(given) not in [set(way) for way in ways]:
+        told = ", or ".join(" with ".join(f"--{source}" for source in way) for way in ways)
+        made = " and ".join(f"--{source}" for source in given)
+        raise UsageError(f"{name} is made of {told}{f'; not of {made}' if made else ': name what it is made of'}")
+
+
 def options_of(name: str) -> type | None:
     """Return the dataclass of the options that decide the rows of a config, where it has such."""
     if name in NEWS:
@@ -62,28 +82,29 @@ def options_of(name: str) -> type | None:
 def make(name: str, sources: Sources, options: Any = None) -> list[Config]:
     """Return a config, and those that come of the same step; ``options`` are of the class ``options_of(name)``.
 
-    ``recentnews`` comes with its parts, the two easy ones with each other, and ``kilt`` stands for all of KILT.
+    ``recentnews`` comes with its parts, the two easy ones and the two that are decided upon with each other, and
+    ``kilt`` stands for all of KILT.
     Raises UsageError for an unknown name, or where what it is made of is not named, InputError for what cannot be
     used.
     """
     check_name(name)
+    check_sources(
+        name, [source for source in ("probes", "lama", "review", "news", "kilt") if getattr(sources, source)]
+    )
     if name in NEWS:
         from temporalwiki.builders.ckl.recentnews import recentnews
 
-        _needs(name, "news pages", "--news PATHS", sources.news)
         made = recentnews(list(sources.news), options or _default(name), sources.work, sources.jobs)
         return [config for config in made if config.name.startswith(name)]
     if name in EASY:
         from temporalwiki.builders.ckl.easy import easy
         from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
-        _needs(name, "news pages", "--news PATHS", sources.news)
         news = find_news(list(sources.news), NewsOptions(), sources.work, sources.jobs)
         return easy(news.rows(), options or _default(name), news.pages.inputs)
     if name.startswith("kilt"):
         from temporalwiki.builders.ckl.kilt import kilt
 
-        _needs(name, "KILT's files", "--kilt DIR", sources.kilt)
         assert sources.kilt is not None
         return kilt(sources.kilt, name.removeprefix("kilt").removeprefix("-") or None)
     return _lama(name, sources)
@@ -96,32 +117,22 @@ def _lama(name: str, sources: Sources) -> list[Config]:
         from temporalwiki.builders.ckl.live import live
 
         templates = read_templates(sources.lama) if sources.lama else None
-        made = live(kind, sources.probes, interval or None, templates, sources.seed)
+        made = live(kind, sources.probes, interval or None, templates, sources.seed, work=sources.work)
         if sources.lama:
             for config in made:
                 config.inputs.append(sources.lama / "relations.jsonl")
         return made
-    if interval:
-        _needs(name, "the facts of dataset folders", "--probes DIR", ())
     if kind == "invariantlama":
         from temporalwiki.builders.ckl.invariantlama import invariantlama
 
-        _needs(name, "LAMA's data, or of the facts of dataset folders", "--lama DIR or --probes DIR", sources.lama)
         assert sources.lama is not None
         return [invariantlama(sources.lama, sources.on_drop)]
     from temporalwiki.builders.ckl.decisions import decided
 
-    what = "the facts of dataset folders, or of decisions upon candidates"
-    _needs(name, what, "--probes DIR or --review DIR", sources.review)
     assert sources.review is not None
-    return [config for config in decided(sources.review, sources.least_annotators) if config.name == kind]
+    return decided(sources.review, sources.least_annotators)
 
 
 def _default(name: str) -> Any:
     options = options_of(name)
     return options() if options is not None else None
-
-
-def _needs(name: str, what: str, option: str, given: Any) -> None:
-    if not given:
-        raise UsageError(f"{name} is made of {what}: name them with {option}")

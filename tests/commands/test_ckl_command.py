@@ -118,9 +118,8 @@ def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tm
         status, _, err = run(*command)
         assert status == 0, err
     _decide(tmp_path / "review")
-    for name in ("updatedlama", "newlama"):
-        status, _, err = run(name, "--review", "review")
-        assert status == 0, err
+    status, _, err = run("updatedlama", "--review", "review")  # and newlama
+    assert status == 0, err
     live = {"updatedlama-1112", "updatedlama-1201", "newlama-1201", "invariantlama-1101"}
     folder = tmp_path / "ckl"
     assert {config["short_name"] for m in read_manifests(folder) for config in m["configs"].values()} - {None} == live
@@ -160,11 +159,9 @@ def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(material: Pa
 
 def test_a_judge_decides_by_file(material: Path, run: Run, tmp_path: Path) -> None:
     news, past = material / "news.jsonl", material / "past.jsonl"
-    status, out, err = run("newlama", "--news", news, "--past", past, "--review", "review")
-    assert status == 0, err
-    assert "review/README.md says how they are decided upon" in out
-    status, out, err = run("newlama", "--review", "review", "--judge", "rules")
+    status, out, err = run("newlama", "--news", news, "--past", past, "--review", "review", "--judge", "rules")
     assert (status, "newlama of CKL" in out) == (0, True), err
+    assert "review/README.md says how they are decided upon" in out
     assert (tmp_path / "review" / "decisions" / "judge-rules.jsonl").is_file()
 
 
@@ -180,20 +177,31 @@ def test_a_rerun_gives_the_same_bytes(material: Path, run: Run, tmp_path: Path) 
     assert contents[0] == contents[1]
 
 
+REVIEW = ["--review", "review"]
 WRONG: dict[str, tuple[list[str], str]] = {
     "no config": ([], "required: CONFIG"),
     "an unknown config": (["updatelama"], "there is no config 'updatelama' (did you mean updatedlama?)"),
     "an interval of no form": (["updatedlama-112"], "there is no config 'updatedlama-112'"),
     "an option of another config": (["recentnews", "--lest-words", "3"], "did you mean --least-words?"),
-    "LAMA is not named": (["invariantlama"], "name them with --lama DIR or --probes DIR"),
-    "facts are not named": (["newlama"], "name them with --probes DIR or --review DIR"),
-    "an interval without facts": (["newlama-1112", "--review", "review"], "name them with --probes DIR"),
-    "news are not named": (["recentnews-small"], "name them with --news PATHS"),
-    "KILT is not named": (["kilt-nq"], "name them with --kilt DIR"),
-    "a past without news": (["newlama", "--past", "past", "--review", "review"], "candidates are made of news"),
-    "a judge of nothing": (["newlama", "--judge", "rules"], "--judge decides upon candidates"),
+    "LAMA is not named": (["invariantlama"], "made of --lama, or --probes, or --probes with --lama: name what"),
+    "facts are not named": (["newlama"], "made of --probes, or --probes with --lama, or --review, or --review with"),
+    "an interval without facts": (["newlama-1112", *REVIEW], "newlama-1112 is made of --probes, or --probes with"),
+    "news are not named": (["recentnews-small"], "recentnews-small is made of --news: name what it is made of"),
+    "KILT is not named": (["kilt-nq"], "kilt-nq is made of --kilt"),
+    "KILT of news": (["kilt-nq", "--kilt", "x", "--news", "x"], "not of --news and --kilt"),
+    "news of a review": (["recentnews", *REVIEW, "--news", "x"], "recentnews is made of --news; not of --review"),
+    "two ways at once": (["updatedlama", *REVIEW, "--probes", "x"], "not of --probes and --review"),
+    "a past without news": (["newlama", "--past", "past", *REVIEW], "candidates are made of news"),
+    "news without a past": (["newlama", "--news", "x", *REVIEW], "candidates are made of news"),
+    "a judge of facts": (["newlama", "--judge", "rules", "--probes", "x"], "--judge is of candidates and decisions"),
+    "passages of facts": (["newlama", "--per-page", "2", "--probes", "x"], "--per-page is of candidates"),
+    "dropped facts": (["invariantlama", "--dropped", "d", "--probes", "x"], "--dropped is of LAMA's rows"),
     "no jobs": (["recentnews", "--jobs", "0"], "--jobs must be at least 1"),
     "a share of nothing": (["recentnews", "--news", "x", "--small-share", "0"], "share of the small news"),
+    "a share, options first": (
+        ["--out", "o", "--small-share", "0", "--news", "x", "--jobs", "1", "recentnews"],
+        "share",
+    ),
 }
 
 
