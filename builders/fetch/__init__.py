@@ -250,8 +250,8 @@ def _fetch_all(
             litter.unlink()
     largest_first = sorted(wanted, key=lambda file: -file.size)  # they take longest, whatever runs beside them
     with ThreadPoolExecutor(CONNECTIONS) as pool:
-        futures = {pool.submit(_one, connection, mirrors, dumps, file, progress): file for file in largest_first}
-        try:
+        try:  # before the first is submitted: an interrupt while they are must not wait for those at work
+            futures = {pool.submit(_one, connection, mirrors, dumps, file, progress): file for file in largest_first}
             for future in as_completed(futures):
                 future.result()
                 _note(dumps / futures[future].path, futures[future].sha1)

@@ -16,8 +16,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -588,6 +590,26 @@ def test_ctrl_c_ends_it_at_once_and_a_rerun_completes(server: FileServer, tmp_pa
     server._faults.clear()
     fetch(MONTH, tmp_path, [server.url])
     assert dumps_in(tmp_path) == FILES
+
+
+def test_ctrl_c_while_downloads_are_handed_out_waits_for_none(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those at work were to end by themselves, which is when a server says that they may: in ten minutes."""
+    submitted: list[object] = []
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *task: Any, **more: Any) -> Any:
+            submitted.append(task)
+            if len(submitted) == 4:
+                raise KeyboardInterrupt
+            return super().submit(*task, **more)
+
+    server.fault(r"\.(bz2|gz)$", Fault(status=503, headers={"Retry-After": "1"}), times=3)
+    monkeypatch.setattr("temporalwiki.builders.fetch.ThreadPoolExecutor", Pool)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(MONTH, tmp_path, [server.url])
+    assert dumps_in(tmp_path) == {}
 
 
 def test_a_bar_on_a_terminal_and_lines_elsewhere(
