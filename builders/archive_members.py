@@ -24,6 +24,7 @@ LONGEST_ROW = 64 << 20  # bytes: what stays in memory of a file whose quote is n
 _BOMB = 200  # times what a member is packed: text is packed to a third, and what repeats itself to a fiftieth
 _SMALL = 64 << 20  # bytes that no member is too large for
 _BOM = b"\xef\xbb\xbf"
+_SHADOWS = "__MACOSX"  # the folder of a zip made on macOS with what files have besides their bytes, by the same names
 
 
 @dataclass(frozen=True)
@@ -88,18 +89,21 @@ def shown(name: str) -> str:
 def members(paths: Sequence[Path]) -> Iterator[Member]:
     """Yield every file at ``paths``, in folders at any depth and in zips, in the order of names.
 
-    Raises InputError for a path that is not there and a zip that cannot be read.
+    What is no regular file (a pipe would be waited for) and the shadows that macOS packs beside files are passed by.
+    Raises InputError for a path that is no file or folder and a zip that cannot be read.
     """
     for path in paths:
         if path.is_dir():
             for folder, inner, files in os.walk(path):
-                inner.sort()
+                inner[:] = sorted(name for name in inner if name != _SHADOWS)
                 for name in sorted(files):
-                    yield from _of_file(Path(folder) / name)
+                    if (Path(folder) / name).is_file():
+                        yield from _of_file(Path(folder) / name)
         elif path.is_file():
             yield from _of_file(path)
         else:
-            raise InputError(f"{path}: no such file or folder")
+            what = "neither a file nor a folder" if path.exists() else "no such file or folder"
+            raise InputError(f"{path}: {what}")
 
 
 def _of_file(path: Path) -> Iterator[Member]:
@@ -108,6 +112,7 @@ def _of_file(path: Path) -> Iterator[Member]:
         return
     with _readable(path), zipfile.ZipFile(path) as packed:
         names = [info.filename for info in packed.infolist() if not info.is_dir()]
+    names = [name for name in names if _SHADOWS not in name.split("/")[:-1]]
     for name in sorted(set(names)):
         if names.count(name) > 1:
             raise InputError(f"{path}: holds {shown(name)} twice; unpack it and import the one that is meant")
@@ -136,16 +141,19 @@ class CsvFile:
         with self.member.open() as file:
             return tuple(self._places(_Records(self.member, file).header))
 
-    def rows(self) -> Iterator[dict[str, str]]:
+    def rows(self, warnings: list[str]) -> Iterator[dict[str, str]]:
         """Yield the rows: the cells of the columns that are there, as they stand in the file.
 
-        A line with nothing on it is no row. Raises InputError, naming file and line, for what is no CSV.
+        A line with nothing on it is no row. A last line without an end, which is what a file that was cut off within
+        its last cell has, adds to ``warnings``. Raises InputError, naming file and line, for what is no CSV.
         """
         with self.member.open() as file:
             records = _Records(self.member, file)
             places = self._places(records.header)
             for record in records:
                 yield {name: record[place] for name, place in places.items()}
+        if not records.ended:
+            warnings.append(f"{shown(self.member.name)}: its last line has no end: was the file cut off?")
 
     def _places(self, header: Sequence[str]) -> dict[str, int]:
         found = [name.strip().lower() for name in header]
@@ -170,6 +178,7 @@ class _Records:
         self._where, self._file = member.where, file
         self._line = 0  # the number of the last line that was read
         self._bytes = 0  # of this record, so far
+        self.ended = True  # whether the last line that was read has an end
         csv.field_size_limit(LONGEST_CELL)  # of the process; the default is 131,072, and articles are longer
         self._reader = csv.reader(self._lines(), strict=True)
         self.header = self._next() or []
@@ -212,6 +221,7 @@ class _Records:
     def _lines(self) -> Iterator[str]:
         while line := self._file.readline(LONGEST_ROW + 1):
             self._line += 1
+            self.ended = line.endswith(b"\n")
             self._bytes += len(line)
             if self._bytes > LONGEST_ROW:
                 raise InputError(

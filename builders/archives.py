@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import json
 import os
 import shutil
 import sys
@@ -28,15 +27,15 @@ from temporalwiki.builders.ckl.config import Config, Counts, write
 from temporalwiki.builders.dataset_folder import (
     Manifest,
     check_place,
+    finish_install,
     install,
     interval_name,
     is_ckl,
-    manifest_path,
     names,
     read_manifests,
     write_split,
 )
-from temporalwiki.builders.engine import only_one, write_json
+from temporalwiki.builders.engine import only_one
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.streams import digest
@@ -48,8 +47,13 @@ WIKI_FOLDER, CKL_FOLDER = Path("temporalwiki"), Path("ckl")
 
 _INTERVALS = (("0801", "0901"), ("0901", "1001"), ("1001", "1101"), ("1101", "1201"))  # that were released, of 2021
 _SPLITS = ("unchanged", "changed")
+# Rows of the released probes by the names of their files (Table 2): cut off between two rows, a file is still CSV.
+_ROWS = {
+    f"{prev}-{recent}_{split}.csv": rows
+    for (prev, recent), of in zip(_INTERVALS, ((6935, 1776), (7340, 1982), (7313, 1358), (7293, 1951)), strict=True)
+    for split, rows in zip(_SPLITS, of, strict=True)
+}
 _BOTH = "facts are in both splits"
-_PLAN = "manifest.json"  # in the staged folder, when all is in it
 _BLANK = "<extra_id_0>"
 _LARGEST_ANSWERS = 256 << 20  # bytes; the file is read whole
 
@@ -252,42 +256,44 @@ def _import_interval(found: Found, interval: Interval, out: Path) -> Iterator[st
     seen: set[bytes] = set()
     sources = []
     for split, file in found.probes(interval).items():
-        counts = Counts()
-        sources.append(("probes", split, file, counts, _probes(file, split, counts, seen)))
+        counts, warned = Counts(), list[str]()
+        sources.append(("probes", split, file, counts, warned, _probes(file, split, counts, seen, warned)))
     if (diffset := found.diffset(interval)) is not None:
-        counts = Counts()
-        sources.append(("diffset", "train", diffset, counts, _articles(diffset, counts)))
+        counts, warned = Counts(), list[str]()
+        sources.append(("diffset", "train", diffset, counts, warned, _articles(diffset, counts, warned)))
     manifest = _empty_manifest(interval)
     with only_one(out, "import"):
         staged = out.with_name(f".{out.name}.import")
-        _finish_killed(staged, out)
+        shutil.rmtree(staged, ignore_errors=True)  # of an import that was killed
+        finish_install(out)
         before = _imported_before(out, interval.name)
         try:
             if before is not None:
                 _keep(before, manifest, {names(kind, interval)[0] for kind, *_ in sources}, out, staged)
-            for kind, split, file, counts, rows in sources:
+            for kind, split, file, counts, warned, rows in sources:
                 config, short = names(kind, interval)
                 progress = tqdm(rows, desc=f"{config} {split}", unit="row", disable=not sys.stderr.isatty())
                 written = asdict(write_split(staged, config, split, progress))
                 manifest["configs"].setdefault(config, {"short_name": short, "splits": {}})["splits"][split] = written
                 manifest["counts"].setdefault(config, {})[split] = _as_json(counts)
                 manifest["inputs"].append({"config": config, **_input(file.member)})
-            if both := sum(counts.more.get(_BOTH, 0) for *_, counts, _ in sources):
+                manifest["warnings"] += [f"{config}: {warning}" for warning in warned]
+            if both := sum(counts.more.get(_BOTH, 0) for *_, counts, _, _ in sources):
                 manifest["warnings"].append(f"{names('probes', interval)[0]}: {both:,} {_BOTH}")
+            manifest["warnings"].sort()
             manifest["inputs"].sort(key=lambda one: (one["config"], one["file"], one["member"] or ""))
-            write_json(staged / _PLAN, manifest)
             install(staged, manifest, out)
-        except BaseException:
-            # in the midst of being replaced, what was imported before is in the staged folder alone
-            if before is None or (out / manifest_path(manifest)).is_file():
-                shutil.rmtree(staged, ignore_errors=True)
-            raise
-        shutil.rmtree(staged)
-    for warning in manifest["warnings"]:
-        print(f"warning: {warning}", file=sys.stderr)
-    for kind, split, file, counts, _ in sources:
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+    _warn(manifest)
+    for kind, split, file, counts, *_ in sources:
         config, short = names(kind, interval)
         yield f"{file.member.where}: {config} (in short {short}), split {split}: {_in_words(counts)}"
+
+
+def _warn(manifest: Manifest) -> None:
+    for warning in manifest["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def _empty_manifest(interval: Interval) -> Manifest:
@@ -329,16 +335,6 @@ def _link(source: str, target: str) -> None:
         shutil.copyfile(source, target)
 
 
-def _finish_killed(staged: Path, out: Path) -> None:
-    """Install what an import had staged whole when it was killed, and clear the rest away.
-
-    Without it, what was imported before would be lost where the kill came while the interval was being replaced.
-    """
-    if (staged / _PLAN).is_file():
-        install(staged, json.loads((staged / _PLAN).read_text("utf-8")), out)
-    shutil.rmtree(staged, ignore_errors=True)
-
-
 def _input(member: Member) -> Row:
     """Name a file without where it lay on this machine."""
     path = member.path
@@ -350,8 +346,8 @@ def _input(member: Member) -> Row:
     }
 
 
-def _probes(file: CsvFile, split: str, counts: Counts, seen: set[bytes]) -> Iterator[Row]:
-    for cells in file.rows():
+def _probes(file: CsvFile, split: str, counts: Counts, seen: set[bytes], warnings: list[str]) -> Iterator[Row]:
+    for cells in file.rows(warnings):
         counts.read += 1
         keys = {of: _key(of, *cells.values()) for of in _SPLITS}
         missing = next((name for name in file.columns if not cells[name].strip()), None)
@@ -366,10 +362,15 @@ def _probes(file: CsvFile, split: str, counts: Counts, seen: set[bytes]) -> Iter
             # of what changed it is not said why: the subject, the relation or the object is new
             yield {**cells, "kind": "unchanged" if split == "unchanged" else None, "previous_objects": []}
     _check_kept(file, counts)
+    name = _ALL[file.member.name.lower()]
+    if counts.read != _ROWS[name]:
+        warnings.append(
+            f"{name}: {counts.read:,} rows, and the released file has {_ROWS[name]:,}: cut off, or another file?"
+        )
 
 
-def _articles(file: CsvFile, counts: Counts) -> Iterator[Row]:
-    for cells in file.rows():
+def _articles(file: CsvFile, counts: Counts, warnings: list[str]) -> Iterator[Row]:
+    for cells in file.rows(warnings):
         counts.read += 1
         if cells["text"].strip():
             counts.kept += 1
@@ -387,7 +388,7 @@ def _import_config(found: Found, released: Released, out: Path) -> Iterator[str]
         warnings.append(f"{released.config}: no {released.answers} there: answers are those of {released.file} alone")
     if released.kind == "masked-news":
         kind = "masked-news" if set(released.optional) <= set(file.header()) else "news"
-        rows = _pieces(file, counts)
+        rows = _pieces(file, released, counts, warnings)
     else:
         kind = released.kind
         rows = _clozes(file, released, _read_answers(answers) if answers else {}, counts, warnings)
@@ -404,12 +405,13 @@ def _import_config(found: Found, released: Released, out: Path) -> Iterator[str]
         counts=counts,
         warnings=warnings,
     )
-    write(config, out)
+    _warn(write(config, out))
     yield f"{file.member.where}: {config.name}, split {released.split}: {_in_words(counts)}"
 
 
-def _pieces(file: CsvFile, counts: Counts) -> Iterator[Row]:
-    for cells in file.rows():
+def _pieces(file: CsvFile, released: Released, counts: Counts, warnings: list[str]) -> Iterator[Row]:
+    of_file: list[str] = []
+    for cells in file.rows(of_file):
         counts.read += 1
         if cells["original"].strip():
             counts.kept += 1
@@ -419,6 +421,7 @@ def _pieces(file: CsvFile, counts: Counts) -> Iterator[Row]:
         else:
             counts.drop("no text")
     _check_kept(file, counts)
+    warnings += [f"{released.config}: {warning}" for warning in of_file]
 
 
 def _clozes(
@@ -430,11 +433,13 @@ def _clozes(
     ids: set[str] = set()
     notes: Counter[str] = Counter()
     found: set[str] = set()
-    for cells in file.rows():
+    of_file: list[str] = []
+    for cells in file.rows(of_file):
         counts.read += 1
         id = cells[id_column].strip()
         accepted = _in_cells(cells, answer, released.kind)
-        if id in answers:
+        again = id in found
+        if id in answers and not again:  # an id that two rows have is the first one's
             found.add(id)
             accepted = _Answers(answers[id].new or accepted.new, answers[id].old or accepted.old)
         key = _key(*cells.values())
@@ -451,6 +456,8 @@ def _clozes(
                 notes[f"without exactly one {_BLANK}, so that they cannot be asked"] += 1
             if answers and id not in answers:
                 notes[f"without answers in {released.answers}, so that those of {released.file} count"] += 1
+            if again:
+                notes[f"with the id of a row before, so that the answers of {released.file} count"] += 1
             row: Row = {"id": _unique(id or str(counts.read), ids), "statement": cells[statement].strip() or None}
             if released.kind == "invariant":
                 yield row | {"object": accepted.new[0]}
@@ -458,6 +465,7 @@ def _clozes(
             row |= {"question": cells.get("question", "").strip() or None, "answers": accepted.new}
             yield row | ({"old_answers": accepted.old} if released.kind == "annotated" else {})
     _check_kept(file, counts)
+    warnings += [f"{released.config}: {warning}" for warning in of_file]
     warnings += [f"{released.config}: rows {what}: {number:,}" for what, number in sorted(notes.items())]
     if unasked := len(answers.keys() - found):
         warnings.append(f"{released.config}: ids in {released.answers} of no row of {released.file}: {unasked:,}")

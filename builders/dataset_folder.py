@@ -92,6 +92,11 @@ SHARD_BYTES = 512 << 20
 
 Manifest = dict[str, Any]
 _CONFIG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_INTERVAL_NAME = re.compile(r"\d{8}-\d{8}")
+
+# In the dataset folder: what is about to take its place, and when it is whole, what is to go then.
+_READY = ".ready"
+_PLAN = "plan.json"
 
 
 def names(kind: str, interval: Interval) -> tuple[str, str]:
@@ -242,9 +247,8 @@ def read_manifests(folder: Path) -> list[Manifest]:
         except InputError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise InputError(
-                f"{path}: not a manifest of temporalwiki; take it away, or build its month again"
-            ) from None
+            again = "build its month again" if _INTERVAL_NAME.fullmatch(path.stem) else "make it again"
+            raise InputError(f"{path}: not a manifest of temporalwiki; take it away, or {again}") from None
     return [manifest for _, manifest in sorted(manifests, key=lambda pair: pair[0])]
 
 
@@ -307,11 +311,22 @@ def problems(folder: Path, manifest: Manifest) -> list[str]:
     return found
 
 
-def install(staged: Path, manifest: Manifest, folder: Path) -> None:
-    """Put the staged configs of one interval into the dataset folder; other intervals stay as they are.
+def strays(folder: Path, manifests: Iterable[Manifest]) -> list[str]:
+    """What no manifest of a dataset folder tells of: data of no config, and what an install was stopped with."""
+    known = {config for manifest in manifests for config in manifest["configs"]}
+    data = sorted(path.name for path in (folder / "data").glob("[!.]*") if path.is_dir())
+    found = [f"data/{ascii(name)[1:-1]}: no manifest describes it" for name in data if name not in known]
+    if (folder / _READY / _PLAN).is_file():
+        found.append("the last write was stopped before its end: run its command again, or any that writes here")
+    return found
 
-    Everything is copied aside first; then each config's folder is swapped in whole, the card is written, and last
-    the manifest, so a manifest always describes what is there. Killed in between, the same call finishes the work.
+
+def install(staged: Path, manifest: Manifest, folder: Path) -> None:
+    """Put the staged configs of one interval, or one config of CKL, into the dataset folder; others stay as they are.
+
+    All that is to change is made ready within the folder first, with the card and the manifests; then each config's
+    folder is swapped in whole, and the manifests come last, so a manifest always describes what is there. Killed
+    before all is ready, nothing has changed; killed afterwards, whoever writes next finishes it (``finish_install``).
     """
     # imported here: cards need `datasets` for its feature types, which costs seconds at start-up
     card: Callable[[list[Manifest]], str]
@@ -320,6 +335,7 @@ def install(staged: Path, manifest: Manifest, folder: Path) -> None:
     else:
         from temporalwiki.model_cards.dataset import dataset_card as card
 
+    finish_install(folder)
     if folder.exists() and any(folder.iterdir()):
         _put(staged, manifest, folder, card)
         return
@@ -332,6 +348,32 @@ def install(staged: Path, manifest: Manifest, folder: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
+def finish_install(folder: Path) -> None:
+    """Put in place what an install was stopped with when all was ready, and clear away what was not.
+
+    Nothing is written here but renamed, so that a full disk is no reason to stop. Each step can be taken again.
+    """
+    ready = folder / _READY
+    if (ready / _PLAN).is_file():
+        ends = json.loads((ready / _PLAN).read_text("utf-8"))["ends"]
+        manifests = sorted((ready / "manifests").glob("*.json"))
+        (folder / "manifests").mkdir(exist_ok=True)
+        (folder / "data").mkdir(exist_ok=True)
+        for file in manifests:
+            (folder / "manifests" / file.name).unlink(missing_ok=True)
+        for config in filter(_CONFIG_NAME.fullmatch, ends):
+            shutil.rmtree(folder / "data" / config, ignore_errors=True)
+        for config in sorted((ready / "data").iterdir()):
+            shutil.rmtree(folder / "data" / config.name, ignore_errors=True)
+            config.replace(folder / "data" / config.name)
+        if (ready / "README.md").is_file():
+            (ready / "README.md").replace(folder / "README.md")
+        for file in manifests:
+            file.replace(folder / "manifests" / file.name)
+        (ready / _PLAN).unlink()
+    shutil.rmtree(ready, ignore_errors=True)
+
+
 def _put(staged: Path, manifest: Manifest, target: Path, card: Callable[[list[Manifest]], str]) -> None:
     before = [m for m in read_manifests(target) if age(m) != age(manifest)]
     others = {_of(m) for m in before} - {_of(manifest)}
@@ -339,29 +381,25 @@ def _put(staged: Path, manifest: Manifest, target: Path, card: Callable[[list[Ma
         raise InputError(
             f"{target}: holds {', '.join(sorted(others))}; a folder is of one wiki, or of CKL: choose another --out"
         )
-    for left in (target / "data").glob(".*.part"):  # by an install that was killed
-        shutil.rmtree(left)
-    for config in manifest["configs"]:  # all that can fail for want of room, before anything is touched
-        _copy_aside(staged / "data" / config, target / "data" / config)
     manifest_file = target / manifest_path(manifest)
     replaced = json.loads(manifest_file.read_text("utf-8"))["configs"] if manifest_file.exists() else {}
-    manifest_file.unlink(missing_ok=True)
+    still_used = {config for m in (*before, manifest) for config in m["configs"]}
     sharing = [m for m in before if m["configs"].keys() & manifest["configs"].keys()]
     for other in sharing:  # wikipedia-20211201 is of every interval that ends there
-        (target / manifest_path(other)).unlink()
         other["configs"] |= {name: c for name, c in manifest["configs"].items() if name in other["configs"]}
-    still_used = {config for m in before for config in m["configs"]}
-    for config in replaced.keys() - manifest["configs"].keys() - still_used:
-        shutil.rmtree(target / "data" / config, ignore_errors=True)
-    for config in manifest["configs"]:
-        shutil.rmtree(target / "data" / config, ignore_errors=True)
-        _aside(target / "data" / config).replace(target / "data" / config)
-    ordered = sorted([*before, manifest], key=age)
-    with whole_file(target / "README.md") as part:
-        part.write_text(card(ordered), encoding="utf-8")
-    for other in sharing:
-        write_json(target / manifest_path(other), other)
-    write_json(manifest_file, manifest)
+    ready = target / _READY
+    try:
+        for config in manifest["configs"]:
+            _copy(staged / "data" / config, ready / "data" / config, target / "data" / config)
+        with whole_file(ready / "README.md") as part:
+            part.write_text(card(sorted([*before, manifest], key=age)), encoding="utf-8")
+        for one in (*sharing, manifest):
+            write_json(ready / manifest_path(one), one)
+        write_json(ready / _PLAN, {"ends": sorted(replaced.keys() - still_used)})
+    except BaseException:
+        shutil.rmtree(ready, ignore_errors=True)
+        raise
+    finish_install(target)
 
 
 def interval_name(manifest: Manifest) -> str:
@@ -378,18 +416,8 @@ def _of(manifest: Manifest) -> str:
     return "CKL" if is_ckl(manifest) else str(manifest["interval"]["wiki"])
 
 
-def _aside(target: Path) -> Path:
-    return target.with_name(f".{target.name}.part")
-
-
-def _copy_aside(source: Path, target: Path) -> None:
-    part = _aside(target)
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
-        for file in sorted(source.iterdir()):
-            with room_for(target / file.name):
-                shutil.copyfile(file, part / file.name)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+def _copy(source: Path, target: Path, final: Path) -> None:
+    target.mkdir(parents=True)
+    for file in sorted(source.iterdir()):
+        with room_for(final / file.name):
+            shutil.copyfile(file, target / file.name)

@@ -11,6 +11,7 @@ builder = CKL("invariantlama", lama="lama")
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,7 +163,10 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         made = make(self._name, self._sources, self._options)
         config = next((one for one in made if self._name in (one.name, one.short_name)), made[0])
         folder = self._sources.work / "dataset"
-        splits = _splits(folder, write(config, folder), config.name)
+        manifest = write(config, folder)
+        for warning in manifest["warnings"]:
+            print(f"warning: {warning}", file=sys.stderr)
+        splits = _splits(folder, manifest, config.name)
         if not splits:
             raise InputError(
                 f"{config.name}: no rows; of {config.counts.read:,} read, dropped: {config.counts.dropped}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from temporalwiki.builders.ckl.manifest import check_ckl_manifest
-from temporalwiki.builders.dataset_folder import Manifest, is_ckl, manifest_path, problems, read_manifests
+from temporalwiki.builders.dataset_folder import Manifest, is_ckl, manifest_path, problems, read_manifests, strays
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import compression, pieces
 from temporalwiki.builders.wikidata import extract as wikidata_extract
@@ -29,7 +29,8 @@ def describe(path: Path) -> str:
     if path.is_dir():
         manifests = read_manifests(path)
         if not manifests:
-            raise InputError(f"{path}: no manifests in it, so it is no dataset folder")
+            found = "".join(f"; {stray}" for stray in strays(path, ()))
+            raise InputError(f"{path}: no manifests in it, so it is no dataset folder{found}")
         return "\n\n".join(describe_manifest(path, manifest) for manifest in manifests)
     compression(path)
     start = next((piece.data for piece in pieces(path, allow_truncated=True)), b"").lstrip()
@@ -42,9 +43,10 @@ def describe(path: Path) -> str:
 
 def describe_problems(path: Path) -> list[str]:
     """What is wrong with a dataset folder, a line each; nothing for a dump."""
-    return (
-        [problem for manifest in read_manifests(path) for problem in problems(path, manifest)] if path.is_dir() else []
-    )
+    if not path.is_dir():
+        return []
+    manifests = read_manifests(path)
+    return [*(one for manifest in manifests for one in problems(path, manifest)), *strays(path, manifests)]
 
 
 def describe_manifest(folder: Path, manifest: Manifest) -> str:

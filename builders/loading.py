@@ -12,16 +12,14 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
 from temporalwiki.builders.ckl import schemas as ckl
+from temporalwiki.builders.ckl.make import check_name
 from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, is_ckl, read_manifests
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, UsageError
 
 # Dataset folders in the current folder, as the commands write them, the names of whose configs are enough.
 DEFAULT = "temporalwiki"
 _CKL = "ckl"
 _CONFIG = re.compile(rf"({'|'.join(SPLITS)})-\d+(-\d+)?")
-_CKL_CONFIG = re.compile(
-    r"(invariantlama|updatedlama|newlama)(-\d+(-\d+)?)?|(newlama|newquestions)-easy|recentnews(-small(-p[12])?)?|kilt-\w+"
-)
 
 
 def load_dataset(
@@ -39,7 +37,7 @@ def load_dataset(
     """
     if name is None and _CONFIG.fullmatch(path):
         path, name = DEFAULT, path
-    elif name is None and _CKL_CONFIG.fullmatch(path):
+    elif name is None and _is_of_ckl(path):
         path, name = _CKL, path
     folder = Path(path)
     for default, command, example in ((DEFAULT, "build", "diffset-1112"), (_CKL, "ckl", "invariantlama")):
@@ -65,6 +63,14 @@ def load_dataset(
     if isinstance(loaded, dict):
         loaded.update(made)
     return loaded
+
+
+def _is_of_ckl(name: str) -> bool:
+    try:
+        check_name(name)
+    except UsageError:
+        return False
+    return name != "kilt"  # which is several
 
 
 def _no_rows(features: datasets.Features, streaming: bool) -> Any:

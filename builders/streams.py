@@ -96,7 +96,7 @@ def pieces(path: Path, start: int = 0, allow_truncated: bool = False) -> Iterato
                     if not pending:
                         raise InputError(
                             f"{path}: cut off inside the {kind} stream that starts at byte {stream} (the file ends at "
-                            f"byte {position}); fetch it again, or read what is there with --allow-truncated"
+                            f"byte {position}); fetch it again (build --allow-truncated reads what is there)"
                         )
                 try:
                     data = decoder.decompress(pending, OUT)

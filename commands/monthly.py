@@ -60,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--ckl",
         metavar="REPO_ID",
-        help="the dataset on the Hub that gets the month's updatedlama, newlama, invariantlama",
+        help="the dataset on the Hub that gets the months' updatedlama, newlama, invariantlama, which are written to "
+        "OUT.ckl; it is not that of --repo",
     )
     parser.add_argument("--leaderboard", metavar="SPACE_ID", help="where its leaderboard is shown: ORG/NAME")
 

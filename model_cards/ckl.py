@@ -71,27 +71,32 @@ _TEMPORALWIKI = """\
 _COLUMNS = {
     "invariant": "`statement` is `template` with `subject` in the place of `[X]` and `<extra_id_0>` in that of `[Y]`, "
     "where `object` belongs",
-    "live": "`answers` are all that is right at the later dump's date, `old_answers` (none in `newlama`) what was "
-    "right at the earlier one's and is not any more; `evidence` is the sentence of the article that holds `object`",
-    "annotated": "`answers` and `old_answers` as annotators decided; `evidence` is of the recent text, `old_evidence` "
-    "of the corpus of the past",
+    "live": "`answers` are all that is right at the later dump's date, `old_answers` (none in `newlama` and "
+    "`invariantlama`) what was right at the earlier one's and is not any more; `evidence` is the sentence of the "
+    "article that holds `object`",
+    "annotated": "`answers` and `old_answers` as was decided by those whom Counts names; `evidence` is of the recent "
+    "text, `old_evidence` of the corpus of the past",
     "easy": "`statement` and `question` are made by rules or models out of `evidence`, a sentence of a recent text",
     "news": "`text` is the article's body, `published` its time in UTC",
     "masked-news": "`input` is a piece of a text with salient spans masked, `output` what was masked",
     "kilt": "`output` is what is learnt, `answers` all that is right; both are empty where KILT keeps them back",
 }
+_IMPORTED_COLUMNS = "What each holds is as its authors released it; what is null is not in their files"
 _LIMITS = {
     "invariant": "Relations are time-invariant by CKL's choice; single facts of them change all the same. LAMA's "
     "facts and their labels are of 2017, and some have more right answers than the one that is listed.",
     "live": "A fact is as old as Wikidata's edit, which may be long after the world changed or long before an article "
     "said so. Templates are filled in as they are, and some clozes read oddly.",
-    "annotated": "Annotators err, and a judge that is a model does so more often; the manifest says who decided.",
+    "annotated": "Annotators err, and a judge that is a model or a rule does so more often; Counts says who decided.",
     "easy": "Nobody has read these rows: the checks are automatic.",
     "news": "Bodies are found by rules, so that some lack a sentence and some hold what is no part of the article.",
     "masked-news": "Bodies are found by rules, so that some lack a sentence and some hold what is no part of the "
     "article.",
     "kilt": "KILT's knowledge source is Wikipedia of August 2019.",
 }
+_IMPORTED_LIMITS = (
+    "What was imported is as its authors made it: their paper says how, and what was not said is not known."
+)
 
 
 def ckl_card(manifests: list[Manifest], repo_id: str | None = None, kept: Mapping[str, Any] | None = None) -> str:
@@ -122,9 +127,32 @@ def ckl_card(manifests: list[Manifest], repo_id: str | None = None, kept: Mappin
         pretty_name="CKL",
         task_categories=["fill-mask", "question-answering", "text-generation"],
         tags=["temporalwiki", "continual-learning", "knowledge"],
-        annotations_creators=["machine-generated"],
+        annotations_creators=sorted(set(map(_annotated_by, manifests))),
     )
     return f"{front}\n{_text(manifests, offered, repo_id)}"
+
+
+def _annotated_by(manifest: Manifest) -> str:
+    """In the Hub's words, of which none is for people of whom no more is known."""
+    match manifest["kind"]:
+        case "invariant" | "kilt":
+            return "found"
+        case "news":
+            return "no-annotation"
+        case "annotated":
+            return "machine-generated" if _by_judges_alone(manifest) else "other"
+        case _:
+            return "machine-generated"
+
+
+def _by_judges_alone(manifest: Manifest) -> bool:
+    decided = manifest["counts"].get("decided_by", {})
+    return bool(decided) and all(_is_judge(manifest, name) for name in decided)
+
+
+def _is_judge(manifest: Manifest, name: str) -> bool:
+    judges = manifest["options"].get("judges")
+    return isinstance(judges, dict) and name in judges
 
 
 def _in_order(manifest: Manifest) -> Manifest:
@@ -147,31 +175,48 @@ def _licences(manifests: Sequence[Manifest]) -> list[str]:
 
 
 def _text(manifests: list[Manifest], offered: Mapping[str, Any], repo_id: str | None) -> str:
-    kinds = dict.fromkeys(manifest["kind"] for manifest in manifests)
+    made = [manifest for manifest in manifests if not manifest.get("imported")]
+    imported = [manifest for manifest in manifests if manifest.get("imported")]
+    of_kinds = [(_columns(kind), _of_kind(made, kind)) for kind in _kinds(made)]
+    of_kinds += [(_columns(kind, True), _of_kind(imported, kind)) for kind in _kinds(imported)]
+    limits = [*(_LIMITS[kind] for kind in _kinds(made)), *([_IMPORTED_LIMITS] if imported else [])]
     sections = [
-        _beginning(offered, repo_id or "ckl"),
+        _beginning(offered, repo_id or "ckl", made, imported),
         "## Configs\n\n" + _configs(manifests, offered),
-        "## Columns\n\n" + "\n".join(f"- {_of_kind(manifests, kind)}: {_columns(kind)}" for kind in kinds),
+        "## Columns\n\n" + "\n".join(f"- {names}: {columns}" for columns, names in of_kinds),
         "## Counts\n\n" + _counts(manifests),
+        *_deciders(manifests),
         *(_relations(manifest) for manifest in manifests if "relations" in manifest["counts"]),
         "## Sources\n\n" + _sources(manifests),
         *_warnings(manifests),
-        "## Limits\n\n" + "\n".join(dict.fromkeys(f"- {_LIMITS[kind]}" for kind in kinds)),
+        "## Limits\n\n" + "\n".join(dict.fromkeys(f"- {limit}" for limit in limits)),
         "## Licences\n\n" + _whose(manifests),
         "## Citation\n\n```bibtex\n" + "\n".join(_citations(manifests)) + "```",
     ]
     return "\n\n".join(sections) + "\n"
 
 
-def _beginning(offered: Mapping[str, Any], path: str) -> str:
+def _kinds(manifests: Sequence[Manifest]) -> list[str]:
+    return list(dict.fromkeys(manifest["kind"] for manifest in manifests))
+
+
+def _beginning(offered: Mapping[str, Any], path: str, made: Sequence[Manifest], imported: Sequence[Manifest]) -> str:
+    if not imported:
+        origin = "made anew from\nsources that still exist."
+    elif made:
+        origin = (
+            "made anew from\nsources that still exist. What is marked so was imported from the archive that its "
+            "authors released."
+        )
+    else:
+        origin = "imported from\nthe archive that its authors released."
     name = next(iter(offered), None)
     rows = f'load_dataset("{path}", "{name}", split="{next(iter(offered[name]["splits"]))}")' if name else ""
     example = f"```python\nfrom datasets import load_dataset\n\nrows = {rows}\n```\n\n" if name else ""
     return f"""# CKL: what a language model should keep, update and learn
 
 Knowledge that stays true, knowledge that was updated, and knowledge that is new, as cloze and question; and the recent
-text to learn it from. These are the kinds of data of Continual Knowledge Learning (CKL, ICLR 2022), made anew from
-sources that still exist.
+text to learn it from. These are the kinds of data of Continual Knowledge Learning (CKL, ICLR 2022), {origin}
 
 {example}`temporalwiki.load_dataset` takes the same arguments. A short name such as `updatedlama-1112` means the newest
 interval with those months; the full name never changes."""
@@ -189,7 +234,8 @@ def _configs(manifests: Sequence[Manifest], offered: Mapping[str, Any]) -> str:
         short = f"`{short_name}`" if its_own else ""
         marked = "imported: " if manifest.get("imported") else ""
         licences = "; ".join(_LICENCES.get(licence, licence) for licence in manifest["licences"])
-        about = marked + _plain(manifest["about"])
+        judged = " (by a judge alone, and no person)" if _by_judges_alone(manifest) else ""
+        about = marked + _plain(manifest["about"]) + judged
         lines.append(f"| `{manifest['config']}` | {short} | {about} | {splits or 'no rows'} | {licences} |")
     return "\n".join(lines)
 
@@ -198,8 +244,9 @@ def _of_kind(manifests: Sequence[Manifest], kind: str) -> str:
     return ", ".join(f"`{manifest['config']}`" for manifest in manifests if manifest["kind"] == kind)
 
 
-def _columns(kind: str) -> str:
-    return f"{', '.join(f'`{name}`' for name in SCHEMAS[kind].names)}. {_COLUMNS[kind]}."
+def _columns(kind: str, imported: bool = False) -> str:
+    names = ", ".join(f"`{name}`" for name in SCHEMAS[kind].names)
+    return f"{names}. {_IMPORTED_COLUMNS if imported else _COLUMNS[kind]}."
 
 
 def _counts(manifests: Sequence[Manifest]) -> str:
@@ -210,6 +257,19 @@ def _counts(manifests: Sequence[Manifest]) -> str:
         dropped = sum(counts["dropped"].values())
         lines.append(f"| `{manifest['config']}` | {counts['read']:,} | {counts['kept']:,} | {dropped:,} | {reasons} |")
     return "\n".join(lines)
+
+
+def _deciders(manifests: Sequence[Manifest]) -> list[str]:
+    """Who decided upon candidates, and upon how many; nothing where nobody did."""
+    lines = []
+    for manifest in manifests:
+        if decided := manifest["counts"].get("decided_by"):
+            who = ", ".join(
+                f"{_plain(name)}{' (a judge)' if _is_judge(manifest, name) else ''} {number:,}"
+                for name, number in sorted(decided.items())
+            )
+            lines.append(f"- `{manifest['config']}`: {who}")
+    return ["Candidates that each annotator decided upon:\n\n" + "\n".join(lines)] if lines else []
 
 
 def _relations(manifest: Manifest) -> str:
@@ -236,9 +296,11 @@ def _made_of(manifest: Manifest) -> str:
     inputs = [f"{_code(one['file'])} ({one['size']:,} bytes)" for one in manifest["inputs"]]
     more = len(inputs) - _INPUTS_SHOWN
     files = ", ".join(inputs[:_INPUTS_SHOWN]) + (f" and {more:,} more files" if more > 0 else "")
-    options = json.dumps(manifest["options"], sort_keys=True, ensure_ascii=False)
+    # relations and rules have a table of their own
+    shown = {} if "relations" in manifest["counts"] else manifest["options"]
+    options = json.dumps(shown, sort_keys=True, ensure_ascii=False)
     cut = " ... (all in the manifest)" if len(options) > _OPTIONS_SHOWN else ""
-    said = f"; options {_code(options[:_OPTIONS_SHOWN] + cut)}" if manifest["options"] else ""
+    said = f"; options {_code(options[:_OPTIONS_SHOWN] + cut)}" if shown else ""
     return f"{_plain(manifest['source']).removesuffix('.')}. Read: {files or 'no files'}{said}"
 
 

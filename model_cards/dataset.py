@@ -21,6 +21,42 @@ _ROWS = {
     "with it",
 }
 
+# What is said of columns, for the kinds of configs that have them.
+_COLUMNS = {
+    ("diffset", "deletions", "unchanged", "wikipedia"): """\
+Texts (`diffset`, `deletions`, `unchanged`, `wikipedia`):
+
+| column | what it is |
+|---|---|
+| `id`, `title`, `url` | the page |
+| `text` | paragraphs with a blank line between them; the items of a list on lines of their own |
+| `kind` | `new` or `updated`; `deleted` for a page that is no article any more |
+| `revision_id`, `timestamp` | the revision in the later snapshot; of a deleted page null and the earlier time |
+| `previous_revision_id` | its revision in the earlier snapshot; null if that has no such page |
+| `paragraphs` | how many `text` holds |""",
+    ("probes", "lighttuning", "facts"): """\
+Facts (`probes`, `lighttuning`):
+
+| column | what it is |
+|---|---|
+| `subject`, `relation`, `object` | labels; `subject_id`, `relation_id`, `object_id` are their Wikidata ids |
+| `kind` | changed: `new_subject`, `new_relation`, `new_object`; deleted: `replaced`, `ended`, `removed`; `unchanged` |
+| `previous_objects` | of `new_object`: labels of what the relation had before |
+| `statement_id` | the statement in Wikidata |
+| `page_id`, `page_revision_id`, `title` | the subject's article |
+| `evidence` | the sentence of it that holds the object's label |""",
+    ("facts",): """\
+`facts` has more: `current` (it holds at the later dump's date: of best rank, begun and not ended), `objects` and
+`objects_before` (labels of all that holds for the subject and the relation at the later dump's date, and that held at
+the earlier one's), `gone_objects` (what held and does not any more), `known_before` (the earlier dump had the fact, if
+at a lower rank), `dead` (the subject has a place or cause of death, or a grave), `start_time` and `end_time` as
+Wikidata has them.""",
+}
+
+_LICENCE = """\
+Text: CC BY-SA 4.0, by the contributors to Wikipedia (`url` and `revision_id` name the page's history). Facts: CC0.
+"""
+
 _NO_LICENCE = """
 What was imported is its authors', who released it without a licence: it is for use here, and never published.
 """
@@ -124,33 +160,7 @@ A short name such as `{shorts[loaded[0]]}` means the newest interval with those 
 
 ## Columns
 
-Texts (`diffset`, `deletions`, `unchanged`, `wikipedia`):
-
-| column | what it is |
-|---|---|
-| `id`, `title`, `url` | the page |
-| `text` | paragraphs with a blank line between them; the items of a list on lines of their own |
-| `kind` | `new` or `updated`; `deleted` for a page that is no article any more |
-| `revision_id`, `timestamp` | the revision in the later snapshot; of a deleted page null and the earlier time |
-| `previous_revision_id` | its revision in the earlier snapshot; null if that has no such page |
-| `paragraphs` | how many `text` holds |
-
-Facts (`probes`, `lighttuning`):
-
-| column | what it is |
-|---|---|
-| `subject`, `relation`, `object` | labels; `subject_id`, `relation_id`, `object_id` are their Wikidata ids |
-| `kind` | changed: `new_subject`, `new_relation`, `new_object`; deleted: `replaced`, `ended`, `removed`; `unchanged` |
-| `previous_objects` | of `new_object`: labels of what the relation had before |
-| `statement_id` | the statement in Wikidata |
-| `page_id`, `page_revision_id`, `title` | the subject's article |
-| `evidence` | the sentence of it that holds the object's label |
-
-`facts` has more: `current` (it holds at the later dump's date: of best rank, begun and not ended), `objects` and
-`objects_before` (labels of all that holds for the subject and the relation at the later dump's date, and that held at
-the earlier one's), `gone_objects` (what held and does not any more), `known_before` (the earlier dump had the fact, if
-at a lower rank), `dead` (the subject has a place or cause of death, or a grave), `start_time` and `end_time` as Wikidata
-has them.
+{_columns(manifests)}
 
 {_made_of(built[-1]) if built else ""}{_imports(imported)}Every count, every drop by reason and the SHA-1 of each \
 input stand in `manifests/`.
@@ -164,8 +174,7 @@ because an editor added what was always true. Names of living people occur, as t
 
 ## Licence
 
-Text: CC BY-SA 4.0, by the contributors to Wikipedia (`url` and `revision_id` name the page's history). Facts: CC0.
-{_NO_LICENCE if imported else ""}
+{_LICENCE if built else ""}{_NO_LICENCE if imported else ""}
 ## Citation
 
 ```bibtex
@@ -180,8 +189,17 @@ Text: CC BY-SA 4.0, by the contributors to Wikipedia (`url` and `revision_id` na
 """
 
 
+def _columns(manifests: list[Manifest]) -> str:
+    offered = _offered(manifests)
+    return "\n\n".join(text for kinds, text in _COLUMNS.items() if not offered.isdisjoint(kinds))
+
+
+def _offered(manifests: list[Manifest]) -> set[str]:
+    return {name.split("-")[0] for manifest in manifests for name in manifest["configs"]}
+
+
 def _kinds(manifests: list[Manifest]) -> str:
-    offered = {name.split("-")[0] for manifest in manifests for name in manifest["configs"]}
+    offered = _offered(manifests)
     return "\n".join(f"| `{kind}-*` | {row} |" for kind, row in _ROWS.items() if kind in offered)
 
 

@@ -28,8 +28,8 @@ def publish_ckl(
     It is one commit, with a ``tag`` where one is given. Configs that only the repository has stay as they are.
 
     Raises InputError, before anything is sent, where files are not what their manifest says, where the repository
-    holds something else, and where a licence forbids commercial use, as LAMA's does, unless that is accepted with
-    ``accept_noncommercial``; and what ``publish`` raises.
+    holds something else or a config of that name of another wiki, and where a licence forbids commercial use, as
+    LAMA's does, unless that is accepted with ``accept_noncommercial``; and what ``publish`` raises.
     """
     for manifest in manifests:
         check_ckl_manifest(manifest, str(folder / manifest_path(manifest)))
@@ -46,8 +46,15 @@ def _plan(folder: Path, manifests: list[Manifest], tag: str | None, head: Head) 
     # imported here: the card needs `datasets` for its feature types, which costs seconds
     from temporalwiki.model_cards.ckl import ckl_card
 
-    there = {manifest["config"]: manifest for manifest in _published(head)}
+    there = {manifest["config"]: manifest for manifest in ckl_published(head)}
     mine = {manifest["config"]: manifest for manifest in manifests}
+    for name in sorted(mine.keys() & there.keys()):
+        wiki, other = (of["options"].get("wiki") for of in (mine[name], there[name]))
+        if wiki != other:
+            raise InputError(
+                f"datasets/{head.repo_id}: has {name} of {other or 'no wiki'}, and this one is of "
+                f"{wiki or 'no wiki'}; name another repository"
+            )
     files: dict[str, Content] = {}
     for manifest in manifests:
         files |= files_of(folder, manifest, "make it again with `temporalwiki ckl`")
@@ -58,14 +65,17 @@ def _plan(folder: Path, manifests: list[Manifest], tag: str | None, head: Head) 
     return [Revision(_message(mine, there), files, stale(head, manifests, files), tag=tag)]
 
 
-def _published(head: Head) -> Iterator[Manifest]:
+def ckl_published(head: Head) -> list[Manifest]:
+    """Return the manifests that a repository holds. Raises InputError where one is not of CKL."""
+    manifests = []
     for where, path, manifest in manifests_there(head):
         if not isinstance(manifest, dict) or not is_ckl(manifest):
             raise InputError(f"{where}: not of CKL, which has a repository of its own; name another one")
         check_ckl_manifest(manifest, where)
         if path != manifest_path(manifest):
             raise InputError(f"{where}: not a manifest that `temporalwiki publish` wrote: its place is wrong")
-        yield manifest
+        manifests.append(manifest)
+    return manifests
 
 
 def _names(manifest: Manifest) -> set[str]:

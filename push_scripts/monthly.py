@@ -7,8 +7,10 @@ when all is done, it does nothing.
 from __future__ import annotations
 
 import datetime
+import itertools
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from temporalwiki.builders.dataset_folder import (
     Manifest,
     check_place,
     interval_name,
+    manifest_path,
     names,
     problems,
     read_manifests,
@@ -27,8 +30,10 @@ from temporalwiki.builders.fetch import NoSuchDump, dates_of_wikidata, describe_
 from temporalwiki.builders.finish import ALWAYS
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.methods import not_installed
+from temporalwiki.push_scripts.ckl import ckl_published
 from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published
-from temporalwiki.push_scripts.hub import Repository
+from temporalwiki.push_scripts.hub import Repository, ask
+from temporalwiki.push_scripts.revision import Head
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class Job:
 
     def __post_init__(self) -> None:
         language = Interval(self.wiki, "20010101", "20010201").language  # which refuses what is no wiki
+        if self.ckl is not None and self.ckl.lower() == self.repo_id.lower():
+            raise UsageError(f"--ckl: {self.ckl} is the dataset of months (--repo); CKL has one of its own")
         if self.ckl is not None and language != "en":
             raise UsageError(f"--ckl: clozes and questions are worded in English, and {self.wiki} is in {language!r}")
 
@@ -57,6 +64,12 @@ class Job:
         """Where the live CKL lies until it is published, and afterwards."""
         out = self.out.resolve()
         return out.with_name(f"{out.name}.ckl")
+
+    @property
+    def facts_folder(self) -> Path:
+        """Where the facts of months lie that only the Hub has, a dataset folder each."""
+        out = self.out.resolve()
+        return out.with_name(f"{out.name}.facts")
 
 
 def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
@@ -95,7 +108,10 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
         wanted = [*(months_between(there[-1]["interval"]["recent"], newest) if there else ()), newest]
     for other in (space, ckl):  # before days of building and training
         if other is not None:
-            other.check_rights(other.head(), dry_run)
+            its_head = other.head()
+            other.check_rights(its_head, dry_run)
+            if other is ckl:
+                _check_ckl(job, its_head)
     missed: list[Interval] = []
     for interval in wanted:
         if interval != newest and (why := _gone(job, interval, there)):
@@ -105,7 +121,7 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
             yield from (_say if dry_run else _do)(job, interval, there)
             there = there if dry_run else published(dataset.head())
     if ckl is not None:
-        yield from _live(job, ckl, wanted if dry_run else [], dry_run)
+        yield from _live(job, dataset, ckl, wanted if dry_run else [], dry_run)
     if job.recipe is not None:
         yield from _leaderboard(job, newest, dry_run)
     if missed:  # nobody is told of what goes well, and no later run looks for them again
@@ -151,40 +167,88 @@ def _say(job: Job, interval: Interval, there: Sequence[Manifest]) -> Iterator[st
     yield f"  tag {month_tag({'interval': vars(interval)}, there)}"
 
 
-def _live(job: Job, ckl: Repository, to_come: Sequence[Interval], dry_run: bool) -> Iterator[str]:
-    """Make and publish the live CKL of the months in the dataset folder, and ``to_come``, that the Hub lacks."""
+def _live(job: Job, dataset: Repository, ckl: Repository, to_come: Sequence[Interval], dry_run: bool) -> Iterator[str]:
+    """Make and publish the live CKL that the Hub lacks: of all months there, in the dataset folder, and ``to_come``.
+
+    Facts of a month whose folder is gone are fetched from the dataset on the Hub.
+    """
     from temporalwiki.builders.ckl.config import write
     from temporalwiki.builders.ckl.live import live
 
-    head = ckl.head()
-    with_facts = (one for one in read_manifests(job.out) if any(name.startswith("facts-") for name in one["configs"]))
-    built = [interval_name(one) for one in with_facts]
-    lacking = [
-        (kind, interval)
-        for interval in dict.fromkeys([*built, *(interval.name for interval in to_come)])
-        for kind in ("updatedlama", "newlama")
-        if f"manifests/{kind}-{interval}.json" not in head.files
-    ]
+    head, months_there = ckl.head(), dataset.head()
+    built = {interval_name(one) for one in read_manifests(job.out) if _has_facts(one)}
+    gone = {interval_name(one): one for one in published(months_there) if _has_facts(one)}
+    months = sorted({*built, *gone, *(interval.name for interval in to_come)}, key=lambda name: (name[9:], name))
+    if not months:
+        yield f"{ckl.name}: there is no month with facts to make live CKL of"
+        return
+    wanted = {f"{kind}-{month}": (kind, month) for month in months for kind in ("updatedlama", "newlama")}
+    whole = f"{_first_of_chain(months)}-{months[-1][9:]}"
+    wanted[f"invariantlama-{whole}"] = ("invariantlama", whole)
+    lacking = {name: made for name, made in wanted.items() if f"manifests/{name}.json" not in head.files}
+    if not lacking:
+        yield f"{ckl.name}: has all of {months[-1]}"
+        return
+    of_all = any(kind == "invariantlama" for kind, _ in lacking.values())
+    needed = [month for month in months if of_all or any(month == of for _, of in lacking.values())]
+    folders = {month: job.facts_folder / month if month in gone.keys() - built else job.out for month in needed}
+    to_fetch = [month for month, folder in folders.items() if folder != job.out]
     if dry_run:
-        if lacking:
-            names = ", ".join(f"{kind}-{interval}" for kind, interval in lacking)
-            yield f"{ckl.name}: would publish {names}, and invariantlama of all months"
+        if to_fetch:
+            yield f"{dataset.name}: would fetch the facts of {', '.join(to_fetch)} to {job.facts_folder}"
+        yield f"{ckl.name}: would publish {', '.join(lacking)}, as far as they have rows"
         return
-    if not built:
-        yield f"{ckl.name}: {job.out} holds no month to make live CKL of"
-        return
-    made = [config for kind, interval in lacking for config in live(kind, [job.out], interval)]
-    made += [
-        config for config in live("invariantlama", [job.out]) if f"manifests/{config.name}.json" not in head.files
-    ]
-    if not made:
-        yield f"{ckl.name}: has all of {built[-1]}"
-        return
-    for config in made:
-        counts = write(config, job.ckl_folder)["counts"]
-        yield f"{config.name}: {counts['kept']:,} rows of {counts['read']:,} facts, in {job.ckl_folder}"
-    tag = f"{built[-1][9:13]}.{built[-1][13:15]}"
-    yield from publish_dataset(job.ckl_folder, ckl.repo_id, tag=None if tag in head.tags else tag)
+    for month in to_fetch:
+        patterns = [manifest_path(gone[month]), f"data/{names('facts', Interval(job.wiki, *month.split('-')))[0]}/*"]
+        _fetch(dataset, str(months_there.commit), patterns, folders[month])
+        yield f"{month}: its facts are fetched from {dataset.name} to {folders[month]}"
+    written = 0
+    for kind, of in lacking.values():
+        places = list(dict.fromkeys(folders.values())) if kind == "invariantlama" else [folders[of]]
+        for config in live(kind, places, of, work=job.work):
+            rows = iter(config.splits["test"])
+            first = next(rows, None)
+            if first is None:
+                yield f"{config.name}: no rows of {config.counts.read:,} facts, so it is not published"
+                continue
+            manifest = write(replace(config, splits={"test": itertools.chain([first], rows)}), job.ckl_folder)
+            for warning in manifest["warnings"]:
+                print(f"warning: {warning}", file=sys.stderr)
+            counts, written = manifest["counts"], written + 1
+            yield f"{config.name}: {counts['kept']:,} rows of {counts['read']:,} facts, in {job.ckl_folder}"
+    if written:
+        tag = f"{months[-1][9:13]}.{months[-1][13:15]}"
+        yield from publish_dataset(job.ckl_folder, ckl.repo_id, tag=None if tag in head.tags else tag)
+
+
+def _check_ckl(job: Job, head: Head) -> None:
+    """Refuse a repository that is not of CKL, or whose live configs, named by months alone, are of another wiki."""
+    wikis = {manifest["options"].get("wiki", job.wiki) for manifest in ckl_published(head)}
+    if others := sorted(map(str, wikis - {job.wiki})):
+        raise InputError(f"datasets/{head.repo_id}: holds live CKL of {', '.join(others)}; name another with --ckl")
+
+
+def _has_facts(manifest: Manifest) -> bool:
+    return any(name.startswith("facts-") for name in manifest["configs"])
+
+
+def _first_of_chain(months: Sequence[str]) -> str:
+    """Return the first date from which intervals follow one another up to the last one's end."""
+    reached = {months[-1][9:]}
+    for month in reversed(months):  # latest end first
+        if month[9:] in reached:
+            reached.add(month[:8])
+    return min(reached)
+
+
+def _fetch(dataset: Repository, commit: str, patterns: list[str], folder: Path) -> None:
+    """Fetch files of a commit to a folder; what is there already is not fetched again."""
+    ask(
+        dataset.name,
+        lambda: dataset.api.snapshot_download(
+            dataset.repo_id, repo_type="dataset", revision=commit, local_dir=folder, allow_patterns=patterns
+        ),
+    )
 
 
 def _wikidata(interval: Interval, there: Sequence[Manifest]) -> tuple[str | None, str | None]:

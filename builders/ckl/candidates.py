@@ -13,7 +13,6 @@ import hashlib
 import importlib.metadata
 import json
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,6 +27,7 @@ from tqdm import tqdm
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Counts
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, plain
+from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.text_model import RULES, identity
 from temporalwiki.builders.engine import fingerprint, only_one, whole_file, write_json
 from temporalwiki.builders.errors import InputError, UsageError
@@ -153,22 +153,30 @@ def read_about(review: Path) -> dict[str, Any]:
         wanted = str(about["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{review}: {ABOUT} is not there or not whole; {_AGAIN}") from None
-    with (review / CANDIDATES).open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != wanted:
-            raise InputError(f"{review / CANDIDATES}: was changed since it was written; {_AGAIN}")
+    if _sha256(review / CANDIDATES) != wanted:
+        raise InputError(f"{review / CANDIDATES}: was changed since it was written; {_AGAIN}")
     return about
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 _AGAIN = "make the candidates again (what annotators mend belongs into their decisions)"
 
 
 def _check_decisions(review: Path, content: str) -> None:
-    try:
-        before = json.loads((review / ABOUT).read_text("utf-8"))["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        before = None
     made = sorted((review / DECISIONS).glob("*.jsonl"))
-    if made and before != content:
+    if not made:
+        return
+    try:
+        before = {json.loads((review / ABOUT).read_text("utf-8"))["sha256"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        before = set()
+    if (review / CANDIDATES).is_file():  # a run was killed before it could write the other
+        before.add(_sha256(review / CANDIDATES))
+    if content not in before:
         raise InputError(f"{made[0]}: decides upon other candidates than these; take it away, or use another folder")
 
 
@@ -256,17 +264,6 @@ def _unfit(span: _Span) -> str | None:
     if span.sentence.count('"') % 2 or span.sentence.count("“") != span.sentence.count("”"):
         return "a part of a quotation"
     return None
-
-
-def occurs(answer: str, text: str) -> bool:
-    """Tell whether an answer stands in a text in whole words: as both are, but for case, or both normalised.
-
-    "AI" stands in "AI-powered", of which normalisation makes one word, and "US" in "the U.S. army", which it changes.
-    """
-    if f" {normalize(answer)} " in f" {normalize(text)} ":
-        return True
-    wanted, there = (" ".join(unicodedata.normalize("NFC", part).lower().split()) for part in (answer, text))
-    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", there) is not None
 
 
 def _batches(spans: Iterator[_Span]) -> Iterator[list[_Span]]:
@@ -390,5 +387,6 @@ Example, one line each:
 What becomes of a candidate, by all annotators together: more than half of those who decided must call the question
 valid, more than half of these the answer right, and more than half of these must say the same of the past. Otherwise
 it is left out. So is a statement without exactly one `<extra_id_0>`, an answer that stands in its own statement or
-question, and an update whose old answer is the new one.
+question, and an update whose old answer is the new one. Of several mended statements or questions that which most
+wrote is taken; of as many, that of the annotator whose file comes first by its name.
 """

@@ -15,7 +15,14 @@ from tqdm import tqdm
 
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.dataset_folder import Manifest, install, write_split
+from temporalwiki.builders.dataset_folder import (
+    Manifest,
+    finish_install,
+    install,
+    is_ckl,
+    read_manifests,
+    write_split,
+)
 from temporalwiki.builders.engine import only_one
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import digest
@@ -59,12 +66,15 @@ class Config:
 def write(config: Config, out: Path) -> Manifest:
     """Write a config into the dataset folder ``out`` beside those that are there, and return its manifest.
 
-    Whole or not at all: until all rows are there, nothing in ``out`` changes. Raises InputError where ``out`` is
-    something else than CKL's dataset folder, and what reading the rows raises.
+    Whole or not at all: until all rows are there, nothing in ``out`` changes. A config of that name is replaced, but
+    what was imported and what was made do not replace one another, nor do those of two wikis: that raises InputError,
+    as an ``out`` does that is something else than CKL's dataset folder; and what reading the rows raises.
     """
     out = out.resolve()
     dataset_folder.check_place(out)
     with only_one(out, "ckl"):
+        finish_install(out)
+        _check_replaceable(config, out)
         staged = out.with_name(f".{out.name}.staged")
         shutil.rmtree(staged, ignore_errors=True)
         try:
@@ -72,9 +82,22 @@ def write(config: Config, out: Path) -> Manifest:
             install(staged, manifest, out)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
-    for warning in manifest["warnings"]:
-        print(f"warning: {warning}", file=sys.stderr)
     return manifest
+
+
+def _check_replaceable(config: Config, out: Path) -> None:
+    for there in read_manifests(out):
+        if not is_ckl(there) or there["config"] != config.name:
+            continue
+        if bool(there.get("imported")) != config.imported:
+            made = "imported from an archive" if there.get("imported") else "made by `temporalwiki ckl`"
+            raise InputError(f"{out}: {config.name} is there, {made}; it is not overwritten: choose another --out")
+        wiki, other = config.options.get("wiki"), there["options"].get("wiki")
+        if wiki != other:
+            raise InputError(
+                f"{out}: {config.name} is there, of {other or 'no wiki'}, and this one is of {wiki or 'no wiki'}; it "
+                "is not overwritten: choose another --out"
+            )
 
 
 def _staged(config: Config, staged: Path) -> Manifest:
@@ -118,7 +141,7 @@ def _sha1(file: Path, _modified: int) -> str:
 
 
 def described(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return size and SHA-1 of files, by the ends of their paths: where they lie is nobody's business.
+    """Return size and SHA-1 of files, by their base names: where they lie is nobody's business, and decides nothing.
 
     Raises InputError where one is not there.
     """
@@ -128,7 +151,7 @@ def described(files: Sequence[Path]) -> list[dict[str, Any]]:
             raise InputError(f"{file}: no such file")
         found.append(
             {
-                "file": "/".join(file.parts[-2:]),
+                "file": file.name,
                 "size": file.stat().st_size,
                 "sha1": _sha1(file, file.stat().st_mtime_ns),
             }

@@ -6,22 +6,21 @@ words, and SQLite's full-text search (FTS5) ranks them by BM25. The index is one
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
 import sqlite3
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self, cast
+from typing import Any, Self
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.engine import fingerprint, only_one, whole_file
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
@@ -33,6 +32,7 @@ WORDS = 100  # in a passage, about: it ends with the sentence that passes this
 LONGEST = 2 * WORDS  # a sentence of more words is cut
 _PIECE = 1 << 20  # characters of a text file that are read at once, where it has no line breaks
 _LONGEST_RECORD = 256 << 20  # bytes
+_WANTED = 'wanted is one record with a text a line, as in {"text": "...", "title": "...", "url": "..."}'
 _BATCH = 200_000  # passages a transaction
 _HELD = 64 << 20  # bytes of the index that are gathered before they are written: the fewer pieces, the fewer merges
 _TERMS = 12  # of a query, the rarest: what all texts have finds nothing and takes long
@@ -82,7 +82,7 @@ class CorpusIndex:
             self._file.execute(f"CREATE VIRTUAL TABLE temp.query USING fts5(text, tokenize='{_TOKENS}')")
             self._file.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(temp, query, 'instance')")
         except (sqlite3.Error, TypeError) as error:
-            raise InputError(f"{path}: not an index of a corpus ({error}); remove it, and it is made again") from None
+            raise _damaged(path, error) from None
         self.about: dict[str, Any] = msgspec.json.decode(about)
 
     def __enter__(self) -> Self:
@@ -100,8 +100,14 @@ class CorpusIndex:
         """Return the ``count`` passages nearest to a question, nearest first, and one more that holds the answer.
 
         That one is the nearest with the answer in it, where there is one and it is not among the first ``count``.
-        Whatever the texts hold, they are words and no query language.
+        Whatever the texts hold, they are words and no query language. Raises InputError where the index is damaged.
         """
+        try:
+            return self._search(question, answer, count)
+        except sqlite3.Error as error:
+            raise _damaged(self.path, error) from None
+
+    def _search(self, question: str, answer: str, count: int) -> list[Past]:
         words, said = self._words(question), self._words(answer)
         if not words:
             return []
@@ -142,6 +148,10 @@ class CorpusIndex:
         return list(dict.fromkeys(chosen))
 
 
+def _damaged(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path}: not an index of a corpus, or damaged ({error}); remove it, and it is made again")
+
+
 def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
     """Index a corpus and return it; what was indexed before, with the same content, is taken from ``folder``.
 
@@ -156,7 +166,7 @@ def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
     if not files:
         raise InputError("no corpus of the past is named")
     inputs = [
-        {"file": "/".join(file.parts[-2:]), "size": file.stat().st_size, "sha1": digest(file, "sha1")}
+        {"file": file.name, "size": file.stat().st_size, "sha1": digest(file, "sha1")}
         for file in files
     ]
     order = sorted(range(len(files)), key=lambda i: (inputs[i]["file"], inputs[i]["sha1"]))
@@ -298,20 +308,11 @@ def _documents(path: Path) -> Iterator[Text]:
         yield from _records(path)
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        try:
-            yield cast(IO[bytes], file)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError(f"{path}: damaged or cut off: {error}; fetch it again") from None
-
-
 def _parquet(path: Path) -> Iterator[Text]:
     try:
         with pq.ParquetFile(path) as file:
             columns = [name for name in ("id", "title", "url", "text") if name in file.schema_arrow.names]
-            if "text" not in columns or not _is_text(file.schema_arrow.field("text").type):
+            if "text" not in columns or not is_text(file.schema_arrow.field("text").type):
                 there = ", ".join(file.schema_arrow.names[:8])
                 raise InputError(f"{path}: no column of text named 'text'; there are {there}")
         for number, row in enumerate(read_rows([path], columns, batch=256)):
@@ -322,35 +323,22 @@ def _parquet(path: Path) -> Iterator[Text]:
         raise InputError(f"{path}: not a Parquet file that can be read: {error}") from None
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type holds text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _records(path: Path) -> Iterator[Text]:
-    with _opened(path) as file:
-        number = 0
-        while line := file.readline(_LONGEST_RECORD):
-            number += 1
-            if len(line) == _LONGEST_RECORD:
-                raise InputError(f"{path}: line {number} has more than {_LONGEST_RECORD >> 20} MB: one record a line")
-            if not line.strip():
-                continue
-            try:
-                record = msgspec.json.decode(line, type=_Document)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise InputError(
-                    f"{path}: line {number}: not a record with a text: {error}; wanted is one a line, as in "
-                    '{"text": "...", "title": "...", "url": "..."}'
-                ) from None
-            name = record.url or record.id
-            id = str(name) if name is not None else f"{path.name.split('.')[0]}:{number}"
-            yield plain(id), plain(record.title or ""), iter([plain(record.text or "")])
+    for number, record in json_lines.read(path, _Document, _LONGEST_RECORD, _WANTED):
+        name = record.url or record.id
+        id = str(name) if name is not None else f"{path.name.split('.')[0]}:{number}"
+        yield plain(id), plain(record.title or ""), iter([plain(record.text or "")])
 
 
 def _lines(path: Path) -> Iterator[str]:
     """Yield a text's lines; one of unheard-of length comes in pieces, which end with a word where there is any."""
     number, rest = 1, ""
-    with _opened(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="\n") as text:
+    with json_lines.opened(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="\n") as text:
         try:
             while piece := text.readline(_PIECE):
                 line, rest = rest + piece, ""

@@ -9,24 +9,25 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from itertools import count, groupby
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.candidates import (
     ABOUT,
     CANDIDATES,
     DECISIONS,
     SENTINEL,
     Candidate,
-    occurs,
     read_about,
     read_candidates,
 )
 from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.eval_harness.metrics.knowledge_match import normalize
@@ -35,8 +36,8 @@ _LONGEST = 1 << 20  # bytes of a decision
 _LOOK_AT = 20_000  # ids among which one that was meant is looked for
 _NAMES = {"updated": "updatedlama", "new": "newlama"}
 _ABOUT = {
-    "updated": "a cloze and a question about a fact that changed, decided upon by annotators",
-    "new": "a cloze and a question about a fact that is new, decided upon by annotators",
+    "updated": "a cloze and a question about a fact that changed, decided upon by those whom the counts name",
+    "new": "a cloze and a question about a fact that is new, decided upon by those whom the counts name",
 }
 _SOURCE = "sentences of news pages, whose texts belong to their publishers; questions and decisions as options say"
 
@@ -69,14 +70,15 @@ def decided(review: Path, least_annotators: int = 1) -> list[Config]:
     if least_annotators < 1:
         raise UsageError("least_annotators must be at least 1")
     about = read_about(review)
-    files = sorted((review / DECISIONS).glob("*.jsonl"))
+    files, notes = _files(review / DECISIONS)
     if not files:
         raise InputError(f"{review / DECISIONS}: no decisions there: see {review / 'README.md'}, or let a model judge")
+    judges = {note.stem: _judge(note, about["sha256"]) for note in notes}
     votes = _votes(review, files)
     options = {
         "least_annotators": least_annotators,
         "annotators": [file.stem for file in files],
-        "judges": {file.stem: who for file in files if (who := _judge(file.with_suffix(".json")))},
+        "judges": {file.stem: judges[file.stem] for file in files if file.stem in judges},
         "candidates": {key: about[key] for key in ("options", "inputs", "past", "counts")},
     }
     configs = []
@@ -100,17 +102,33 @@ def decided(review: Path, least_annotators: int = 1) -> list[Config]:
     return configs
 
 
-def _judge(note: Path) -> dict[str, Any] | None:
-    """Return what a judge model says of itself beside its decisions; None where they are a person's."""
-    if not note.is_file():
-        return None
+def _files(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files of decisions, and what judges say of themselves beside theirs; nothing else may be there."""
+    files: list[Path] = []
+    notes: list[Path] = []
+    for path in sorted(folder.iterdir() if folder.is_dir() else ()):
+        if path.name.startswith("."):  # of an editor, of a file manager, and our locks
+            continue
+        if not path.is_file() or path.suffix not in (".jsonl", ".json"):
+            near = path.with_suffix(".jsonl").name
+            raise InputError(f"{path}: not a file of decisions; did you mean {near}? Else take it away")
+        (files if path.suffix == ".jsonl" else notes).append(path)
+    return files, notes
+
+
+def _judge(note: Path, candidates: str) -> dict[str, Any]:
+    """Return what a judge model says of itself beside its decisions upon these candidates."""
     try:
         who = msgspec.json.decode(note.read_bytes(), type=dict[str, Any])
-        return {key: who[key] for key in ("judge", "version", "controls")}
+        upon, said = who["candidates"], {key: who[key] for key in ("judge", "version", "controls")}
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
         raise InputError(
-            f"{note}: not what a judge writes; take it away, and its decisions count as a person's"
+            f"{note}: not what a judge writes. Decisions are .jsonl files; without this one those beside it count as "
+            "a person's"
         ) from None
+    if upon != candidates:
+        raise InputError(f"{note}: a judge's decisions upon other candidates than these; take them away, and judge")
+    return said
 
 
 def read_decisions(file: Path) -> Iterator[tuple[int, Decision]]:
@@ -118,25 +136,17 @@ def read_decisions(file: Path) -> Iterator[tuple[int, Decision]]:
 
     Raises InputError, naming file, line and field, for what is none.
     """
-    with file.open("rb") as lines:
-        for number in count(1):
-            line = lines.readline(_LONGEST)
-            if not line:
-                return
-            where = f"{file}: line {number}"
-            if len(line) == _LONGEST:
-                raise InputError(f"{where}: longer than a decision can be; wanted is one a line")
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")  # of an editor
-            if not line.strip():
-                continue
-            try:
-                decision = msgspec.json.decode(line, type=Decision)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise InputError(f"{where}: {_what(error)}") from None
-            if wrong := _wrong(decision):
-                raise InputError(f"{where}: {wrong}")
-            yield number, decision
+    for number, line in json_lines.lines(file, _LONGEST):
+        where = f"{file}: line {number}"
+        if line is None:
+            raise InputError(f"{where}: longer than a decision can be; wanted is one a line")
+        try:
+            decision = msgspec.json.decode(line, type=Decision)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InputError(f"{where}: {_what(error)}") from None
+        if wrong := _wrong(decision):
+            raise InputError(f"{where}: {wrong}")
+        yield number, decision
 
 
 def _what(error: Exception) -> str:
@@ -168,6 +178,12 @@ def _wrong(decision: Decision) -> str | None:
         return "answers: there is none; null takes the candidate's"
     if decision.statement is not None and decision.statement.count(SENTINEL) != 1:
         return f"statement: exactly one {SENTINEL} is wanted, where the answer belongs"
+    if decision.statement is not None and not normalize(decision.statement.replace(SENTINEL, "")):
+        return f"statement: nothing is said beside the {SENTINEL}"
+    if decision.question is not None and not normalize(decision.question):
+        return "question: there is none; null takes the candidate's"
+    if decision.question is not None and "<extra_id_" in decision.question:
+        return "question: a sentinel is in it, and a question has no blank"
     return None
 
 
@@ -269,6 +285,10 @@ def together(candidate: Candidate, decisions: Iterable[Decision], least_annotato
     answers = _all(decision.answers or [candidate.answer] for decision in voters)
     if statement.count(SENTINEL) != 1 or "<extra_id_" in statement.replace(SENTINEL, ""):
         return "not exactly one blank in the statement"
+    if not normalize(statement.replace(SENTINEL, "")):
+        return "nothing in the statement beside the blank"
+    if not normalize(question) or "<extra_id_" in question:
+        return "no question, or a sentinel in it"
     if any(occurs(answer, statement.replace(SENTINEL, " ")) for answer in answers):
         return "the answer stands in the statement"
     if any(occurs(answer, question) for answer in answers):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,14 @@ from temporalwiki.builders.ckl import text_model
 from temporalwiki.builders.ckl.back_translation import back_translate
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.decontextualization import decontextualize, full_name, opening, written
-from temporalwiki.builders.ckl.question_generation import Passage, by_rules, finite_verbs, questions
+from temporalwiki.builders.ckl.question_generation import (
+    Passage,
+    by_rules,
+    finite_verbs,
+    occurrences,
+    occurs,
+    questions,
+)
 from temporalwiki.builders.ckl.salient_spans import RULES, finder, sentence_starts
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.methods.options import option
@@ -59,7 +66,7 @@ class EasyOptions:
             raise UsageError("per_page and sentences must be at least 1")
 
 
-class Candidate(NamedTuple):
+class Drawn(NamedTuple):
     """A sentence that was drawn, with its answer."""
 
     draw: bytes  # its place in the order of the seed
@@ -67,13 +74,14 @@ class Candidate(NamedTuple):
     at: int  # in the page's text, in characters
     published: datetime
     passage: Passage
+    hopeful: bool = False  # the rules can ask for it as it stands
 
 
 @dataclass
 class Made:
     """A sentence that the checks let pass, and its question where there is one."""
 
-    candidate: Candidate
+    candidate: Drawn
     statement: str
     question: str | None
     why_none: str | None  # why it has no question
@@ -172,19 +180,21 @@ class _Work:
 
 def drawn(
     rows: Iterable[Row], options: EasyOptions, find: Callable[[str], Sequence[tuple[int, int]]], counts: Counts
-) -> list[Candidate]:
+) -> list[Drawn]:
     """Return the sentences that are worth a try, each with one answer, in the order of publishing.
 
-    ``counts`` takes all sentences read and why the others are none.
+    Of each page those are drawn first of which, by what the rules tell, a question or else a cloze will come: a draw
+    of what comes to nothing is lost. ``counts`` takes all sentences read and why the others are none.
     """
-    heap: list[tuple[int, str, int, Candidate]] = []  # the last of the order of the seed first
+    heap: list[tuple[int, str, int, Drawn]] = []  # the last of the order of the seed first
     pages = 0
     for row in rows:
         pages += 1
-        of_page = sorted(_of_page(row, options, find, counts), key=lambda one: one.draw)
-        for _ in of_page[options.per_page :]:
+        of_page = list(_of_page(row, options, find, counts))
+        best = _best(of_page, options)
+        for _ in of_page[len(best) :]:
             counts.drop("more of its page than wanted")
-        for one in of_page[: options.per_page]:
+        for one in best:
             entry = (-int.from_bytes(one.draw, "big"), one.url, one.at, one)
             if len(heap) < options.sentences:
                 heapq.heappush(heap, entry)
@@ -206,7 +216,7 @@ _LIST = regex.compile(r"[:;•*]|^\p{Lu}+ ?[-–—]| - ")
 
 def _of_page(
     row: Row, options: EasyOptions, find: Callable[[str], Sequence[tuple[int, int]]], counts: Counts
-) -> Iterator[Candidate]:
+) -> Iterator[Drawn]:
     text, title, url = (str(row[column] or "") for column in ("text", "title", "url"))
     published: datetime | None = row["published"]
     if published is not None and published.tzinfo is None:
@@ -236,7 +246,7 @@ def _of_page(
         if reason is None:
             cut = opening(sentence)
             once = [(a, b) for a, b in inside if a >= cut and _whole(sentence, a, b)]
-            once = [(a, b) for a, b in once if _occurrences(sentence, sentence[a:b]) == 1]
+            once = [(a, b) for a, b in once if occurrences(sentence[a:b], sentence) == 1]
             if not inside:
                 reason = "no name or date"
             elif not once:
@@ -244,16 +254,37 @@ def _of_page(
             else:
                 key = hashlib.blake2b(f"{url}\0{sentence}".encode("utf-8", "surrogatepass"), key=b"%d" % options.seed)
                 draw = key.digest()[:16]
-                passages = [
-                    Passage(sentence, sentence[a:b], a, title, text[max(0, start - _CONTEXT) : start], published)
-                    for a, b in once
-                ]
+                before = text[max(0, start - _CONTEXT) : start]
+                passages = [Passage(sentence, sentence[a:b], a, title, before, published) for a, b in once]
+                asked = []
                 if options.questions == RULES:  # they can ask for few: for those rather than for none
-                    passages = [one for one in passages if by_rules(_opened(one, cut))] or passages
+                    asked = [one for one in passages if by_rules(_opened(one, cut))]
+                passages = asked or passages
                 chosen = passages[int.from_bytes(key.digest()[16:24], "big") % len(passages)]
-                yield Candidate(draw, url, start, published, chosen)
+                yield Drawn(draw, url, start, published, chosen, bool(asked))
                 continue
         counts.drop(reason)
+
+
+def _best(of_page: Iterable[Drawn], options: EasyOptions) -> list[Drawn]:
+    """Return the sentences of a page that are taken: those of which a question comes, then those that make a cloze.
+
+    Rules tell what comes of them, and are asked until there are enough. Models are not asked for every sentence of
+    the news: what they do is taken to change nothing.
+    """
+    ordered = sorted(of_page, key=lambda one: (not one.hopeful, one.draw))
+    if options.decontextualization != RULES:
+        return ordered[: options.per_page]
+    by_rules_alone = replace(options, there=RULES, back=RULES, questions=RULES)
+    asked: list[Drawn] = []
+    clozes: list[Drawn] = []
+    failed: list[Drawn] = []
+    for one in ordered:
+        if len(asked) + (0 if one.hopeful else len(clozes)) >= options.per_page:
+            break
+        found = made([one], by_rules_alone, Counts())
+        (failed if not found else asked if one.hopeful and found[0].question else clozes).append(one)
+    return [*asked, *clozes, *failed][: options.per_page]
 
 
 def _opened(passage: Passage, cut: int) -> Passage:
@@ -295,13 +326,7 @@ def _whole(sentence: str, start: int, end: int) -> bool:
     return sentence[start - 1 : start] not in ("-", "–", "/", "&") and not regex.match(r"[-–/&]", sentence[end:])
 
 
-def _occurrences(text: str, answer: str) -> int:
-    """Return how often an answer stands in a text as words, however they are capitalised."""
-    pattern = rf"(?<![\p{{L}}\p{{M}}\p{{N}}]){regex.escape(answer)}(?![\p{{L}}\p{{M}}\p{{N}}])"
-    return len(regex.findall(pattern, text, regex.IGNORECASE))
-
-
-def made(candidates: Sequence[Candidate], options: EasyOptions, counts: Counts) -> list[Made]:
+def made(candidates: Sequence[Drawn], options: EasyOptions, counts: Counts) -> list[Made]:
     """Return what becomes of sentences, in their order; ``counts`` takes why the others became nothing."""
     alone = decontextualize([one.passage for one in candidates], options.decontextualization)
     left = []
@@ -315,7 +340,7 @@ def made(candidates: Sequence[Candidate], options: EasyOptions, counts: Counts) 
         else:
             left.append((one, text))
     said = back_translate([text for _, text in left], options.there, options.back)
-    clozes: list[tuple[Candidate, Passage, str]] = []
+    clozes: list[tuple[Drawn, Passage, str]] = []
     seen: set[str] = set()
     for (one, before), text in zip(left, said, strict=True):
         answer = one.passage.answer
@@ -339,7 +364,7 @@ def made(candidates: Sequence[Candidate], options: EasyOptions, counts: Counts) 
         why = None
         if question is None:
             why = "no question"
-        elif _occurrences(question, passage.answer):
+        elif occurs(passage.answer, question):
             question, why = None, "the question holds the answer"
         elif _STRANGE.search(question):
             question, why = None, "the question holds an address, a mark-up or control character"
@@ -356,7 +381,7 @@ def _lost(text: str, answer: str, step: str) -> str | None:
 
 def _place(text: str, answer: str) -> int | None:
     """Return where an answer stands, as words of their own; None where that is nowhere, or not once."""
-    if _occurrences(text, answer) != 1 or text.count(answer) != 1:
+    if occurrences(answer, text) != 1 or text.count(answer) != 1:
         return None
     return text.index(answer)
 

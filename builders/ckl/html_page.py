@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib.util
-import io
 import json
 import logging
+import math
 import multiprocessing
 import re
 import resource
@@ -20,6 +20,7 @@ import socket
 import time
 import urllib.parse
 import warnings
+import zlib
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -31,7 +32,7 @@ import msgspec
 
 from temporalwiki.builders.errors import InputError
 
-VERSION = 1  # of what is read out of a page; a new one makes kept pages stale
+VERSION = 2  # of what is read out of a page; a new one makes kept pages stale
 LARGEST = 10 << 20  # bytes of a page or record; articles are far smaller
 CPU_SECONDS = 30  # for one page; of the processor and not of the clock, so that a busy machine drops no more
 MEMORY = 4 << 30  # bytes for one page, beyond what the libraries take
@@ -39,6 +40,20 @@ LIBRARIES = (
     *("news-please", "newspaper4k", "readability-lxml", "langdetect", "lxml", "beautifulsoup4", "python-dateutil"),
     *("jieba", "tinysegmenter", "pythainlp", "indic-nlp-library"),  # newspaper's, for languages without spaces
 )
+
+# the modules of the extra "news", and what one installs for each
+_NEEDED = {
+    "newsplease": "news-please",
+    "newspaper": "newspaper4k",
+    "readability": "readability-lxml",
+    "langdetect": "langdetect",
+    "lxml": "lxml",
+    "bs4": "beautifulsoup4",
+    "dateutil": "python-dateutil",
+    "warcio": "warcio",
+    "brotli": "brotli",
+    "datasketch": "datasketch",
+}
 
 _DETECTED = 5_000  # characters of a text that tell its language
 
@@ -50,7 +65,7 @@ class Page(msgspec.Struct):
     title: str | None
     text: str | None  # a paragraph a line
     published: int | None  # seconds since 1970, UTC
-    language: str | None  # of the text, ISO 639-1
+    language: str | None  # of the text, ISO 639-1; "" where that cannot be told, None where it was chosen before
 
 
 class Response(msgspec.Struct):
@@ -65,13 +80,18 @@ class Response(msgspec.Struct):
 class _Reply(msgspec.Struct):
     page: Page | None = None
     reason: str | None = None
+    missing: str | None = None  # a module that is not installed
 
 
 def check_installed() -> None:
-    """Raise InputError where news-please is not installed."""
-    for module, package in (("newsplease", "news-please"), ("warcio", "warcio")):
+    """Raise InputError where a library that reads news is not installed."""
+    for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
-            raise InputError(f"{package} is not installed, which reads news pages; pip install 'temporalwiki[news]'")
+            raise _not_installed(module)
+
+
+def _not_installed(module: str) -> InputError:
+    return InputError(f"{_NEEDED[module]} is not installed, which news is read with; pip install 'temporalwiki[news]'")
 
 
 class Extractor:
@@ -105,6 +125,8 @@ class Extractor:
             late = self._process.exitcode == -signal.SIGXCPU
             self._end()
             return "takes too long to parse" if late else "crashes the parser"
+        if reply.missing:
+            raise _not_installed(reply.missing)
         return reply.page or reply.reason or "cannot be parsed"
 
     def _started(self) -> Connection:
@@ -163,7 +185,9 @@ def _reply(read: _Reader, data: bytes, response: Response) -> _Reply:
         return _Reply(reason=str(error))
     except MemoryError:
         return _Reply(reason="takes too much memory to parse")
-    except ImportError:  # newspaper's words of Chinese, Japanese, Thai ...
+    except ImportError as error:  # newspaper's words of Chinese, Japanese, Thai ...
+        if error.name in _NEEDED:
+            return _Reply(missing=error.name)
         return _Reply(reason="needs a word splitter for its language that is not installed")
     except Exception:  # noqa: BLE001  # whatever five libraries raise on what is no page
         return _Reply(reason="cannot be parsed")
@@ -175,9 +199,10 @@ def _go_offline() -> None:
     def refuse(*_args: Any, **_options: Any) -> NoReturn:
         raise OSError("pages are read offline")
 
-    socket.socket.connect = refuse  # type: ignore[method-assign]
-    socket.socket.connect_ex = refuse  # type: ignore[method-assign]
-    socket.getaddrinfo = refuse
+    for name in ("connect", "connect_ex", "sendto", "sendmsg"):
+        setattr(socket.socket, name, refuse)
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo"):
+        setattr(socket, name, refuse)
 
 
 def _limit_memory() -> None:
@@ -192,16 +217,19 @@ class _Unreadable(Exception):
     """What was given holds no page; the message is the reason."""
 
 
-def decoded(data: bytes, response: Response) -> bytes:
-    """Undo what HTTP did to a page; servers say of some pages what is not so, which come back as they are."""
-    if not response.chunked and response.encoding is None:
-        return data
-    from warcio.bufferedreaders import BufferedReader, ChunkedDataReader
+_CUT = "cut off in transfer"
+_CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
+
+def decoded(data: bytes, response: Response) -> bytes:
+    """Undo what HTTP did to a page; servers say of some pages what is not so, which come back as they are.
+
+    Raises _Unreadable where the content ends before its end, or is too large.
+    """
     if response.chunked:
-        data = ChunkedDataReader(io.BytesIO(data)).read()
+        data = _unchunked(data)
     if response.encoding in ("gzip", "x-gzip", "deflate"):
-        data = BufferedReader(io.BytesIO(data), decomp_type=response.encoding.removeprefix("x-")).read(LARGEST + 1)
+        data = _inflated(data)
     elif response.encoding == "br":
         data = _unbrotli(data)
     if len(data) > LARGEST:
@@ -209,17 +237,59 @@ def decoded(data: bytes, response: Response) -> bytes:
     return data
 
 
+def _unchunked(data: bytes) -> bytes:
+    parts = bytearray()
+    at = 0
+    while chunk := _CHUNK.match(data, at):
+        size, start = int(chunk[1], 16), chunk.end()
+        if not size:
+            return bytes(parts)
+        parts += data[start : start + size]
+        if len(data) < start + size:
+            raise _Unreadable(_CUT)
+        at = start + size
+        at += 2 if data.startswith(b"\r\n", at) else data.startswith(b"\n", at)
+    if not at:
+        return data  # chunks that somebody has undone before
+    raise _Unreadable(_CUT if at + 10 > len(data) else "damaged in transfer")
+
+
+def _inflated(data: bytes) -> bytes:
+    """Decompress gzip or zlib or bare deflate, of which some servers mean either by "deflate"."""
+    for format in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):
+        out, rest = bytearray(), data
+        try:
+            while rest and len(out) <= LARGEST:
+                stream = zlib.decompressobj(format)
+                out += stream.decompress(rest, LARGEST + 1 - len(out))
+                if not stream.eof and len(out) <= LARGEST:
+                    raise _Unreadable(_CUT)
+                rest = stream.unused_data if stream.unused_data.startswith(b"\x1f\x8b") else b""
+        except zlib.error:
+            if out:
+                raise _Unreadable("damaged in transfer") from None
+            continue
+        return bytes(out)
+    return data
+
+
 def _unbrotli(data: bytes) -> bytes:
     import brotli
 
+    stream = brotli.Decompressor()
     try:
-        return bytes(brotli.Decompressor().process(data, output_buffer_limit=LARGEST + 1)) or data
+        out = bytes(stream.process(data, output_buffer_limit=LARGEST + 1))
     except brotli.error:
         return data
+    if not stream.is_finished() and len(out) <= LARGEST:
+        if not out or data.lstrip().startswith(b"<"):
+            return data
+        raise _Unreadable(_CUT)
+    return out
 
 
 class _Reader:
-    """news-please with its date extractor replaced, and what it leaves open: encoding, address and language."""
+    """news-please's title and text, and what it leaves open or guesses: encoding, address, date and language."""
 
     def __init__(self) -> None:
         import langdetect
@@ -227,18 +297,6 @@ class _Reader:
         from dotmap import DotMap
         from newsplease.crawler.items import NewscrawlerItem
         from newsplease.pipeline.extractor.article_extractor import Extractor as ArticleExtractor
-        from newsplease.pipeline.extractor.extractors.date_extractor import DateExtractor
-
-        class Dates(DateExtractor):  # type: ignore[misc]
-            """news-please's, which loses the time zone, takes today's for what is missing, and prefers dateCreated."""
-
-            def parse_date_str(self, text: str | None) -> str | None:
-                found = moment(text) if text else None
-                return None if found is None else str(found)
-
-            def _extract_from_json(self, html: BeautifulSoup) -> str | None:
-                dates = (*_json_dates(html), *_meta_dates(html))
-                return next(filter(None, map(self.parse_date_str, dates)), None)
 
         langdetect.DetectorFactory.seed = 0
         self._detect, self._no_language = langdetect.detect, langdetect.LangDetectException
@@ -248,88 +306,165 @@ class _Reader:
         )
         # its cleaner takes tags out of what is text already, and with them "a < b and c > d"
         self._extractor.cleaner.delete_tags = str
-        self._dates = Dates()
 
     def __call__(self, data: bytes, url: str | None, charset: str | None) -> Page:
         markup = self._decode(data, [charset] if charset else [], is_html=True).unicode_markup
         if not markup or "<" not in markup:
             raise _Unreadable("not HTML")
         markup = markup.replace("\0", "")
-        address = url or self._own_address(markup)
+        html = self._soup(markup, "lxml")
+        said = _said_addresses(html)
+        address = url or next(iter(said), None)
         item = self._item()
         item["spider_response"], item["url"], item["html_title"] = self._map(body=markup), address or "", b""
         found = self._extractor.extract(item)
-        date = self._dates._publish_date(item)
         text = clean_text(found["article_text"] or "")
         return Page(
             url=address,
             title=clean_line(found["article_title"] or "") or None,
             text=text or None,
-            published=None if date is None else int(date),
+            published=next((date for text in _dates(html, address, said) if (date := moment(text)) is not None), None),
             language=self._language(text),
         )
 
-    def _own_address(self, markup: str) -> str | None:
-        page = self._soup(markup, "lxml")
-        links = [(link, "href") for link in page.find_all("link", rel="canonical")]
-        links += [(meta, "content") for meta in page.find_all("meta", property="og:url")]
-        return next(filter(None, (web_address(tag.get(name)) for tag, name in links)), None)
-
-    def _language(self, text: str) -> str | None:
+    def _language(self, text: str) -> str:
         try:
             found = str(self._detect(text[:_DETECTED]))
         except self._no_language:  # no letters
-            return None
+            return ""
         return found.split("-")[0]
 
 
-def _json_dates(html: Any) -> Iterator[str]:
-    """Publication dates in a page's JSON-LD; those of articles first."""
-    others = []
-    for script in html.find_all("script", type="application/ld+json"):
-        try:
-            data = json.loads(script.string or "")
-        except (ValueError, RecursionError):
-            continue
-        listed = data if isinstance(data, list) else [data]
-        things = [thing for thing in listed if isinstance(thing, dict)]
-        for thing in list(things):
-            graph = thing.get("@graph")
-            things += [inner for inner in graph if isinstance(inner, dict)] if isinstance(graph, list) else []
-        for thing in things:
-            date = thing.get("datePublished")
-            if isinstance(date, str):
-                if any(word in str(thing.get("@type")) for word in ("Article", "Posting", "Report")):
-                    yield date
-                else:
-                    others.append(date)
-    yield from others
+def _said_addresses(html: Any) -> list[str]:
+    """Return the addresses that a page says it has."""
+    links = [(link, "href") for link in html.find_all("link", rel="canonical")]
+    links += [(meta, "content") for meta in html.find_all("meta", property="og:url")]
+    return [url for tag, name in links if (url := web_address(tag.get(name)))]
 
 
-def _meta_dates(html: Any) -> Iterator[str]:
-    names = ("article:published_time", "og:article:published_time", "datePublished")
-    found: dict[str, str] = {}
+# When it was published. What a page says of itself for machines comes first, then its address, then what it shows.
+# Dates of pictures, and of whatever has "date" in its class, are seldom the article's.
+
+_METAS = (
+    # as property, name or itemprop; those for articles, those for publishing, those that only say "date"
+    *("article:published_time", "og:article:published_time", "datepublished"),
+    *("article.published", "og:published_time", "pubdate", "publishdate", "publish-date", "publish_date"),
+    *("published-date", "published_date", "publication-date", "publication_date", "date_published"),
+    *("article_date_original", "bt:pubdate", "parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime"),
+    *("dc.date.issued", "dcterms.issued", "dc.date", "dcterms.date", "date"),
+)
+_ASIDE = ("aside", "nav", "footer")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DATED = re.compile(
+    rf"(?<!\d)((?:19|20)\d\d)(?:([/_.-])(0?[1-9]|1[0-2]|{'|'.join(_MONTHS)})\2(0?[1-9]|[12]\d|3[01])"
+    r"|(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))(?!\d)",
+    re.IGNORECASE,
+)
+
+
+def _dates(html: Any, address: str | None, said: list[str]) -> Iterator[str]:
+    """Yield what may be the date of publishing, the best first."""
+    sure, doubtful = _json_dates(html, {_page(url) for url in (address, *said) if url})
+    yield from sure
+    metas: dict[str, str] = {}
     for meta in html.find_all("meta", content=True):
         for attribute in ("property", "name", "itemprop"):
-            if meta.get(attribute) in names:
-                found.setdefault(meta[attribute], meta["content"])
-    yield from (found[name] for name in names if name in found)
+            name = str(meta.get(attribute) or "").lower()
+            if name in _METAS and not meta.find_parent(_ASIDE):
+                metas.setdefault(name, meta["content"])
+    yield from (metas[name] for name in _METAS if name in metas)
+    yield from _address_dates(address or "")
+    yield from doubtful
+    tags = [tag for tag in html.find_all(itemprop="datePublished") if tag.name != "meta"]
+    times = [tag for tag in html.find_all("time") if tag.get("itemprop") != "dateModified"]
+    inside = [tag for tag in times if tag.find_parent(("article", "main"))]
+    for tag in (*tags, *inside, *times):
+        if not tag.find_parent(_ASIDE):
+            yield str(tag.get("content") or tag.get("datetime") or tag.get_text(" "))
+
+
+def _json_dates(html: Any, own: set[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Return dates of publishing out of JSON-LD: sure ones, the best first, and a doubtful one.
+
+    Sure are those of the article of this page, of one that names no page, and of the page. Doubtful is that of an
+    article which names another page and is the only one: some sites name their front page there.
+    """
+    ours: list[str] = []
+    unnamed: list[str] = []
+    others: list[str] = []
+    pages: list[str] = []
+    for thing in _json_things(html):
+        date, kind = thing.get("datePublished"), str(thing.get("@type"))
+        if not isinstance(date, str):
+            continue
+        if any(word in kind for word in ("Article", "Posting", "Report")):
+            main = thing.get("mainEntityOfPage")
+            named = (thing.get("url"), thing.get("@id"), main.get("@id") if isinstance(main, dict) else main)
+            about = {_page(url) for name in named if (url := web_address(name))}
+            (ours if about & own else others if about else unnamed).append(date)
+        elif "WebPage" in kind:
+            pages.append(date)
+    return [*ours, *unnamed, *pages], others if len(others) == 1 else []
+
+
+def _json_things(html: Any) -> Iterator[dict[str, Any]]:
+    """Yield the things of a page's JSON-LD; what is inside lists, ``@graph`` and ``mainEntity``, too."""
+    for script in html.find_all("script", type="application/ld+json"):
+        try:
+            found = [json.loads((script.string or "").strip().removeprefix("<!--").removesuffix("-->"))]
+        except (ValueError, RecursionError):
+            continue
+        while found:
+            thing = found.pop()
+            if isinstance(thing, list):
+                found += reversed(thing)
+            elif isinstance(thing, dict):
+                yield thing
+                found += [thing[name] for name in ("mainEntity", "@graph") if name in thing]
+
+
+def _page(url: str) -> tuple[str, str]:
+    """Return what of an address names the page: no scheme, "www.", query or slash at the end."""
+    parts = urllib.parse.urlsplit(url)
+    return (parts.hostname or "").removeprefix("www."), parts.path.rstrip("/")
+
+
+def _address_dates(url: str) -> Iterator[str]:
+    """Yield days that stand in an address: /2015/03/12/, /2015-03-12, /2015/mar/12, 20150312."""
+    for year, _, month, day, *whole in _DATED.findall(urllib.parse.urlsplit(url).path):
+        month, day = (month, day) if month else whole
+        number = _MONTHS.index(month.lower()) + 1 if month.lower() in _MONTHS else int(month)
+        yield f"{year}-{number:02d}-{int(day):02d}"
 
 
 # Values
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _EPOCH = re.compile(r"1[0-9]{9}(?:[0-9]{3})?")
-_HOURS = {"UTC": 0, "GMT": 0, "BST": 1, "CET": 1, "CEST": 2, "EST": -5, "CST": -6, "MST": -7, "PST": -8}
-_HOURS |= {"EDT": -4, "CDT": -5, "MDT": -6, "PDT": -7}
-_ZONES = {name: hours * 3600 for name, hours in _HOURS.items()}
+_HOURS = {
+    "UTC": 0,
+    "GMT": 0,
+    "Z": 0,
+    "WET": 0,
+    "BST": 1,
+    "WEST": 1,
+    "CET": 1,
+    "CEST": 2,
+    "EET": 2,
+    "EEST": 3,
+    "MSK": 3,
+}
+_HOURS |= {"EST": -5, "CST": -6, "MST": -7, "PST": -8, "AKST": -9, "HST": -10, "JST": 9, "AEST": 10, "AEDT": 11}
+_HOURS |= {"EDT": -4, "CDT": -5, "MDT": -6, "PDT": -7, "AKDT": -8}
+_FIRST, _END = -2_208_988_800, 4_133_980_800  # 1900 to 2100: what is of no such year is a mistake
 _SOME_DAYS = (datetime.datetime(1972, 2, 29), datetime.datetime(1976, 1, 31))
 
 
 def moment(text: str) -> int | None:
     """Return the moment that a date names, in seconds since 1970; None where it names no day of a year.
 
-    Without a time of day it is midnight, without a time zone UTC; 08/05/2024 is in August.
+    Without a time of day it is midnight, without a time zone that is known UTC; 08/05/2024 is in August. A day before
+    1900 or after 2100 is none.
     """
     from dateutil import parser
 
@@ -339,12 +474,24 @@ def moment(text: str) -> int | None:
     if _EPOCH.fullmatch(text):
         return int(text[:10])
     try:
-        one, other = (parser.parse(text, default=day, tzinfos=_ZONES) for day in _SOME_DAYS)
+        one, other = (parser.parse(text, default=day, tzinfos=_zone) for day in _SOME_DAYS)
         if one != other:  # a part of the date was taken from what stands in for it
             return None
-        return int((one if one.tzinfo else one.replace(tzinfo=datetime.UTC)).timestamp())
+        return in_our_time(math.floor(one.timestamp()))
     except (ValueError, OverflowError, TypeError):
         return None
+
+
+def _zone(name: str | None, offset: int | None) -> datetime.timezone:
+    """Return the zone of a date; dateutil would take names that this machine's zone has for this machine's."""
+    if offset is None:
+        offset = _HOURS.get(name or "", 0) * 3600
+    return datetime.timezone(datetime.timedelta(seconds=offset))
+
+
+def in_our_time(seconds: int) -> int | None:
+    """Return a moment, in seconds since 1970, where it is in the years 1900 to 2100, which all can hold."""
+    return seconds if _FIRST <= seconds < _END else None
 
 
 def clean_text(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import msgspec
 
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Config, Counts, Row
-from temporalwiki.builders.ckl.templates import Template
+from temporalwiki.builders.ckl.templates import Template, one_line, unsound
 from temporalwiki.builders.errors import InputError
 
 # The 28 relations whose facts do not change (CKL, section 3.1 and its appendix).
@@ -26,11 +25,11 @@ PAPER_ROWS = 17_474
 RULES = {
     "label_missing": "subject or object has no label",
     "label_with_sentinel": "a label holds <extra_id_N>, the mark of a blank",
+    "label_with_control_character": "a label holds a NUL, a control character, or one that turns its direction",
     "object_in_subject": "the object's label is part of the subject's, in upper or lower case",
     "object_not_capitalised": "the object's label does not begin with a capital letter: it names no entity",
     "duplicate": "subject and object have the same labels as in an earlier row of the relation",
 }
-_SENTINEL = re.compile(r"<extra_id_\d+>")
 
 OnDrop = Callable[[Row, str], None]
 
@@ -122,7 +121,7 @@ def table(counts: Mapping[str, Any]) -> str:
 def _rows(
     files: Mapping[str, Path], templates: Mapping[str, str], counts: Counts, on_drop: OnDrop | None
 ) -> Iterator[dict[str, Any]]:
-    ids: set[str] = set()
+    ids: dict[str, int] = {}
     for relation, file in files.items():
         by_reason: dict[str, int] = {}
         of: dict[str, Any] = {"raw": 0, "kept": 0, "dropped": by_reason}
@@ -134,8 +133,8 @@ def _rows(
                 raise InputError(f"{file}: line {number}: a fact of {fact.predicate_id!r} in the file of {relation}")
             counts.read += 1
             of["raw"] += 1
-            subject, object = _one_line(fact.sub_label), _one_line(fact.obj_label)
-            id = _unique(_one_line(fact.uuid) or f"{relation}-{number}", ids)
+            subject, object = one_line(fact.sub_label or ""), one_line(fact.obj_label or "")
+            id = _unique(one_line(fact.uuid or "") or f"{relation}-{number}", ids)
             row = {
                 "id": id,
                 "relation_id": relation,
@@ -160,8 +159,8 @@ def _reason(subject: str, object: str, seen: set[tuple[str, str]]) -> str | None
     """Why a fact is left out, by ``RULES`` in their order."""
     if not subject or not object:
         return "label_missing"
-    if _SENTINEL.search(subject) or _SENTINEL.search(object):
-        return "label_with_sentinel"
+    if reason := unsound(subject) or unsound(object):
+        return reason
     if object.casefold() in subject.casefold():
         return "object_in_subject"
     if not object[0].isupper():
@@ -169,15 +168,12 @@ def _reason(subject: str, object: str, seen: set[tuple[str, str]]) -> str | None
     return "duplicate" if (subject, object) in seen else None
 
 
-def _one_line(text: str | None) -> str:
-    return " ".join((text or "").split())
-
-
-def _unique(id: str, taken: set[str]) -> str:
-    """The id, with a number where an earlier row has it."""
-    found, n = id, 1
+def _unique(id: str, taken: dict[str, int]) -> str:
+    """The id, with a number where an earlier row has it; ``taken`` has the last number of each."""
+    found, n = id, taken.get(id, 1)
     while found in taken:
         n += 1
         found = f"{id}-{n}"
-    taken.add(found)
+    taken[id] = n
+    taken.setdefault(found, 1)
     return found

@@ -1,10 +1,13 @@
-"""Files with one JSON object a line, as LAMA and KILT are released."""
+"""Files with one JSON object a line, plain or as ``.gz``: LAMA, KILT, C4, news-please's records, decisions."""
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar, cast
 
 import msgspec
 
@@ -12,32 +15,62 @@ from temporalwiki.builders.errors import InputError
 
 LONGEST_LINE = 64 << 20  # in bytes; what is longer is no line of such a file
 _BOM = b"\xef\xbb\xbf"
+_SKIPPED = 1 << 20  # bytes of a line that is too long that are passed over at once
 
 Record = TypeVar("Record")
 
 
-def read(path: Path, kind: type[Record]) -> Iterator[tuple[int, Record]]:
+def read(
+    path: Path,
+    kind: type[Record],
+    longest: int | None = None,
+    to_do: str = "the file is damaged or of another kind",
+) -> Iterator[tuple[int, Record]]:
     """Yield the number of each line, from 1, and what it holds; empty lines are skipped.
 
-    ``kind`` is a ``msgspec.Struct``: its fields are checked, others of the file are not read. Raises InputError,
-    naming file and line, for what is no such object.
+    ``kind`` is a ``msgspec.Struct``: its fields are checked, others of the file are not read. A line has at most
+    ``longest`` bytes (default: ``LONGEST_LINE``). Raises InputError, naming file and line and what is ``to_do``, for
+    what is no such object.
     """
+    longest = LONGEST_LINE if longest is None else longest
     decoder = msgspec.json.Decoder(kind)
-    with path.open("rb") as file:
+    for number, line in lines(path, longest):
+        if line is None:
+            size = f"{longest >> 20} MB" if longest >> 20 else f"{longest} bytes"
+            raise InputError(f"{path}: line {number}: more than {size}; one record a line is read")
+        try:
+            record = decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            what = str(error) or type(error).__name__
+            raise InputError(f"{path}: line {number}: {what}; {to_do}") from None
+        yield number, record
+
+
+def lines(path: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the number of each line that is not empty, and its bytes; None for more than ``longest`` of them.
+
+    Raises InputError for a ``.gz`` file that is damaged or cut off.
+    """
+    with opened(path) as file:
         number = 0
-        while line := file.readline(LONGEST_LINE + 1):
+        while line := file.readline(longest + 1):
             number += 1
-            if len(line) > LONGEST_LINE:
-                raise InputError(
-                    f"{path}: line {number}: more than {LONGEST_LINE >> 20} MB; one record a line is read"
-                )
-            if number == 1:
-                line = line.removeprefix(_BOM)
-            if not line.strip():
+            if len(line) > longest:
+                yield number, None
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(_SKIPPED)
                 continue
-            try:
-                record = decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                what = str(error) or type(error).__name__
-                raise InputError(f"{path}: line {number}: {what}; the file is damaged or of another kind") from None
-            yield number, record
+            if number == 1:
+                line = line.removeprefix(_BOM)  # of an editor
+            if line.strip():
+                yield number, line
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, decompressed where its name ends in ``.gz``; raise InputError where that is damaged or cut off."""
+    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        try:
+            yield cast(IO[bytes], file)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise InputError(f"{path}: damaged or cut off: {error}; fetch it again") from None

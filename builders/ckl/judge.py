@@ -22,12 +22,12 @@ from temporalwiki.builders.ckl.candidates import (
     DECISIONS,
     SENTINEL,
     Candidate,
-    occurs,
     read_about,
     read_candidates,
 )
 from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.decisions import Decision, read_decisions
+from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
 from temporalwiki.builders.engine import only_one, write_json
 from temporalwiki.builders.errors import InputError
@@ -50,17 +50,18 @@ class _Judge(Protocol):
     def decide(self, candidates: Sequence[Candidate]) -> list[Decision]: ...
 
 
-def judge(review: Path, model: str = RULES, name: str | None = None) -> Path:
+def judge(review: Path, model: str = RULES) -> Path:
     """Decide upon all candidates in ``review`` that this judge has not decided upon, and return its file.
 
     ``model``: "rules", or a language model by folder, Hub id, ``.gguf`` file or ``package:NAME`` (see ``TextModel``);
-    its file is called by ``name``, or after it. A run that was killed goes on where it was. A model is first asked
+    its file is called after it and its revision. A run that was killed goes on where it was. A model is first asked
     what is known, and a warning says where it does no better than chance. Raises InputError where there is no review
     or no such model, or the file is another judge's or of other candidates.
     """
     about = read_about(review)
     found: _Judge = _Rules() if model == RULES else _Model(model)
-    called = re.sub(r"[^A-Za-z0-9._-]+", "-", name or Path(model).name or model).strip(".-") or "model"
+    name = RULES if model == RULES else f"{Path(found.identity['name']).name}-{found.identity['revision'][:8]}"
+    called = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")
     file = review / DECISIONS / f"judge-{called}.jsonl"
     file.parent.mkdir(exist_ok=True)
     with only_one(file, "judge"):
@@ -98,9 +99,7 @@ def _done(file: Path, who: dict[str, Any]) -> set[str]:
         except (OSError, msgspec.DecodeError):
             same = False
         if not same:
-            raise InputError(
-                f"{file}: another judge's, or upon other candidates; take it away, or give this one a name"
-            )
+            raise InputError(f"{file}: another judge's, or upon other candidates; take it and {note.name} away")
         with file.open("rb+") as lines:
             whole = sum(len(line) for line in lines if line.endswith(b"\n"))
             lines.truncate(whole)

@@ -7,6 +7,7 @@ section 3.1 and Appendix B) asks the same of facts that a crowd found in the new
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 import unicodedata
@@ -17,11 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.ckl.config import Config, Counts
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.ckl.templates import BLANK, Template, template
+from temporalwiki.builders.ckl.templates import BLANK, Template, one_line, template, unsound
 from temporalwiki.builders.dataset_folder import (
     SPLITS,
     check_manifest,
@@ -63,13 +67,16 @@ def live(
     interval: str | None = None,
     templates: Mapping[str, str] | None = None,
     seed: int = 0,
+    *,
+    work: Path | None = None,
 ) -> list[Config]:
     """Return the config ``updatedlama-*``, ``newlama-*`` or ``invariantlama-*`` of an interval in dataset folders.
 
     ``interval`` is its name, "20211101-20211201", or "1112"; the newest unless it is given. Of ``invariantlama`` it is
     the first and the last date of intervals that follow one another; unless it is given, as many as there are before
-    the newest. ``templates`` are LAMA's by relation id, which then word the clozes in place of our own. Raises
-    UsageError for another kind, InputError where a folder has no such facts, or they are not in English.
+    the newest. ``templates`` are LAMA's by relation id, which then word the clozes in place of our own. What does not
+    fit into memory goes to disk, into ``work``; into a temporary folder unless it is given. Raises UsageError for
+    another kind, InputError where a folder has no such facts, they are not in English, or not what a build writes.
     """
     if kind not in KINDS:
         raise UsageError(f"there is no live config {kind!r}; there are {', '.join(KINDS)}")
@@ -81,13 +88,14 @@ def live(
     else:
         chain = [_one(all_facts, interval)]
     whole = Interval(chain[0].interval.wiki, chain[0].interval.prev, chain[-1].interval.recent)
-    for facts in chain:
-        facts.check()
+    with _scratch(work) as db:
+        for facts in chain:
+            facts.check(db)
     counts = Counts()
     if kind == "invariantlama":
-        rows = _unchanged(chain, templates, seed, counts)
+        rows = _unchanged(chain, templates, seed, counts, work)
     else:
-        rows = _changed(kind, chain[0], templates, seed, counts)
+        rows = _changed(kind, chain[0], templates, seed, counts, work)
     return [
         Config(
             name=f"{kind}-{whole.name}",
@@ -125,13 +133,49 @@ class _Facts:
             self.folder / file["path"] for split in splits or SPLITS["facts"] for file in self.splits[split]["files"]
         ]
 
-    def check(self) -> None:
-        """Raise InputError unless the files are those that the manifest describes."""
+    def check(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Raise InputError unless the files are those that the manifest describes, and hold facts."""
         for split in self.splits.values():
             for file in split["files"]:
                 path = self.folder / file["path"]
                 if not path.is_file() or digest(path, "sha256") != file["sha256"]:
                     raise InputError(f"{path}: not the file that its manifest describes; build its month again")
+                _check_rows(path, db)
+
+
+_NEVER_NULL = [name for name in dataset_folder.SCHEMAS["facts"].names if name not in ("start_time", "end_time")]
+_IDS = {"subject_id": "Q", "relation_id": "P", "object_id": "Q"}
+_LISTS = ("objects", "objects_before", "gone_objects")
+_SOUND = " AND ".join(
+    [
+        *(f"{name} IS NOT NULL" for name in _NEVER_NULL),
+        *(f"regexp_full_match({name}, '{letter}[1-9][0-9]{{0,17}}')" for name, letter in _IDS.items()),
+        *(f"list_count({name}) = len({name})" for name in _LISTS),  # list_count leaves out null
+    ]
+)
+
+
+def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
+    """Raise InputError where a file has other columns than facts have, or a row that is no fact."""
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path}: {str(error).splitlines()[0]}; build its month again") from None
+    wanted = dataset_folder.SCHEMAS["facts"]
+    if other := [
+        name for name in wanted.names if name not in schema.names or schema.field(name).type != wanted.field(name).type
+    ]:
+        raise InputError(f"{path}: not the columns of facts ({', '.join(other)}); build its month again")
+    bad = db.execute(
+        f"SELECT file_row_number, {', '.join(_IDS)} FROM {rows_of([path], 'facts')} "
+        f"WHERE NOT coalesce({_SOUND}, false) ORDER BY file_row_number LIMIT 1"
+    ).fetchone()
+    if bad is not None:
+        row, *ids = bad
+        what = ", ".join(f"{name} {str(id)[:40]!r}" for name, id in zip(_IDS, ids, strict=True))
+        raise InputError(
+            f"{path}: row {row + 1} is no fact, or one with a part missing ({what}); build its month again"
+        )
 
 
 def _read(folders: Sequence[Path]) -> list[_Facts]:
@@ -178,21 +222,32 @@ def _one(all_facts: list[_Facts], interval: str | None) -> _Facts:
 
 
 def _chain(all_facts: list[_Facts], interval: str | None) -> list[_Facts]:
-    """Return intervals that follow one another without a gap."""
-    for last in reversed(all_facts):
-        chain = [last]
-        while True:
-            whole = Interval(last.interval.wiki, chain[0].interval.prev, last.interval.recent)
-            if interval in (whole.name, whole.short_name):
-                return chain
-            # of several that end there the latest to begin: sorted as they are, the last one
-            before = [facts for facts in all_facts if facts.interval.recent == chain[0].interval.prev]
-            if not before:
-                break
-            chain.insert(0, before[-1])
-        if interval is None:
-            return chain
-    raise _no_interval(str(interval), all_facts)
+    """Return intervals that follow one another without a gap, as many as there are from the first date to the last.
+
+    Where a name fits several, the newest end counts, then the newest begin.
+    """
+    wiki = all_facts[0].interval.wiki
+    begins = sorted({facts.interval.prev for facts in all_facts})
+    if interval is None:
+        end = all_facts[-1].interval.recent
+        return next(chains[end] for begin in begins if end in (chains := _chains_from(begin, all_facts)))
+    for end in sorted({facts.interval.recent for facts in all_facts}, reverse=True):
+        for begin in reversed([begin for begin in begins if begin < end]):
+            whole = Interval(wiki, begin, end)
+            if interval in (whole.name, whole.short_name) and end in (chains := _chains_from(begin, all_facts)):
+                return chains[end]
+    raise _no_interval(interval, all_facts)
+
+
+def _chains_from(begin: str, all_facts: list[_Facts]) -> dict[str, list[_Facts]]:
+    """Return, by the date where it ends, the chain of most intervals that begins at a date."""
+    chains: dict[str, list[_Facts]] = {begin: []}
+    for facts in all_facts:  # sorted by where they end, so that what comes before one is complete
+        before = chains.get(facts.interval.prev)
+        # of as many intervals the later to begin
+        if before is not None and len(before) + 1 >= len(chains.get(facts.interval.recent, [])):
+            chains[facts.interval.recent] = [*before, facts]
+    return chains
 
 
 def _left_out(all_facts: list[_Facts], chain: list[_Facts]) -> list[str]:
@@ -200,7 +255,8 @@ def _left_out(all_facts: list[_Facts], chain: list[_Facts]) -> list[str]:
     warnings = []
     if left := [facts.interval.name for facts in all_facts if facts not in chain]:
         warnings.append(
-            f"not followed without a gap up to {chain[-1].interval.recent}, so left out: {', '.join(left)}"
+            f"no part of the intervals that follow one another from {chain[0].interval.prev} to "
+            f"{chain[-1].interval.recent}, so left out: {', '.join(left)}"
         )
     samples = {(facts.options["unchanged_fraction"], facts.options["seed"]) for facts in chain}
     if any(fraction < 1 for fraction, _ in samples):
@@ -217,116 +273,220 @@ def _no_interval(interval: str, all_facts: list[_Facts]) -> InputError:
     return InputError(f"{all_facts[0].folder}: no interval {interval!r}; there are facts of {known}")
 
 
-# A subject counts as ambiguous where another one of its relation has the same label.
-_SAME_LABEL = "lower(nfc_normalize(trim(subject)))"
-_SHARED_LABELS = f"""
-CREATE TEMP TABLE shared_labels AS
-    SELECT relation_id, {_SAME_LABEL} AS label FROM everything
-    GROUP BY ALL HAVING count(DISTINCT subject_id) > 1
-"""
+@contextlib.contextmanager
+def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database that puts what is more than MEMORY into ``work``, and leaves nothing there."""
+    if work is not None:
+        work.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=work, prefix="live-") as place, database(Path(place), MEMORY) as db:
+        try:
+            yield db
+        except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+            where = Path(place).parent
+            raise InputError(
+                f"{where}: {MEMORY >> 20} MB of memory and the disk did not do for the facts: "
+                f"{str(error).splitlines()[0]}; make room there, or name another folder"
+            ) from None
+
+
+# Facts are joined by numbers and hashes; labels and texts are read for those alone that are judged or kept.
+_PLACE = "file_index, file_row_number"  # of a fact's row in the files of its view
 _NUMBERS = (
     "CAST(subject_id[2:] AS BIGINT) AS s, CAST(relation_id[2:] AS BIGINT) AS p, CAST(object_id[2:] AS BIGINT) AS o"
 )
-_AMBIGUOUS = f"(f.relation_id, {_SAME_LABEL}) IN (SELECT (relation_id, label) FROM shared_labels) AS ambiguous"
+# A subject counts as ambiguous where another one of its relation has the same label.
+_LABEL = r"hash(lower(nfc_normalize(trim(regexp_replace(subject, '\s+', ' ', 'g'))))) AS label"
+_SHARED_LABELS = """
+CREATE TEMP TABLE shared_labels AS
+    SELECT p, label FROM everything SEMI JOIN candidates USING (p, label)
+    GROUP BY p, label HAVING min(s) <> max(s);
+"""
+_JUDGED = (
+    "subject", "relation", "object", "subject_id", "relation_id", "kind", "title", "current", "objects",
+    "objects_before", "gone_objects", "known_before", "dead",
+)  # fmt: skip
+_Place = tuple[int, int]
 
 
 def _changed(
-    kind: str, facts: _Facts, templates: Mapping[str, str] | None, seed: int, counts: Counts
+    kind: str, facts: _Facts, templates: Mapping[str, str] | None, seed: int, counts: Counts, work: Path | None
 ) -> Iterator[Row]:
     """Yield the rows of updatedlama or newlama, by subject and relation."""
-    with tempfile.TemporaryDirectory() as place, database(Path(place), MEMORY) as db:
+    with _scratch(work) as db:
         _see(db, "everything", facts.files())
-        _see(db, "changed", facts.files("changed"))
+        _see(db, "asked", facts.files("changed"))
+        db.execute(f"CREATE TEMP TABLE candidates AS SELECT {_PLACE}, s, p, o, label FROM asked")
         db.execute(_SHARED_LABELS)
-        db.execute(f"CREATE TEMP TABLE asked AS SELECT f.*, {_NUMBERS}, {_AMBIGUOUS} FROM changed f")
-        query = "SELECT * FROM asked ORDER BY s, p, statement_id, o"
-        good: list[int] = []
+        good: list[_Place] = []
         of_good: list[probes.Fact] = []
-        for position, (row, reason) in enumerate(_judged(_rows(db, query), kind, templates, counts)):
+        for row, reason in _judged(_candidates(db, "c.s, c.p, statement_id, c.o"), kind, templates, counts):
             counts.read += 1
             if reason is None:
-                good.append(position)
+                good.append(_place(row))
                 of_good.append(probes.Fact(row["s"], row["p"], row["o"]))
             else:
                 counts.drop(reason)
         selection = probes.cap(of_good, seed)
         counts.dropped |= selection.dropped
-        chosen = {good[i] for i in selection.kept}
-        for position, row in enumerate(_rows(db, query)):
-            if position in chosen:
-                yield _made(row, templates, counts)
+        for row in _whole(db, [good[position] for position in selection.kept]):
+            yield _made(row, templates, counts)
 
 
-_STABLE = f"""
+# What keeps an unchanged fact of one of the relations from being invariant by itself; null for nothing.
+_VARIES = """
+    CASE WHEN NOT current THEN 'not_current'
+         WHEN end_time IS NOT NULL THEN 'with_end_time'
+    END
+"""
+# An object more or less is a change, whether a text says so or not. Hashes stay within one database.
+_OBJECTS = """
+    list_sort(list_distinct(objects)) = list_sort(list_distinct(objects_before)) AS same_objects,
+    hash(list_sort(list_distinct(objects))) AS all_objects
+"""
+_CANDIDATES = f"""
+CREATE TEMP TABLE candidates AS
+    SELECT {_PLACE}, s, p, o, label, all_objects,
+        md5_number_lower(concat_ws(' ', $seed, 'invariantlama', subject_id, relation_id)) AS draw
+    FROM asked WHERE relation_id IN (SELECT unnest($relations)) AND {_VARIES} IS NULL;
+"""
+_MOVED = """
 CREATE TEMP TABLE moved AS
-    SELECT DISTINCT subject_id, relation_id FROM (
-        SELECT subject_id, relation_id FROM changed_once UNION ALL
-        SELECT subject_id, relation_id FROM unchanged_once WHERE len(gone_objects) > 0
-    );
-CREATE TEMP TABLE stable AS
-    SELECT subject_id, relation_id, object_id FROM unchanged_once
-    WHERE current AND end_time IS NULL GROUP BY ALL
-    HAVING count(*) = $intervals AND count(DISTINCT objects) = 1; -- an object more or less is a change
--- What keeps an unchanged fact of the last interval from being invariant; null for nothing.
-CREATE TEMP TABLE asked AS
-    SELECT f.*, {_NUMBERS}, {_AMBIGUOUS},
-        CASE WHEN NOT list_contains($relations, relation_id) THEN 'another_relation'
-             WHEN NOT current THEN 'not_current'
-             WHEN end_time IS NOT NULL THEN 'with_end_time'
-             WHEN (subject_id, relation_id) IN (SELECT (subject_id, relation_id) FROM moved)
-                 THEN 'changed_in_an_interval'
-             WHEN (subject_id, relation_id, object_id) NOT IN (SELECT (subject_id, relation_id, object_id) FROM stable)
-                 THEN 'not_unchanged_in_every_interval'
-        END AS varies,
-        md5(concat_ws(' ', $seed, 'invariantlama', subject_id, relation_id)) AS draw
-    FROM unchanged f;
+    SELECT DISTINCT s, p FROM (
+        SELECT s, p FROM changed_once UNION ALL SELECT s, p FROM unchanged_once WHERE NOT same_objects
+    ) SEMI JOIN candidates USING (s, p);
+CREATE OR REPLACE TEMP TABLE candidates AS SELECT * FROM candidates ANTI JOIN moved USING (s, p);
+"""
+_STAYS = f"""
+CREATE OR REPLACE TEMP TABLE candidates AS
+    SELECT * FROM candidates SEMI JOIN (SELECT s, p, o, all_objects FROM earlier WHERE {_VARIES} IS NULL)
+    USING (s, p, o, all_objects);
 """
 
 
 def _unchanged(
-    chain: Sequence[_Facts], templates: Mapping[str, str] | None, seed: int, counts: Counts
+    chain: Sequence[_Facts], templates: Mapping[str, str] | None, seed: int, counts: Counts, work: Path | None
 ) -> Iterator[Row]:
     """Yield the rows of invariantlama, by subject and relation."""
-    with tempfile.TemporaryDirectory() as place, database(Path(place), MEMORY) as db:
+    with _scratch(work) as db:
         _see(db, "everything", chain[-1].files())
-        _see(db, "unchanged", chain[-1].files("unchanged"))
+        _see(db, "asked", chain[-1].files("unchanged"))
         _see(db, "unchanged_once", [file for facts in chain for file in facts.files("unchanged")])
         _see(db, "changed_once", [file for facts in chain for file in facts.files("changed", "deleted")])
-        db.execute(_SHARED_LABELS)
-        run_script(db, _STABLE, {"relations": list(RELATIONS), "intervals": len(chain), "seed": seed})
-        for reason, dropped in db.execute("SELECT varies, count(*) FROM asked GROUP BY varies").fetchall():
+        values = {"relations": list(RELATIONS), "seed": seed}
+        reasons = db.execute(
+            "SELECT CASE WHEN relation_id NOT IN (SELECT unnest($relations)) THEN 'another_relation' "
+            f"ELSE {_VARIES} END AS reason, count(*) FROM asked GROUP BY reason",
+            {"relations": values["relations"]},
+        ).fetchall()
+        for reason, number in reasons:
+            counts.read += number
             if reason is not None:
-                counts.read += dropped
-                counts.dropped[reason] = dropped
-        query = "SELECT * FROM asked WHERE varies IS NULL ORDER BY p, draw, s, statement_id, o"
-        kept: list[Row] = []
-        of_relation: Counter[int] = Counter()
-
-        def with_room() -> Iterator[Row]:
-            for row in _rows(db, query):
-                counts.read += 1
-                if of_relation[row["p"]] < A_RELATION:
-                    yield row
-                else:
-                    counts.drop(f"over_{A_RELATION}_of_the_relation")
-
-        for row, reason in _judged(with_room(), "invariantlama", templates, counts):
-            if reason is None:
-                of_relation[row["p"]] += 1
-                kept.append(row)
-            else:
-                counts.drop(reason)
-        for row in sorted(kept, key=lambda row: (row["s"], row["p"])):
+                counts.dropped[reason] = number
+        run_script(db, _CANDIDATES, values)
+        left = _size(db)
+        run_script(db, _MOVED, values)
+        left = _count_lost(left, _size(db), "changed_in_an_interval", counts)
+        for facts in chain[:-1]:
+            _see(db, "earlier", facts.files("unchanged"))
+            run_script(db, _STAYS, values)
+        _count_lost(left, _size(db), "not_unchanged_in_every_interval", counts)
+        db.execute(_SHARED_LABELS)
+        kept = _drawn(db, templates, counts)
+        for row in _whole(db, kept):
             yield _made(row, templates, counts)
 
 
+def _size(db: duckdb.DuckDBPyConnection) -> int:
+    [(size,)] = db.execute("SELECT count(*) FROM candidates").fetchall()
+    return int(size)
+
+
+def _count_lost(before: int, now: int, reason: str, counts: Counts) -> int:
+    if before > now:
+        counts.dropped[reason] = counts.dropped.get(reason, 0) + before - now
+    return now
+
+
+def _drawn(db: duckdb.DuckDBPyConnection, templates: Mapping[str, str] | None, counts: Counts) -> list[_Place]:
+    """Return the places of up to A_RELATION facts a relation, in the order of their draws as far as they are asked.
+
+    Draws are spread evenly over 64 bits, so a part of a relation's range holds about that part of its facts: more
+    and more is read, until there are enough.
+    """
+    sizes = dict(db.execute("SELECT p, count(*) FROM candidates GROUP BY p").fetchall())
+    of_relation: Counter[int] = Counter()
+    judged: Counter[int] = Counter()
+    done = dict.fromkeys(sizes, -1)  # the last draw that was read
+    kept: list[_Place] = []
+    wanted = 2 * A_RELATION
+
+    def with_room(rows: Iterable[Row]) -> Iterator[Row]:
+        for row in rows:
+            if of_relation[row["p"]] < A_RELATION:
+                judged[row["p"]] += 1
+                yield row
+
+    while parts := {
+        p: (done[p] + 1, min(1 << 64, -(-(wanted << 64) // size)) - 1)
+        for p, size in sizes.items()
+        if of_relation[p] < A_RELATION and done[p] < (1 << 64) - 1
+    }:
+        db.execute("CREATE OR REPLACE TEMP TABLE part (p BIGINT, low UBIGINT, high UBIGINT)")
+        db.executemany("INSERT INTO part VALUES (?, ?, ?)", [(p, low, high) for p, (low, high) in parts.items()])
+        rows = _candidates(
+            db, "c.p, c.draw, c.s, statement_id, c.o", "JOIN part ON part.p = c.p AND c.draw BETWEEN low AND high"
+        )
+        for row, reason in _judged(with_room(rows), "invariantlama", templates, counts):
+            if reason is None:
+                of_relation[row["p"]] += 1
+                kept.append(_place(row))
+            else:
+                counts.drop(reason)
+        done |= {p: high for p, (_, high) in parts.items()}
+        wanted *= 4
+    if over := sum(sizes.values()) - judged.total():
+        counts.dropped[f"over_{A_RELATION}_of_the_relation"] = over
+    return kept
+
+
 def _see(db: duckdb.DuckDBPyConnection, view: str, files: list[Path]) -> None:
-    db.execute(f"CREATE TEMP VIEW {view} AS SELECT * FROM {rows_of(files, 'facts')}")
+    """Make a view of facts with their numbers, of which a query reads the columns that it names."""
+    db.execute(
+        f"CREATE OR REPLACE TEMP VIEW {view} AS "
+        f"SELECT *, {_PLACE}, {_NUMBERS}, {_LABEL}, {_OBJECTS} FROM {rows_of(files, 'facts')}"
+    )
+
+
+def _candidates(db: duckdb.DuckDBPyConnection, order: str, part: str = "") -> Iterator[Row]:
+    """Yield what there is to judge of the candidates, or of a part of them, in an order."""
+    columns = ", ".join(f"f.{name}" for name in _JUDGED)
+    places = ", ".join(f"c.{name.strip()}" for name in _PLACE.split(","))
+    return _rows(
+        db,
+        f"SELECT {columns}, {places}, c.s, c.p, c.o, shared.label IS NOT NULL AS ambiguous "
+        f"FROM candidates c {part} JOIN asked f USING ({_PLACE}) "
+        f"LEFT JOIN shared_labels shared ON shared.p = c.p AND shared.label = c.label ORDER BY {order}",
+    )
+
+
+def _whole(db: duckdb.DuckDBPyConnection, places: Sequence[_Place]) -> Iterator[Row]:
+    """Yield the facts at some places, with their texts, by subject and relation."""
+    file, row = (pa.array([place[i] for place in places], pa.int64()) for i in (0, 1))
+    db.register("kept", pa.table({"file_index": file, "file_row_number": row}))
+    return _rows(db, f"SELECT f.* FROM asked f JOIN kept USING ({_PLACE}) ORDER BY s, p")
+
+
+def _place(row: Row) -> _Place:
+    return row["file_index"], row["file_row_number"]
 
 
 def _rows(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[Row]:
+    """Yield the rows of a query, their labels in one line each."""
     for batch in db.sql(query).to_arrow_reader(4096):
-        yield from batch.to_pylist()
+        for row in batch.to_pylist():
+            row |= {name: one_line(row[name]) for name in ("subject", "relation", "object")}
+            row |= {name: [*map(one_line, row[name])] for name in ("objects", "objects_before", "gone_objects")}
+            yield row
 
 
 def _judged(
@@ -340,7 +500,9 @@ def _judged(
     asked: tuple[int, int] | None = None
     for row in rows:
         how = template(row["relation_id"], row["relation"], templates)
-        reason = (_not_new(row, kind) or _not_updated(row, how)) if kind == "updatedlama" else _not_new(row, kind)
+        reason = _not_new(row, kind)
+        if reason is None and kind == "updatedlama":
+            reason = _not_updated(row, how)
         if reason is None and how is None:
             reason = "relation_without_template"
             without_template[row["relation_id"]] = without_template.get(row["relation_id"], 0) + 1
@@ -363,15 +525,25 @@ _KINDS_OF_FACTS = {
 def _not_new(row: Row, kind: str) -> str | None:
     if row["kind"] not in _KINDS_OF_FACTS[kind]:
         return f"kind_{row['kind']}"
-    return None if row["current"] else "not_current"
+    if not row["current"]:
+        return "not_current"
+    if kind != "invariantlama" and row["known_before"]:
+        return "known_before_at_another_rank"
+    return None
 
 
 def _not_updated(row: Row, how: Template | None) -> str | None:
     """Why a new object is no update of the world."""
+    right, right_before = ({normalize(label) for label in row[name]} for name in ("objects", "objects_before"))
+    if not row["objects_before"]:
+        return "nothing_held_before"
     if not row["gone_objects"]:
-        return "addition_to_what_still_holds"
+        # otherwise what held is stated at another rank, ended long ago, or is no item any more
+        return "addition_to_what_still_holds" if right & right_before else "nothing_went_in_the_interval"
     if how is not None and how.lasting:
         return "correction_of_what_does_not_change"
+    if right & right_before:
+        return "an_answer_was_right_before"
     for old in row["gone_objects"]:
         for new in _answers(row):
             a, b = normalize(old), normalize(new)
@@ -380,32 +552,43 @@ def _not_updated(row: Row, how: Template | None) -> str | None:
     return None
 
 
-_NUMBER = re.compile(r"[QPL]?[\d\s.,:;/+()−–—-]*\d[\d\s.,:;/+()−–—-]*")
-_SENTINEL = re.compile(r"<extra_id_\d+>")
+_FIGURES = re.compile(r"[QPL]?[0-9\s.,:;/+()−–—-]+")
 
 
 def cannot_be_asked(row: Row, how: Template) -> str | None:
     """Return why a fact makes no cloze that is sound; None if it does.
 
-    What the filters of section 3.3 ask of a fact's own object is asked of all that is right, and that was.
+    That no label is part of another, which section 3.3 asks of a subject and its object, is asked of the subject and
+    all that is right, and that was. The other objects may have more words than the five that a fact's own may have.
     """
     subject = row["subject"]
     answers = [*_answers(row), *row["gone_objects"]]
     for label in (subject, *answers):
-        if _SENTINEL.search(label):
-            return "label_with_sentinel"
-        if any(unicodedata.category(character) == "Cc" for character in label):
-            return "label_with_control_character"
-        if _NUMBER.fullmatch(label):
+        if reason := unsound(label):
+            return reason
+        if _FIGURES.fullmatch(label) and re.search("[0-9]", label):
             return "label_is_a_number_or_an_id"
-    if not all(map(normalize, answers)):
-        return "answer_without_words"
+    for answer in answers:
+        if not normalize(answer):
+            return "answer_without_words"
+        if sum(map(str.isalnum, normalize(answer))) < 2:
+            return "answer_of_one_letter"
     if row["ambiguous"]:
         return "another_subject_of_this_label"
+    if says_which(row["title"], subject):
+        return "subject_ambiguous"
+    if how.ends_with_life and row["dead"]:
+        return "subject_is_dead"
     if any(filtered(subject, answer) == "subject_and_object_overlap" for answer in answers):
         return "answer_and_subject_overlap"
     said = how.statement(subject).replace(BLANK, " "), how.ask(subject)
     return "answer_in_the_wording" if any(says(text, answer) for text in said for answer in answers) else None
+
+
+def says_which(title: str, label: str) -> bool:
+    """Whether a title tells its subject from others of the same label: "Easton (band)", "Easton, Ohio"."""
+    whole, part = (unicodedata.normalize("NFC", one_line(text)).casefold() for text in (title, label))
+    return whole.startswith((f"{part} (", f"{part}, "))
 
 
 def _answers(row: Row) -> list[str]:

@@ -42,6 +42,7 @@ class _Counts(msgspec.Struct):
     read: _Count
     kept: _Count
     dropped: dict[str, _Count]
+    decided_by: dict[str, _Count] = {}  # candidates by annotator
     relations: dict[Annotated[str, msgspec.Meta(pattern=r"\AP[1-9][0-9]*\Z")], _Relation] = {}  # of invariantlama
 
 

@@ -6,13 +6,14 @@ options read no page again.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import io
+import re
 import urllib.parse
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.builders import streams
-from temporalwiki.builders.ckl import html_page
+from temporalwiki.builders.ckl import html_page, json_lines
+from temporalwiki.builders.ckl.corpus_index import is_text
 from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, Page, Response
 from temporalwiki.builders.engine import Report, fingerprint, run_stage, total
 from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.parquet import ParquetWriter, read_rows
+from temporalwiki.builders.parquet import ParquetWriter
 
-VERSION = 1  # of the articles; a new one makes kept ones stale
+VERSION = 2  # of the articles; a new one makes kept ones stale
 
 ARTICLES = pa.schema(
     {
@@ -52,7 +54,7 @@ class NewsTask:
     index: int
     kind: str
     files: tuple[str, ...]
-    names: tuple[str, ...]  # of the files, as given; what an address is made of where a page has none
+    names: tuple[str, ...]  # of the files, without folders; an address is made of it where a page has none
     start: int = 0
     end: int | None = None
 
@@ -73,12 +75,11 @@ class Extracted:
 def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
     """Read the pages of files, and of what lies in folders, into ``work``; what is there already is kept.
 
-    Raises InputError where there is nothing to read, a file is damaged, or news-please is not installed.
+    Raises InputError where there is nothing to read, a file is damaged, or what reads news is not installed.
     """
+    html_page.check_installed()
     files, ignored = find_files(paths)
     tasks = _plan(files)
-    if any(task.kind in ("page", "warc") for task in tasks):
-        html_page.check_installed()
     libraries = {name: version for name in html_page.LIBRARIES if (version := _version(name))}
     # the time of a file stands for its content: of WARC there are hundreds of gigabytes
     stats = [(name, file.stat().st_size, file.stat().st_mtime_ns) for name, file in files]
@@ -106,19 +107,17 @@ def _version(library: str) -> str | None:
 
 
 def find_files(paths: list[Path]) -> tuple[list[tuple[str, Path]], list[str]]:
-    """Return the files to be read by name, in order, and the names of others that lie in the folders."""
-    found: dict[Path, str] = {}
-    ignored = []
+    """Return the files to be read by name, in order, and the names of others that lie in the folders.
+
+    Names are those of the files alone, so that it is of no matter in which of several folders a file was found.
+    """
+    found: set[Path] = set()
+    others: set[Path] = set()
     for path in paths:
         if path.is_dir():
-            for file in sorted(inner for inner in path.rglob("*") if inner.is_file()):
-                name = file.relative_to(path).as_posix()
-                if any(part.startswith(".") for part in Path(name).parts):
-                    continue
-                if _kind(file) is None:
-                    ignored.append(name)
-                else:
-                    found.setdefault(file.resolve(), name)
+            for file in (inner for inner in path.rglob("*") if inner.is_file()):
+                if not any(part.startswith(".") for part in file.relative_to(path).parts):
+                    (found if _kind(file) else others).add(file.resolve())
         elif not path.exists():
             raise InputError(f"{path}: no such file or folder")
         elif _kind(path) is None:
@@ -126,11 +125,11 @@ def find_files(paths: list[Path]) -> tuple[list[tuple[str, Path]], list[str]]:
                 f"{path}: not a kind of file that news is read from ({', '.join(f'.{end}' for end in _KINDS)})"
             )
         else:
-            found.setdefault(path.resolve(), path.name)
+            found.add(path.resolve())
     if not found:
         given = ", ".join(map(str, paths)) or "no path"
         raise InputError(f"{given}: no files to read news from ({', '.join(f'.{end}' for end in _KINDS)})")
-    return sorted((name, file) for file, name in found.items()), sorted(ignored)
+    return sorted((file.name, file) for file in found), sorted(file.name for file in others)
 
 
 def _kind(file: Path) -> str | None:
@@ -201,8 +200,16 @@ def _pages(task: NewsTask, extractor: Extractor) -> Iterator[Page | str]:
             else:
                 found = extractor.read(data)
                 if isinstance(found, Page) and not found.url:
-                    found.url = "file:///" + urllib.parse.quote(name)
+                    found.url = _file_address(name, data)
                 yield found
+
+
+def _file_address(name: str, data: bytes) -> str:
+    """Return an address for a page that says none: other content is another page, whatever it is called."""
+    return f"file:///{urllib.parse.quote(name)}#{hashlib.sha1(data, usedforsecurity=False).hexdigest()[:16]}"
+
+
+_FILE_ADDRESS = re.compile(r"file:///[^/#]+#[0-9a-f]{16}")
 
 
 def _whole(file: Path) -> bytes | None:
@@ -254,19 +261,24 @@ def _warc(file: Path, start: int, end: int | None, extractor: Extractor) -> Iter
     members = _Members(file, start, end)
     reader = io.BufferedReader(members, streams.READ)
     records = ArchiveIterator(reader)
+
+    def place() -> str:
+        """Where the record at hand begins, or its gzip member."""
+        return f"byte {members.member if streams.compression(file) == 'gz' else records.offset}"
+
     try:
         for record in records:
             if record.rec_type in ("response", "resource", "revisit"):
                 yield _response(record, extractor)
             if _left(record.raw_stream):
-                raise InputError(f"{file}: cut off inside the record at byte {members.member}")
+                raise InputError(f"{file}: cut off inside the record at {place()}; fetch it again")
             if records.err_count:
-                raise InputError(f"{file}: the record at byte {members.member} is not as long as it says")
+                raise InputError(f"{file}: the record at {place()} is not as long as it says; fetch it again")
     except ArchiveLoadFailed as error:
         problem = " ".join(error.msg.split())[:200]
         if records.err_count:
             problem = "the record before is not as long as it says"
-        raise InputError(f"{file}: not a WARC record near byte {members.member}: {problem}") from None
+        raise InputError(f"{file}: not a WARC record near {place()}: {problem}") from None
 
 
 def _left(stream: Any) -> int:
@@ -280,6 +292,8 @@ def _response(record: Any, extractor: Extractor) -> Page | str:
     headers = record.http_headers
     if record.rec_type == "revisit":
         return "revisit of a page, without content"
+    if headers is not None and not re.fullmatch("[1-9][0-9][0-9]", headers.get_statuscode() or ""):
+        return "no HTTP status"
     if headers is not None and headers.get_statuscode() != "200":
         return "HTTP status not 200"
     address = html_page.web_address(record.rec_headers.get_header("WARC-Target-URI"))
@@ -336,27 +350,8 @@ def _record(data: bytes, place: str) -> Page | str:
 
 
 def _records(file: Path) -> Iterator[Page | str]:
-    for number, line in enumerate(_lines(file), 1):
-        if line is None:
-            yield f"larger than {LARGEST >> 20} MB"
-        elif line.strip():
-            yield _record(line, f"{file}, line {number}")
-
-
-def _lines(file: Path) -> Iterator[bytes | None]:
-    """A file's lines; None for those that are too long to be kept."""
-    line, too_long = bytearray(), False
-    for piece in streams.pieces(file):
-        *ended, rest = piece.data.split(b"\n")
-        for part in ended:
-            too_long = too_long or len(line) + len(part) > LARGEST
-            yield None if too_long else bytes(line + part)
-            line, too_long = bytearray(), False
-        too_long = too_long or len(line) + len(rest) > LARGEST
-        if not too_long:
-            line += rest
-    if line or too_long:
-        yield None if too_long else bytes(line)
+    for number, line in json_lines.lines(file, LARGEST):
+        yield f"larger than {LARGEST >> 20} MB" if line is None else _record(line, f"{file}, line {number}")
 
 
 def _table(file: Path) -> Iterator[Page | str]:
@@ -371,16 +366,26 @@ def _table(file: Path) -> Iterator[Page | str]:
             f"{file}: no column {missing[0]}; news is read from {', '.join(columns)}, and there are "
             f"{', '.join(schema.names) or 'none'}"
         )
-    if not pa.types.is_timestamp(schema.field("published").type):
-        raise InputError(f"{file}: the column published is {schema.field('published').type}, and no timestamp")
-    for row in read_rows([file], columns, batch=64):
-        published = row["published"]
-        if published is not None:
-            published = int(published.replace(tzinfo=published.tzinfo or UTC).timestamp())
-        yield Page(
-            url=row["url"],
-            title=html_page.clean_line(row["title"] or "") or None,
-            text=html_page.clean_text(row["text"] or "") or None,
-            published=published,
-            language=None,
-        )
+    for name in columns:
+        kind = schema.field(name).type
+        if not (pa.types.is_timestamp(kind) if name == "published" else is_text(kind)):
+            wanted = "no timestamp" if name == "published" else "no text"
+            raise InputError(f"{file}: the column {name} is {kind}, and {wanted}")
+    # as numbers: Python's moments are of fewer years and zones than a file may name
+    a_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[schema.field("published").type.unit]
+    try:
+        with pq.ParquetFile(file) as table:
+            for batch in table.iter_batches(64, columns=columns):
+                moments = batch.column("published").cast(pa.int64()).to_pylist()
+                texts = batch.select(columns[:-1]).to_pylist()
+                for row, moment in zip(texts, moments, strict=True):
+                    url = row["url"] or ""
+                    yield Page(
+                        url=url if _FILE_ADDRESS.fullmatch(url) else html_page.web_address(url),
+                        title=html_page.clean_line(row["title"] or "") or None,
+                        text=html_page.clean_text(row["text"] or "") or None,
+                        published=None if moment is None else html_page.in_our_time(moment // a_second),
+                        language=None,
+                    )
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: damaged: {' '.join(str(error).split())[:200]}; fetch it again") from None

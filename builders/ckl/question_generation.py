@@ -6,6 +6,7 @@ plain sentence, or a date, a place or an agent at its end, and nowhere else.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -15,6 +16,7 @@ import regex
 from temporalwiki.builders.ckl.salient_spans import find_spans
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
 from temporalwiki.builders.ckl.verb_forms import IRREGULAR, base_form, word_set
+from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 
 _MARKS = ("<hl>", "[HL]")  # around the answer, where a model was trained with them
 _CONTEXT = 600  # characters before a sentence that a model is shown
@@ -29,6 +31,24 @@ class Passage(NamedTuple):
     title: str = ""
     context: str = ""  # the text before the sentence
     published: datetime | None = None
+
+
+def occurs(answer: str, text: str) -> bool:
+    """Tell whether an answer stands in a text; see ``occurrences``."""
+    return occurrences(answer, text) > 0
+
+
+def occurrences(answer: str, text: str) -> int:
+    """Return how often an answer stands in a text in whole words: as both are, but for case, or both normalised.
+
+    "AI" stands in "AI-powered", of which normalisation makes one word, and "US" in "the U.S. army", which it changes.
+    """
+    said = normalize(answer).split()
+    words = normalize(text).split()
+    normal = sum(words[at : at + len(said)] == said for at in range(len(words))) if said else 0
+    wanted, there = (" ".join(unicodedata.normalize("NFC", part).lower().split()) for part in (answer, text))
+    pattern = rf"(?<![\p{{L}}\p{{M}}\p{{N}}_]){regex.escape(wanted)}(?![\p{{L}}\p{{M}}\p{{N}}_])"
+    return max(normal, len(regex.findall(pattern, there)) if wanted else 0)
 
 
 def questions(items: Sequence[Passage], model: str = RULES) -> list[str | None]:
@@ -205,14 +225,9 @@ def by_rules(item: Passage) -> str | None:
     question = _of_end(before, item) if not after else _of_subject(before, after, item)
     if question is None or len(question.split()) > _LONGEST:
         return None
-    if _contains(question, answer) or len(question.split()) < 4:
+    if occurs(answer, question) or len(question.split()) < 4:
         return None
     return question
-
-
-def _contains(text: str, answer: str) -> bool:
-    pattern = r"(?<![\p{L}\p{N}])" + regex.escape(answer.lower()) + r"(?![\p{L}\p{N}])"
-    return bool(regex.search(pattern, text.lower()))
 
 
 def _of_subject(before: str, after: str, item: Passage) -> str | None:

@@ -27,7 +27,7 @@ from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.wikidata.diff import database, rows_of
 from temporalwiki.methods.options import option
 
-VERSION = 1  # of what is kept; a new one makes kept articles stale
+VERSION = 2  # of what is kept; a new one makes kept articles stale
 _MEMORY = 1 << 30  # bytes for sorting; what is more goes to disk
 
 

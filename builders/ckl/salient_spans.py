@@ -376,7 +376,7 @@ def choose(ranges: Sequence[Span], wanted: float, most: int, draw: bytes) -> lis
 _PRINTED = regex.compile(r"\S+")
 
 
-class Masked(NamedTuple):
+class MaskedWindow(NamedTuple):
     """A window of a text, as it is, and as an encoder-decoder model reads and is to write it."""
 
     text: str
@@ -384,7 +384,9 @@ class Masked(NamedTuple):
     output: str
 
 
-def masked(text: str, find: Find, rate: float = 0.15, seed: int = 0, longest: int = WORDS) -> Iterator[Masked | str]:
+def masked(
+    text: str, find: Find, rate: float = 0.15, seed: int = 0, longest: int = WORDS
+) -> Iterator[MaskedWindow | str]:
     """Cut a text into windows of at most ``longest`` words, mask about ``rate`` of each in salient spans, yield them.
 
     A window that cannot be masked is yielded as the reason: "no span", "no context" (nothing but spans), or that the
@@ -408,7 +410,7 @@ def masked(text: str, find: Find, rate: float = 0.15, seed: int = 0, longest: in
         else:
             outputs = [f"<extra_id_{number}> {text[a:b]} " for number, (a, b) in enumerate(chosen)]
             sentinels = [f"<extra_id_{number}>" for number in range(len(chosen))]
-            yield Masked(
+            yield MaskedWindow(
                 text[start:end],
                 left[0] + "".join(map(str.__add__, sentinels, left[1:])),
                 "".join(outputs) + f"<extra_id_{len(chosen)}>",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import struct
 import tracemalloc
 import zipfile
@@ -36,7 +37,10 @@ READ = {
 @pytest.mark.parametrize("case", READ)
 def test_what_is_read(case: str, tmp_path: Path) -> None:
     data, rows = READ[case]
-    assert list(CsvFile(written(tmp_path, data), ("a", "b")).rows()) == rows
+    warnings: list[str] = []
+    assert list(CsvFile(written(tmp_path, data), ("a", "b")).rows(warnings)) == rows
+    cut = ["file.csv: its last line has no end: was the file cut off?"]
+    assert warnings == ([] if data.endswith(b"\n") else cut)
 
 
 REFUSED = {
@@ -61,7 +65,7 @@ def test_what_is_refused_and_where(case: str, tmp_path: Path) -> None:
     data, said = REFUSED[case]
     member = written(tmp_path, data)
     with pytest.raises(InputError) as refusal:
-        list(CsvFile(member, ("a", "b")).rows())
+        list(CsvFile(member, ("a", "b")).rows([]))
     assert str(refusal.value).startswith(f"{member.path}: {said}")
 
 
@@ -78,7 +82,7 @@ def test_whatever_a_writer_wrote_is_read_again(
     csv.writer(text, **form).writerows([("a", "b"), *rows])
     path = tmp_path_factory.getbasetemp() / "round.csv"
     path.write_bytes(text.getvalue().encode())
-    assert [(row["a"], row["b"]) for row in CsvFile(Member(path), ("a", "b")).rows()] == rows
+    assert [(row["a"], row["b"]) for row in CsvFile(Member(path), ("a", "b")).rows([])] == rows
 
 
 def test_articles_of_megabytes_are_read_one_at_a_time(tmp_path: Path) -> None:
@@ -88,7 +92,7 @@ def test_articles_of_megabytes_are_read_one_at_a_time(tmp_path: Path) -> None:
         for number in range(12):
             file.write(f'"{number}{"word " * 400_000}"\n')
     tracemalloc.start()
-    lengths = [len(row["text"]) for row in CsvFile(Member(path), ("text",)).rows()]
+    lengths = [len(row["text"]) for row in CsvFile(Member(path), ("text",)).rows([])]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert lengths == [2_000_001] * 10 + [2_000_002] * 2
@@ -102,13 +106,13 @@ def test_a_quote_that_is_never_closed_ends_before_memory_does(tmp_path: Path, mo
     with pytest.raises(
         InputError, match=r"line 3: a cell of more than 1,000 characters in this row: is there a quote"
     ):
-        list(endless.rows())
+        list(endless.rows([]))
     one_line = CsvFile(written(tmp_path, b"a,b\nx,y\n" + b"0123456789," * 10_000), ("a", "b"))
     with pytest.raises(InputError, match=r"line 3: a row of more than .* MB"):
-        list(one_line.rows())
+        list(one_line.rows([]))
     many_cells = CsvFile(written(tmp_path, b"a,b\n" + b'"x\n",' * 10_000), ("a", "b"))
     with pytest.raises(InputError, match=r"line \d+: a row of more than"):
-        list(many_cells.rows())
+        list(many_cells.rows([]))
 
 
 def test_members_are_found_in_folders_and_zips_in_order(tmp_path: Path) -> None:
@@ -123,13 +127,28 @@ def test_members_are_found_in_folders_and_zips_in_order(tmp_path: Path) -> None:
         list(members([tmp_path / "nowhere"]))
 
 
+def test_pipes_and_shadows_are_passed_by(tmp_path: Path) -> None:
+    place = tmp_path / "in"
+    (place / "__MACOSX").mkdir(parents=True)
+    (place / "__MACOSX" / "a.csv").touch()
+    (place / "a.csv").touch()
+    (place / "b.csv").symlink_to(place / "a.csv")
+    (place / "nowhere.csv").symlink_to(place / "gone")
+    os.mkfifo(place / "pipe.csv")
+    os.mkfifo(place / "pipe.zip")
+    packed(place / "x.zip", {"data/x.csv": b"", "__MACOSX/data/x.csv": b"", "data/__MACOSX": b""})
+    assert [member.name for member in members([place])] == ["a.csv", "b.csv", "__MACOSX", "x.csv"]
+    with pytest.raises(InputError, match=r"pipe\.csv: neither a file nor a folder"):
+        list(members([place / "pipe.csv"]))
+
+
 def test_nothing_of_a_zip_is_unpacked(tmp_path: Path) -> None:
     place = tmp_path / "in" / "side"
     place.mkdir(parents=True)
     packed(place / "x.zip", {"../../evil.csv": b"a,b\n1,2\n", "/tmp/evil.csv": b"", "good.csv": b"a,b\n3,4\n"})
     for member in members([place]):
         if member.name == "evil.csv" and member.inside == "../../evil.csv":
-            assert list(CsvFile(member, ("a", "b")).rows()) == [{"a": "1", "b": "2"}]
+            assert list(CsvFile(member, ("a", "b")).rows([])) == [{"a": "1", "b": "2"}]
     assert [*tmp_path.rglob("*")] == [tmp_path / "in", place, place / "x.zip"]
 
 
@@ -139,7 +158,7 @@ def test_a_bomb_is_refused_before_it_is_opened(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"bomb\.zip: text\.csv: would be 68,157,445 bytes unpacked, from \d\d,\d{3}:"
     ):
-        list(CsvFile(member, ("text",)).rows())
+        list(CsvFile(member, ("text",)).rows([]))
 
 
 def test_a_bomb_that_lies_about_its_size_gives_no_more_than_it_says(tmp_path: Path) -> None:
@@ -150,7 +169,7 @@ def test_a_bomb_that_lies_about_its_size_gives_no_more_than_it_says(tmp_path: Pa
     path.write_bytes(data)
     [member] = members([path])
     with pytest.raises(InputError, match=r"lies\.zip: .*(damaged|line 2)"):
-        list(CsvFile(member, ("text",)).rows())
+        list(CsvFile(member, ("text",)).rows([]))
 
 
 def test_damaged_zips(tmp_path: Path) -> None:
@@ -165,13 +184,13 @@ def test_damaged_zips(tmp_path: Path) -> None:
     path.write_bytes(damaged)
     [member] = members([path])
     with pytest.raises(InputError, match=r"x\.zip: "):
-        list(CsvFile(member, ("text",)).rows())
+        list(CsvFile(member, ("text",)).rows([]))
     secret = bytearray(whole)
     secret[6] |= 1  # both headers say that it is encrypted
     secret[whole.index(b"PK\x01\x02") + 8] |= 1
     path.write_bytes(secret)
     with pytest.raises(InputError, match=r"x\.zip: x\.csv: .*password.*unpack it"):
-        list(CsvFile(Member(path, "x.csv"), ("text",)).rows())
+        list(CsvFile(Member(path, "x.csv"), ("text",)).rows([]))
 
 
 def test_a_name_twice_in_a_zip(tmp_path: Path) -> None:

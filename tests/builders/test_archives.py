@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import itertools
 import json
 import shutil
 import zipfile
@@ -26,6 +27,7 @@ from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.parquet import read_rows
 
 from a_month import add_month, article
+from a_stop import Killed, Stop
 
 FACTS = ("subject", "relation", "object")
 CHANGED, UNCHANGED = "0801-0901_changed.csv", "0801-0901_unchanged.csv"
@@ -95,7 +97,8 @@ def test_facts_that_are_kept_and_dropped(here: Path, capsys: pytest.CaptureFixtu
         "split changed: 2 of 6 rows, dropped 1: no object, dropped 1: no relation, dropped 1: no subject, "
         "dropped 1: the same fact again"
     )
-    assert capsys.readouterr().err == "warning: probes-20210801-20210901: 1 facts are in both splits\n"
+    warned = capsys.readouterr().err.splitlines()
+    assert "warning: probes-20210801-20210901: 1 facts are in both splits" in warned
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=4)
@@ -112,9 +115,9 @@ def test_every_row_is_kept_or_counted(
     good = list(dict.fromkeys(row for row in rows if all(text.strip() for text in row)))
     if not good:
         with pytest.raises(InputError, match="no rows to import"):
-            list(archives._probes(found, "changed", counts, set()))
+            list(archives._probes(found, "changed", counts, set(), []))
     else:
-        kept = list(archives._probes(found, "changed", counts, set()))
+        kept = list(archives._probes(found, "changed", counts, set(), []))
         assert [(row["subject"], row["relation"], row["object"]) for row in kept] == good
     assert counts.read == len(rows) == counts.kept + sum(counts.dropped.values())
 
@@ -188,6 +191,87 @@ def test_what_was_imported_before_survives_a_stop_anywhere(
     list(import_archives([diffset]))
     assert contents(here / "temporalwiki") == contents(here / "wanted")
     assert sorted(path.name for path in here.iterdir()) == ["a", "b", "temporalwiki", "wanted"]
+
+
+def test_the_next_import_of_anything_finishes_what_was_stopped(here: Path) -> None:
+    """Of the interval, and of another one, at every call that changes files."""
+    write(here / "a" / CHANGED, FACTS, [["a", "b", "c"]])
+    write(here / "a" / UNCHANGED, FACTS, [["d", "e", "f"]])
+    diffset = write(here / "b" / DIFFSET, ("text",), [["t"]])
+    other = write(here / "c" / "wikipedia_0910_gpt2.csv", ("text",), [["u"]])
+    list(import_archives([here / "a"], here / "before" / "out"))
+    list(import_archives([here], here / "wanted"))
+    configs = set()
+    for nth in itertools.count(1):
+        out = here / "stopped" / "out"
+        shutil.copytree(here / "before" / "out", out)
+        stop = Stop(nth)
+        with stop, contextlib.suppress(Killed):
+            list(import_archives([diffset], out))
+        list(import_archives([other], out))
+        interval, _ = read_manifests(out)
+        assert "probes-20210801-20210901" in interval["configs"]
+        assert problems(out, interval) == dataset_folder.strays(out, read_manifests(out)) == []
+        configs.add(len(interval["configs"]))
+        list(import_archives([diffset], out))
+        assert contents(out) == contents(here / "wanted")
+        assert [path.name for path in out.parent.iterdir()] == ["out"]
+        shutil.rmtree(out)
+        if not stop.reached:
+            break
+    assert configs == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("subject,relation,object\na,b,c\n", f"{CHANGED}: 1 rows, and the released file has 1,776: cut off"),
+        ("subject,relation,object\na,b,c\na,b,Rom", f"{CHANGED}: its last line has no end: was the file cut off?"),
+    ],
+)
+def test_what_may_be_cut_off_is_warned_of(
+    text: str, said: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(here / "in" / UNCHANGED, FACTS, [[str(i), "b", "c"] for i in range(6935)])
+    (here / "in" / CHANGED).write_text(text, "utf-8")
+    list(import_archives([here / "in"]))
+    warned = capsys.readouterr().err
+    assert f"warning: probes-20210801-20210901: {said}" in warned
+    assert UNCHANGED not in warned  # as many as were released
+    [manifest] = read_manifests(here / "temporalwiki")
+    assert any(said in warning for warning in manifest["warnings"])
+    write(here / "in" / CHANGED, FACTS, [["a", "b", "c"]])
+    list(import_archives([write(here / DIFFSET, ("text",), [["t"]])]))
+    assert "1,776" in capsys.readouterr().err  # the probes stay as they were imported, and so does the warning
+
+
+def test_a_ckl_file_and_a_diffset_that_may_be_cut_off(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "newLAMA.csv").write_text("unique_id,statement,answer\n0,X won <extra_id_0>.,go", "utf-8")
+    (here / "recent_news_full.csv").write_text("original\na b", "utf-8")
+    (here / DIFFSET).write_text("text\na b", "utf-8")
+    list(import_archives([here]))
+    warned = capsys.readouterr().err.splitlines()
+    end = "its last line has no end: was the file cut off?"
+    for config, file in (
+        ("newlama", "newLAMA.csv"), ("recentnews", "recent_news_full.csv"), ("diffset-20210801-20210901", DIFFSET)
+    ):  # fmt: skip
+        assert warned.count(f"warning: {config}: {file}: {end}") == 1
+
+
+def test_answers_of_an_id_are_its_first_rows(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [["0", "<extra_id_0> leads.", "Ann"], ["0", "<extra_id_0> follows.", "Cy"], ["1", "<extra_id_0>.", "Di"]]
+    write(here / "in" / "updatedLAMA.csv", ("unique_id", "statement", "new_answer"), rows)
+    answers = {"0": [{"old": ["Bo"], "new": ["Ann", "Ann B"]}], "1": [{"old": [], "new": ["Di", "Dee"]}]}
+    (here / "in" / UPDATED_ANSWERS).write_text(json.dumps(answers), "utf-8")
+    list(import_archives([here / "in"]))
+    made = [
+        (row["id"], row["answers"], row["old_answers"])
+        for row in read_rows([*(here / "ckl" / "data").rglob("*.parquet")])
+    ]
+    assert made == [("0", ["Ann", "Ann B"], ["Bo"]), ("0-2", ["Cy"], []), ("1", ["Di", "Dee"], [])]
+    assert capsys.readouterr().err == (
+        "warning: updatedlama: rows with the id of a row before, so that the answers of updatedLAMA.csv count: 1\n"
+    )
 
 
 def test_what_was_built_is_not_overwritten(here: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,19 @@ import yaml
 
 import temporalwiki
 from temporalwiki.builders import dataset_folder
-from temporalwiki.builders.dataset_folder import check_place, install, problems, read_manifests, write_split
+from temporalwiki.builders.dataset_folder import (
+    check_place,
+    finish_install,
+    install,
+    problems,
+    read_manifests,
+    write_split,
+)
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 
 from a_month import add_month, article, probe, stage_month
+from a_stop import Killed, Stop
 
 
 @pytest.fixture
@@ -187,41 +198,55 @@ def test_a_file_that_is_no_manifest_is_named(folder: Path) -> None:
         read_manifests(folder)
 
 
-@pytest.mark.parametrize("step", range(9))
-def test_killed_at_any_step_a_rerun_finishes(folder: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every rename and copy of an install in turn fails; the same install again ends as if nothing had happened."""
+@pytest.mark.parametrize("full", [False, True], ids=["killed", "disk full"])
+def test_stopped_at_any_step_a_month_is_whole_or_not_there_and_a_rerun_finishes(
+    folder: Path, tmp_path: Path, full: bool
+) -> None:
+    staged = {rows: tmp_path / f"staged-{rows}" for rows in (1, 2)}
+    first = stage_month(staged[1], "20211201", "20220101", [article(3)], [probe(1)])
+    again = stage_month(staged[2], "20211201", "20220101", [article(3), article(4)], [probe(1)])
+    del again["configs"]["deletions-20211201-20220101"]  # which is to go
     add_month(folder, "20211101", "20211201", [article(1)])
-    staged = folder.parent / "staged"
-    manifest = stage_month(staged, "20211201", "20220101", [article(3)], [probe(1)])
-    steps = 0
-    replace = Path.replace
+    install(staged[1], first, folder)
+    wanted, before = tmp_path / "wanted", tmp_path / "before"
+    for copy in (wanted, before):
+        shutil.copytree(folder, copy)
+    install(staged[2], again, wanted)
+    found = set()
+    for nth in itertools.count(1):
+        stopped = tmp_path / str(nth)
+        shutil.copytree(before, stopped)
+        stop = Stop(nth, full)
+        with stop, contextlib.suppress(Killed, OSError, InputError):
+            install(staged[2], again, stopped)
+        # a manifest is true whenever it is there
+        assert all(problems(stopped, m) == [] for m in read_manifests(stopped))
+        finish_install(stopped)
+        assert contents(stopped) in (contents(before), contents(wanted)), nth
+        found.add(contents(stopped) == contents(wanted))
+        install(staged[2], again, stopped)
+        assert contents(stopped) == contents(wanted)
+        shutil.rmtree(stopped)
+        if not stop.reached:
+            break
+    assert found == {False, True}
 
-    def failing(self: Path, target: Path) -> Path:
-        nonlocal steps
-        steps += 1
-        if steps == step + 1:
-            raise KeyboardInterrupt
-        return replace(self, target)
 
-    monkeypatch.setattr(Path, "replace", failing)
-    interrupted = False
-    try:
-        install(staged, manifest, folder)
-    except KeyboardInterrupt:
-        interrupted = True
-    monkeypatch.undo()
-    assert interrupted == (step < 6)  # four configs, the card, the manifest
-    assert all(problems(folder, m) == [] for m in read_manifests(folder))  # a manifest is true whenever it is there
-    install(staged, manifest, folder)
-    assert [m["interval"]["recent"] for m in read_manifests(folder)] == ["20211201", "20220101"]
-    assert sorted(p.name for p in (folder / "data").iterdir()) == sorted(
-        ["wikipedia-20211201", "wikipedia-20220101"]
-        + [
-            f"{kind}-{name}"
-            for kind in ("deletions", "diffset", "probes")
-            for name in ("20211101-20211201", "20211201-20220101")
-        ]
-    )
+def test_a_new_folder_is_there_whole_or_not_at_all(folder: Path, tmp_path: Path) -> None:
+    manifest = stage_month(tmp_path / "staged", "20211101", "20211201", [article(1)], [probe(1)])
+    for nth in itertools.count(1):
+        stop = Stop(nth)
+        with stop, contextlib.suppress(Killed):
+            install(tmp_path / "staged", manifest, folder)
+        if folder.exists():
+            break
+    assert not stop.reached and nth > 9
+    assert [problems(folder, m) for m in read_manifests(folder)] == [[]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["staged", "temporalwiki"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_what_is_no_dataset_folder_is_left_alone(tmp_path: Path) -> None:

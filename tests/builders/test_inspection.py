@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from temporalwiki.builders.archives import import_archives
 from temporalwiki.commands import main
 
 from a_ckl_config import add, config, invariantlama, live
+from a_stop import Killed, Stop
 
 
 def test_configs_counts_and_relations_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,6 +46,35 @@ def test_an_interval_that_was_imported_is_shown(tmp_path: Path, capsys: pytest.C
     assert "probes-20210801-20210901 changed read 2 = kept 2 + dropped 0" in lines
     assert "probes-20210801-20210901 unchanged read 1 = kept 1 + dropped 0" in lines
     assert lines[-1] == "all files are as the manifests say"
+
+
+def test_data_without_a_manifest_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "ckl"
+    add(folder, invariantlama(), config("newlama"))
+    (folder / "manifests" / "newlama.json").unlink()
+    assert main(["inspect", str(folder)]) == 1
+    said = capsys.readouterr()
+    assert said.err.strip().endswith(f"{folder}: data/newlama: no manifest describes it")
+    assert "invariantlama of CKL" in said.out
+    (folder / "manifests" / "invariantlama.json").unlink()
+    assert main(["inspect", str(folder)]) == 1
+    assert "no manifests in it, so it is no dataset folder; data/invariantlama: no" in capsys.readouterr().err
+
+
+def test_a_write_that_was_stopped_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "ckl"
+    add(folder, config("newlama"), config("updatedlama"))
+    for nth in itertools.count(1):
+        with contextlib.suppress(Killed), Stop(nth):
+            add(folder, config("newlama", {"test": [live(1), live(2)]}))
+        if not (folder / "manifests" / "newlama.json").exists():
+            break
+    assert main(["inspect", str(folder)]) == 1
+    err = capsys.readouterr().err
+    assert "the last write was stopped before its end: run its command again" in err
+    assert err.count("\n") == 1
+    add(folder, config("kilt-fever"))
+    assert main(["inspect", str(folder)]) == 0
 
 
 def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

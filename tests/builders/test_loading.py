@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
 
 import temporalwiki
@@ -84,3 +85,30 @@ def test_a_local_folder_has_no_revision(folder: Path) -> None:
     add(folder, invariantlama())
     with pytest.raises(InputError, match="a local folder has no revision 'v1'"):
         load("invariantlama", revision="v1")
+
+
+@pytest.mark.parametrize(
+    ("name", "of_ckl"),
+    [
+        *((name, True) for name in CONFIGS),
+        ("newlama-1112", True),
+        ("invariantlama-20211101-20220201", True),
+        ("kilt", False),  # several
+        ("kilt-nothing", False),
+        ("newlama-easy-1112", False),
+        ("ORG/newlama", False),
+        ("./newlama", False),
+    ],
+)
+def test_names_that_mean_the_folder_of_ckl_are_those_that_can_be_made(
+    name: str, of_ckl: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: list[str] = []
+    monkeypatch.setattr(datasets, "load_dataset", lambda path, *_, **__: asked.append(path))
+    if of_ckl:
+        with pytest.raises(InputError, match=r"no folder \./ckl"):
+            temporalwiki.load_dataset(name)
+    else:
+        temporalwiki.load_dataset(name)
+    assert asked == ([] if of_ckl else [name])

@@ -165,6 +165,68 @@ def test_what_was_imported_is_said_to_be_so() -> None:
     assert "never published from here: `newlama`" in section(card, "Licences")
 
 
+def test_who_decided_is_said_and_whether_it_was_a_person() -> None:
+    def decided(name: str, by: dict[str, int], **judges: Any) -> dict[str, Any]:
+        counts = {"read": 1, "kept": 1, "dropped": {}, "decided_by": by}
+        return manifest(
+            name, "annotated", counts=counts, options={"judges": judges}, about="decided upon by annotators"
+        )
+
+    rules = decided("updatedlama", {"judge-rules": 1_234}, **{"judge-rules": {"judge": "rules"}})
+    both = decided("newlama", {"judge-x": 2, "al|ice": 3}, **{"judge-x": {}})
+    card = ckl_card([rules, both])
+    assert "- `updatedlama`: judge-rules (a judge) 1,234\n" in section(card, "Counts")
+    assert "- `newlama`: al\\|ice 3, judge-x (a judge) 2" in section(card, "Counts")
+    about = {row[0]: row[2] for row in table(section(card, "Configs"))[2:]}
+    assert about["`updatedlama`"] == "decided upon by annotators (by a judge alone, and no person)"
+    assert about["`newlama`"] == "decided upon by annotators"
+    assert header(ckl_card([rules]))["annotations_creators"] == ["machine-generated"]
+    assert header(card)["annotations_creators"] == ["machine-generated", "other"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "creators"),
+    {
+        "invariant": "found", "kilt": "found", "news": "no-annotation", "live": "machine-generated",
+        "easy": "machine-generated", "masked-news": "machine-generated", "annotated": "other",
+    }.items(),
+)  # fmt: skip
+def test_who_annotated_in_the_hubs_words(kind: str, creators: str) -> None:
+    assert header(ckl_card([manifest("x", kind)]))["annotations_creators"] == [creators]
+
+
+def test_of_what_was_imported_nothing_is_said_that_is_true_of_what_is_made() -> None:
+    kinds = ("invariant", "annotated", "easy", "news", "masked-news")
+    imported = [manifest(f"x-{kind}", kind, imported=True) for kind in kinds]
+    alone = ckl_card(imported)
+    assert "made anew" not in alone and "imported from\nthe archive that its authors released" in alone
+    assert "`evidence` is of the recent text" not in alone
+    assert "Bodies are found by rules" not in alone and "the checks are automatic" not in alone
+    assert "`template` with `subject`" not in alone
+    assert section(alone, "Columns").count("what is null is not in their files") == len(kinds)
+    beside = ckl_card([*imported, manifest("recentnews", "news")])
+    assert "made anew from\nsources that still exist. What is marked so was imported" in beside
+    assert "Bodies are found by rules" in beside
+    shown = [line for line in section(beside, "Columns").splitlines() if "`x-news`" in line]
+    assert len(shown) == 1 and "`recentnews`" not in shown[0]
+
+
+def test_what_the_table_of_relations_says_is_not_said_again_in_the_sources(tmp_path: Path) -> None:
+    relations = {"P19": {"raw": 1, "kept": 1, "dropped": {}}}
+    options = {"relations": ["P19"], "rules": {"label_missing": "no label"}}
+    card = ckl_card(
+        [manifest("invariantlama", "invariant", counts=COUNTS | {"relations": relations}, options=options)]
+    )
+    assert "options" not in section(card, "Sources")
+    assert "no label" not in section(card, "Sources")
+    assert 'options `{"seed": 0}`' in section(ckl_card([manifest()]), "Sources")
+
+
+def test_old_answers_are_said_to_be_there_where_they_are() -> None:
+    columns = section(ckl_card([manifest("invariantlama-1-2")]), "Columns")
+    assert "`old_answers` (none in `newlama` and `invariantlama`)" in columns
+
+
 def test_languages_are_those_of_iso_639() -> None:
     card = ckl_card([manifest("a", language="en"), manifest("b", language="be-tarask"), manifest("c", language="x")])
     assert header(card)["language"] == ["en", "be"]

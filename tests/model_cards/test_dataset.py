@@ -71,6 +71,24 @@ def test_probes_alone(tmp_path: Path) -> None:
     assert "| 20210801 to 20210901 (imported) |  |  | 2 | 1 |  |" in card
 
 
+def test_of_what_was_imported_alone_no_licence_and_no_absent_config_is_spoken_of(tmp_path: Path) -> None:
+    manifest = imported(tmp_path)
+    card = dataset_card([manifest])
+    assert "CC BY-SA" not in card and "CC0" not in card
+    assert "`facts`" not in card
+    del manifest["configs"]["diffset-20210801-20210901"]
+    card = dataset_card([manifest])
+    assert "Texts (`diffset`" not in card
+    assert "Facts (`probes`" in card
+    built = stage_month(tmp_path / "built", "20211101", "20211201", [article(1)], [probe(1)])
+    both = dataset_card([imported(tmp_path), built])
+    licence = both.split("## Licence\n")[1].split("## Citation")[0]
+    assert "Text: CC BY-SA 4.0" in licence and "never published" in licence
+    facts = {"short_name": "facts-1112", "splits": built["configs"]["probes-20211101-20211201"]["splits"]}
+    built["configs"]["facts-20211101-20211201"] = facts
+    assert "`facts` has more" in dataset_card([built]) and "never published" not in dataset_card([built])
+
+
 @pytest.mark.parametrize("newer", [True, False])
 def test_beside_what_was_built(tmp_path: Path, newer: bool) -> None:
     months = ("20211101", "20211201") if newer else ("20210701", "20210801")

@@ -72,6 +72,16 @@ def test_all_configs_go_in_one_commit_and_a_rerun_does_nothing(folder: Path, hub
             assert content == (folder / path).read_bytes()
 
 
+def test_a_config_of_another_wiki_is_not_replaced(folder: Path, tmp_path: Path, hub: LoopbackHub) -> None:
+    add(folder, config(UPDATED, options={"wiki": "enwiki"}))
+    run(folder)
+    before = files(hub)
+    add(tmp_path / "simple", config(UPDATED, options={"wiki": "simplewiki"}))
+    with pytest.raises(InputError, match=f"has {UPDATED} of enwiki, and this one is of simplewiki; name another"):
+        run(tmp_path / "simple")
+    assert files(hub) == before
+
+
 def test_of_many_configs_the_commit_names_the_first_and_the_last(folder: Path, hub: LoopbackHub) -> None:
     add(folder, *(config(f"newlama-2021{month}01-2022{month}01") for month in ("01", "02", "03", "04")))
     [said] = [line for line in run(folder) if ": CKL: " in line]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,12 +17,16 @@ from typing import Any
 import pytest
 import yaml
 
+from temporalwiki.builders.build import BuildOptions
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import main
+from temporalwiki.push_scripts import monthly
+from temporalwiki.push_scripts.dataset import publish_dataset
 from temporalwiki.push_scripts.hub import WAITS
 from temporalwiki.push_scripts.monthly import months_between
 
+import a_ckl_config
 import tiny_models
 from file_server import Fault, FileServer, served
 from loopback_hub import LoopbackHub
@@ -76,6 +82,12 @@ def run(
     return run
 
 
+@pytest.fixture()
+def all_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build with all unchanged facts: of the usual share a small world has none."""
+    monkeypatch.setattr(monthly, "BuildOptions", functools.partial(BuildOptions, unchanged_fraction=1.0))
+
+
 def fetched(server: FileServer) -> set[str]:
     """Dump files that were asked for, as dates; listings do not count."""
     return {request.path for request in server.asked(r"\.(bz2|gz)$")}
@@ -93,6 +105,7 @@ def manifest(hub: LoopbackHub, name: str) -> dict[str, Any]:
     return dict(json.loads(hub.repo("dataset", REPO).files()[f"manifests/{name}.json"]))
 
 
+@pytest.mark.usefixtures("all_unchanged")
 def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(
     run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -102,7 +115,7 @@ def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(
     assert status == 0
     assert said[-1] == (
         f"datasets/ORG/ckl: would publish updatedlama-{months[0]}, newlama-{months[0]}, "
-        "and invariantlama of all months"
+        f"invariantlama-{months[0]}, as far as they have rows"
     )
     assert sent(hub) == []
     assert run("--ckl", "ORG/ckl")[0] == 0
@@ -118,6 +131,91 @@ def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(
     status, said, _ = run("--ckl", "ORG/ckl")
     assert (status, sent(hub)) == (0, [])
     assert said[-1] == f"datasets/ORG/ckl: has all of {months[1]}"
+
+
+@pytest.mark.usefixtures("all_unchanged")
+def test_live_ckl_of_months_whose_folder_is_gone_is_made_of_what_the_hub_has(
+    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path
+) -> None:
+    months = ["20210801-20210901", "20210901-20211001", "20211001-20211101"]
+    for last in (2, 3):
+        has(*DATES[:last])
+        assert run()[0] == 0
+    assert run("--ckl", "ORG/wanted")[0] == 0  # with the folder
+    shutil.rmtree(tmp_path / "temporalwiki")
+    has(*DATES)
+    assert run()[0] == 0  # the newest month is in the folder alone
+    assert run("--ckl", "ORG/wanted")[0] == 0
+    shutil.rmtree(tmp_path / "temporalwiki.ckl")
+    shutil.rmtree(tmp_path / "temporalwiki.facts")
+    status, said, _ = run("--ckl", "ORG/ckl", "--dry-run")
+    assert status == 0
+    assert said[-2] == (
+        f"datasets/{REPO}: would fetch the facts of {months[0]}, {months[1]} to {tmp_path / 'temporalwiki.facts'}"
+    )
+    assert not (tmp_path / "temporalwiki.facts").exists()
+    hub.requests.clear()
+    assert run("--ckl", "ORG/ckl")[0] == 0
+    asked = [request.path for request in hub.requests if ".parquet" in request.path]
+    asked = [path for path in asked if f"/{REPO}/" in path]
+    assert asked and all("/data/facts-" in path and months[2] not in path for path in asked)
+    ckl, wanted = hub.repo("dataset", "ORG/ckl").files(), hub.repo("dataset", "ORG/wanted").files()
+    made = {f"{kind}-{month}" for kind in ("updatedlama", "newlama") for month in months}
+    made.add("invariantlama-20210801-20211101")
+    assert {path[10:-5] for path in ckl if path.startswith("manifests/")} == made
+    shared = [path for path in ckl if path.startswith(("data/", "manifests/"))]
+    assert {path: ckl[path] for path in shared} == {path: wanted[path] for path in shared}
+    hub.requests.clear()
+    status, said, _ = run("--ckl", "ORG/ckl")
+    assert (status, sent(hub), said[-1]) == (0, [], f"datasets/ORG/ckl: has all of {months[2]}")
+
+
+def test_a_repository_of_months_is_no_place_for_live_ckl(
+    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
+) -> None:
+    has(*DATES[:2])
+    status, _, said = run("--ckl", REPO.lower())
+    assert (status, hub.requests) == (2, [])
+    assert "--ckl: org/temporalwiki is the dataset of months (--repo)" in said
+    assert run()[0] == 0
+    has(*DATES[:3])
+    for options in ([], ["--dry-run"]):
+        server.requests.clear()
+        hub.requests.clear()
+        status, _, said = run("--repo", "ORG/another", "--ckl", REPO, *options, place=tmp_path / "x")
+        assert (status, sent(hub), fetched(server)) == (1, [], set())
+        assert f"datasets/{REPO}: manifests/20210801-20210901.json: not of CKL" in said
+        assert not (tmp_path / "x").exists()
+
+
+def test_live_ckl_of_another_wiki_is_not_taken_for_this_ones(
+    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
+) -> None:
+    other = a_ckl_config.config("newlama-20210801-20210901", options={"wiki": "simplewiki"})
+    a_ckl_config.add(tmp_path / "ckl", other)
+    list(publish_dataset(tmp_path / "ckl", "ORG/ckl"))
+    has(*DATES[:2])
+    hub.requests.clear()
+    status, _, said = run("--ckl", "ORG/ckl")
+    assert (status, sent(hub), fetched(server)) == (1, [], set())
+    assert "datasets/ORG/ckl: holds live CKL of simplewiki; name another with --ckl" in said
+
+
+def test_live_ckl_without_rows_is_not_published(
+    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path
+) -> None:
+    has(*DATES[:2])
+    for _ in range(2):
+        hub.requests.clear()
+        status, said, _ = run("--ckl", "ORG/ckl")
+        assert status == 0
+        [line] = [line for line in said if line.startswith("invariantlama")]
+        assert re.fullmatch(r"invariantlama-20210801-20210901: no rows of \d+ facts, so it is not published", line)
+    assert sent(hub) == []
+    wanted = ["newlama-20210801-20210901", "updatedlama-20210801-20210901"]
+    files = hub.repo("dataset", "ORG/ckl").files()
+    assert sorted(path[10:-5] for path in files if path.startswith("manifests/")) == wanted
+    assert sorted(path.name for path in (tmp_path / "temporalwiki.ckl" / "data").iterdir()) == wanted
 
 
 def test_live_ckl_of_another_language_is_refused(run: Run, hub: LoopbackHub) -> None:

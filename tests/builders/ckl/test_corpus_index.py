@@ -124,6 +124,13 @@ def test_a_passage_ends_with_a_sentence_near_100_words() -> None:
     assert [len(passage.split()) for passage in found] == [100, 100, 50]
 
 
+@pytest.mark.parametrize(("words", "passages"), [(30, [120, 120, 60]), (45, [90, 90, 90, 90, 90])])
+def test_a_passage_takes_another_sentence_while_it_has_at_most_120_words(words: int, passages: list[int]) -> None:
+    sentence = f"Here {'and there ' * 30}".split()[: words - 1]
+    found = list(_passages(iter([" ".join([*sentence, "now."] * 10)])))
+    assert [len(passage.split()) for passage in found][: len(passages)] == passages
+
+
 # What is read
 
 
@@ -213,7 +220,10 @@ ERRORS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "another kind of file": (bytes_in("c.pdf", b"x"), r"c\.pdf: a corpus is read from \.parquet, \.jsonl"),
     "no corpus in a folder": (folder_of("a"), "nothing to index there"),
     "no text at all": (bytes_in("c.txt", b" \n"), r"c\.txt: no text in this corpus"),
-    "no record": (bytes_in("c.jsonl", b'{"text": "a"}\n["text"]\n'), r"c\.jsonl: line 2: not a record with a text"),
+    "no record": (
+        bytes_in("c.jsonl", b'{"text": "a"}\n["text"]\n'),
+        r"c\.jsonl: line 2: .*array.*; wanted is one record with a text a line",
+    ),
     "a record without text": (bytes_in("c.jsonl", b'{"body": "a"}\n'), r"line 1: .*missing required field `text`"),
     "text that is none": (bytes_in("c.jsonl", b'{"text": 1}\n'), r"line 1: .*Expected `str"),
     "a lone surrogate": (bytes_in("c.jsonl", b'{"text": "\\ud800"}\n'), "line 1: "),
@@ -259,6 +269,19 @@ def test_what_is_no_index_is_said(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "past.sqlite").write_bytes(content)
     with pytest.raises(InputError, match="not an index of a corpus"):
         CorpusIndex(tmp_path / "past.sqlite")
+
+
+def test_an_index_that_was_damaged_is_said_when_it_is_searched(tmp_path: Path) -> None:
+    corpus = records(tmp_path / "c.jsonl", *(f"The mayor of Easton said {n} words." for n in range(3000)))
+    path = build_index([corpus], tmp_path).path
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8192] + bytes(len(whole) - 8192))
+    with pytest.raises(InputError, match=r"past-.*\.sqlite: not an index of a corpus, or damaged .*; remove it"):
+        CorpusIndex(path).search("Who is the mayor of Easton?", "Bo Lind")
+    path.write_bytes(whole[:-8192] + b"\xff" * 8192)
+    with pytest.raises(InputError, match="remove it, and it is made again"):
+        for n in range(3000):
+            CorpusIndex(path).search(f"Who said {n} words?", "Bo Lind")
 
 
 def test_what_a_killed_run_left_is_taken_away(tmp_path: Path) -> None:

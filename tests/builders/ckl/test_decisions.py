@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.ckl.candidates import Candidate, CandidateOptions, read_candidates, write_candidates
+from temporalwiki.builders.ckl.candidates import (
+    Candidate,
+    CandidateOptions,
+    read_about,
+    read_candidates,
+    write_candidates,
+)
 from temporalwiki.builders.ckl.corpus_index import Past, build_index
 from temporalwiki.builders.ckl.decisions import Decision, decided, read_decisions, together
 from temporalwiki.builders.ckl.schemas import SCHEMAS
@@ -86,6 +93,21 @@ TOGETHER: dict[str, tuple[list[Decision], int, Any]] = {
         1,
         "the answer stands in the question",
     ),
+    "a statement that says nothing": (
+        [Decision(MAYOR.id, True, True, "none", statement="the <extra_id_0>.")],
+        1,
+        "nothing in the statement beside the blank",
+    ),
+    "a question that asks nothing": (
+        [Decision(MAYOR.id, True, True, "none", question=" ? ")],
+        1,
+        "no question, or a sentinel in it",
+    ),
+    "a question with a blank": (
+        [Decision(MAYOR.id, True, True, "none", question="Who <extra_id_0>?")],
+        1,
+        "no question, or a sentinel in it",
+    ),
     "another sentinel": (
         [Decision(MAYOR.id, True, True, "none", statement="<extra_id_0> beat <extra_id_1>")],
         1,
@@ -117,6 +139,21 @@ def test_a_row_says_where_it_comes_from() -> None:
         "published": DAY,
     }
     assert pa.Table.from_pylist([row], schema=SCHEMAS["annotated"]).to_pylist() == [row]
+
+
+def test_of_equals_the_mended_text_of_the_first_file_is_taken() -> None:
+    one, other_one = ({"statement": f"The mayor of {town} is <extra_id_0>."} for town in ("Aton", "Bton"))
+    first, second = Decision(MAYOR.id, True, True, "none", **one), Decision(MAYOR.id, True, True, "none", **other_one)
+    for decisions, town in (([first, second], "Aton"), ([second, first], "Bton"), ([first, second, second], "Bton")):
+        row = together(MAYOR, decisions)
+        assert not isinstance(row, str)
+        assert row["statement"] == f"The mayor of {town} is <extra_id_0>."
+
+
+def test_evidence_of_the_past_is_kept_only_where_the_past_had_another_answer() -> None:
+    row = together(MAYOR, [Decision(MAYOR.id, True, True, "none", old_evidence=OLD.id)])
+    assert not isinstance(row, str)
+    assert (row["old_answers"], row["old_evidence"]) == ([], None)
 
 
 DECISIONS = st.sampled_from([NONE, SAME, WRONG, INVALID, UNDECIDED, other("Anna Weber")])
@@ -176,6 +213,12 @@ BAD = {
     "no answers": (GOOD.replace("}", ', "answers": []}'), "answers: there is none"),
     "no blank": (GOOD.replace("}", ', "statement": "a b"}'), "statement: exactly one <extra_id_0> is wanted"),
     "two blanks": (GOOD.replace("}", ', "statement": "<extra_id_0> <extra_id_0>"}'), "exactly one <extra_id_0>"),
+    "a blank and nothing else": (GOOD.replace("}", ', "statement": " <extra_id_0>."}'), "statement: nothing is said"),
+    "a question of white space": (GOOD.replace("}", ', "question": " \\n"}'), "question: there is none; null takes"),
+    "a blank in the question": (
+        GOOD.replace("}", ', "question": "Who <extra_id_0>?"}'),
+        "question: a sentinel is in it",
+    ),
     "not UTF-8": (b'{"id": "\xe9"', "line 1: not a decision: "),
     "nested deep": ('{"id": ' + "[" * 99_999, "line 1: not a decision: "),
     "a huge line": ('{"id": "' + "x" * (1 << 20), "line 1: longer than a decision can be"),
@@ -305,3 +348,36 @@ def test_decisions_that_fit_no_candidate(review: Path, content: Callable[[Path],
 def test_a_review_without_decisions(review: Path) -> None:
     with pytest.raises(InputError, match="no decisions there"):
         decided(review)
+
+
+@pytest.mark.parametrize("name", ["bob.JSONL", "bob.jsonl.txt", "bob.csv", "bob", "bob.jsonl~", "sub"])
+def test_what_is_no_file_of_decisions_is_not_passed_over(review: Path, name: str) -> None:
+    decide(review, "ann", Lind="none")
+    (review / "decisions" / ".DS_Store").touch()
+    assert len(decided(review)) == 2
+    path = review / "decisions" / name
+    path.mkdir() if name == "sub" else path.touch()
+    with pytest.raises(InputError, match=rf"{re.escape(name)}: not a file of decisions; did you mean .*\.jsonl\?"):
+        decided(review)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{}", r"judge-a\.json: not what a judge writes"),
+        (b"[", r"judge-a\.json: not what a judge writes"),
+        (
+            b'{"judge": {"name": "a"}, "version": 1, "candidates": "0", "controls": {}}',
+            r"judge-a\.json: a judge's decisions upon other candidates than these; take them away",
+        ),
+    ],
+)
+def test_a_judges_note_must_be_of_these_candidates(review: Path, content: bytes, says: str) -> None:
+    decide(review, "judge-a", Lind="none")
+    (review / "decisions" / "judge-a.json").write_bytes(content)
+    with pytest.raises(InputError, match=says):
+        decided(review)
+    about = {"judge": {"name": "a"}, "version": 1, "controls": {}}
+    note = about | {"candidates": read_about(review)["sha256"]}
+    (review / "decisions" / "judge-a.json").write_text(json.dumps(note))
+    assert decided(review)[0].options["judges"] == {"judge-a": about}

@@ -228,6 +228,25 @@ def test_caps() -> None:
     assert [(row["published"], row["url"]) for row in rows] == sorted((row["published"], row["url"]) for row in rows)
 
 
+def test_a_draw_is_spent_on_what_can_be_asked() -> None:
+    """Twenty sentences that lean on others, twenty that make a cloze alone, and one or three that are asked for."""
+    leaning = [f"She was seen with Anna Weber near bridge {n} of the town." for n in range(20)]
+    plain = [f"People of the old town were glad, when Bo Lind came to bridge {n}." for n in range(20)]
+    asked = [f"Senator Dora Pym opened bridge {n} in Norton." for n in range(3)]
+    for seed in range(5):
+        for some in (1, 3):
+            text = " ".join([*leaning, *asked[:some], *plain])
+            clozes, questions, rows, found = both(page(text), per_page=3, seed=seed)
+            assert accounted(clozes, rows)
+            assert accounted(questions, found)
+            assert len(rows) == 3
+            assert len(found) == some
+            assert {row["evidence"] for row in found} <= set(asked)
+    # what leans on others is drawn where there is nothing else, and dropped by its own reason
+    clozes, *_ = both(page(" ".join(leaning)), per_page=3)
+    assert clozes.counts.dropped == {"cannot stand alone": 3, "more of its page than wanted": 17}
+
+
 def test_order_of_pages_is_of_no_matter() -> None:
     shuffled = pages(30)
     random.Random(1).shuffle(shuffled)
@@ -335,3 +354,20 @@ def test_the_real_pages_give_some(shared_data: Path) -> None:
     assert clozes.counts.read > 400
     assert len(rows) > 50
     assert len(asked) >= 8
+
+
+def test_real_pages_have_questions(shared_data: Path, tmp_path: Path) -> None:
+    """Eight pages, as their gold JSON has them, and up to three sentences of each."""
+    rows = []
+    for file in sorted((shared_data / "news" / "pages").glob("*.json")):
+        for number, gold in enumerate(json.loads(file.read_text("utf-8")).values()):
+            body = gold["body"]
+            text = [*body["summary"], *(text for section in body["sections"] for text in section["paragraphs"])]
+            rows.append(page("\n".join(text), f"https://example.org/{file.stem}/{number}"))
+    clozes, questions = easy(rows, EasyOptions())
+    found, asked = list(clozes.splits["test"]), list(questions.splits["test"])
+    assert accounted(clozes, found)
+    assert accounted(questions, asked)
+    assert len(found) >= 2 * len(rows)
+    assert len(asked) >= len(rows) // 2
+    assert all(row["question"].endswith("?") for row in asked)

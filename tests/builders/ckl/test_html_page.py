@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import gzip
 import html
+import importlib.util
+import multiprocessing
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
+import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import brotli
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.builders.ckl import html_page
-from temporalwiki.builders.ckl.html_page import Extractor, Page, Response, clean_line, clean_text, moment, web_address
+from temporalwiki.builders.ckl.html_page import (
+    Extractor,
+    Page,
+    Response,
+    clean_line,
+    clean_text,
+    decoded,
+    moment,
+    web_address,
+)
+from temporalwiki.builders.errors import InputError
 
 PARAGRAPHS = [
     "The city council of Springfield voted on Tuesday, if 3 < 4 and 5 > 4, to build a second bridge across the river, "
@@ -75,7 +90,6 @@ def test_an_article(extractor: Extractor) -> None:
         ("<meta property='article:published_time' content='2020-11-03T12:00:00Z'>", "https://n.example/a", 1604404800),
         # Reuters'
         ("<meta name='article:published_time' content='2020-11-03T12:00:00Z'>", "https://n.example/a", 1604404800),
-        # a date that news-please knows
         ("<meta name='pubdate' content='2020-11-03 07:00 EST'>", "https://n.example/a", 1604404800),
         # what was published, not what was created before, or another thing on the page
         (
@@ -85,6 +99,80 @@ def test_an_article(extractor: Extractor) -> None:
             "https://n.example/2020/11/05/a",
             1604404800,
         ),
+        # of several articles that which names this page, by its address or by another that the page says it has
+        *(
+            (
+                '<script type="application/ld+json">[{"@type": "NewsArticle", "datePublished": "2010-05-01"}, '
+                '{"@type": "NewsArticle", "datePublished": "2011-05-01", "url": "https://n.example/other"}, '
+                f'{{"@type": "NewsArticle", "datePublished": "2020-11-03T12:00:00Z", {named}}}]</script>'
+                "<link rel='canonical' href='https://n.example/canonical'>",
+                "https://www.n.example/a/?from=home",
+                1604404800,
+            )
+            for named in (
+                '"url": "http://n.example/a"',
+                '"mainEntityOfPage": "https://n.example/a/"',
+                '"mainEntityOfPage": {"@type": "WebPage", "@id": "https://n.example/canonical"}',
+            )
+        ),
+        # no page's before another's
+        (
+            '<script type="application/ld+json">[{"@type": "NewsArticle", "datePublished": "2011-05-01", "url": '
+            '"https://n.example/other"}, {"@type": "BlogPosting", "datePublished": "2020-11-03T12:00Z"}]</script>',
+            "https://n.example/a",
+            1604404800,
+        ),
+        # another's, where it is the only one, after what the page says otherwise
+        (
+            '<script type="application/ld+json">{"@type": "NewsArticle", "datePublished": "2020-11-03T12:00Z", "url": '
+            '"https://n.example/"}</script>',
+            "https://n.example/a",
+            1604404800,
+        ),
+        (
+            '<script type="application/ld+json">{"@type": "NewsArticle", "datePublished": "2011-05-01", "url": '
+            '"https://n.example/other"}</script>',
+            "https://n.example/2020/11/03/a",
+            1604361600,
+        ),
+        (
+            '<script type="application/ld+json">{"@type": "NewsArticle", "datePublished": "2011-05-01", "url": '
+            '"https://n.example/other"}, {"@type": "NewsArticle", "datePublished": "2012-05-01", "url": '
+            '"https://n.example/more"}]</script>',
+            "https://n.example/a",
+            None,
+        ),
+        (
+            '<script type="application/ld+json"><!-- {"@type": "WebPage", "datePublished": "2019-01-01", '
+            '"mainEntity": {"@type": "ReportageNewsArticle", "datePublished": "2020-11-03T12:00:00Z"}} --></script>',
+            "https://n.example/a",
+            1604404800,
+        ),
+        # an article's own before what says no more than "date", whatever their order
+        (
+            "<meta name='date' content='2019-01-01'><meta name='DC.date.issued' content='2020-01-01'>"
+            "<meta property='article:published_time' content='2020-11-03T12:00:00Z'>",
+            "https://n.example/2018/11/05/a",
+            1604404800,
+        ),
+        ("<meta name='Date' content='2020-11-03T12:00:00Z'>", "https://n.example/2018/11/05/a", 1604404800),
+        # pictures and clocks are of another day
+        (
+            "<meta property='og:image' content='https://n.example/wp/2015/03/12/a.jpg'>",
+            "https://n.example/2020/11/03/a",
+            1604361600,
+        ),
+        ("<meta property='og:image' content='https://n.example/wp/2015/03/12/a.jpg'>", "https://n.example/a", None),
+        ("<meta http-equiv='date' content='2019-01-01'>", "https://n.example/a", None),
+        # addresses
+        ("", "https://n.example/world/2020/nov/03/a", 1604361600),
+        ("", "https://n.example/a-2020-11-03.html", 1604361600),
+        ("", "https://n.example/20201103/a", 1604361600),
+        ("", "https://n.example/2020/11/a", None),
+        ("", "https://n.example/2020/13/01/a", None),
+        ("", "https://n.example/a120201103", None),
+        ("", "https://n.example/a?day=2020-11-03", None),
+        ("", "https://2020-11-03.example/a", None),
         # no day, and nothing that today could fill
         ("<meta property='article:published_time' content='November 2020'>", "https://n.example/a", None),
         ("<meta property='article:published_time' content='10:30'>", "https://n.example/a", None),
@@ -98,6 +186,33 @@ def test_an_article(extractor: Extractor) -> None:
 )
 def test_when_it_was_published(extractor: Extractor, head: str, url: str, published: int | None) -> None:
     assert read(extractor, page(head), url).published == published
+
+
+@pytest.mark.parametrize(
+    ("body", "published"),
+    [
+        ("<article><time datetime='2020-11-03T12:00Z'>today</time>BODY</article>", 1604404800),
+        ("<article><time>November 3, 2020</time>BODY</article>", 1604361600),
+        # another article's, today's, and a change's
+        (
+            "<aside><time datetime='2012-01-01'>1 Jan</time></aside><article>BODY<time datetime='2020-11-03'></time>"
+            "</article>",
+            1604361600,
+        ),
+        ("<time datetime='2012-01-01'></time><main>BODY<time datetime='2020-11-03'></time></main>", 1604361600),
+        ("<div class='current-date'>Nov 22, 2026</div><article>BODY</article>", None),
+        ("<article><time itemprop='dateModified' datetime='2021-01-01'></time>BODY</article>", None),
+        (
+            "<article><time datetime='2012-01-01'></time><span itemprop='datePublished' content='2020-11-03'></span>"
+            "BODY</article>",
+            1604361600,
+        ),
+        ("<article>BODY</article><nav><time datetime='2012-01-01'></time></nav>", None),
+    ],
+)
+def test_dates_that_a_page_shows(extractor: Extractor, body: str, published: int | None) -> None:
+    source = f"<html lang='en'><head><title>A bridge</title></head><body>{body.replace('BODY', BODY)}</body></html>"
+    assert read(extractor, source.encode(), "https://n.example/a").published == published
 
 
 @pytest.mark.parametrize(
@@ -196,6 +311,135 @@ def test_nothing_that_a_page_names_is_fetched(extractor: Extractor) -> None:
             server.accept()
 
 
+class Calls:
+    """Stands in for what parses pages: a page names what is called, and the title says what came of it."""
+
+    def __call__(self, data: bytes, url: str | None, charset: str | None) -> Page:
+        where = ("127.0.0.1", int(url or 0))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM if b"send" in data else socket.SOCK_STREAM) as one:
+            calls: dict[bytes, Callable[[], object]] = {
+                b"connect": lambda: one.connect(where),
+                b"connect_ex": lambda: one.connect_ex(where),
+                b"create_connection": lambda: socket.create_connection(where),
+                b"sendto": lambda: one.sendto(b"x", where),
+                b"sendmsg": lambda: one.sendmsg([b"x"], [], 0, where),
+                b"getaddrinfo": lambda: socket.getaddrinfo("localhost", 80),
+                b"gethostbyname": lambda: socket.gethostbyname("localhost"),
+                b"gethostbyname_ex": lambda: socket.gethostbyname_ex("localhost"),
+                b"gethostbyaddr": lambda: socket.gethostbyaddr("127.0.0.1"),
+                b"getnameinfo": lambda: socket.getnameinfo(where, 0),
+            }
+            try:
+                calls[data]()
+            except OSError as error:
+                return Page(None, str(error), None, None, None)
+        return Page(None, "was made", None, None, None)
+
+
+def test_the_process_opens_no_connection_and_asks_for_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_page, "_Reader", Calls)
+    context = multiprocessing.get_context("fork")  # which has what was put in a class's place
+    ours, theirs = context.Pipe()
+    process = context.Process(target=html_page._serve, args=(theirs, 30), daemon=True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        process.start()
+        theirs.close()
+        assert ours.recv_bytes() == b"ready"
+        names = ["getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo"]
+        for name in ("connect", "connect_ex", "create_connection", "sendto", "sendmsg", *names):
+            ours.send_bytes(msgspec.json.encode(Response(url=port)))
+            ours.send_bytes(name.encode())
+            said = msgspec.json.decode(ours.recv_bytes(), type=html_page._Reply)
+            assert said.page is not None
+            assert (name, said.page.title) == (name, "pages are read offline")
+    process.kill()
+    process.join()
+
+
+def test_the_language_of_a_text_is_always_the_same_and_without_letters_none() -> None:
+    """langdetect draws: without a seed it says "cy", "et", "es" or "ro" of this one."""
+    reader = html_page._Reader()
+    assert len({reader._language("Madrid Roma") for _ in range(60)}) == 1
+    assert reader._language("12, 345.") == reader._language("") == ""
+
+
+CUT = "cut off in transfer"
+HTML = page()
+DEFLATE = zlib.compressobj(wbits=-15)
+BARE = DEFLATE.compress(HTML) + DEFLATE.flush()
+
+
+@pytest.mark.parametrize(
+    ("data", "response", "becomes"),
+    [
+        (gzip.compress(HTML), Response(encoding="gzip"), HTML),
+        (gzip.compress(HTML[:50]) + gzip.compress(HTML[50:]), Response(encoding="gzip"), HTML),
+        (gzip.compress(HTML) + b"\0\0", Response(encoding="gzip"), HTML),
+        (gzip.compress(HTML)[:300], Response(encoding="gzip"), CUT),
+        (gzip.compress(HTML)[:-1], Response(encoding="x-gzip"), CUT),
+        (gzip.compress(HTML)[:5], Response(encoding="gzip"), CUT),
+        (HTML, Response(encoding="gzip"), HTML),
+        (b"", Response(encoding="gzip"), b""),
+        (zlib.compress(HTML), Response(encoding="deflate"), HTML),
+        (zlib.compress(HTML)[:-9], Response(encoding="deflate"), CUT),
+        (BARE, Response(encoding="deflate"), HTML),
+        (BARE[:-9], Response(encoding="deflate"), CUT),
+        (brotli.compress(HTML), Response(encoding="br"), HTML),
+        (brotli.compress(HTML)[:-9], Response(encoding="br"), CUT),
+        (HTML, Response(encoding="br"), HTML),
+        (b"4;a=b\r\n<p>a\r\nA\r\nbcdefghijk\r\n0\r\n\r\n", Response(chunked=True), b"<p>abcdefghijk"),
+        (b"4\n<p>a\n0\n", Response(chunked=True), b"<p>a"),
+        (b"4\r\n<p>a\r\nA\r\nbcdef", Response(chunked=True), CUT),
+        (b"4\r\n<p>a\r\n", Response(chunked=True), CUT),
+        (b"4\r\n<p>a", Response(chunked=True), CUT),
+        (b"4\r\n<p>a\r\n-5\r\nbcdefghijklmnop", Response(chunked=True), "damaged in transfer"),
+        (b"4\r\n<p>a\r\nFFFFFFFF\r\nzz", Response(chunked=True), CUT),
+        (HTML, Response(chunked=True), HTML),
+    ],
+)
+def test_what_http_did_to_a_page_is_undone(data: bytes, response: Response, becomes: bytes | str) -> None:
+    if isinstance(becomes, bytes):
+        assert decoded(data, response) == becomes
+    else:
+        with pytest.raises(html_page._Unreadable, match=becomes):
+            decoded(data, response)
+
+
+def test_a_library_that_is_missing_is_no_reason_to_drop_pages(
+    extractor: Extractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str | None) -> Callable[..., Page]:
+        def read(*_args: object) -> Page:
+            raise ImportError("not there", name=name)
+
+        return read
+
+    reply = html_page._reply(missing("brotli"), b"", Response())  # type: ignore[arg-type]
+    assert reply == html_page._Reply(missing="brotli")
+    reply = html_page._reply(missing(None), b"", Response())  # type: ignore[arg-type]
+    assert reply == html_page._Reply(reason="needs a word splitter for its language that is not installed")
+
+    class Connection:
+        def send_bytes(self, data: bytes) -> None:
+            pass
+
+        def recv_bytes(self) -> bytes:
+            return msgspec.json.encode(html_page._Reply(missing="brotli"))
+
+    monkeypatch.setattr(extractor, "_started", Connection)
+    with pytest.raises(InputError, match=r"brotli is not installed, .*pip install 'temporalwiki\[news\]'"):
+        extractor.read(b"<p>")
+
+
+@pytest.mark.parametrize("module", ["newsplease", "newspaper", "lxml", "dateutil", "warcio", "brotli", "datasketch"])
+def test_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    there = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else there(name))
+    with pytest.raises(InputError, match=rf"{module[:4]}.* is not installed, .*pip install 'temporalwiki\[news\]'"):
+        html_page.check_installed()
+
+
 def test_a_process_that_does_not_start_is_no_reason_to_drop_pages(tmp_path: Path) -> None:
     script = tmp_path / "unguarded.py"
     script.write_text(
@@ -225,11 +469,31 @@ def test_a_process_that_does_not_start_is_no_reason_to_drop_pages(tmp_path: Path
         ("1604404800123", 1604404800),
         (" 1969-12-31T23:59:59Z ", -1),
         *((text, None) for text in ("", "yesterday", "1970", "May 2020", "May 5", "12:30", "2020-13-01", "None")),
+        *((text, None) for text in ("0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00", "0000-01-01")),
+        *((text, None) for text in ("1899-12-31T23:59:59Z", "2101-01-01", "1900-01-01T00:00:00+00:01")),
+        ("1900-01-01", -2208988800),
+        ("2100-12-31T23:59:59Z", 4133980799),
+        ("1970-01-01 00:00 XYZ", 0),  # of zones that are not known, the same everywhere
+        ("1970-01-01 10:00 AEST", 0),
+        ("1970-01-01 00:00 GMT+99", None),
         *((text, None) for text in ("9" * 400, "99999-01-01", "2020-02-30", "0000-00-00", "\0", "🙂", "1e99")),
     ],
 )
 def test_moments(text: str, expected: int | None) -> None:
     assert moment(text) == expected
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Australia/Sydney", "America/New_York", "UTC"])
+def test_moments_are_the_same_whatever_the_zone_of_the_machine(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        for name, seconds in {"IST": 0, "AEDT": -39600, "EST": 18000, "EDT": 14400, "": 0, "Z": 0}.items():
+            assert moment(f"1970-01-01 00:00:00 {name}") == seconds
+        assert moment("Jan 2, 1970 7:00 PM") == 154800
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @given(st.text(max_size=40))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -45,7 +46,12 @@ CASES: list[tuple[str | None, str | None, str | None]] = [
     ("[X] [Y]", "Paris", None),
     ('</script>"=cmd()|\\1{0}', "Paris", None),
     ("../../etc", "Paris", None),
-    ("Zoë 🎉\0", "Paris", None),
+    ("Zoë 🎉", "Paris", None),
+    ("Zoë\0", "Paris", "label_with_control_character"),
+    ("France", "Pa\u202eris", "label_with_control_character"),
+    ("Fr\u2068ance", "Paris", "label_with_control_character"),
+    ("New\u2028Jersey", "Tren\u2029ton", None),
+    ("New Jersey", "Tren ton", "duplicate"),
     ("New\n  York", "Paris", None),
 ]
 
@@ -125,6 +131,16 @@ def test_ids_are_lamas_and_unique(tmp_path: Path) -> None:
     }
     rows = read(invariantlama(lama(tmp_path / "lama", facts)))
     assert [row["id"] for row in rows] == ["u", "u-2", "P19-3", "P19-4", "u-3", "u-2-2", "P20-3"]
+
+
+def test_as_many_equal_ids_as_there_are_rows(tmp_path: Path) -> None:
+    """Each is numbered from the last one on, not from the first: twenty thousand would take half a minute."""
+    number = 20_000
+    facts = {"P19": [fact(f"A{i}", "Oslo", uuid="u") for i in range(number)]}
+    started = time.process_time()
+    rows = read(invariantlama(lama(tmp_path / "lama", facts)))
+    assert [row["id"] for row in rows] == ["u", *(f"u-{n}" for n in range(2, number + 1))]
+    assert time.process_time() - started < 10
 
 
 def test_the_same_fact_of_two_relations_is_two_rows(tmp_path: Path) -> None:
@@ -237,8 +253,8 @@ def test_it_is_written_with_its_licence_and_its_counts(tmp_path: Path) -> None:
     assert manifest["licences"] == ["cc-by-nc-4.0"]
     assert manifest["counts"]["relations"]["P19"] == {"raw": 2, "kept": 1, "dropped": {"object_in_subject": 1}}
     assert {file["file"] for file in manifest["inputs"]} == {
-        "lama/relations.jsonl",
-        *(f"TREx/{relation}.jsonl" for relation in RELATIONS),
+        "relations.jsonl",
+        *(f"{relation}.jsonl" for relation in RELATIONS),
     }
     [row] = read_rows([*(tmp_path / "ckl" / "data" / "invariantlama").glob("test-*.parquet")])
     assert row["statement"] == f"Ann | {BLANK} ."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from temporalwiki.builders.ckl import judge as module
 from temporalwiki.builders.ckl.candidates import Candidate, CandidateOptions, read_candidates, write_candidates
-from temporalwiki.builders.ckl.corpus_index import Past, build_index
+from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, build_index
 from temporalwiki.builders.ckl.decisions import Decision, _wrong, decided, read_decisions
 from temporalwiki.builders.ckl.judge import judge
 from temporalwiki.builders.errors import InputError
@@ -194,7 +195,7 @@ def test_a_model_is_asked_what_is_known(
         what for what in ("valid", "right", "past") if f"questions about what is {what}, to which" in said
     ] == warned
     judges = decided(review)[0].options["judges"]
-    assert judges == {"judge-m": {"judge": {"name": "m", "revision": "1"}, "version": 1, "controls": controls}}
+    assert judges == {"judge-m-1": {"judge": {"name": "m", "revision": "1"}, "version": 1, "controls": controls}}
 
 
 # A review
@@ -260,26 +261,64 @@ def test_anothers_decisions_are_not_gone_on_with(review: Path, spoil: Callable[[
     with pytest.raises(InputError, match=r"judge-rules\.jsonl: another judge's, or upon other candidates"):
         judge(review)
     assert file.read_bytes() == before
-    assert judge(review, name="again").name == "judge-again.jsonl"
+    file.unlink()
+    file.with_suffix(".json").unlink(missing_ok=True)
+    assert judge(review).read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    ("name", "file"), [("../../x", "judge-x.jsonl"), ("a b\0/c", "judge-a-b-c.jsonl"), ("..", "judge-model.jsonl")]
+    ("name", "file"),
+    [
+        ("../../x", "judge-x-abcdef01.jsonl"),
+        ("a b\0c", "judge-a-b-c-abcdef01.jsonl"),
+        ("..", "judge-abcdef01.jsonl"),
+        ("org/model@v1", "judge-model-v1-abcdef01.jsonl"),
+    ],
 )
-def test_a_name_is_no_path(review: Path, name: str, file: str) -> None:
-    assert judge(review, name=name) == review / "decisions" / file
+def test_a_name_is_no_path(review: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str) -> None:
+    monkeypatch.setattr(module, "TextModel", lambda reference, max_new_tokens: named(name, "abcdef0123456789"))
+    assert judge(review, name) == review / "decisions" / file
+
+
+def named(name: str, revision: str) -> Tells:
+    model = Tells("No.")
+    model.identity = {"name": name, "revision": revision}
+    return model
+
+
+def test_two_models_of_one_name_both_judge(review: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = {"a/m": named("m", "1" * 40), "b/m": named("m", "2" * 40)}
+    monkeypatch.setattr(module, "TextModel", lambda reference, max_new_tokens: models[reference])
+    files = [judge(review, model) for model in models]
+    assert [file.name for file in files] == ["judge-m-11111111.jsonl", "judge-m-22222222.jsonl"]
+    assert decided(review)[0].options["annotators"] == [file.stem for file in files]
 
 
 def test_a_real_model_decides_or_does_not(review: Path, tmp_path: Path) -> None:
     folder = tiny_models.save("gpt2", tmp_path / "tiny")
     file = judge(review, str(folder))
-    assert file.name == "judge-tiny.jsonl"
+    assert re.fullmatch(r"judge-tiny-[0-9a-f]{8}\.jsonl", file.name)
     assert [decision.id for _, decision in read_decisions(file)] == [one.id for one in read_candidates(review)]
     note = msgspec.json.decode(file.with_suffix(".json").read_bytes())
     assert note["judge"]["name"] == "tiny"
     before = file.read_bytes()
     file.unlink()
     assert judge(review, str(folder)).read_bytes() == before
+
+
+def test_decisions_upon_other_candidates_do_not_count(review: Path) -> None:
+    file = judge(review)
+    kept = {path: path.read_bytes() for path in (file, file.with_suffix(".json"))}
+    for path in kept:
+        path.unlink()
+    (index,) = review.parent.glob("past-*.sqlite")
+    row = {"url": "v", "title": "News", "text": "Bo Lind defeated Anna Weber in the vote.", "published": DAY}
+    with CorpusIndex(index) as past:
+        write_candidates([row], past, review, CandidateOptions())
+    for path, content in kept.items():
+        path.write_bytes(content if path != file else b"")
+    with pytest.raises(InputError, match=r"judge-rules\.json: a judge's decisions upon other candidates than these"):
+        decided(review)
 
 
 def test_what_is_no_review_or_no_model(review: Path, tmp_path: Path) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import re
 import string
+import tempfile
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -107,6 +112,15 @@ def check_row(row: dict[str, Any], prev: SnapshotTruth, recent: SnapshotTruth) -
     for answer in (*row["answers"], *row["old_answers"]):
         assert answer.casefold() not in row["subject"].casefold()
         assert row["subject"].casefold() not in answer.casefold()
+    assert fact.relation not in IN_LIFE or fact.subject not in dead(recent)
+
+
+# What nobody has any more who is dead, of the world's relations.
+IN_LIFE = frozenset(re.findall(r"P\d+", "P26 P39 P54 P102 P108 P118 P451 P463 P551 P937"))
+
+
+def dead(snapshot: SnapshotTruth) -> set[str]:
+    return {f.subject for f in snapshot.facts if f.relation in ("P20", "P509", "P1196", "P119")}
 
 
 @pytest.mark.parametrize("name", [f"{prev}-{recent}" for prev, recent in pairwise(DATES)])
@@ -121,7 +135,11 @@ def test_every_update_is_one_of_the_world(out: Path, truth: Truth, no_caps: None
         check_row(row, prev, recent)
         fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
         assert changed[fact] == row["kind"] == "new_object"
-        gone = held(prev, fact.subject, fact.relation) - held(recent, fact.subject, fact.relation)
+        before, now = (held(one, fact.subject, fact.relation) for one in (prev, recent))
+        gone = before - now
+        # nothing that is right was right before
+        assert gone == before
+        assert not {compared(labels.get(o, o)) for o in before} & {compared(labels.get(o, o)) for o in now}
         assert set(row["old_answers"]) == {labels[o] for o in gone}
         assert not {compared(old) for old in row["old_answers"]} & {compared(new) for new in row["answers"]}
 
@@ -165,11 +183,14 @@ def test_no_update_that_the_text_states_is_lost(out: Path, truth: Truth, no_caps
         gone = before - now
         texts = [labels.get(name, "") for name in (*now, *gone)]
         subject = labels[fact.subject].casefold()
+        title = recent.items.get(fact.subject, "").casefold()
         if (
             interval.changed[fact] == "new_object"
             and fact.object in now
-            and gone
+            and gone == before  # of several that held one may go, and those that stay were right before
             and fact.relation in MAY_CHANGE
+            and not title.startswith((f"{subject} (", f"{subject}, "))  # there are others of that name
+            and not (fact.relation in IN_LIFE and fact.subject in dead(recent))
             and len(labels[fact.object].split()) <= 5
             and all(t and t.casefold() not in subject and subject not in t.casefold() and compared(t) for t in texts)
             and not any(
@@ -201,8 +222,8 @@ def test_what_stays_is_true_in_every_month_of_the_world(out: Path, truth: Truth)
             assert fact not in snapshot.ended
         for interval in truth.intervals:
             assert fact in interval.unchanged
-        # of the months whose objects are compared nothing came and nothing went
-        assert len({frozenset(held(s, fact.subject, fact.relation)) for s in truth.snapshots[1:]}) == 1
+        # nothing came and nothing went, from the first day to the last, whether a text says so or not
+        assert len({frozenset(held(s, fact.subject, fact.relation)) for s in truth.snapshots}) == 1
 
 
 def test_the_caps_are_those_of_the_probes(out: Path) -> None:
@@ -224,7 +245,8 @@ def fact(subject: str = "Norland", obj: str = "Ann Weber", **more: Any) -> dict[
     texts = {"subject": subject, "relation": "head of government", "object": obj, "title": subject, "evidence": "E."}
     row = ids | texts | {"kind": "new_object", "previous_objects": ["Carl Ito"], "page_id": 7, "page_revision_id": 8}
     row |= {"current": True, "objects": [obj], "gone_objects": ["Carl Ito"], "start_time": None, "end_time": None}
-    return row | more
+    row |= {"known_before": False, "dead": False} | more
+    return {"objects_before": row["gone_objects"]} | row
 
 
 def new(kind: str = "new_relation", **more: Any) -> dict[str, Any]:
@@ -232,10 +254,16 @@ def new(kind: str = "new_relation", **more: Any) -> dict[str, Any]:
 
 
 def same(**more: Any) -> dict[str, Any]:
-    return fact(
-        **{"kind": "unchanged", "relation_id": "P36", "obj": "Easton", "gone_objects": [], "previous_objects": []}
-        | more
-    )
+    """A fact that stays, with the same objects at both dates unless ``more`` says otherwise."""
+    row: dict[str, Any] = {
+        "kind": "unchanged",
+        "relation_id": "P36",
+        "obj": "Easton",
+        "gone_objects": [],
+        "previous_objects": [],
+    }
+    row |= {"objects": [more.get("obj", "Easton")]} | more
+    return fact(**{"objects_before": row["objects"]} | row)
 
 
 def month(
@@ -304,34 +332,80 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "of a new subject": (fact(kind="new_subject"), "kind_new_subject"),
     "of a new relation": (fact(kind="new_relation"), "kind_new_relation"),
     "over already": (fact(current=False), "not_current"),
-    "one more, the old one holds": (fact(gone_objects=[]), "addition_to_what_still_holds"),
+    "one more, the old one holds": (
+        fact(gone_objects=[], objects=["Ann Weber", "Carl Ito"], objects_before=["Carl Ito"]),
+        "addition_to_what_still_holds",
+    ),
+    "the old one had gone before, is at a lower rank, or no item any more": (
+        fact(gone_objects=[], objects_before=["Carl Ito"]),
+        "nothing_went_in_the_interval",
+    ),
+    "the office was vacant": (fact(gone_objects=[], objects_before=[]), "nothing_held_before"),
+    "one of two is another, the other was right before": (
+        fact(objects=["Ann Weber", "Bo Li"], objects_before=["Bo Li", "Carl Ito"]),
+        "an_answer_was_right_before",
+    ),
+    "right before by another article and case": (
+        fact(objects=["Ann Weber", "Bo Li"], objects_before=["The bo-li!", "Carl Ito"]),
+        None,  # "boli" is not "bo li"
+    ),
+    "right before, compared as an answer is": (
+        fact(objects=["Ann Weber", "Bo Li"], objects_before=["The bo Li!", "Carl Ito"]),
+        "an_answer_was_right_before",
+    ),
+    "two of two are others": (
+        fact(objects=["Ann Weber", "Bo Li"], objects_before=["Carl Ito", "Di Anker"]),
+        None,
+    ),
+    "known before at another rank": (fact(known_before=True), "known_before_at_another_rank"),
     "a birthplace put right": (fact(relation_id="P19"), "correction_of_what_does_not_change"),
-    "another item of the same name": (fact(gone_objects=["ann weber"]), "old_and_new_answer_overlap"),
+    "another item of the same name": (fact(gone_objects=["ann weber"]), "an_answer_was_right_before"),
     "the same after normalisation": (
         fact(gone_objects=["The Ann-Weber!"], obj="annweber"),
-        "old_and_new_answer_overlap",
+        "an_answer_was_right_before",
     ),
     "put more precisely": (fact(obj="Easton City", gone_objects=["Easton"]), "old_and_new_answer_overlap"),
     "put less precisely": (fact(obj="Easton", gone_objects=["X", "East Easton"]), "old_and_new_answer_overlap"),
     "another one that holds was there under another item": (
         fact(objects=["Ann Weber", "Bo Li"], gone_objects=["Bo Li"]),
-        "old_and_new_answer_overlap",
+        "an_answer_was_right_before",
     ),
     "letters of a word are no overlap": (fact(obj="Annex", gone_objects=["Anne"]), None),
     "no words for it": (fact(relation_id="P999999", relation="depicted by"), "relation_without_template"),
-    "words after its label": (fact(relation_id="P999999", relation="chief engineer"), None),
+    "words after its label": (fact(relation_id="P505", relation="general manager"), None),
+    "words after its label, of what is not known to change": (
+        fact(relation_id="P999999", relation="chief engineer"),
+        "correction_of_what_does_not_change",
+    ),
+    "a child put right": (fact(relation_id="P40"), "correction_of_what_does_not_change"),
+    "an employer of one who lives": (fact(relation_id="P108"), None),
+    "an employer of one who is dead": (fact(relation_id="P108", dead=True), "subject_is_dead"),
+    "an occupation of one who is dead": (fact(relation_id="P106", dead=True), None),
+    "one of several of that name": (fact(title="Norland (novel)"), "subject_ambiguous"),
+    "one of several places of that name": (fact(title="norland,  Ohio"), "subject_ambiguous"),
+    "a title that only begins so": (fact(title="Norlandia (novel)"), None),
+    "a title without the mark": (fact(title="Norland novel"), None),
+    "a label that says which": (fact(subject="Norland (novel)", title="Norland (novel)"), None),
     "no label that reads right": (fact(relation_id="P999999", relation="chief [Y]"), "relation_without_template"),
     "a sentinel in the subject": (fact(subject="<extra_id_0>"), "label_with_sentinel"),
     "a sentinel in an answer": (fact(objects=["Ann Weber", "<extra_id_17>"]), "label_with_sentinel"),
     "a sentinel in an old answer": (fact(gone_objects=["a <extra_id_1>"]), "label_with_sentinel"),
     "markup is no sentinel": (fact(subject="[X] <extra_id> {0} [Y] </script>"), None),
-    "a line break": (fact(subject="Nor\nland"), "label_with_control_character"),
     "a NUL": (fact(obj="Ann\0"), "label_with_control_character"),
+    "an escape": (fact(subject="Nor\x1b[1mland"), "label_with_control_character"),
+    "text that is turned round": (fact(gone_objects=["A\u202eb", "Carl Ito"]), "label_with_control_character"),
+    "isolated text": (fact(subject="Nor\u2067land\u2069"), "label_with_control_character"),
+    "a mark of direction": (fact(objects=["Ann Weber", "Bo Li\u200e"]), "label_with_control_character"),
     "an item without a name": (fact(obj="Q42"), "label_is_a_number_or_an_id"),
     "another answer without a name": (fact(objects=["Ann Weber", "Q42"]), "label_is_a_number_or_an_id"),
     "a year": (fact(subject="1984"), "label_is_a_number_or_an_id"),
     "a date in figures": (fact(gone_objects=["1,984.5"]), "label_is_a_number_or_an_id"),
     "figures and a word": (fact(subject="Apollo 11"), None),
+    "signs without a figure": (fact(subject="(-)"), None),
+    "figures without end": (fact(subject="1" * 50_000 + "a" + "1" * 50_000), None),
+    "one letter": (fact(objects=["Ann Weber", "F"]), "answer_of_one_letter"),
+    "an old answer of one letter": (fact(gone_objects=["(X)"]), "answer_of_one_letter"),
+    "a letter and a figure": (fact(obj="U2"), None),
     "nothing to compare": (fact(obj="The"), "answer_without_words"),
     "only signs": (fact(gone_objects=["!?"]), "answer_without_words"),
     "an answer in the subject": (fact(objects=["Ann Weber", "land"]), "answer_and_subject_overlap"),
@@ -364,6 +438,10 @@ NEW: dict[str, tuple[dict[str, Any], str | None]] = {
     "an object": (fact(), "kind_new_object"),
     "over already": (new(current=False), "not_current"),
     "a birthplace": (new(relation_id="P19"), None),
+    "known before at another rank": (new(known_before=True), "known_before_at_another_rank"),
+    "a spouse of one who is dead": (new(relation_id="P26", dead=True), "subject_is_dead"),
+    "a death": (new(relation_id="P20", dead=True), None),
+    "one of several of that name": (new("new_subject", title="Norland (film)"), "subject_ambiguous"),
     "an answer in the subject": (new(subject="Ann Webers land"), "answer_and_subject_overlap"),
 }
 
@@ -374,6 +452,19 @@ def test_what_is_new(tmp_path: Path, case: str) -> None:
     config, rows = made("newlama", month(tmp_path, changed=[row]))
     assert config.counts.dropped == ({} if reason is None else {reason: 1})
     assert [row["old_answers"] for row in rows] == [[]] * (reason is None)
+
+
+def test_white_space_is_folded(tmp_path: Path) -> None:
+    row = fact(
+        subject=" Nor\n \u2028land",
+        obj="Ann\u00a0 Weber",
+        objects=["Ann\tWeber", "Bo\u2029Li "],
+        gone_objects=["Carl\r\nIto"],
+    )
+    _, [made_row] = made("updatedlama", month(tmp_path, changed=[row]))
+    assert (made_row["subject"], made_row["object"]) == ("Nor land", "Ann Weber")
+    assert made_row["statement"] == "The head of government of Nor land is <extra_id_0>."
+    assert (made_row["answers"], made_row["old_answers"]) == (["Ann Weber", "Bo Li"], ["Carl Ito"])
 
 
 def test_a_subject_is_asked_once_for_a_relation(tmp_path: Path, no_caps: None) -> None:
@@ -397,6 +488,7 @@ def test_a_subject_is_asked_once_for_a_relation(tmp_path: Path, no_caps: None) -
     ("split", "twin", "dropped"),
     [
         ("unchanged", {"subject_id": "Q8", "subject": "NORLAND "}, True),
+        ("unchanged", {"subject_id": "Q8", "subject": "\nNORLAND"}, True),
         ("deleted", {"subject_id": "Q8"}, True),
         ("changed", {"subject_id": "Q8"}, True),
         ("unchanged", {"subject_id": "Q8", "relation_id": "P35"}, False),
@@ -432,15 +524,40 @@ INVARIANT: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
         {"unchanged": [same()], "deleted": [same(kind="removed", object_id="Q3", obj="Weston")]},
         "changed_in_an_interval",
     ),
-    "another object of it gone, which no text says": (
-        {"unchanged": [same(gone_objects=["Weston"])]},
+    "another object of it gone in the first, which no text says": (
+        {"unchanged": [same(objects_before=["Easton", "Weston"], gone_objects=["Weston"])]},
         {"unchanged": [same()]},
         "changed_in_an_interval",
     ),
-    "one more object, which no text says": (
+    "one more object in the first, which no text says": (
+        {"unchanged": [same(objects=["Easton", "Weston"], objects_before=["Easton"])]},
+        {"unchanged": [same(objects=["Easton", "Weston"])]},
+        "changed_in_an_interval",
+    ),
+    "one more object in the last, which no text says": (
+        {"unchanged": [same()]},
+        {"unchanged": [same(objects=["Easton", "Weston"], objects_before=["Easton"])]},
+        "changed_in_an_interval",
+    ),
+    "other objects from one interval to the next": (
         {"unchanged": [same()]},
         {"unchanged": [same(objects=["Easton", "Weston"])]},
         "not_unchanged_in_every_interval",
+    ),
+    "the same objects in another order": (
+        {"unchanged": [same(objects=["Easton", "Easton"])]},
+        {"unchanged": [same(objects=["Easton"], objects_before=["Easton", "Easton"])]},
+        None,
+    ),
+    "a place of work of one who is dead": (
+        {"unchanged": [same(relation_id="P937", dead=True)]},
+        {"unchanged": [same(relation_id="P937", dead=True)]},
+        "subject_is_dead",
+    ),
+    "a citizenship of one who is dead": (
+        {"unchanged": [same(relation_id="P27", dead=True)]},
+        {"unchanged": [same(relation_id="P27", dead=True)]},
+        None,
     ),
     "over": ({"unchanged": [same()]}, {"unchanged": [same(current=False)]}, "not_current"),
     "not begun in the first": (
@@ -474,9 +591,10 @@ def test_what_does_not_change(tmp_path: Path, case: str) -> None:
     config, rows = made("invariantlama", *folders)
     assert config.name == "invariantlama-20211001-20211201"
     assert config.counts.dropped == ({} if reason is None else {reason: 1})
-    assert [(row["id"], row["answers"], row["old_answers"]) for row in rows] == [("Q1-P36", ["Easton"], [])] * (
-        reason is None
-    )
+    relation = second["unchanged"][0]["relation_id"]
+    assert [(row["id"], row["answers"], row["old_answers"]) for row in rows] == [
+        (f"Q1-{relation}", ["Easton"], [])
+    ] * (reason is None)
 
 
 def test_of_a_relation_there_are_a_thousand_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,6 +610,20 @@ def test_of_a_relation_there_are_a_thousand_at_most(tmp_path: Path, monkeypatch:
         assert rows == sorted(rows, key=lambda row: (int(row["subject_id"][1:]), int(row["relation_id"][1:])))
         chosen[seed] = {row["id"] for row in rows}
     assert chosen[0] != chosen[1]
+
+
+def test_facts_are_read_until_there_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where most cannot be asked, all are read; what is read in parts comes in no part twice."""
+    monkeypatch.setattr(module, "A_RELATION", 5)
+    good = [same(subject_id=f"Q{i}", subject=f"Land {i} X") for i in range(1, 9)]
+    bad = [same(subject_id=f"Q{i}", subject=f"Easton {i}") for i in range(9, 400)]
+    few = [same(subject_id=f"Q{i}", subject=f"Land {i} X", relation_id="P17") for i in range(1, 4)]
+    config, rows = made("invariantlama", month(tmp_path, unchanged=good + bad + few))
+    assert Counter(row["relation_id"] for row in rows) == {"P36": 5, "P17": 3}
+    assert config.counts.dropped["answer_and_subject_overlap"] + config.counts.dropped["over_5_of_the_relation"] == 394
+    config, rows = made("invariantlama", month(tmp_path / "b", unchanged=good[:4] + bad))
+    assert [row["subject_id"] for row in rows] == ["Q1", "Q2", "Q3", "Q4"]
+    assert config.counts.dropped == {"answer_and_subject_overlap": 391}
 
 
 def months(folder: Path, *intervals: str) -> Path:
@@ -531,12 +663,52 @@ def test_which_interval_is_meant(tmp_path: Path, name: str | None) -> None:
             assert len(config.inputs) == 3 * len(intervals)
 
 
-def test_of_intervals_that_end_together_the_shorter_is_a_link_of_the_chain(tmp_path: Path) -> None:
-    months(tmp_path, "20210801-20211101", "20211001-20211101", SECOND, "20210701-20210801")
+# Intervals that are there, the one that is asked for, and the chain.
+CHAINS: list[tuple[list[str], str | None, list[str] | None]] = [
+    # two end at 1101: the one that goes on further back is a link, though it begins earlier
+    (["0801-1101", "1001-1101", "1101-1201", "0701-0801"], None, ["0701-0801", "0801-1101", "1101-1201"]),
+    (["0801-1101", "1001-1101", "1101-1201"], "20210801-20211201", ["0801-1101", "1101-1201"]),
+    (["0801-1101", "1001-1101", "1101-1201"], "20211001-20211201", ["1001-1101", "1101-1201"]),
+    (["0801-1101", "1001-1101", "1101-1201"], "1012", ["1001-1101", "1101-1201"]),
+    (["0801-1101", "1001-1101", "1101-1201"], "20210801-20211001", None),
+    (["0901-1101", "0901-1001", "1001-1101", "1101-1201"], None, ["0901-1001", "1001-1101", "1101-1201"]),
+    (["0901-1101", "0901-1001", "1001-1101", "1101-1201"], "0911", ["0901-1001", "1001-1101"]),
+    (["0901-1001", "0901-1101", "1001-1201", "1101-1201"], None, ["0901-1101", "1101-1201"]),
+    (
+        ["0801-0901", "0901-1001", "1001-1201", "0801-1101", "1101-1201"],
+        None,
+        ["0801-0901", "0901-1001", "1001-1201"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("there", "asked", "chain"), CHAINS)
+def test_a_chain_is_found_whichever_intervals_end_together(
+    tmp_path: Path, there: list[str], asked: str | None, chain: list[str] | None
+) -> None:
+    def full(interval: str) -> str:
+        return "2021{}-2021{}".format(*interval.split("-"))
+
+    months(tmp_path, *map(full, there))
+    if chain is None:
+        with pytest.raises(InputError, match="no interval"):
+            live("invariantlama", [tmp_path], asked)
+        return
+    config, _ = made("invariantlama", tmp_path, interval=asked)
+    assert config.options["intervals"] == [*map(full, chain)]
+    left = sorted(full(interval) for interval in there if interval not in chain) if asked is None else []
+    assert [warning for warning in config.warnings if "left out" in warning] == [
+        f"no part of the intervals that follow one another from {full(chain[0])[:8]} to 20211201, "
+        f"so left out: {', '.join(left)}"
+    ] * bool(left)
+
+
+def test_many_intervals_that_cross_are_one_chain(tmp_path: Path) -> None:
+    """All pairs of eleven dates: a thousand ways from the first to the last, of which the one in most steps counts."""
+    dates = [f"2021{month:02}01" for month in range(1, 12)]
+    months(tmp_path, *(f"{a}-{b}" for i, a in enumerate(dates) for b in dates[i + 1 :]))
     [config] = live("invariantlama", [tmp_path])
-    assert config.options["intervals"] == [FIRST, SECOND]
-    [warning] = config.warnings
-    assert "left out: 20210701-20210801, 20210801-20211101" in warning
+    assert config.options["intervals"] == [f"{a}-{b}" for a, b in pairwise(dates)]
 
 
 def test_intervals_that_do_not_follow_are_named(tmp_path: Path) -> None:
@@ -622,6 +794,79 @@ def test_files_that_are_not_the_manifests_are_refused(tmp_path: Path, damage: st
     refused("unchanged-00000-of-00001.parquet: not the file that its manifest describes", folder)
 
 
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"subject_id": "Qx"}, "subject_id 'Qx'"),
+        ({"subject_id": "Q1; DROP TABLE candidates"}, "subject_id 'Q1; DROP"),
+        ({"subject_id": "L1"}, "subject_id 'L1'"),
+        ({"subject_id": "Q0"}, "subject_id 'Q0'"),
+        ({"subject_id": "Q1\n"}, r"subject_id 'Q1\\n'"),
+        ({"subject_id": None}, "subject_id 'None'"),
+        ({"object_id": "Q" + "9" * 30}, "object_id 'Q999"),
+        ({"relation_id": "6"}, "relation_id '6'"),
+        ({"relation_id": None}, "relation_id 'None'"),
+        *(({name: None}, "subject_id 'Q1'") for name in ("subject", "relation", "object", "title", "evidence")),
+        *(({name: None}, "subject_id 'Q1'") for name in ("objects", "objects_before", "gone_objects")),
+        *(({name: ["A", None]}, "subject_id 'Q1'") for name in ("objects", "objects_before", "gone_objects")),
+        *(({name: None}, "subject_id 'Q1'") for name in ("current", "known_before", "dead")),
+    ],
+)
+@pytest.mark.parametrize("split", ["unchanged", "changed", "deleted"])
+def test_rows_that_are_no_facts_are_refused(tmp_path: Path, bad: dict[str, Any], said: str, split: str) -> None:
+    rows: dict[str, Any] = {split: [fact(), fact() | bad]}
+    refused(
+        f"{split}-00000-of-00001.parquet: row 2 is no fact.*{said}.*build its month again", month(tmp_path, **rows)
+    )
+
+
+@pytest.mark.parametrize("how", ["without a column", "of another type", "no Parquet"])
+def test_other_columns_than_those_of_facts_are_refused(tmp_path: Path, how: str) -> None:
+    folder = month(tmp_path, changed=[new()])
+    [path] = (folder / "data" / f"facts-{SECOND}").glob("changed-*")
+    table = pq.read_table(path)
+    if how == "no Parquet":
+        path.write_bytes(b"PAR1")
+    elif how == "of another type":
+        column = table.column_names.index("dead")
+        pq.write_table(table.set_column(column, "dead", pa.array(["no"])), path)
+    else:
+        pq.write_table(table.drop_columns(["dead"]), path)
+    manifest = folder / "manifests" / f"{SECOND}.json"
+    content = json.loads(manifest.read_text("utf-8"))
+    content["configs"][f"facts-{SECOND}"]["splits"]["changed"]["files"][0] |= {
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "size": path.stat().st_size,
+    }
+    manifest.write_text(json.dumps(content), "utf-8")
+    refused("changed-.*build its month again" if how == "no Parquet" else r"columns of facts \(dead\)", folder)
+
+
+def test_texts_are_read_for_those_alone_that_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is more than the memory goes to ``work``, and is gone from there in the end."""
+    facts = (
+        same(subject_id=f"Q{i}", object_id=f"Q{i}0", subject=f"Land {i} X", obj=f"Ann {i}", evidence=f"{i} " * 400)
+        for i in range(1, 40_001)
+    )
+    monkeypatch.setattr(module, "A_RELATION", 100)
+    folder = month(tmp_path / "facts", unchanged=facts)
+    ample = made("invariantlama", folder)[1]
+    monkeypatch.setattr(module, "MEMORY", 48 << 20)
+    assert made("invariantlama", folder, work=tmp_path / "work")[1] == ample
+    assert len(ample) == 100
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_too_little_memory_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MEMORY", 1 << 20)
+    folder = months(tmp_path / "facts", SECOND)
+    for work in (None, tmp_path / "work"):
+        where = re.escape(str(work or tempfile.gettempdir()))
+        with pytest.raises(InputError, match=f"^{where}: 1 MB of memory and the disk did not do .*; make room there"):
+            live("newlama", [folder], work=work)
+    assert list((tmp_path / "work").iterdir()) == []
+
+
 def test_a_manifest_that_points_elsewhere_is_refused(tmp_path: Path) -> None:
     folder = months(tmp_path, SECOND)
     path = folder / "manifests" / f"{SECOND}.json"
@@ -631,8 +876,9 @@ def test_a_manifest_that_points_elsewhere_is_refused(tmp_path: Path) -> None:
     refused("etc/passwd", folder)
 
 
+TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 LABELS = st.text(min_size=1, max_size=12) | st.sampled_from(
-    ["Rome", "rome", "The Rome", "Q5", "<extra_id_0>", "[Y]", "1"]
+    ["Rome", "rome", "The Rome", "Q5", "<extra_id_0>", "[Y]", "1", "Ro\u202eme", "Ro\u2028me", " \t", "Ro\0me", "R"]
 )
 
 
@@ -654,6 +900,9 @@ def test_whatever_the_labels_rows_are_sound(
     for row in rows:
         assert row["statement"].count("<extra_id_") == 1
         assert row["statement"] == "The head of government of " + row["subject"] + " is <extra_id_0>."
+        for label in (row["subject"], *row["answers"], *row["old_answers"]):
+            assert label == " ".join(label.split())
+            assert not any(unicodedata.category(c) == "Cc" or unicodedata.bidirectional(c) in TURNS for c in label)
         assert row["old_answers"]
         assert not {compared(a) for a in row["answers"]} & {compared(a) for a in row["old_answers"]}
         for answer in (*row["answers"], *row["old_answers"]):

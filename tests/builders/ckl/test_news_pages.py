@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gzip
 import json
+import re
 import zlib
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from temporalwiki.builders.ckl import news_pages
-from temporalwiki.builders.ckl.html_page import Page, Response, decoded
+from temporalwiki.builders.ckl.html_page import Page, Response, _Unreadable, decoded
 from temporalwiki.builders.ckl.news_pages import Extracted, extract
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
@@ -36,7 +37,10 @@ class Reader:
 
     def read(self, data: bytes, response: Response | None = None) -> Page | str:
         response = response or Response()
-        data = decoded(data, response)
+        try:
+            data = decoded(data, response)
+        except _Unreadable as error:
+            return str(error)
         self.read_pages.append((data, response.url, response.charset))
         return "cannot be parsed" if data == b"bad" else Page(response.url, data.decode(), "A text.", NOON, "en")
 
@@ -108,6 +112,12 @@ def test_a_warc_file(tmp_path: Path, reader: type[Reader], name: str) -> None:
     [
         (record(status="404 Not Found"), "HTTP status not 200"),
         (record(status="301 Moved"), "HTTP status not 200"),
+        (record(status=""), "no HTTP status"),
+        (record(status="OK"), "no HTTP status"),
+        (
+            record(gzip.compress(b"a page")[:9], http="Content-Type: text/html\r\nContent-Encoding: gzip\r\n"),
+            "cut off in transfer",
+        ),
         (record(http="Content-Type: image/png\r\n"), "not HTML"),
         (record(http="Content-Type: text/htmlx\r\n"), "not HTML"),
         (record(more="WARC-Truncated: length\r\n"), "cut off by the crawler"),
@@ -185,13 +195,23 @@ def test_a_file_that_was_cut_off(tmp_path: Path, cut: int) -> None:
     [
         (b"", "the file is empty"),
         (b"<html>no archive</html>\r\n\r\n", r"a\.warc: not a WARC record near byte 0"),
-        (record(length=3) + record(), r"a\.warc: .* byte 0: the record before is not as long as it says"),
+        (record(length=3) + record(), r"a\.warc: .* byte \d+: the record before is not as long as it says"),
     ],
 )
 def test_what_is_no_warc(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.warc").write_bytes(content)
     with pytest.raises(InputError, match=message):
         extract([tmp_path / "a.warc"], tmp_path / "work")
+
+
+def test_the_place_of_a_record_that_was_cut_off(tmp_path: Path) -> None:
+    first = record(b"x" * 50_000)
+    for name, start in (("a.warc", len(first)), ("a.warc.gz", len(gzip.compress(first)))):
+        file = warc(tmp_path / name, first, record(b"b" * 200))
+        file.write_bytes(file.read_bytes()[:-100])
+        with pytest.raises(InputError, match=rf" byte {start}\b.*fetch it again") as raised:
+            extract([file], tmp_path / "work")
+        assert not re.search("read what is there with --allow-truncated", str(raised.value))
 
 
 def test_a_damaged_member(tmp_path: Path) -> None:
@@ -218,8 +238,8 @@ def test_a_folder(tmp_path: Path, reader: type[Reader]) -> None:
     warc(pages / "a.warc.gz", record())
     extracted = extract([pages], tmp_path / "work")
     assert [(row["url"], row["title"]) for row in articles(extracted)] == [
-        ("file:///b%20%26%20%C3%BC.html", "b"),
-        ("file:///sub/c.htm.gz", "c"),
+        ("file:///b%20%26%20%C3%BC.html#e9d71f5ee7c92d6d", "b"),  # SHA-1 of "b"
+        ("file:///c.htm.gz#84a516841ba77a5b", "c"),
         ("http://n.example/a", "a page"),
     ]
     assert extracted.dropped == {"no title": 1, "no date": 1}
@@ -230,6 +250,24 @@ def test_a_folder(tmp_path: Path, reader: type[Reader]) -> None:
     assert len(reader.read_pages) == calls
     (pages / "b & ü.html").write_bytes(b"other")
     assert "other" in [row["title"] for row in articles(extract([pages], tmp_path / "work"))]
+
+
+def test_pages_without_an_address_are_as_many_as_there_are(tmp_path: Path) -> None:
+    """Of one name in several folders, and whatever folders are named, and in what order."""
+    pages = tmp_path / "pages"
+    for number, folder in enumerate(("a", "b", "b/c")):
+        (pages / folder).mkdir(parents=True)
+        (pages / folder / "index.html").write_text(f"page {number}")
+    (pages / "b" / "notes.txt").touch()
+    whole = extract([pages], tmp_path / "work")
+    assert len({row["url"] for row in articles(whole)}) == 3
+    assert all(row["url"].startswith("file:///index.html#") for row in articles(whole))
+    orders = [["b/c", "b", "a"], ["a", "b"], ["b", "a", "b/c"], ["b/c/index.html", "", "b"]]
+    for order in orders:
+        again = extract([pages / name for name in order], tmp_path / "work")
+        assert articles(again) == articles(whole)
+        assert again.ignored == ["notes.txt"]
+        assert again.key == whole.key
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -326,7 +364,7 @@ def test_what_is_too_large_is_dropped(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_recentnews_itself(tmp_path: Path) -> None:
     noon = datetime.datetime.fromtimestamp(NOON, datetime.UTC)
     rows = [
-        {"id": "1", "url": "file:///a.html", "title": "A", "text": "One.", "published": noon},
+        {"id": "1", "url": "file:///a%20b.html#0123456789abcdef", "title": "A", "text": "One.", "published": noon},
         {"id": "2", "url": None, "title": "B", "text": "Two.", "published": noon},
         {"id": "3", "url": "http://n.example/c", "title": "C", "text": "", "published": noon},
         {"id": "4", "url": "http://n.example/d", "title": "D", "text": "Four.", "published": None},
@@ -337,7 +375,13 @@ def test_recentnews_itself(tmp_path: Path) -> None:
         )
         pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "a.parquet")
         extracted = extract([tmp_path / "a.parquet"], tmp_path / "work")
-        expected = {"url": "file:///a.html", "title": "A", "text": "One.", "published": NOON, "language": None}
+        expected = {
+            "url": "file:///a%20b.html#0123456789abcdef",
+            "title": "A",
+            "text": "One.",
+            "published": NOON,
+            "language": None,
+        }
         assert articles(extracted) == [expected]
         assert extracted.dropped == {"no address": 1, "no date": 1, "no text": 1}
 
@@ -345,9 +389,14 @@ def test_recentnews_itself(tmp_path: Path) -> None:
 def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"
     columns = {"url": ["a"], "title": ["b"], "text": ["c"]}
+    times = {"published": pa.array([0], pa.timestamp("s"))}
     for table, message in (
         (pa.table(columns), "no column published; news is read from url, title, text, published"),
-        (pa.table(columns | {"published": ["2020"]}), "the column published is string"),
+        (pa.table(columns | {"published": ["2020"]}), "the column published is string, and no timestamp"),
+        (pa.table(columns | {"published": [1]}), "the column published is int64, and no timestamp"),
+        (pa.table(columns | times | {"url": [1]}), "the column url is int64, and no text"),
+        (pa.table(columns | times | {"title": [None]}), "the column title is null, and no text"),
+        (pa.table(columns | times | {"text": [["c"]]}), "the column text is list<.*>, and no text"),
     ):
         pq.write_table(table, file)
         with pytest.raises(InputError, match=message):
@@ -355,6 +404,43 @@ def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"PAR1 or not")
     with pytest.raises(InputError, match=r"a\.parquet: not a Parquet file"):
         extract([file], tmp_path / "work")
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Mars/Phobos", "+05:30", "America/New_York"])
+def test_moments_of_parquet(tmp_path: Path, unit: str, zone: str | None) -> None:
+    """Whatever the unit, the zone and the year, of which Python knows fewer."""
+    a_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    most = (2**63 - 1) // (1_000 if unit == "s" else 1)  # Parquet has no seconds, and keeps milliseconds
+    moments = [NOON * a_second + a_second - 1, most, -most, -a_second, None]
+    columns: dict[str, Any] = {name: [name] * 5 for name in ("title", "text")}
+    columns["url"] = [f"https://n.example/{n}" for n in range(5)]
+    columns["published"] = pa.array(moments, pa.int64()).cast(pa.timestamp(unit, zone))
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    extracted = extract([tmp_path / "a.parquet"], tmp_path / "work")
+    assert [(row["url"][-1], row["published"]) for row in articles(extracted)] == [("0", NOON), ("3", -1)]
+    assert extracted.dropped == {"no date": 3}
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "file:///a/b.html#0123456789abcdef", "ftp://a.example/", "javascript:alert(1)", ""]
+)
+def test_addresses_of_parquet_are_of_the_web_or_our_own(tmp_path: Path, url: str) -> None:
+    columns = {"url": [url], "title": ["b"], "text": ["c"], "published": pa.array([0], pa.timestamp("s"))}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    assert extract([tmp_path / "a.parquet"], tmp_path / "work").dropped == {"no address": 1}
+
+
+def test_damaged_parquet_is_named(tmp_path: Path) -> None:
+    columns = {name: [name * 50_000] for name in ("title", "text")} | {"url": ["https://n.example/a"]}
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns | {"published": pa.array([0], pa.timestamp("s"))}), file, compression="gzip")
+    data = bytearray(file.read_bytes())
+    data[20:80] = b"\xff" * 60
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=r"a\.parquet: damaged: .*; fetch it again") as raised:
+        extract([file], tmp_path / "work")
+    assert "\n" not in str(raised.value)
 
 
 def test_without_news_please_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalwiki.builders.ckl.question_generation import Passage, finite_verbs, questions
+from temporalwiki.builders.ckl.question_generation import Passage, finite_verbs, occurrences, occurs, questions
 from temporalwiki.builders.ckl.salient_spans import find_spans
 
 
@@ -135,3 +135,27 @@ def test_never_the_answer_in_a_question(text: str, data: st.DataObject) -> None:
         assert question.endswith("?")
         assert question.split()[0] in ("Who", "What", "When", "Where", "By")
         assert set(question[:-1].lower().split()) - {"who", "what", "when", "where", "by", "whom", "did"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "times"),
+    [
+        ("AI", "the AI-powered agents", 1),
+        ("US", "the U.S. army, the US navy", 2),
+        ("Easton", "in EASTON's streets", 1),
+        ("Anna  Weber", "said Anna Weber.", 1),
+        ("Easton", "Eastonia", 0),
+        ("art", "the start", 0),
+        ("Weber", "web er", 0),
+        ("C++", "in C++, too", 1),
+        ("(a", "f (a b", 1),
+        ("Ada", "Ada, ada and Adam", 2),
+        ("e\u0301", "caf\u00e9 \u00e9", 1),
+        ("caf", "cafe\u0301 cafe", 0),
+        ("The Who", "The Who said who did", 2),
+        ("", "a", 0),
+    ],
+)
+def test_how_often_an_answer_stands_in_a_text(answer: str, text: str, times: int) -> None:
+    assert occurrences(answer, text) == times
+    assert occurs(answer, text) == (times > 0)

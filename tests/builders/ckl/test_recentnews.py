@@ -206,7 +206,7 @@ def test_the_bytes_depend_on_the_pages_alone(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(script)
     files = [str(tmp_path / "news" / name) for name in ("a.parquet", "b.parquet")]
     command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "other work"), "2", *files[::-1]]
-    environment = os.environ | {"PYTHONHASHSEED": "7", "LC_ALL": "C"}
+    environment = os.environ | {"PYTHONHASHSEED": "7", "LC_ALL": "C", "TZ": "Asia/Kolkata"}
     printed = subprocess.run(command, env=environment, capture_output=True, check=True, text=True).stdout
     configs = made([tmp_path / "news"], tmp_path / "work", spans="rules", small_share=0.6)
     assert printed == json.dumps(list(configs.values()), default=str) + "\n"
@@ -246,6 +246,16 @@ def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> No
 def test_a_pipeline_that_is_not_there_is_told_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"ruls: .*did you mean rules|spaCy is not installed"):
         recentnews.recentnews([tmp_path / "none"], NewsOptions(spans="ruls"), tmp_path / "work")
+
+
+def test_dates_out_of_any_time_are_no_dates(tmp_path: Path) -> None:
+    record = {"title": "T", "maintext": article(0)["text"], "language": "en"}
+    dates = ("0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00", "2020-10-20")
+    lines = [json.dumps(record | {"url": f"http://n.example/{n}", "date_publish": day}) for n, day in enumerate(dates)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    (whole, *_) = recentnews.recentnews([tmp_path / "a.jsonl"], NewsOptions(), tmp_path / "work")
+    assert urls([dict(row) for row in whole.splits["train"]]) == ["2"]
+    assert whole.counts.dropped == {"no date": 2}
 
 
 # Real pages

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from temporalwiki.builders.ckl import salient_spans
 from temporalwiki.builders.ckl.salient_spans import (
-    Masked,
+    MaskedWindow,
     Pipeline,
     Rules,
     find_spans,
@@ -197,14 +197,14 @@ def test_spans_do_not_depend_on_the_hash_seed(seed: str) -> None:
 )
 def test_texts_are_masked(text: str, expected: tuple[str, str] | str) -> None:
     (found,) = masked(text, Rules(), rate=0.9)
-    if isinstance(found, Masked):
+    if isinstance(found, MaskedWindow):
         assert (found.input, found.output) == expected
         assert found.text == text.strip()
     else:
         assert found == expected
 
 
-def filled(window: Masked) -> str:
+def filled(window: MaskedWindow) -> str:
     """Put the spans of the output back where their sentinels are."""
     parts = re.split(r" ?<extra_id_(\d+)> ?", window.output)
     assert [parts[0], parts[-1]] == ["", ""]  # the last sentinel ends the output
@@ -223,7 +223,7 @@ pieces_of_text = st.sampled_from(
 @given(st.lists(pieces_of_text, max_size=80).map("".join), st.integers(2, 30), st.integers(0, 2))
 def test_masked_texts_filled_in_again_are_the_text(text: str, longest: int, seed: int) -> None:
     made = list(masked(text, Rules(), 0.3, seed, longest))
-    whole = [window for window in made if isinstance(window, Masked)]
+    whole = [window for window in made if isinstance(window, MaskedWindow)]
     assert [filled(window) for window in whole] == [window.text for window in whole]
     assert all(0 < len(window.text.split()) <= longest for window in whole)
     assert all(window.text in text for window in whole)
@@ -235,19 +235,19 @@ def test_masked_texts_filled_in_again_are_the_text(text: str, longest: int, seed
 def test_about_a_share_is_masked_and_never_more_than_there_are_sentinels() -> None:
     text = "in Paris of the " * 600
     for rate in (0.05, 0.15, 0.25):
-        made = [window for window in masked(text, Rules(), rate, longest=200) if isinstance(window, Masked)]
+        made = [window for window in masked(text, Rules(), rate, longest=200) if isinstance(window, MaskedWindow)]
         share = sum(window.output.count("Paris") for window in made) * len("Paris") / len(text)
         assert share == pytest.approx(rate, abs=0.01)
         assert sum(len(window.text.split()) for window in made) == 2400
     (window,) = masked(text, Rules(), 0.9, longest=5_000)
-    assert isinstance(window, Masked)
+    assert isinstance(window, MaskedWindow)
     assert (window.input.count("<extra_id_"), window.output.count("<extra_id_")) == (99, 100)
     assert window.output.endswith(" <extra_id_99>")
 
 
 def test_windows_end_with_sentences() -> None:
     made = list(masked("Rain fell in Paris. It fell in Rome all the day. Then it was in Oslo.", Rules(), longest=12))
-    assert [window.text for window in made if isinstance(window, Masked)] == [
+    assert [window.text for window in made if isinstance(window, MaskedWindow)] == [
         "Rain fell in Paris. It fell in Rome all the day.",
         "Then it was in Oslo.",
     ]

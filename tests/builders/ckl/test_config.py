@@ -1,0 +1,164 @@
+"""A config on its way into CKL's folder: whole or not at all, wherever it is stopped, and never over another's."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temporalwiki.builders.ckl.config import described
+from temporalwiki.builders.dataset_folder import problems, read_manifests, strays
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.inspection import describe_manifest
+
+from a_ckl_config import add, config, invariantlama, live
+from a_stop import Killed, Stop
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def sound(folder: Path) -> dict[str, int]:
+    """Rows by config, of a folder with which nothing is wrong."""
+    manifests = read_manifests(folder)
+    assert [*(one for manifest in manifests for one in problems(folder, manifest)), *strays(folder, manifests)] == []
+    return {manifest["config"]: manifest["counts"]["kept"] for manifest in manifests}
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["killed", "disk full"])
+def test_stopped_anywhere_a_config_is_there_as_it_was_or_as_it_is_to_be(tmp_path: Path, full: bool) -> None:
+    before, wanted = tmp_path / "before" / "ckl", tmp_path / "wanted" / "ckl"
+    replacing = {"test": [live(1), live(2)]}
+    for folder in (before, wanted):
+        add(folder, config("newlama"), invariantlama())
+    add(wanted, config("newlama", replacing), config("updatedlama"))
+    found = set()
+    for nth in itertools.count(1):
+        folder = tmp_path / str(nth) / "ckl"
+        shutil.copytree(before, folder)
+        stop = Stop(nth, full)
+        with stop, contextlib.suppress(Killed, OSError, InputError):
+            add(folder, config("newlama", replacing))
+        add(folder, config("updatedlama"))  # which is not what was stopped
+        rows = sound(folder)
+        assert rows in ({"invariantlama": 2, "newlama": kept, "updatedlama": 1} for kept in (1, 2)), nth
+        found.add(rows["newlama"])
+        add(folder, config("newlama", replacing))
+        assert contents(folder) == contents(wanted), nth
+        assert [path.name for path in folder.parent.iterdir()] == ["ckl"]
+        if not stop.reached:
+            break
+    assert nth > 5
+    assert found == {1, 2}
+
+
+def test_stopped_while_it_is_finished_it_is_finished_by_the_next(tmp_path: Path) -> None:
+    before = tmp_path / "before" / "ckl"
+    add(before, config("newlama"), invariantlama())
+    for first in itertools.count(1):
+        folder = tmp_path / "stopped" / "ckl"
+        shutil.rmtree(folder.parent, ignore_errors=True)
+        shutil.copytree(before, folder)
+        with contextlib.suppress(Killed), Stop(first):
+            add(folder, config("newlama", {"test": [live(1), live(2)]}))
+        if any("stopped before its end" in stray for stray in strays(folder, read_manifests(folder))):
+            break
+    for second in itertools.count(1):
+        again = tmp_path / str(second) / "ckl"
+        shutil.copytree(folder, again)
+        stop = Stop(second)
+        with stop, contextlib.suppress(Killed):
+            add(again, config("updatedlama"))
+        add(again, config("kilt-fever"))
+        rows = sound(again)
+        assert rows.pop("updatedlama", 1) == 1
+        assert rows == {"invariantlama": 2, "kilt-fever": 1, "newlama": 2}, second
+        if not stop.reached:
+            break
+    assert second > 20
+
+
+@pytest.mark.parametrize(("module", "call"), [(shutil, "copyfile"), (os, "fsync")])
+def test_a_full_disk_is_named_and_nothing_is_lost(
+    module: Any, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "ckl"
+    add(folder, config("newlama"))
+    before = contents(folder)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, call, full)
+    with pytest.raises(InputError, match=r"ckl.*: no space left on the disk; free some"):
+        add(folder, config("newlama", {"test": [live(1), live(2)]}))
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("there", "new", "said"),
+    [
+        ({"imported": True}, {}, "newlama is there, imported from an archive"),
+        ({}, {"imported": True}, "newlama is there, made by `temporalwiki ckl`"),
+        (
+            {"options": {"wiki": "enwiki"}},
+            {"options": {"wiki": "simplewiki"}},
+            "of enwiki, and this one is of simplewiki",
+        ),
+    ],
+)
+def test_what_is_not_replaced(there: dict[str, Any], new: dict[str, Any], said: str, tmp_path: Path) -> None:
+    folder = tmp_path / "ckl"
+    add(folder, config("newlama", **there))
+    before = contents(folder)
+    other = config("newlama", **new)
+    other.splits = {"test": iter(lambda: pytest.fail("rows were read before it was refused"), None)}
+    with pytest.raises(InputError, match=f"{said}.*choose another --out"):
+        add(folder, other)
+    assert contents(folder) == before
+    add(folder, config("newlama", **there), config("updatedlama", **new))
+
+
+def test_a_warning_is_said_by_whoever_shows_the_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once: ``temporalwiki ckl`` prints the description of what ``write`` returns."""
+    [manifest] = add(tmp_path / "ckl", config("newlama", {"test": [live(1)], "validation": []}))
+    said = capsys.readouterr()
+    shown = said.out + said.err + describe_manifest(tmp_path / "ckl", manifest)
+    assert shown.count("no rows in the split validation") == 1
+
+
+def test_inputs_are_named_without_their_folder(tmp_path: Path) -> None:
+    """The same files elsewhere give the same bytes."""
+    folders = []
+    for person in ("alice", "bob"):
+        files = []
+        for sub, text in (("x", "1"), ("y", "2")):
+            (tmp_path / person / sub).mkdir(parents=True)
+            files.append(tmp_path / person / sub / "n.jsonl")
+            files[-1].write_text(text, "utf-8")
+        folders.append(tmp_path / person / "ckl")
+        add(folders[-1], config("newlama", inputs=files if person == "alice" else files[::-1]))
+    assert contents(folders[0]) == contents(folders[1])
+    [manifest] = read_manifests(folders[0])
+    # printf 1 | sha1sum
+    ones = ["356a192b7913b04c54574d18c28d46e6395428ab", "da4b9237bacccdf19c0760cab7aec4a8359010b0"]
+    assert manifest["inputs"] == [{"file": "n.jsonl", "size": 1, "sha1": one} for one in ones]
+    with pytest.raises(InputError, match="no such file"):
+        described([tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"dataset": "ckl", "configs": {"newlama": {}}}'])
+def test_a_bad_manifest_is_made_again_and_not_built(text: str, tmp_path: Path) -> None:
+    add(tmp_path / "ckl", config("newlama"))
+    path = tmp_path / "ckl" / "manifests" / "newlama.json"
+    path.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=r"newlama\.json: not a manifest of") as refusal:
+        read_manifests(tmp_path / "ckl")
+    assert "month" not in str(refusal.value)
