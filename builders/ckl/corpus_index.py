@@ -165,10 +165,7 @@ def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
     files = sorted({file.resolve(): file for path in paths for file in _files(path)}.values())
     if not files:
         raise InputError("no corpus of the past is named")
-    inputs = [
-        {"file": file.name, "size": file.stat().st_size, "sha1": digest(file, "sha1")}
-        for file in files
-    ]
+    inputs = [{"file": file.name, "size": file.stat().st_size, "sha1": digest(file, "sha1")} for file in files]
     order = sorted(range(len(files)), key=lambda i: (inputs[i]["file"], inputs[i]["sha1"]))
     files, inputs = [files[i] for i in order], [inputs[i] for i in order]
     target = folder / f"past-{fingerprint(VERSION, inputs)}.sqlite"
