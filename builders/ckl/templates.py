@@ -89,8 +89,10 @@ _NO_WORDS = re.compile(
     re.IGNORECASE,
 )
 # What no cloze asks for: names that are part of the subject's (the regular ones are filtered away, so that middle and
-# birth names are left), and what says something about another statement.
+# birth names are left); what people may keep to themselves (sexual orientation, ethnic group, medical condition); and
+# what says something about another statement.
 _NEVER = frozenset((
+    "P91", "P172", "P1050",
     "P734", "P735", "P1950", "P2358", "P2359", "P2365", "P2366", "P453", "P405", "P459", "P517", "P654", "P805",
     "P812", "P1264", "P1353", "P1354", "P1534", "P1642", "P1643", "P1906", "P2184", "P2241", "P2309", "P2522", "P3005",
     "P4390", "P5054", "P5102", "P7367", "P7452", "P9215",
@@ -135,7 +137,7 @@ def _generic(relation_id: str, label: str) -> Template | None:
 
 # What a person has in life alone. An occupation, a religion, a language, a citizenship or a rank are said of the dead.
 _ENDS_WITH_LIFE = frozenset((
-    "P26", "P39", "P54", "P102", "P108", "P118", "P263", "P413", "P451", "P463", "P551", "P859", "P937", "P1050",
+    "P26", "P39", "P54", "P102", "P108", "P118", "P263", "P413", "P451", "P463", "P551", "P859", "P937",
     "P1327", "P1416", "P1532", "P2632", "P4100", "P6087",
 ))  # fmt: skip
 # fmt: off
@@ -215,7 +217,6 @@ _CHANGING: dict[str, tuple[str, str]] = {
     "P945": ("An allegiance of [X] is [Y].", "What is an allegiance of [X]?"),
     "P1001": ("The jurisdiction of [X] is [Y].", "What is the jurisdiction of [X]?"),
     "P1037": ("The director or manager of [X] is [Y].", "Who is the director or manager of [X]?"),
-    "P1050": ("A medical condition of [X] is [Y].", "What is a medical condition of [X]?"),
     "P1056": ("A product of [X] is [Y].", "What is a product of [X]?"),
     "P1075": ("The rector of [X] is [Y].", "Who is the rector of [X]?"),
     "P1142": ("A political ideology of [X] is [Y].", "What is a political ideology of [X]?"),
@@ -268,7 +269,6 @@ _LASTING: dict[str, tuple[str, str]] = {
     "P166": ("An award that [X] received is [Y].", "Which award did [X] receive?"),
     "P170": ("The creator of [X] is [Y].", "Who created [X]?"),
     "P171": ("The parent taxon of [X] is [Y].", "What is the parent taxon of [X]?"),
-    "P172": ("An ethnic group of [X] is [Y].", "What is an ethnic group of [X]?"),
     "P175": ("The performer of [X] is [Y].", "Who performed [X]?"),
     "P176": ("The manufacturer of [X] is [Y].", "Who is the manufacturer of [X]?"),
     "P177": ("[X] crosses [Y].", "What does [X] cross?"),

@@ -129,6 +129,9 @@ NEVER = {
     "P2359": "Roman nomen gentilicium",
     "P2365": "Roman cognomen",
     "P2366": "Roman agnomen",
+    "P91": "sexual orientation",
+    "P172": "ethnic group",
+    "P1050": "medical condition",
     "P453": "character role",
     "P459": "determination method",
     "P517": "interaction",
@@ -162,7 +165,7 @@ TENSED = re.compile(
 )
 ABOUT_PEOPLE = re.findall(
     r"P\d+",
-    "P26 P27 P39 P53 P54 P97 P101 P102 P106 P108 P118 P140 P172 P241 P264 P410 P413 P451 P463 P551 P611 P937 P1050 "
+    "P26 P27 P39 P53 P54 P97 P101 P102 P106 P108 P118 P140 P241 P264 P410 P413 P451 P463 P551 P611 P937 "
     "P1303 P1327 P1412 P1416 P1532 P2416 P2632 P6087",
 )
 
@@ -204,10 +207,7 @@ def test_what_ends_with_life() -> None:
 # What was true stays true of one who was born, awarded, taught; not of one who governs, lives or plays somewhere.
 @pytest.mark.parametrize(
     ("relation", "lasting"),
-    [
-        (relation, True)
-        for relation in ("P19", "P166", "P57", "P69", "P31", "P40", "P1038", "P53", "P172", "P30", "P206")
-    ]
+    [(relation, True) for relation in ("P19", "P166", "P57", "P69", "P31", "P40", "P1038", "P53", "P30", "P206")]
     + [(relation, False) for relation in ("P6", "P54", "P39", "P36", "P131", "P551", "P26", "P106", "P505", "P163")],
 )
 def test_relations_that_last(relation: str, lasting: bool) -> None:
