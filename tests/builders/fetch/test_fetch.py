@@ -575,7 +575,9 @@ def test_killed_at_any_moment_a_rerun_completes(server: FileServer, tmp_path: Pa
 def test_ctrl_c_ends_it_at_once_and_a_rerun_completes(server: FileServer, tmp_path: Path) -> None:
     server.fault(r"\.(bz2|gz)$", Fault(status=503, headers={"Retry-After": "600"}), times=10_000)
     arguments = ["fetch", "20211101", "20211201", "--dumps", str(tmp_path), "--mirror", server.url]
-    code = f"import sys; from temporalwiki.commands import main; sys.exit(main({arguments!r}))"
+    # a shell that starts the tests in its background has them, and all that they start, ignore the signal
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heard}; import sys; from temporalwiki.commands import main; sys.exit(main({arguments!r}))"
     running = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
     try:
         assert running.stderr is not None
