@@ -34,7 +34,7 @@ from temporalwiki.methods.options import from_mapping
 
 @dataclass
 class TemporalWikiConfig(datasets.BuilderConfig):  # type: ignore[misc]
-    """One config (``name``: diffset, deletions, unchanged, wikipedia, probes or lighttuning) of one interval."""
+    """One config (``name``: diffset, deletions, unchanged, wikipedia, probes, lighttuning or facts) of an interval."""
 
     dumps: str = ""
     prev: str = ""

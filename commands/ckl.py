@@ -58,9 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
             _add_review(own)
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
+def _add_common(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     parser.add_argument(
-        "config", metavar="CONFIG", help=f"one of {', '.join(CONFIGS)}; kilt; with an interval, such as {LAMA[1]}-1112"
+        "config",
+        nargs=nargs,
+        metavar="CONFIG",
+        help=f"one of {', '.join(CONFIGS)}; kilt; with an interval, such as {LAMA[1]}-1112",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("ckl"), metavar="DIR", help="the dataset folder (default: %(default)s)"
@@ -82,14 +85,15 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def _config_in(argv: list[str]) -> str:
     """Return the config that is asked for, wherever it stands; nothing where there is none."""
     first = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
-    _add_common(first)
+    _add_common(first, "?")
     words = argv[argv.index("ckl") + 1 :] if "ckl" in argv else argv
     try:
         found, _ = first.parse_known_args([word for word in words if word not in ("-h", "--help", "--debug")])
-        check_name(found.config)
-    except (argparse.ArgumentError, SystemExit, UsageError):
+        if found.config:
+            check_name(found.config)
+    except (argparse.ArgumentError, UsageError):
         return ""  # said when they are read in earnest
-    return str(found.config)
+    return found.config or ""
 
 
 def _add_review(group: Any) -> None:

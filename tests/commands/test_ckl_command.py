@@ -214,6 +214,16 @@ def test_wrong_usage_ends_with_2_and_says_what_to_do(case: str, run: Run, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_help_is_of_the_config_that_is_named(run: Run) -> None:
+    status, out, err = run("--help")
+    assert (status, err) == (0, "")
+    assert "--small-share" not in out
+    status, out, err = run("--jobs", "2", "recentnews", "--help")
+    assert (status, err) == (0, "")
+    assert "options of recentnews:" in out
+    assert "--small-share" in out
+
+
 FAILED: dict[str, tuple[list[str], str]] = {
     "no LAMA there": (["invariantlama", "--lama", "nowhere"], "nowhere"),
     "no news there": (["recentnews", "--news", "nowhere"], "nowhere"),
