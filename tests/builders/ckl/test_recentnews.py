@@ -316,6 +316,6 @@ def test_real_pages_beside_their_gold(tmp_path: Path, shared_data: Path) -> None
 def test_real_records(tmp_path: Path, shared_data: Path) -> None:
     file = shared_data / "news" / "cc_news_newyorker_sample.json"
     (row,) = find_news([file], NewsOptions(), tmp_path / "work").rows()
-    assert row["title"] == "The Salzburg Festival Reawakens"
+    assert row["title"] == json.loads(file.read_text("utf-8"))["title"]
     assert row["published"].isoformat() == "2017-08-14T09:00:00+00:00"
     assert len(row["text"].split()) > 900
