@@ -389,6 +389,7 @@ def test_a_place_in_the_page_changes_no_view(open_tab: Callable[..., Tab]) -> No
     tab.page.keyboard.press("Tab")
     assert tab.page.evaluate("document.activeElement.textContent") == "Skip to the board"
     tab.page.keyboard.press("Enter")
+    tab.page.wait_for_url("**#board")  # a key is pressed when it is sent; the browser follows the link after that
     assert tab.hash() == "board" and tab.models() == before
     tab.choose("Method", "diff")
     assert "month=0910" in tab.hash() and tab.models() == [A, B]
