@@ -19,7 +19,7 @@ from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.wikidata.extract import BUCKETS
 from temporalwiki.builders.wikipedia.extract import files
 
-VERSION = 2
+VERSION = 3
 FACTS_A_TASK = 4_000_000
 
 # One row a fact that can become a probe; a null label or page is a drop that the next stage counts.
@@ -150,13 +150,13 @@ CREATE TEMP TABLE recent_asked AS {_HOLDS.format(side="recent")};
 CREATE TEMP TABLE now AS SELECT DISTINCT s, p, o FROM recent_asked WHERE best AND holds;
 CREATE TEMP TABLE before AS SELECT DISTINCT s, p, o FROM prev_asked WHERE best AND holds;
 -- What is not right any more: no statement of it holds, whatever its rank. One that ended, as recent has it now, more
--- than a year before prev was only written down late.
+-- than a year before prev was only written down late; 0 is an unknown day.
 CREATE TEMP TABLE gone_objects AS
     SELECT s, p, o FROM before
     WHERE (s, p, o) NOT IN (SELECT (s, p, o) FROM recent_asked WHERE holds)
         AND (s, p, o) NOT IN (
             SELECT (s, p, o) FROM recent_asked GROUP BY s, p, o
-            HAVING max(coalesce(end_day, 99999999)) <= $prev_date - 10000
+            HAVING max(coalesce(nullif(end_day, 0), 99999999)) <= $prev_date - 10000
         );
 -- Who has a place, cause or manner of death, or a place of burial.
 CREATE TEMP TABLE dead AS

@@ -200,6 +200,11 @@ HOLDS: dict[str, tuple[Any, Any, set[tuple[int, bool, tuple[str, ...], tuple[str
         [S(value(5), P582=[time("+2010-00-00T00:00:00Z", 9)]), S(value(6))],
         {(6, True, ("F",), ())},
     ),
+    "an end of unknown date": (
+        [S(value(5))],
+        [S(value(5), P582=[{"snaktype": "somevalue"}]), S(value(6))],
+        {(6, True, ("F",), ("E",))},
+    ),
     "a start in this year": (
         [S(value(5))],
         [S(value(6), P580=[time("+2021-12-31T00:00:00Z", 9)])],
