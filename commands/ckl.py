@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     if (options := options_of(name)) is not None:
         add_options(own, options)
     elif not name.startswith("kilt"):
-        own.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn (default: %(default)s)")
+        own.add_argument("--seed", type=int, metavar="N", help="of what is drawn of --probes or --news (default: 0)")
         if name == "invariantlama":
             own.add_argument(
                 "--dropped", type=Path, metavar="FILE", help="with --lama: write its rows that are left out, as JSONL"
@@ -103,9 +103,7 @@ def _add_review(group: Any) -> None:
         "--past", type=Path, nargs="+", metavar="PATHS", help="the corpus in which old answers are found"
     )
     group.add_argument("--judge", metavar="MODEL", help='a model that decides, by folder or Hub id, or "rules"')
-    group.add_argument(
-        "--least-annotators", type=int, default=1, metavar="N", help="that a decision needs (default: %(default)s)"
-    )
+    group.add_argument("--least-annotators", type=int, metavar="N", help="that a decision needs (default: 1)")
     add_options(group, CandidateOptions, ("seed",))
 
 
@@ -127,9 +125,12 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
     given = [source for source in ("probes", "lama", "review", "news", "kilt") if getattr(arguments, source)]
     check_sources(arguments.config, given)
     decided = arguments.config in ("updatedlama", "newlama")
-    of_review = {name: getattr(arguments, name) for name in ("past", "judge", *_CANDIDATES)} if decided else {}
-    if arguments.review is None and (stray := next((name for name in of_review if of_review[name]), None)):
+    names = ("past", "judge", "least_annotators", *_CANDIDATES) if decided else ()
+    of_review = {name: getattr(arguments, name) for name in names}
+    if arguments.review is None and (stray := next((name for name in of_review if of_review[name] is not None), None)):
         raise UsageError(f"--{stray.replace('_', '-')} is of candidates and decisions upon them: --review DIR")
+    if getattr(arguments, "seed", None) is not None and not (arguments.probes or arguments.news):
+        raise UsageError("--seed is of what is drawn of --probes or --news; here nothing is drawn")
     if arguments.probes and getattr(arguments, "dropped", None):
         raise UsageError("--dropped is of LAMA's rows; those of --probes are counted by reason in the manifest")
     if arguments.review and (arguments.news or arguments.past):
@@ -151,8 +152,8 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
             review=arguments.review,
             work=work,
             jobs=arguments.jobs,
-            seed=getattr(arguments, "seed", 0),
-            least_annotators=getattr(arguments, "least_annotators", 1),
+            seed=getattr(arguments, "seed", None) or 0,
+            least_annotators=1 if of_review.get("least_annotators") is None else of_review["least_annotators"],
             on_drop=stack.enter_context(_drops(dropped)) if dropped else None,
         )
         for config in make(arguments.config, sources, _given(options, arguments) if options else None):
