@@ -24,6 +24,11 @@ atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a case's bytes after their argument: gzip writes the time into them, and workers must agree on names."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Real dumps and texts, which lie beside the project where it is developed and are no part of it."""
