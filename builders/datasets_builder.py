@@ -21,11 +21,11 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from temporalwiki.builders.build import BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.config import write
 from temporalwiki.builders.ckl.make import CONFIGS, Sources, check_name, make, options_of
 from temporalwiki.builders.dataset_folder import SCHEMAS, Manifest
-from temporalwiki.builders.engine import fingerprint
+from temporalwiki.builders.engine import find_machine, fingerprint
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.snapshot import Interval
@@ -88,7 +88,7 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         )
         work = Path(config.work)
         folder = work / "dataset"
-        manifest = build(self._sources, folder, work / "build", options, Machine(jobs=config.jobs))
+        manifest = build(self._sources, folder, work / "build", options, find_machine(jobs=config.jobs))
         [name] = [name for name in manifest["configs"] if name.startswith(f"{config.name}-")]
         return _splits(folder, manifest, name)
 

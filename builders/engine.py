@@ -1,7 +1,8 @@
 """How a stage runs: independent tasks on datatrove, each leaving a report when it is done.
 
 A stage is a plain function ``run(task, folder) -> report`` over a list of tasks. Its folder holds what the tasks
-write, one JSON report a task, and datatrove's completion markers: a rerun skips what is complete.
+write, one JSON report a task, and datatrove's completion markers: a rerun skips what is complete, whichever engine
+did it.
 """
 
 from __future__ import annotations
@@ -10,34 +11,85 @@ import contextlib
 import errno
 import functools
 import hashlib
+import importlib
 import json
-import multiprocessing
 import os
 import resource
+import secrets
 import shutil
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import loguru
-from datatrove.executor.local import LocalPipelineExecutor
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, UsageError
+
+# name of --engine -> the module that has its Executor(step, machine, folder, progress), whose run() runs every task
+# that is not complete, and default_jobs(), how many tasks run at once where nobody says it
+ENGINES = {
+    "local": "temporalwiki.builders.executors.local",
+    "ray": "temporalwiki.builders.executors.ray",
+    "slurm": "temporalwiki.builders.executors.slurm",
+}
+LEAST_MEMORY = 768 << 20  # bytes a job
+SLURM_JOBS = "slurm_jobs.json"  # in a stage's folder while its tasks may be with Slurm
 
 Report = dict[str, Any]
+Step = Callable[[object, int, int], None]  # a task, as datatrove calls it: data, its number, how many there are
 T = TypeVar("T")
 
 # The executor's own log lines would drown the progress; its per-task files and stats are kept.
 loguru.logger.disable("datatrove")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a build may use, and where its tasks run; none of it changes a byte of the result."""
+
+    jobs: int = 1  # tasks at once
+    memory: int = 8 << 30  # bytes, for all jobs together
+    engine: str = "local"  # of ENGINES
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise UsageError(f"there is no engine {self.engine!r}; there are {', '.join(ENGINES)}")
+        if self.jobs < 1:
+            raise UsageError(f"--jobs must be at least 1, not {self.jobs}")
+        if self.memory < self.jobs * LEAST_MEMORY:
+            raise UsageError(
+                f"--memory {self.memory >> 20}MB is too little: at least {LEAST_MEMORY >> 20}MB for each job, so "
+                f"{self.jobs * LEAST_MEMORY >> 20}MB for --jobs {self.jobs}"
+            )
+
+    @property
+    def memory_of_a_job(self) -> int:
+        """Bytes that one job may take in all."""
+        return self.memory // self.jobs
+
+    @property
+    def memory_of_a_task(self) -> int:
+        """What DuckDB may take in one task, beside what Python and Arrow hold."""
+        return self.memory_of_a_job - LEAST_MEMORY // 2
+
+
+def find_machine(engine: str = "local", jobs: int | None = None, memory: int | None = None) -> Machine:
+    """Return a machine with what is not given filled in: all that the engine has, and 8 GB, or 1 GB a job if more.
+
+    Raises UsageError for an engine that is not there, and for too few jobs or too little memory.
+    """
+    if engine not in ENGINES:
+        raise UsageError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
+    if jobs is None:
+        jobs = importlib.import_module(ENGINES[engine]).default_jobs()
+        if memory is not None:
+            jobs = max(1, min(jobs, memory // LEAST_MEMORY))
+    return Machine(jobs, max(8, jobs) << 30 if memory is None else memory, engine)
 
 
 def fingerprint(*what: Any) -> str:
@@ -64,7 +116,8 @@ def write_json(path: Path, data: Any) -> None:
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A name to write under, which becomes ``path`` when the block ends well and vanishes when it does not."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # process ids of two machines can be the same
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with room_for(path):
             yield part
@@ -108,29 +161,49 @@ def run_stage(
     run: Callable[[T, Path], Report],
     tasks: Sequence[T],
     folder: Path,
-    jobs: int = 1,
+    machine: Machine = Machine(),  # it cannot be changed
     sizes: Sequence[int] | None = None,
     plan: Any = None,
 ) -> list[Report]:
-    """Run ``run`` over ``tasks`` with ``jobs`` processes and return the tasks' reports in order.
+    """Run ``run`` over ``tasks`` on ``machine`` and return the tasks' reports in order.
 
     ``folder`` is started afresh if it was made by another ``plan``, and continued otherwise; the plan is the tasks
-    themselves unless it is given. ``sizes`` (bytes a task) weigh the progress, which ``name`` heads. Raises what a
-    task raised, or InputError where a worker was killed.
+    themselves unless it is given. ``sizes`` (bytes a task) weigh the progress, which ``name`` heads. What a task
+    writes aside lies in the folder under a hidden name that ends in .part, until it is whole. Raises what a task
+    raised, or InputError where a worker was killed.
     """
     key = fingerprint(list(tasks) if plan is None else plan)
     stage_file = folder / "stage.json"
-    if _planned(stage_file) != key:
+    planned = _planned(stage_file)
+    if (folder / SLURM_JOBS).exists() and (planned != key or machine.engine != "slurm"):
+        # of a command that was killed: nobody shall write here any more
+        importlib.import_module(ENGINES["slurm"]).cancel(folder)
+    if planned != key:
         shutil.rmtree(folder, ignore_errors=True)
         write_json(stage_file, {"plan": key, "tasks": len(tasks)})
     (folder / "reports").mkdir(exist_ok=True)
-    for part in folder.glob(".*.part"):  # of a run that was killed
-        part.unlink(missing_ok=True)
     if tasks:
         step = functools.partial(_run_task, run=run, tasks=list(tasks), folder=folder)
         weights = list(sizes) if sizes else [1] * len(tasks)
-        _Executor(step, jobs, folder, Progress(name, weights, "B" if sizes else "task")).run()
+        progress = Progress(name, weights, "B" if sizes else "task")
+        executor = importlib.import_module(ENGINES[machine.engine]).Executor(step, machine, folder, progress)
+        ranks = executor.get_incomplete_ranks(range(len(tasks)))
+        with progress.shown(skipped=set(range(len(tasks))) - set(ranks)):
+            if ranks:
+                if not (folder / SLURM_JOBS).exists():  # those are at work
+                    _sweep(folder)
+                executor.run()
+                _sweep(folder)
     return [json.loads((folder / "reports" / f"{rank:05d}.json").read_text("utf-8")) for rank in range(len(tasks))]
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed tasks left aside."""
+    for part in list(folder.rglob(".*.part")):
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 def _planned(stage_file: Path) -> str | None:
@@ -150,77 +223,49 @@ def _run_task(
     tasks: list[T],
     folder: Path,
 ) -> None:
-    begun, cpu = time.perf_counter(), time.process_time()
-    report = run(tasks[rank], folder)
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    report["run"] = {
-        "seconds": round(time.perf_counter() - begun, 3),
-        "cpu_seconds": round(time.process_time() - cpu, 3),
-        "peak_memory_mb": usage.ru_maxrss // 1024,
-    }
+    with measured() as took:
+        report = run(tasks[rank], folder)
+    report["run"] = took
     write_json(folder / "reports" / f"{rank:05d}.json", report)
 
 
-class _Executor(LocalPipelineExecutor):  # type: ignore[misc]
-    """datatrove's local executor on a process pool that notices a killed worker.
-
-    ``multiprocessing.Pool``, which datatrove uses, waits for ever when one of its workers is killed.
-    """
-
-    def __init__(self, step: Callable[..., None], jobs: int, folder: Path, progress: Progress) -> None:
-        tasks = len(progress.weights)
-        super().__init__([step], tasks=tasks, workers=jobs, logging_dir=str(folder / "executor"))
-        self.progress = progress
-
-    def run(self) -> None:
-        ranks = self.get_incomplete_ranks(range(self.tasks))
-        with self.progress.shown(skipped=set(range(self.tasks)) - set(ranks)):
-            if self.workers == 1:
-                for rank in ranks:
-                    self._run_for_rank(rank, rank)
-                    self.progress.done(rank)
-            elif ranks:
-                self._run_in_pool(ranks)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "progress"}
-
-    def _run_in_pool(self, ranks: list[int]) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["temporalwiki.builders.build"])
-        pool = ProcessPoolExecutor(min(self.workers, len(ranks)), context, initializer=_die_with_parent)
-        try:
-            # Ctrl-C is for the command, which ends its workers: they are born deaf to it
-            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            futures: dict[Future[Any], int] = {pool.submit(self._run_for_rank, rank, rank): rank for rank in ranks}
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            pending = set(futures)
-            while pending:
-                finished, pending = wait(pending, return_when="FIRST_COMPLETED")
-                for future in sorted(finished, key=futures.__getitem__):
-                    future.result()
-                    self.progress.done(futures[future])
-        except BrokenProcessPool:
-            raise InputError(
-                f"{self.progress.name}: a worker process was killed (out of memory?); "
-                "run the same command again to go on, with fewer --jobs if it happens again"
-            ) from None
-        finally:
-            for worker in list((pool._processes or {}).values()):
-                worker.terminate()
-            pool.shutdown(cancel_futures=True)
+@contextlib.contextmanager
+def measured() -> Iterator[dict[str, Any]]:
+    """Fill in, when the block ends well, what it took: when it began, its wall and CPU seconds, its peak of memory."""
+    took: dict[str, Any] = {}
+    began, begun, cpu, children = time.time(), time.perf_counter(), time.process_time(), _cpu_of_children()
+    reset = _reset_peak()
+    yield took
+    took |= {
+        "began": round(began, 3),
+        "seconds": round(time.perf_counter() - begun, 3),
+        "cpu_seconds": round(time.process_time() - cpu + _cpu_of_children() - children, 3),
+        "peak_memory_mb": _peak(reset) >> 20,
+    }
 
 
-def _die_with_parent() -> None:
-    """End this worker when the command that started it is gone, so that nobody writes beside its rerun."""
-    parent = multiprocessing.parent_process()
+def _cpu_of_children() -> float:
+    """CPU seconds of the processes that this one started and that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-        os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+def _reset_peak() -> bool:
+    """Let the kernel forget this process's peak of memory: it has run other tasks. False where it does not."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _peak(reset: bool) -> int:
+    """Bytes that this process held at once since it was reset, or else since it began."""
+    if reset:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 class Progress:

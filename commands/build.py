@@ -6,9 +6,11 @@ import argparse
 import re
 from pathlib import Path
 
-from temporalwiki.builders.build import BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.builders.engine import ENGINES, find_machine
+from temporalwiki.builders.estimate import describe_plan, estimate
 from temporalwiki.builders.finish import INCLUDE
-from temporalwiki.builders.inspection import describe_manifest, describe_plan
+from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.builders.snapshot import Interval
 
 _EXAMPLE = """\
@@ -42,15 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         metavar="CONFIG,...",
         help=f"configs to add to those always built; of {', '.join(INCLUDE)}, only wikipedia is not",
     )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
-    parser.add_argument(
-        "--memory",
-        type=size_in_bytes,
-        metavar="SIZE",
-        help="for all jobs (default: 8GB, or 1GB a job if that is more)",
-    )
-    parser.add_argument("--engine", choices=("local",), default="local", help="where tasks run (default: %(default)s)")
-    parser.add_argument("--plan", action="store_true", help="say which dumps would be read, in how many tasks; stop")
+    add_machine(parser)
+    parser.add_argument("--plan", action="store_true", help="say how long it would take and how much disk; stop")
     parser.add_argument("--seed", type=int, default=options.seed, metavar="N", help="of every sample (default: 0)")
     parser.add_argument(
         "--unchanged-fraction",
@@ -80,9 +75,33 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_machine(parser: argparse.ArgumentParser) -> None:
+    """Add what says where tasks run, and on how much."""
+    parser.add_argument(
+        "--engine",
+        choices=tuple(ENGINES),
+        default="local",
+        help="where tasks run (default: %(default)s). ray: the cluster of RAY_ADDRESS, or that of this machine; "
+        "slurm: job arrays, with partition, account and time limit from SBATCH_PARTITION and so on. For both, --dumps "
+        "and --work must be on storage that all nodes share",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="tasks at once (default: the cores that there are here or in the Ray cluster; 100 with slurm)",
+    )
+    parser.add_argument(
+        "--memory",
+        type=size_in_bytes,
+        metavar="SIZE",
+        help="for all jobs (default: 8GB, or 1GB a job if that is more)",
+    )
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Build, or with --plan say what would be done."""
-    machine = Machine(arguments.jobs, arguments.memory or max(8, arguments.jobs) << 30)
+    machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
     interval = Interval(arguments.wiki, arguments.prev, arguments.recent)
     wikidata = tuple(arguments.wikidata) if arguments.wikidata else None
     options = BuildOptions(
@@ -92,11 +111,11 @@ def run(arguments: argparse.Namespace) -> None:
         allow_truncated=arguments.allow_truncated,
     )
     sources = find_sources(arguments.dumps, interval, wikidata)
-    if arguments.plan:
-        print(describe_plan(sources, options))
-        return
     out = arguments.out.resolve()  # so that "." and ".." have names, too
     work = arguments.work or out.with_name(f"{out.name}.work")
+    if arguments.plan:
+        print(describe_plan(estimate(sources, out, work, options, machine)))
+        return
     manifest = build(sources, out, work, options, machine)
     print(describe_manifest(arguments.out, manifest))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from temporalwiki.builders.build import Machine
+from temporalwiki.builders.engine import find_machine
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.fetch import MIRROR
-from temporalwiki.commands.build import size_in_bytes
+from temporalwiki.commands.build import add_machine
 from temporalwiki.push_scripts.monthly import Job, monthly
 
 _EXAMPLE = """\
@@ -42,13 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--work", type=Path, metavar="DIR", help="where extracts are kept for next month (default: OUT.work)"
     )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
-    parser.add_argument(
-        "--memory",
-        type=size_in_bytes,
-        metavar="SIZE",
-        help="for all jobs (default: 8GB, or 1GB a job if that is more)",
-    )
+    add_machine(parser)
     parser.add_argument(
         "--mirror",
         action="append",
@@ -77,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
         dumps=arguments.dumps,
         out=arguments.out,
         work=arguments.work or out.with_name(f"{out.name}.work"),
-        machine=Machine(arguments.jobs, arguments.memory or max(8, arguments.jobs) << 30),
+        machine=find_machine(arguments.engine, arguments.jobs, arguments.memory),
         mirrors=tuple(arguments.mirror or [MIRROR]),
         accept_jump=arguments.accept_jump,
         recipe=arguments.recipe,

@@ -22,8 +22,9 @@ import yaml
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from temporalwiki.builders.build import BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import Manifest
+from temporalwiki.builders.engine import Machine
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import SnapshotTruth, World, write_world

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.build import BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import (
     SPLITS,
     Manifest,
@@ -25,6 +25,7 @@ from temporalwiki.builders.dataset_folder import (
     problems,
     read_manifests,
 )
+from temporalwiki.builders.engine import Machine
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.fetch import NoSuchDump, dates_of_wikidata, describe_plan, fetch, newest_interval, plan
 from temporalwiki.builders.finish import ALWAYS

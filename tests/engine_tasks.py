@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 from temporalwiki.builders.engine import Report
@@ -28,3 +31,44 @@ def refuse_three(task: int, folder: Path) -> Report:
     if task == 3:
         raise InputError("three.xml: page 3 is bad")
     return write_square(task, folder)
+
+
+def die_twice_at_three(task: int, folder: Path) -> Report:
+    """A worker that is killed while a file is half written, and the next one, too."""
+    deaths = folder.parent / "deaths"
+    if task == 3 and (not deaths.exists() or deaths.stat().st_size < 2):
+        (folder / ".3.txt.dead.part").write_text("half")
+        with deaths.open("a") as file:
+            file.write("x")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write_square(task, folder)
+
+
+def wait_for_the_signal(task: int, folder: Path) -> Report:
+    """Says which node of Ray runs it, then waits for the file ``go`` above; it never ends on the node in that."""
+    import ray
+
+    node, go = ray.get_runtime_context().get_node_id(), folder.parent / "go"
+    with (folder.parent / "nodes").open("a") as nodes:
+        nodes.write(f"{task} {node}\n")
+    while not go.exists() or go.read_text() == node:
+        time.sleep(0.02)
+    return write_square(task, folder)
+
+
+def break_down_at_three(task: int, folder: Path) -> Report:
+    if task == 3:
+        raise KeyError("not a mistake of the input")
+    return write_square(task, folder)
+
+
+def hold(megabytes: int, folder: Path) -> Report:
+    """Holds so much memory for a moment."""
+    return {"bytes": len(b"x" * (megabytes << 20))}
+
+
+def spin_in_a_process(seconds: float, folder: Path) -> Report:
+    """Lets a process of its own use the CPU for so long."""
+    program = f"import time\nwhile time.process_time() < {seconds}: pass"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    return {}

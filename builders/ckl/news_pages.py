@@ -25,7 +25,7 @@ from temporalwiki.builders import streams
 from temporalwiki.builders.ckl import html_page, json_lines
 from temporalwiki.builders.ckl.corpus_index import is_text
 from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, Page, Response
-from temporalwiki.builders.engine import Report, fingerprint, run_stage, total
+from temporalwiki.builders.engine import Report, find_machine, fingerprint, run_stage, total
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 
@@ -87,7 +87,7 @@ def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
     folder = work / f"news-pages-{key}"
     sizes = [sum(Path(file).stat().st_size for file in task.files) if task.end is None else task.end - task.start
              for task in tasks]  # fmt: skip
-    reports = run_stage("news-pages", run, tasks, folder, jobs, sizes, plan=key)
+    reports = run_stage("news-pages", run, tasks, folder, find_machine(jobs=jobs), sizes, plan=key)
     return Extracted(
         key=key,
         articles=[_output(folder, task) for task in tasks],

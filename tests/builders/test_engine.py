@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from temporalwiki.builders.engine import fingerprint, only_one, run_stage, total, whole_file, write_json
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.engine import (
+    Machine,
+    find_machine,
+    fingerprint,
+    only_one,
+    run_stage,
+    total,
+    whole_file,
+    write_json,
+)
+from temporalwiki.builders.errors import InputError, UsageError
 
-from engine_tasks import die_at_three, refuse_three, write_square
+from engine_tasks import die_at_three, hold, refuse_three, spin_in_a_process, write_square
 
 
 def calls(tmp_path: Path) -> list[int]:
@@ -20,10 +32,10 @@ def calls(tmp_path: Path) -> list[int]:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_task_runs_once_and_reports_come_in_order(tmp_path: Path, jobs: int) -> None:
-    reports = run_stage("square", write_square, [1, 2, 3, 4], tmp_path / "out", jobs)
+    reports = run_stage("square", write_square, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
     assert calls(tmp_path) == [1, 2, 3, 4]
     assert total(reports, "count") == {"tasks": 4}
-    run_stage("square", write_square, [1, 2, 3, 4], tmp_path / "out", jobs)
+    run_stage("square", write_square, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
     assert calls(tmp_path) == [1, 2, 3, 4]  # nothing again
 
 
@@ -36,10 +48,10 @@ def test_other_tasks_start_the_folder_afresh(tmp_path: Path) -> None:
 
 def test_a_killed_worker_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a worker process was killed"):
-        run_stage("square", die_at_three, [1, 2, 3, 4, 5, 6], tmp_path / "out", jobs=2)
+        run_stage("square", die_at_three, [1, 2, 3, 4, 5, 6], tmp_path / "out", Machine(2))
     before = calls(tmp_path) if (tmp_path / "calls").exists() else []
     (tmp_path / "mended").touch()
-    reports = run_stage("square", die_at_three, [1, 2, 3, 4, 5, 6], tmp_path / "out", jobs=2)
+    reports = run_stage("square", die_at_three, [1, 2, 3, 4, 5, 6], tmp_path / "out", Machine(2))
     assert len(reports) == 6
     assert set(calls(tmp_path)) == {1, 2, 3, 4, 5, 6}
     assert calls(tmp_path).count(3) == 1
@@ -49,7 +61,7 @@ def test_a_killed_worker_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> No
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_a_task_raises_comes_out(tmp_path: Path, jobs: int) -> None:
     with pytest.raises(InputError, match=r"three\.xml: page 3 is bad"):
-        run_stage("square", refuse_three, [1, 2, 3, 4], tmp_path / "out", jobs)
+        run_stage("square", refuse_three, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
 
 
 def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
@@ -57,13 +69,13 @@ def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
     program.write_text(
         "import os, sys, time\n"
         "from pathlib import Path\n"
-        "from temporalwiki.builders.engine import run_stage\n"
+        "from temporalwiki.builders.engine import Machine, run_stage\n"
         "def sleep(task, folder):\n"
         "    (folder / f'pid{task}').write_text(str(os.getpid()))\n"
         "    time.sleep(60)\n"
         "    return {}\n"
         "if __name__ == '__main__':\n"
-        f"    run_stage('sleep', sleep, [1, 2], Path({str(tmp_path / 'out')!r}), jobs=2)\n"
+        f"    run_stage('sleep', sleep, [1, 2], Path({str(tmp_path / 'out')!r}), Machine(2))\n"
     )
     running = subprocess.Popen([sys.executable, str(program)], stderr=subprocess.DEVNULL)
     pids: list[Path] = []
@@ -83,6 +95,79 @@ def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
         assert not Path(f"/proc/{pid.read_text()}").exists()
 
 
+@pytest.mark.parametrize(
+    ("cores", "gigabytes", "given", "machine"),
+    [
+        (4, 64, {}, Machine(4, 8 << 30)),
+        (64, 256, {}, Machine(64, 64 << 30)),
+        (64, 16, {}, Machine(16, 16 << 30)),  # no more than there is memory for
+        (1, 0, {}, Machine(1, 8 << 30)),
+        (16, 64, {"memory": 4 << 30}, Machine(5, 4 << 30)),
+        (16, 64, {"memory": 768 << 20}, Machine(1, 768 << 20)),
+        (2, 64, {"jobs": 24}, Machine(24, 24 << 30)),
+        (2, 64, {"jobs": 3, "memory": 4 << 30}, Machine(3, 4 << 30)),
+    ],
+)
+def test_a_machine_is_by_default_all_that_there_is(
+    cores: int, gigabytes: int, given: dict[str, int], machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(cores)))
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gigabytes << 18}.__getitem__)
+    assert find_machine(**given) == machine
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"jobs": 0}, "--jobs must be at least 1, not 0"),
+        ({"jobs": 4, "memory": 1 << 30}, "at least 768MB for each job, so 3072MB for --jobs 4"),
+        ({"memory": 1 << 20}, "--memory 1MB is too little"),
+        ({"engine": "spark"}, "there is no engine 'spark'; there are local, ray, slurm"),
+    ],
+)
+def test_a_machine_that_cannot_work_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        find_machine(**given)
+    if "jobs" in given or "engine" in given:
+        with pytest.raises(UsageError, match=message):
+            Machine(**given)
+
+
+def test_without_ray_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError, match=r"Ray is not installed: pip install 'temporalwiki\[ray\]'"):
+        find_machine("ray")
+
+
+def test_a_report_says_what_its_task_took_and_its_processes(tmp_path: Path) -> None:
+    before = time.time()
+    big, small = (report["run"] for report in run_stage("hold", hold, [300, 1], tmp_path / "out"))
+    assert before <= big["began"] <= small["began"] <= time.time()
+    assert big["peak_memory_mb"] >= 300
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        pytest.skip("this system keeps the peak of a process")
+    assert small["peak_memory_mb"] <= big["peak_memory_mb"] - 250
+    [spun] = run_stage("spin", spin_in_a_process, [0.3], tmp_path / "spun")
+    assert spun["run"]["cpu_seconds"] >= 0.3
+
+
+def test_what_killed_tasks_left_aside_is_swept_away(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(InputError):
+        run_stage("square", refuse_three, [1, 3], out)
+    (out / "deep" / ".duckdb.part").mkdir(parents=True)
+    (out / "deep" / ".duckdb.part" / "spilled").touch()
+    (out / ".3.txt.0a1b.part").touch()
+    run_stage("square", refuse_three, [1, 2], out / ".." / "other")  # another stage's is its own affair
+    assert (out / ".3.txt.0a1b.part").exists()
+    with pytest.raises(InputError):
+        run_stage("square", refuse_three, [1, 3], out)
+    assert sorted(path.name for path in out.rglob(".*")) == []
+    assert (out / "1.txt").exists()
+
+
 def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
     path = tmp_path / "f"
     with pytest.raises(RuntimeError), whole_file(path) as part:
@@ -92,6 +177,15 @@ def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
     with whole_file(path) as part:
         part.write_text("whole")
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+def test_two_that_write_one_file_at_once_do_not_meet(tmp_path: Path) -> None:
+    with whole_file(tmp_path / "f") as one, whole_file(tmp_path / "f") as other:
+        one.write_text("one")
+        other.write_text("other")
+        assert (one.read_text(), other.read_text()) == ("one", "other")
+        assert {path.name[0] for path in tmp_path.iterdir()} == {"."}
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["one"]  # whose block ended last
 
 
 def test_a_folder_is_held_by_one_build(tmp_path: Path) -> None:

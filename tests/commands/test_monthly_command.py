@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.build import Machine
+from temporalwiki.builders.engine import Machine, find_machine
 from temporalwiki.builders.errors import InputError
 from temporalwiki.commands import main, monthly
 from temporalwiki.push_scripts.monthly import Job
@@ -37,13 +37,13 @@ def test_two_options_are_enough(asked: list[tuple[Job, bool]], capsys: pytest.Ca
         dumps=Path("dumps"),
         out=Path("temporalwiki"),
         work=Path("temporalwiki.work").resolve(),
-        machine=Machine(1, 8 << 30),
+        machine=find_machine(),
         mirrors=("https://dumps.wikimedia.org",),
     )
 
 
 def test_all_options(asked: list[tuple[Job, bool]], tmp_path: Path) -> None:
-    words = "--dry-run --dumps d --out . --work w --jobs 16 --memory 32GB --mirror http://a --mirror http://b"
+    words = "--dry-run --dumps d --out . --work w --jobs 16 --memory 32GB --engine slurm --mirror http://a --mirror http://b"
     more = "--accept-jump --recipe monthly.yaml --leaderboard ORG/board"
     assert main(["monthly", "--wiki", "kowiki", "--repo", "ORG/ko", *words.split(), *more.split()]) == 0
     ((job, dry_run),) = asked
@@ -54,7 +54,7 @@ def test_all_options(asked: list[tuple[Job, bool]], tmp_path: Path) -> None:
         dumps=Path("d"),
         out=Path(),
         work=Path("w"),
-        machine=Machine(16, 32 << 30),
+        machine=Machine(16, 32 << 30, "slurm"),
         mirrors=("http://a", "http://b"),
         accept_jump=True,
         recipe="monthly.yaml",
@@ -71,6 +71,7 @@ WRONG = {
     "no repository": (["--wiki", "enwiki"], "--repo"),
     "no jobs": (["--repo", "ORG/x", "--jobs", "0"], "--jobs must be at least 1"),
     "too little memory": (["--repo", "ORG/x", "--memory", "1MB"], "too little"),
+    "an engine that is not there": (["--repo", "ORG/x", "--engine", "spark"], "invalid choice: 'spark'"),
     "a size that is none": (["--repo", "ORG/x", "--memory", "much"], "is not a size"),
     "a leaderboard of nothing": (["--repo", "ORG/x", "--leaderboard", "ORG/y"], "name it with --recipe"),
     "a misspelled option": (["--repo", "ORG/x", "--dryrun"], "did you mean --dry-run?"),

@@ -1,0 +1,84 @@
+"""``--engine local``: tasks on processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from datatrove.executor.local import LocalPipelineExecutor
+
+from temporalwiki.builders.engine import Machine, Progress, Step
+from temporalwiki.builders.errors import InputError
+
+
+def default_jobs() -> int:
+    """All cores that this process may use, as far as there is 1 GB of memory for each."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(len(os.sched_getaffinity(0)), memory >> 30))
+
+
+class Executor(LocalPipelineExecutor):  # type: ignore[misc]
+    """datatrove's local executor on a process pool that notices a killed worker.
+
+    ``multiprocessing.Pool``, which datatrove uses, waits for ever when one of its workers is killed.
+    """
+
+    def __init__(self, step: Step, machine: Machine, folder: Path, progress: Progress) -> None:
+        tasks = len(progress.weights)
+        super().__init__([step], tasks=tasks, workers=machine.jobs, logging_dir=str(folder / "executor"))
+        self.progress = progress
+
+    def run(self) -> None:
+        ranks = self.get_incomplete_ranks(range(self.tasks))
+        if self.workers == 1:
+            for rank in ranks:
+                self._run_for_rank(rank, rank)
+                self.progress.done(rank)
+        else:
+            self._run_in_pool(ranks)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "progress"}
+
+    def _run_in_pool(self, ranks: list[int]) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["temporalwiki.builders.build"])
+        pool = ProcessPoolExecutor(min(self.workers, len(ranks)), context, initializer=_die_with_parent)
+        try:
+            # Ctrl-C is for the command, which ends its workers: they are born deaf to it
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            futures: dict[Future[Any], int] = {pool.submit(self._run_for_rank, rank, rank): rank for rank in ranks}
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            pending = set(futures)
+            while pending:
+                finished, pending = wait(pending, return_when="FIRST_COMPLETED")
+                for future in sorted(finished, key=futures.__getitem__):
+                    future.result()
+                    self.progress.done(futures[future])
+        except BrokenProcessPool:
+            raise InputError(
+                f"{self.progress.name}: a worker process was killed (out of memory?); "
+                "run the same command again to go on, with fewer --jobs if it happens again"
+            ) from None
+        finally:
+            for worker in list((pool._processes or {}).values()):
+                worker.terminate()
+            pool.shutdown(cancel_futures=True)
+
+
+def _die_with_parent() -> None:
+    """End this worker when the command that started it is gone, so that nobody writes beside its rerun."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

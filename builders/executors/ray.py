@@ -1,0 +1,135 @@
+"""``--engine ray``: tasks on a cluster of Ray, whose nodes share the storage of the work folder."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import secrets
+from collections import Counter, deque
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from datatrove.executor.ray import RayPipelineExecutor
+
+from temporalwiki.builders.engine import Machine, Progress, Step
+from temporalwiki.builders.errors import InputError, UsageError
+
+# A task is run as often as this when its worker or node dies.
+ATTEMPTS = 4
+# What decides the bytes of a dataset, and so must be the same everywhere.
+_LIBRARIES = ("temporalwiki", "pyarrow", "duckdb", "sentencex")
+
+
+def default_jobs() -> int:
+    """All cores that the cluster has now. Raises UsageError where there is no Ray."""
+    return max(1, int(_connect().cluster_resources().get("CPU", 1)))
+
+
+def _connect() -> Any:
+    """Return ``ray``, connected: to the cluster of RAY_ADDRESS or the one at work here, else to one of all cores."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when it is imported; nothing is sent anywhere
+    try:
+        ray = importlib.import_module("ray")
+    except ImportError:
+        raise UsageError("Ray is not installed: pip install 'temporalwiki[ray]'") from None
+    if not ray.is_initialized():
+        try:
+            ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            where = os.environ.get("RAY_ADDRESS", "the cluster that runs here")
+            raise InputError(f"Ray: cannot connect to {where}: {str(error).splitlines()[0]}") from None
+    return ray
+
+
+class Executor(RayPipelineExecutor):  # type: ignore[misc]
+    """datatrove's executor of Ray, with a run of our own: what a task raises comes out, and only dead workers count.
+
+    datatrove's runs a task in a process pool inside an actor, which waits for ever when the process is killed, and
+    logs what a task raises instead of raising it.
+    """
+
+    def __init__(self, step: Step, machine: Machine, folder: Path, progress: Progress) -> None:
+        tasks = len(progress.weights)
+        super().__init__([step], tasks=tasks, workers=machine.jobs, logging_dir=str(folder / "executor"))
+        self.memory, self.folder, self.progress = machine.memory_of_a_job, folder, progress
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "progress"}
+
+    def run(self) -> None:
+        ray = _connect()
+        self._check_memory(ray)
+        # new for each run, so that no file system remembers that it was not there
+        proof = self.folder / f".{secrets.token_hex(4)}.part"
+        proof.touch()
+        task = ray.remote(num_cpus=1, memory=self.memory, max_retries=0, scheduling_strategy="SPREAD")(_run)
+        executor, libraries = ray.put(self), _libraries()
+        waiting = deque(self.get_incomplete_ranks(range(self.tasks)))
+        running: dict[Any, int] = {}
+        deaths: Counter[int] = Counter()
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.workers:
+                    rank = waiting.popleft()
+                    running[task.remote(executor, rank, str(proof), libraries)] = rank
+                finished, _ = ray.wait(list(running), timeout=1.0)
+                for reference in finished:
+                    rank = running.pop(reference)
+                    try:
+                        ray.get(reference)
+                    except ray.exceptions.RayTaskError as error:
+                        if isinstance(error.cause, ray.exceptions.RayError):  # before the task began
+                            raise InputError(f"{self.progress.name}: Ray: {_first_line(error.cause)}") from None
+                        raise error.cause from None
+                    except ray.exceptions.RayError as error:
+                        deaths[rank] += 1
+                        if deaths[rank] == ATTEMPTS:
+                            raise self._killed(rank, error) from None
+                        waiting.append(rank)
+                    else:
+                        self.progress.done(rank)
+        finally:
+            for reference in running:
+                ray.cancel(reference, force=True)
+            proof.unlink(missing_ok=True)
+
+    def _check_memory(self, ray: Any) -> None:
+        """Raise UsageError where no node could ever run a task: Ray would wait for one that can."""
+        most = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
+        if self.memory > most:
+            raise UsageError(
+                f"a job may take {self.memory >> 20}MB (--memory divided by --jobs), and no node of the Ray cluster "
+                f"has more than {int(most) >> 20}MB: give less --memory or more --jobs"
+            )
+
+    def _killed(self, rank: int, error: Exception) -> InputError:
+        return InputError(
+            f"{self.progress.name}: the worker of task {rank} was killed {ATTEMPTS} times (out of memory?): "
+            f"{_first_line(error)}; run the same command again to go on, with more --memory or fewer --jobs if it "
+            "happens again"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _libraries() -> dict[str, str]:
+    return {"Python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}}
+
+
+def _run(executor: Executor, rank: int, proof: str, libraries: dict[str, str]) -> None:
+    """Run a task in a worker. Raises what it raises, and InputError where this node cannot take part."""
+    if not Path(proof).exists():
+        raise InputError(
+            f"{executor.folder}: the node {platform.node()} does not see this folder: the work folder and the dumps "
+            "must be on storage that all nodes of the Ray cluster share, under the same name"
+        )
+    for name, here in _libraries().items():
+        if here != libraries[name]:
+            raise InputError(
+                f"the node {platform.node()} has {name} {here}, this command {libraries[name]}: install the same"
+            )
+    executor._run_for_rank(rank)

@@ -1,0 +1,229 @@
+"""``--engine slurm``: a stage is job arrays of Slurm, whose nodes share the storage of the work folder."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import re
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from datatrove.executor.slurm import SlurmPipelineExecutor
+
+from temporalwiki.builders.engine import SLURM_JOBS, Machine, Progress, Step, fingerprint, write_json
+from temporalwiki.builders.errors import InputError, UsageError
+
+ATTEMPTS = 4  # a task is submitted as often as this when its job ends without a word
+LARGEST_ARRAY = 1000  # tasks; what Slurm takes unless it is told otherwise
+POLL = 10.0  # seconds between two looks at the queue, after the first ones
+GRACE = 60.0  # seconds after which what a node has written is seen here, whatever the file system
+_FULL = re.compile(r"submit limit|MaxSubmit|MaxJob|array specification|temporarily|timed out|unable to contact", re.I)
+
+
+def default_jobs() -> int:
+    """How many jobs run at once; Slurm knows how many there is room for."""
+    return 100
+
+
+def cancel(folder: Path) -> None:
+    """End the jobs that a killed command left with Slurm for a stage. Raises InputError where they do not end."""
+    name = _name(folder)
+    if shutil.which("scancel") is None:
+        raise UsageError(
+            f"{folder}: Slurm jobs of an earlier command, {name}, may write here, and there is no scancel to end "
+            f"them: do it where they were submitted, then delete {SLURM_JOBS} here"
+        )
+    _slurm("scancel", f"--name={name}")
+    until = time.monotonic() + 2 * GRACE
+    while _alive(name) != set():
+        if time.monotonic() > until:
+            raise InputError(f"{folder}: the Slurm jobs {name} of an earlier command do not end: cancel them first")
+        time.sleep(min(POLL, 2.0))
+    (folder / SLURM_JOBS).unlink(missing_ok=True)
+
+
+class Executor(SlurmPipelineExecutor):  # type: ignore[misc]
+    """datatrove's executor of Slurm that waits for its jobs: what a task raises comes out, a lost one is run again.
+
+    Partition, account and time limit are those of Slurm's own variables SBATCH_PARTITION, SBATCH_ACCOUNT,
+    SBATCH_TIMELIMIT and so on, or the cluster's defaults.
+    """
+
+    def __init__(self, step: Step, machine: Machine, folder: Path, progress: Progress) -> None:
+        super().__init__(
+            [step],
+            tasks=len(progress.weights),
+            time="",
+            partition="",
+            qos="",
+            workers=machine.jobs,
+            job_name=_name(folder),
+            logging_dir=str(folder / "executor"),
+        )
+        self.memory, self.folder, self.progress = machine.memory_of_a_job, folder, progress
+        self.largest_array = LARGEST_ARRAY
+        self.jobs: dict[str, list[int]] = {}  # id of an array -> the tasks of its jobs
+        self.ranks: list[int] | None = None  # the same, in a job
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "progress"}
+
+    def get_sbatch_args(self, max_array: int = 1) -> dict[str, Any]:
+        """What the script asks for; the variables SBATCH_* go before it, and the arguments of sbatch before them."""
+        memory = f"{self.memory >> 20}M"
+        return {"job-name": self.job_name, "nodes": 1, "cpus-per-task": 1, "mem": memory, "requeue": ""}
+
+    def run(self) -> None:
+        if self.ranks is not None:
+            self._run_in_job(self.ranks[int(os.environ["SLURM_ARRAY_TASK_ID"])])
+            return
+        if shutil.which("sbatch") is None:
+            raise UsageError("there is no sbatch here: run --engine slurm where jobs are submitted to Slurm")
+        shutil.rmtree(self.folder / "errors", ignore_errors=True)
+        for name in ("errors", "executor", "slurm_logs"):
+            (self.folder / name).mkdir(exist_ok=True)
+        self._take_over()
+        try:
+            self._wait()
+        except BaseException:
+            self._note(cancelled=True)
+            _slurm("scancel", f"--name={self.job_name}")
+            raise
+        (self.folder / SLURM_JOBS).unlink(missing_ok=True)
+
+    def _run_in_job(self, rank: int) -> None:
+        try:
+            self._run_for_rank(rank)
+        except Exception as error:
+            kinds = [kind.__name__ for kind in (UsageError, InputError, OSError) if isinstance(error, kind)]
+            told = {"kind": kinds[0] if kinds else "", "text": str(error), "traceback": traceback.format_exc()}
+            write_json(self.folder / "errors" / f"{rank:05d}.json", told)
+            raise
+
+    def _note(self, cancelled: bool = False) -> None:
+        write_json(self.folder / SLURM_JOBS, {"jobs": self.jobs, "cancelled": cancelled})
+
+    def _take_over(self) -> None:
+        """Go on with the jobs of a command that was killed; end those that it did not come to note."""
+        try:
+            noted = json.loads((self.folder / SLURM_JOBS).read_text("utf-8"))
+        except FileNotFoundError:
+            return
+        left = _alive(self.job_name)
+        if noted["cancelled"] or left is None or {job for job, _ in left} - noted["jobs"].keys():
+            cancel(self.folder)
+        else:
+            self.jobs = noted["jobs"]
+
+    def _wait(self) -> None:
+        """Submit what is not with Slurm until everything is done. Raises what tasks raised."""
+        open_ranks = self.get_incomplete_ranks(range(self.tasks))
+        place = {rank: (job, index) for job, ranks in self.jobs.items() for index, rank in enumerate(ranks)}
+        gone: dict[int, float] = {}  # when its job was first missed
+        lost: Counter[int] = Counter()
+        said, pause = False, 1.0
+        while True:
+            alive = _alive(self.job_name)  # before looking at what is done: a job that ends meanwhile is not missed
+            left = self.get_incomplete_ranks(open_ranks)
+            for rank in sorted(set(open_ranks) - set(left)):
+                self.progress.done(rank)
+            open_ranks = left
+            self._raise_what_was_raised()
+            if not left:
+                return
+            for rank in left:
+                if rank not in place or alive is None or place[rank] in alive:
+                    gone.pop(rank, None)
+                elif time.monotonic() - gone.setdefault(rank, time.monotonic()) >= GRACE:
+                    lost[rank] += 1
+                    if lost[rank] == ATTEMPTS:
+                        raise self._lost(rank, *place[rank])
+                    del place[rank], gone[rank]
+            refused = self._submit([rank for rank in left if rank not in place], place)
+            if refused and not said:
+                print(f"{self.progress.name}: Slurm takes no more jobs now, waiting: {refused}", file=sys.stderr)
+                said = True
+            time.sleep(min(pause, POLL))
+            pause *= 1.5
+
+    def _submit(self, ranks: list[int], place: dict[int, tuple[str, int]]) -> str:
+        """Submit tasks, as arrays one after the other, and note where they are; return why some were not taken."""
+        before = ""
+        while ranks:
+            some = ranks[: self.largest_array]
+            ready = self.folder / "executor" / f"array-{secrets.token_hex(4)}"
+            self._write_script(ready, some)
+            self._note()  # jobs that are not noted, because this command is killed now, are found by their name
+            arguments = [f"--dependency=afterany:{before}"] if before else []
+            logs = str(self.folder / "slurm_logs").replace("%", "%%") + "/%A_%a.out"
+            array = f"0-{len(some) - 1}%{self.workers}"
+            done = _slurm("sbatch", "--parsable", f"--array={array}", f"--output={logs}", *arguments, f"{ready}.slurm")
+            if done.returncode == 0:
+                before = done.stdout.strip().split("\n")[-1].split(";")[0]
+                self.jobs[before] = some
+                self._note()
+                place.update({rank: (before, index) for index, rank in enumerate(some)})
+                ranks = ranks[len(some) :]
+                continue
+            said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+            if not _FULL.search(said):
+                raise InputError(f"{self.progress.name}: Slurm refused the job: {said}")
+            if len(some) == 1:
+                return said
+            self.largest_array = len(some) // 2
+        return ""
+
+    def _write_script(self, ready: Path, ranks: list[int]) -> None:
+        job = copy.copy(self)
+        job.ranks = ranks
+        pickled = ready.with_suffix(".pickle")
+        pickled.write_bytes(pickle.dumps(job))
+        # -P: what lies in the current folder is no package
+        program = [sys.executable, "-P", "-m", "datatrove.tools.launch_pickled_pipeline", str(pickled)]
+        script = self.get_launch_file_contents(self.get_sbatch_args(), shlex.join(program))
+        ready.with_suffix(".slurm").write_text(script, encoding="utf-8")
+
+    def _raise_what_was_raised(self) -> None:
+        for path in sorted((self.folder / "errors").glob("*.json")):
+            told = json.loads(path.read_text("utf-8"))
+            for kind in (UsageError, InputError, OSError):
+                if told["kind"] == kind.__name__:
+                    raise kind(told["text"])
+            raise RuntimeError(f"{self.progress.name}, task {int(path.stem)}:\n{told['traceback']}")
+
+    def _lost(self, rank: int, job: str, index: int) -> InputError:
+        log = self.folder / "slurm_logs" / f"{job}_{index}.out"
+        hint = f"see {log}" if log.exists() else f"do all nodes share the storage of {self.folder}?"
+        return InputError(
+            f"{self.progress.name}: the job of task {rank} ended without a word {ATTEMPTS} times (out of memory or "
+            f"time?); {hint}; run the same command again to go on, with more --memory, fewer --jobs or a higher "
+            "SBATCH_TIMELIMIT if it happens again"
+        )
+
+
+def _name(folder: Path) -> str:
+    """Of a stage's jobs: nobody else's have it."""
+    return f"temporalwiki-{fingerprint(str(folder.absolute()))}"
+
+
+def _slurm(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def _alive(name: str) -> set[tuple[str, int]] | None:
+    """Array and index of the jobs of this name that wait or run; None where Slurm does not answer."""
+    done = _slurm("squeue", "--noheader", "--array", f"--name={name}", "--format=%F %K")
+    if done.returncode != 0:
+        return None
+    rows = [line.split() for line in done.stdout.splitlines()]
+    return {(row[0], int(row[1])) for row in rows if len(row) == 2}

@@ -1,0 +1,219 @@
+"""Tasks on a cluster of two nodes of Ray, which these tests start: the same bytes, whoever dies."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.builders.engine import Machine, find_machine, run_stage, total
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.executors import ray as executor
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.world import World, write_world
+
+import engine_tasks
+from engine_tasks import (
+    break_down_at_three,
+    die_at_three,
+    die_twice_at_three,
+    refuse_three,
+    wait_for_the_signal,
+    write_square,
+)
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before it is imported
+ray: Any = pytest.importorskip("ray", reason="Ray is not installed: pip install 'temporalwiki[ray]'")
+cluster_utils: Any = pytest.importorskip("ray.cluster_utils")
+
+RAY = Machine(2, 2 << 30, "ray")
+NODE: dict[str, Any] = {"num_cpus": 1, "memory": 4 << 30, "object_store_memory": 80 << 20, "include_dashboard": False}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    # a short name, for the sockets in it
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="ray-") as place:
+        patch.setenv("RAY_TMPDIR", place)
+        patch.setenv("PYTHONPATH", str(Path(engine_tasks.__file__).parent), prepend=os.pathsep)  # of the workers
+        cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=NODE)
+        cluster.add_node(**NODE)
+        patch.setenv("RAY_ADDRESS", cluster.address)
+        yield cluster
+        ray.shutdown()
+        cluster.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _cluster(cluster: Any) -> None:
+    """All tests here use it."""
+
+
+def calls(tmp_path: Path) -> list[int]:
+    return sorted(int(call) for call in (tmp_path / "calls").read_text().split())
+
+
+def squares(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.glob("*.txt")}
+
+
+def test_jobs_are_by_default_what_the_cluster_has() -> None:
+    assert find_machine("ray") == Machine(2, 8 << 30, "ray")
+    assert find_machine("ray", memory=1 << 30) == Machine(1, 1 << 30, "ray")
+
+
+def test_every_task_runs_once_and_reports_come_in_order(tmp_path: Path) -> None:
+    tasks = [5, 4, 3, 2, 1]
+    reports = run_stage("square", write_square, tasks, tmp_path / "out", RAY)
+    assert calls(tmp_path) == [1, 2, 3, 4, 5]
+    assert total(reports, "count") == {"tasks": 5}
+    assert all(report["run"]["peak_memory_mb"] > 1 for report in reports)
+    run_stage("square", write_square, tasks, tmp_path / "out", RAY)
+    run_stage("square", write_square, tasks, tmp_path / "out")  # whichever engine did it
+    assert calls(tmp_path) == [1, 2, 3, 4, 5]
+    assert list((tmp_path / "out").glob(".*")) == []
+
+
+def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
+    run_stage("square", die_twice_at_three, [1, 2, 3, 4], tmp_path / "out", RAY)
+    assert (tmp_path / "deaths").read_text() == "xx"
+    assert calls(tmp_path) == [1, 2, 3, 4]
+    assert list((tmp_path / "out").glob(".*")) == []
+
+
+def test_a_worker_that_is_killed_again_and_again_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"square: the worker of task 2 was killed 4 times .*--memory") as raised:
+        run_stage("square", die_at_three, [1, 2, 3, 4], tmp_path / "out", RAY)
+    assert "\n" not in str(raised.value)
+    (tmp_path / "mended").touch()
+    assert len(run_stage("square", die_at_three, [1, 2, 3, 4], tmp_path / "out", RAY)) == 4
+    assert calls(tmp_path) == [1, 2, 3, 4]
+
+
+def test_what_a_task_raises_comes_out(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        run_stage("square", refuse_three, [1, 2, 3, 4], tmp_path / "out", RAY)
+    assert str(raised.value) == "three.xml: page 3 is bad"
+    assert type(raised.value) is InputError
+    with pytest.raises(KeyError, match="not a mistake of the input"):
+        run_stage("square", break_down_at_three, [1, 2, 3, 4], tmp_path / "other", RAY)
+
+
+def test_a_node_removed_in_the_middle_changes_nothing(tmp_path: Path, cluster: Any) -> None:
+    doomed = cluster.add_node(**NODE)
+    machine = Machine(3, 3 << 30, "ray")
+    arguments = ("square", wait_for_the_signal, [1, 2, 3, 4], tmp_path / "out", machine)
+    running = threading.Thread(target=run_stage, args=arguments)
+    running.start()
+    where = dict(wait_for(lambda: nodes(tmp_path, 3)))
+    [lost] = [task for task, node in where.items() if node == doomed.node_id]
+    cluster.remove_node(doomed, allow_graceful=False)
+    (tmp_path / "go.part").write_text(doomed.node_id)  # its worker may live on for a moment
+    (tmp_path / "go.part").rename(tmp_path / "go")
+    running.join(60)
+    assert squares(tmp_path / "out") == {"1.txt": "1", "2.txt": "4", "3.txt": "9", "4.txt": "16"}
+    assert calls(tmp_path) == [1, 2, 3, 4]
+    [_, again] = [node for task, node in nodes(tmp_path, 5) or [] if task == lost]
+    assert again != doomed.node_id
+
+
+def nodes(tmp_path: Path, many: int) -> list[tuple[str, str]] | None:
+    """Which node ran which task, once so many have begun."""
+    try:
+        lines = (tmp_path / "nodes").read_text().splitlines()
+    except FileNotFoundError:
+        return None
+    return [(line.split()[0], line.split()[1]) for line in lines] if len(lines) == many else None
+
+
+def wait_for(what: Callable[[], Any]) -> Any:
+    for _ in range(600):
+        if found := what():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("nothing happened")
+
+
+class Elsewhere:
+    folder = Path("elsewhere")
+
+
+def test_a_node_that_does_not_see_the_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"elsewhere: the node \S+ does not see this folder: .* share"):
+        executor._run(Elsewhere(), 0, str(tmp_path / "elsewhere" / ".x.part"), executor._libraries())
+
+
+def test_a_node_with_another_library_is_named(tmp_path: Path) -> None:
+    other = executor._libraries() | {"duckdb": "0.0.1"}
+    with pytest.raises(InputError, match=r"node \S+ has duckdb .*, this command 0\.0\.1"):
+        executor._run(Elsewhere(), 0, str(tmp_path), other)
+
+
+def test_memory_that_no_node_has_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"may take 5120MB .* more than 4096MB: give less --memory or more --jobs"):
+        run_stage("square", write_square, [1], tmp_path / "out", Machine(2, 10 << 30, "ray"))
+
+
+def bytes_of(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.parent.name != "manifests"
+    }
+
+
+SMALL_TASKS = {
+    "wikipedia.extract.RANGE": 100_000,
+    "wikipedia.diff.RANGE": 300_000,
+    "wikidata.extract.RANGE": 50_000,
+    "wikidata.diff.FACTS_A_TASK": 300,
+}
+
+
+def build_both_ways(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dumps: Path,
+    interval: Interval,
+    options: BuildOptions,
+    **more: Any,
+) -> None:
+    """Build in one process and, in many tasks, on the cluster; compare everything but the manifest's "run"."""
+    manifests = []
+    for machine in (Machine(), RAY):
+        if machine is RAY:
+            for constant, value in SMALL_TASKS.items():
+                monkeypatch.setattr(f"temporalwiki.builders.{constant}", value)
+        out = tmp_path / machine.engine / "temporalwiki"
+        sources = find_sources(dumps, interval, **more)
+        manifest = build(sources, out, out.with_name("work"), options, machine)
+        manifests.append({key: value for key, value in manifest.items() if key != "run"})
+        tasks = {name: stage["tasks"] for name, stage in manifest["run"]["stages"].items()}
+    assert max(tasks.values()) > 3, tasks
+    assert manifests[0] == manifests[1]
+    found = bytes_of(tmp_path / "local" / "temporalwiki")
+    assert sum(path.endswith(".parquet") for path in found) > 5
+    assert found == bytes_of(tmp_path / "ray" / "temporalwiki")
+
+
+def test_a_generated_world_gives_the_same_bytes_as_on_one_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_world(tmp_path / "dumps", World(people=40))
+    everything = BuildOptions(include=("wikipedia",), unchanged_fraction=1.0)
+    build_both_ways(tmp_path, monkeypatch, tmp_path / "dumps", Interval("enwiki", "20211101", "20211201"), everything)
+
+
+def test_the_real_pair_gives_the_same_bytes_as_on_one_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_data: Path
+) -> None:
+    interval, options = Interval("enwiki", "20141106", "20160501"), BuildOptions(unchanged_fraction=1.0)
+    build_both_ways(tmp_path, monkeypatch, shared_data / "dumps", interval, options, wikidata=("20141201", "20170330"))

@@ -1,0 +1,215 @@
+"""Tasks as jobs of Slurm: fake commands on PATH run them as processes, and lose, refuse or hold them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temporalwiki.builders.engine import SLURM_JOBS, Machine, find_machine, run_stage, total
+from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.executors import slurm
+
+import engine_tasks
+import fake_slurm
+from engine_tasks import break_down_at_three, die_at_three, die_twice_at_three, refuse_three, write_square
+
+SLURM = Machine(2, 2 << 30, "slurm")
+
+
+@pytest.fixture(autouse=True)
+def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The fake commands, quick to look and to miss a job."""
+    spool = fake_slurm.install(tmp_path / "slurm")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'slurm' / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(Path(engine_tasks.__file__).parent), prepend=os.pathsep)  # of the jobs
+    monkeypatch.setattr(slurm, "POLL", 0.05)
+    monkeypatch.setattr(slurm, "GRACE", 0.3)
+    yield spool
+    for file in spool.glob("*.pid"):
+        fake_slurm.end(int(file.read_text()))
+    for job in fake_slurm.jobs(spool):
+        if pid := (spool / job).read_text():
+            fake_slurm.end(int(pid))
+
+
+def calls(tmp_path: Path) -> list[int]:
+    return sorted(int(call) for call in (tmp_path / "calls").read_text().split())
+
+
+def arrays(spool: Path) -> int:
+    return len(list(spool.glob("*.name")))
+
+
+def wait_for(what: Callable[[], Any]) -> Any:
+    for _ in range(200):
+        if found := what():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("nothing happened")
+
+
+def test_a_stage_is_one_array_and_reports_come_in_order(tmp_path: Path, spool: Path) -> None:
+    reports = run_stage("square", write_square, [3, 2, 1], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 2, 3]
+    assert total(reports, "count") == {"tasks": 3}
+    run_stage("square", write_square, [3, 2, 1], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 2, 3]  # nothing again
+    assert arrays(spool) == 1
+    assert not (tmp_path / "out" / SLURM_JOBS).exists()
+    asked = (spool / "100.asked").read_text().split()
+    assert "--array=0-2%2" in asked
+    # anything else is for the variables SBATCH_*, which do not go before arguments
+    assert {word.partition("=")[0] for word in asked if word[0] == "-"} == {"--parsable", "--array", "--output"}
+    given = [word for word in asked if word[0] != "-" and not word.startswith("job-name=")]
+    assert given == ["nodes=1", "cpus-per-task=1", "mem=1024M", "requeue="]
+
+
+def test_a_job_that_is_killed_is_submitted_again(tmp_path: Path, spool: Path) -> None:
+    run_stage("square", die_twice_at_three, [1, 3], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 3]
+    assert arrays(spool) == 3
+    assert list((tmp_path / "out").glob(".*")) == []
+
+
+def test_a_job_that_is_lost_again_and_again_is_an_error_that_names_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "ATTEMPTS", 2)
+    with pytest.raises(InputError, match="square: the job of task 0 ended without a word 2 times ") as raised:
+        run_stage("square", die_at_three, [3], tmp_path / "out", SLURM)
+    assert f"see {tmp_path}/out/slurm_logs/101_0.out;" in str(raised.value)
+    assert "\n" not in str(raised.value)
+    (tmp_path / "mended").touch()
+    run_stage("square", die_at_three, [3], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [3]
+
+
+def test_what_a_task_raises_comes_out_and_ends_the_others(tmp_path: Path, spool: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        run_stage("square", refuse_three, [3, 1, 2], tmp_path / "out", Machine(1, engine="slurm"))
+    assert str(raised.value) == "three.xml: page 3 is bad"
+    assert type(raised.value) is InputError
+    assert fake_slurm.jobs(spool) == []
+    with pytest.raises(InputError, match="page 3 is bad"):  # the rerun forgets the old error and finds the same
+        run_stage("square", refuse_three, [3, 1, 2], tmp_path / "out", SLURM)
+    assert arrays(spool) == 2
+
+
+def test_a_task_that_breaks_down_shows_where(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"square, task 0:\n(.|\n)*engine_tasks(.|\n)*not a mistake of the input"):
+        run_stage("square", break_down_at_three, [3], tmp_path / "out", SLURM)
+
+
+def test_a_full_queue_is_waited_for(tmp_path: Path, spool: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (spool / "limit").write_text("1")
+    run_stage("square", write_square, [1, 2, 3], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 2, 3]
+    assert arrays(spool) == 3
+    said = capfd.readouterr().err
+    assert said.count("square: Slurm takes no more jobs now, waiting: sbatch: error:") == 1
+
+
+def test_many_tasks_are_arrays_one_after_the_other(
+    tmp_path: Path, spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "LARGEST_ARRAY", 2)
+    run_stage("square", write_square, [1, 2, 3], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 2, 3]
+    assert "--dependency=afterany:100" in (spool / "101.asked").read_text().split()
+
+
+def test_a_controller_that_does_not_answer_loses_nothing(tmp_path: Path, spool: Path) -> None:
+    (spool / "down").touch()
+    run_stage("square", write_square, [1, 2], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 2]
+    assert arrays(spool) == 1
+
+
+def test_what_slurm_refuses_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SBATCH_PARTITION", "none")
+    with pytest.raises(InputError, match=r"^square: Slurm refused the job: .*invalid partition specified: none.*$"):
+        run_stage("square", write_square, [1], tmp_path / "out", SLURM)
+
+
+def test_without_slurm_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="there is no sbatch here"):
+        run_stage("square", write_square, [1], tmp_path / "out", SLURM)
+    (tmp_path / "out" / SLURM_JOBS).write_text("{}")
+    with pytest.raises(UsageError, match=r"may write here, and there is no scancel .* delete slurm_jobs\.json"):
+        run_stage("square", write_square, [1], tmp_path / "out")
+
+
+def start(tmp_path: Path) -> subprocess.Popen[bytes]:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from pathlib import Path\n"
+        "from engine_tasks import write_square\n"
+        "from temporalwiki.builders.engine import Machine, run_stage\n"
+        f"run_stage('square', write_square, [1, 2], Path({str(tmp_path / 'out')!r}), Machine(2, engine='slurm'))\n"
+    )
+    return subprocess.Popen([sys.executable, str(program)], stderr=subprocess.DEVNULL)
+
+
+def killed_while_jobs_wait(tmp_path: Path, spool: Path) -> None:
+    (spool / "100.held").touch()
+    running = start(tmp_path)
+    state = tmp_path / "out" / SLURM_JOBS
+    wait_for(lambda: state.exists() and json.loads(state.read_text())["jobs"])
+    running.kill()
+    running.wait()
+
+
+def test_a_rerun_goes_on_with_the_jobs_of_a_killed_command(tmp_path: Path, spool: Path) -> None:
+    killed_while_jobs_wait(tmp_path, spool)
+    (spool / "100.held").unlink()
+    run_stage("square", write_square, [1, 2], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 2]
+    assert arrays(spool) == 1
+
+
+@pytest.mark.parametrize(
+    ("tasks", "machine"), [([1, 2], Machine()), ([1, 3], SLURM)], ids=["another engine", "another plan"]
+)
+def test_jobs_that_nobody_waits_for_are_cancelled(
+    tmp_path: Path, spool: Path, tasks: list[int], machine: Machine
+) -> None:
+    killed_while_jobs_wait(tmp_path, spool)
+    run_stage("square", write_square, tasks, tmp_path / "out", machine)
+    assert calls(tmp_path) == tasks
+    assert not [job for job in fake_slurm.jobs(spool) if job.startswith("100_")]
+
+
+def test_jobs_that_were_submitted_but_not_noted_are_cancelled(tmp_path: Path, spool: Path) -> None:
+    killed_while_jobs_wait(tmp_path, spool)
+    (tmp_path / "out" / SLURM_JOBS).write_text('{"jobs": {}, "cancelled": false}')
+    (spool / "100.held").unlink()
+    run_stage("square", write_square, [1, 2], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 2]
+    assert arrays(spool) == 2
+
+
+def test_an_interrupt_cancels_the_jobs(tmp_path: Path, spool: Path) -> None:
+    (spool / "100.held").touch()
+    running = start(tmp_path)
+    state = tmp_path / "out" / SLURM_JOBS
+    wait_for(lambda: state.exists() and json.loads(state.read_text())["jobs"])
+    running.send_signal(signal.SIGINT)
+    running.wait()
+    assert fake_slurm.jobs(spool) == []
+    (spool / "100.held").unlink()
+    run_stage("square", write_square, [1, 2], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 2]
+
+
+def test_jobs_are_by_default_a_hundred() -> None:
+    assert find_machine("slurm") == Machine(100, 100 << 30, "slurm")

@@ -1,0 +1,130 @@
+"""Slurm as far as the engine asks it: sbatch, squeue, scancel and scontrol on PATH that run jobs as processes.
+
+A job is there as long as its file ``ARRAY_INDEX`` is in the spool. The file ``limit`` there says how many jobs there
+may be, ``ARRAY.held`` keeps those of an array from starting, ``down`` is a controller that does not answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+COMMANDS = ("sbatch", "squeue", "scancel", "scontrol")
+
+
+def install(folder: Path) -> Path:
+    """Write the commands to ``folder``/bin and return the spool; PATH must begin with the former."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "spool").mkdir()
+    for command in COMMANDS:
+        program = folder / "bin" / command
+        line = shlex.join([sys.executable, "-S", "-E", str(Path(__file__).resolve()), str(folder / "spool"), command])
+        program.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+        program.chmod(0o755)
+    return folder / "spool"
+
+
+def jobs(spool: Path) -> list[str]:
+    return sorted(path.name for path in spool.iterdir() if "_" in path.name)
+
+
+def sbatch(spool: Path, arguments: list[str]) -> str:
+    options = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments[:-1])
+    script = Path(arguments[-1]).read_text()
+    given = dict(
+        line.removeprefix("#SBATCH --").partition("=")[::2]
+        for line in script.splitlines()
+        if line.startswith("#SBATCH --")
+    )
+    indices, _, at_once = options["array"].partition("%")
+    many = int(indices.partition("-")[2]) + 1
+    limit = spool / "limit"
+    if limit.exists() and len(jobs(spool)) + many > int(limit.read_text()):
+        sys.exit("sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)")
+    if given["partition"] if "partition" in given else os.environ.get("SBATCH_PARTITION") == "none":
+        sys.exit("sbatch: error: invalid partition specified: none\nsbatch: error: Batch job submission failed")
+    number = str(100 + len(list(spool.glob("*.name"))))
+    (spool / f"{number}.name").write_text(given["job-name"])
+    (spool / f"{number}.asked").write_text(shlex.join([*arguments[:-1], *(f"{k}={v}" for k, v in given.items())]))
+    for index in range(many):
+        (spool / f"{number}_{index}").touch()
+    command = [sys.executable, "-S", "-E", __file__, str(spool), "run", number, str(many), at_once, options["output"]]
+    environment = {name: value for name, value in os.environ.items() if name != "SLURM_ARRAY_TASK_ID"}
+    runner = subprocess.Popen(
+        [*command, arguments[-1]],
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
+    (spool / f"{number}.pid").write_text(str(runner.pid))
+    return f"{number};cluster"
+
+
+def run(spool: Path, arguments: list[str]) -> str:
+    number, many, at_once, output, script = arguments
+    waiting, running = list(range(int(many))), dict[int, subprocess.Popen[bytes]]()
+    while waiting or running:
+        while waiting and len(running) < int(at_once) and not (spool / f"{number}.held").exists():
+            index = waiting.pop(0)
+            log = Path(output.replace("%A", number).replace("%a", str(index)))
+            job = {"SLURM_ARRAY_TASK_ID": str(index), "SLURM_JOB_ID": number, "SLURM_NODELIST": "node-1"}
+            with log.open("wb") as file:
+                running[index] = subprocess.Popen(
+                    ["/bin/bash", script], stdout=file, stderr=file, env=os.environ | job, start_new_session=True
+                )
+            (spool / f"{number}_{index}").write_text(str(running[index].pid))
+        for index, process in list(running.items()):
+            if process.poll() is not None:
+                del running[index]
+                (spool / f"{number}_{index}").unlink(missing_ok=True)
+        time.sleep(0.02)
+    return ""
+
+
+def squeue(spool: Path, arguments: list[str]) -> str:
+    if (spool / "down").exists():
+        sys.exit("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+    [name] = [argument.removeprefix("--name=") for argument in arguments if argument.startswith("--name=")]
+    mine = [job for job in jobs(spool) if (spool / f"{job.partition('_')[0]}.name").read_text() == name]
+    return "\n".join(job.replace("_", " ") for job in mine)
+
+
+def scancel(spool: Path, arguments: list[str]) -> str:
+    [name] = [argument.removeprefix("--name=") for argument in arguments if argument.startswith("--name=")]
+    for file in spool.glob("*.name"):
+        if file.read_text() != name:
+            continue
+        mine = [spool / job for job in jobs(spool) if job.startswith(f"{file.stem}_")]
+        for pid in [(spool / f"{file.stem}.pid").read_text(), *(job.read_text() for job in mine)]:
+            if pid:
+                end(int(pid))
+        for job in mine:
+            job.unlink(missing_ok=True)
+    return ""
+
+
+def end(pid: int) -> None:
+    """Kill a process and what it started."""
+    with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+        os.killpg(pid, signal.SIGKILL)
+
+
+def scontrol(spool: Path, arguments: list[str]) -> str:
+    return arguments[-1]  # show hostnames LIST
+
+
+if __name__ == "__main__":
+    place, verb, *rest = sys.argv[1:]
+    print(
+        {"sbatch": sbatch, "run": run, "squeue": squeue, "scancel": scancel, "scontrol": scontrol}[verb](
+            Path(place), rest
+        )
+    )
