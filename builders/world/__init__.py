@@ -42,7 +42,7 @@ class World:
     hard_sentences: float = 0.1  # share of filler sentences with full stops that end nothing; 0 for none
     hostile_names: bool = True  # labels and titles that break careless programs (and sentence splitters)
     filler_pages: int = 0  # pages for load, about 8 KB each
-    filler_items: int = 0  # items for load, about 4 KB each
+    filler_items: int = 0  # items for load, about 14 KB each, as Wikidata's are
     filler_changed: float = 0.05  # share of both that a month changes
     parts: int = 1  # numbered parts of the page dump
     schema: Literal["0.10", "0.11"] = "0.10"

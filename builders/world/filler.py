@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING
 
+from temporalwiki.builders.world.filler_items import FillerItems
 from temporalwiki.builders.world.names import Names
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ _STRIDE = 14  # paragraphs between the texts of neighbouring pages: none repeats
 class FillerTruth:
     """Answers about the filler: pages ``FIRST_PAGE + k`` for k below ``pages``, items likewise.
 
-    A page or item that month m (snapshot number, from 1) changed had one sentence or one fact replaced.
+    Month m (snapshot number, from 1) changes a page as most edits of a month do, little: a sentence and a number
+    of the infobox are replaced, and every third page gets a paragraph with its first change. An item has one
+    fact replaced.
     """
 
     seed: int
@@ -87,23 +89,26 @@ class Filler:
         """
         rng = Random(f"filler {self.world.seed}")
         names = Names(rng)
-        words = [(names.place_name() + names.surname()[-4:]).lower()[: rng.randint(2, 11)] for _ in range(6000)]
-        weights = list(itertools.accumulate(1 / (rank + 3) for rank in range(len(words))))
+        words = [(names.place_name() + names.surname()[-4:]).lower()[: rng.randint(2, 11)] for _ in range(20_000)]
+        weights = list(itertools.accumulate(1 / (rank + 40) for rank in range(len(words))))
         made = []
         for number in range(_POOL):
             chosen = rng.choices(words, cum_weights=weights, k=rng.randint(8, 26))
-            for place in range(rng.randrange(1, 9), len(chosen), 9):
+            for place in range(rng.randrange(1, 14), len(chosen), 14):
                 word = chosen[place]
                 chosen[place] = rng.choice((f"[[{word}]]", f"[[{word.title()} {number}|{word}]]"))
             if number % 9 == 4:
                 chosen[-1] = rng.choice((f"{{{{nowrap|{number} km}}}}", f"{{{{convert|{number}|km|mi}}}}", "''vide''"))
             text = " ".join(chosen)
             text = text[0].upper() + text[1:] + "."
-            if rng.random() < 0.25:
+            if rng.random() < 0.35:
                 about = "|".join(
-                    f"{key}={rng.choice(words)}-{rng.randrange(9999)}" for key in ("title", "last", "work")
+                    f"{key}={rng.choice(words)} {rng.choice(words)} {rng.choice(words)}"
+                    for key in ("title", "last", "work")
                 )
-                text += f"<ref>{{{{cite web|url=https://news.example/{number}|{about}|date=2 May 2019}}}}</ref>"
+                url = f"https://{rng.choice(words)}.example/{rng.randrange(10**9)}"
+                date = f"{rng.randint(1, 28)} May {rng.randint(1990, 2021)}"
+                text += f"<ref>{{{{cite web|url={url}|{about}|date={date}|pages={rng.randrange(999)}}}}}</ref>"
             made.append(text)
         return [" ".join(made[i : i + 6]) for i in range(0, _POOL, 6)]
 
@@ -114,72 +119,27 @@ class Filler:
         pool, truth = self._pool, self.truth
         for k in range(self.world.filler_pages):
             start, page_id = k * _STRIDE % (len(pool) - _STRIDE), FIRST_PAGE + k
-            body = "\n\n".join(pool[start : start + 1 + k * 17 % (_STRIDE - 1)])
+            size = 1 + k * 17 % (_STRIDE - 1)
+            changed = truth.last_change(k, month)
+            body = "\n\n".join(pool[start : start + size + (changed > 0 and k % 3 == 0)])
             opening = f"'''Place {k}''' is a place. {truth.sentence(page_id, month)}"
             text = (
                 f"{{{{Infobox settlement\n| name = Place {k}\n| image = Place {k}.jpg\n"
-                f"| country = [[Land {k % 97}]]\n| population = {k % 9999}\n"
+                f"| country = [[Land {k % 97}]]\n| population = {k % 9999 + changed}\n"
                 f"| area = {{{{convert|{k % 89}|km2|sqmi}}}}\n| leader = [[Mayor {k}]]\n}}}}\n"
                 f"{opening}\n\n"
                 f"== History ==\n{body}\n\n== References ==\n{{{{Reflist}}}}\n\n[[Category:Places]]"
             )
-            yield page_id, text, truth.last_change(k, month)
+            yield page_id, text, changed
 
     def items(self, month: int) -> Iterator[str]:
-        """Entities as lines of JSON: a label, one fact that may change, and statements that never do."""
+        """Entities as lines of JSON: a label, one fact (P54) that may change, and statements that never do."""
+        maker = FillerItems(self.world.seed, self.world.filler_items, FIRST_ITEM)
         for k in range(self.world.filler_items):
             number = FIRST_ITEM + k
             changed = self.truth.last_change(k, month)
-            object = self.truth.object(number, month)
-            yield _ENTITY.format(
-                n=number, label=self.truth.label(number), o=object, on=object[1:], c=changed,
-                page=number + 200, rev=1_600_000_000 + changed * 100_000_000 + k,
-                day=self.world.wikidata_dates[changed], k=k,
+            yield maker.line(
+                k, n=number, k=k, label=self.truth.label(number), o=self.truth.object(number, month)[1:],
+                c=f"{number:08X}-0000-4000-9000-{changed:012X}", page=number + 200,
+                rev=1_600_000_000 + changed * 100_000_000 + k, day=self.world.wikidata_dates[changed],
             )  # fmt: skip
-
-
-def _template() -> str:
-    """One entity as a format string: the dict is written once, its moving parts are markers."""
-
-    def snak(relation: str, number: str, id: str) -> dict[str, object]:
-        value = {"entity-type": "item", "numeric-id": number, "id": id}
-        return {
-            "snaktype": "value", "property": relation,
-            "datavalue": {"value": value, "type": "wikibase-entityid"}, "datatype": "wikibase-item",
-        }  # fmt: skip
-
-    def claim(relation: str, number: str, id: str, guid: str) -> dict[str, object]:
-        digest = "9d8f0c1e2b3a49586776a5b4c3d2e1f009182736"
-        references = [{"hash": digest, "snaks": {"P143": [snak("P143", "#328#", "Q328")]}, "snaks-order": ["P143"]}]
-        return {
-            "mainsnak": snak(relation, number, id), "type": "statement", "id": f"Q<n>${guid}",
-            "rank": "normal", "references": references,
-        }  # fmt: skip
-
-    claims = {
-        relation: [claim(relation, f"#{number}#", f"Q{number}", f"{number:08X}-0000-4000-8000-<n>0000")]
-        for relation, number in (("P31", 5), ("P27", 1013), ("P106", 1017), ("P1412", 1021), ("P140", 1031))
-    }
-    claims["P54"] = [claim("P54", "#<on>#", "<o>", "<n>-0000-4000-9000-<c>")]
-    entity = {
-        "type": "item",
-        "id": "Q<n>",
-        "labels": {code: {"language": code, "value": "<label>"} for code in ("en", "de", "fr", "nl", "sv")},
-        "descriptions": {"en": {"language": "en", "value": "item for load"}},
-        "aliases": {"en": [{"language": "en", "value": "F <n>"}]},
-        "claims": claims,
-        "sitelinks": {"enwiki": {"site": "enwiki", "title": "Place <k>", "badges": []}},
-        "pageid": "#<page>#",
-        "ns": 0,
-        "title": "Q<n>",
-        "lastrevid": "#<rev>#",
-        "modified": "<day>T10:00:00Z",
-    }
-    text = json.dumps(entity, separators=(",", ":")).replace("{", "{{").replace("}", "}}")
-    text = text.replace('"#', "").replace('#"', "")
-    for name in ("n", "on", "o", "c", "label", "k", "page", "rev", "day"):
-        text = text.replace(f"<{name}>", f"{{{name}}}")
-    return text
-
-
-_ENTITY = _template()

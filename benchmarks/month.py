@@ -1,0 +1,426 @@
+"""A month's build beside the floor (decompressing the same bytes) and beside the authors' way: CPU time and memory.
+
+    python benchmarks/month.py --folder /tmp/bench                       # sizes 1, 4 and 16: about ten minutes
+    python benchmarks/month.py --folder /tmp/bench --sizes 1 --pages 100000 --items 60000      # one size of your own
+
+Generated worlds of several sizes, with as much Wikidata beside Wikipedia as there really is (12 MB of JSON a MB of
+XML, 5 % of both changed), are read by all, in one run. Prints Markdown tables:
+
+- decoders: each that is installed, on the same dumps; the fastest for bz2 and the fastest for gz are the floor;
+- the whole, for every size: floor and build, cold and with last month's extracts kept, and how both grow;
+- the stages, at the largest size: CPU time, rate, and peak memory;
+- the authors' way, at the largest size: each of their steps (see ``authors_way.py``) beside ours.
+
+CPU time is user and system time of a command and all its children. Builds run with ``--jobs 1``: more jobs make no
+less work. Memory is the most that a command's processes held together, sampled 20 times a second.
+Needs ``pip install 'temporalwiki[bench]'``. The folder takes about 3 GB at the default sizes; dumps are kept there
+and found again, everything else is removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped, unused-ignore]
+
+from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.world import World, write_world
+
+AUTHORS = Path(__file__).parent / "authors_way.py"
+EXTRACTION = ("wikidata-extract", "wikidata-index", "wikidata-carry")  # the stages from a Wikidata dump to facts
+# Programs that decompress the files named, in pieces of a megabyte, and print how many bytes came out.
+_READ = (
+    "import sys\n{imports}\nsize = 0\nfor name in sys.argv[1:]:\n    with {opened} as file:\n"
+    "        while piece := file.read(1 << 20):\n            size += len(piece)\nprint(size)"
+)
+DECODERS = {
+    "bz2": {
+        "bz2": ("import bz2", "bz2.open(name)"),
+        "indexed_bzip2": ("import indexed_bzip2", "indexed_bzip2.open(name, parallelization=1)"),
+    },
+    "gz": {
+        "gzip": ("import gzip", "gzip.open(name)"),
+        "isal": ("from isal import igzip", "igzip.open(name)"),
+        "rapidgzip": ("import rapidgzip", "rapidgzip.open(name, parallelization=1)"),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Wall and CPU seconds of a command with all its children, the most memory they held together, its output."""
+
+    wall: float
+    cpu: float
+    peak_mb: float
+    output: str
+
+
+def cpu_of(stage: dict[str, Any]) -> float:
+    """CPU seconds that a stage took in this build: the manifest's are of all its tasks, those done before included."""
+    return float(stage["cpu_seconds"] * (1 - stage["kept"] / stage["tasks"])) if stage["tasks"] else 0.0
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build: the command as measured, and the stages of its manifest."""
+
+    took: Measured
+    stages: dict[str, Any]
+    counts: dict[str, Any]
+
+    def cpu(self, *names: str) -> float:
+        """CPU seconds of the stages whose names begin so, without those of tasks that an earlier build has done."""
+        return sum(cpu_of(stage) for name, stage in self.stages.items() if name.startswith(names))
+
+
+@dataclass(frozen=True)
+class Size:
+    """What was measured on the world of one size; sizes of dumps in bytes, of both snapshots and of the recent one."""
+
+    size: int
+    xml: int
+    json: int
+    json_recent: int
+    floor: float
+    floor_kept: float
+    cold: Build
+    kept: Build
+
+    def build(self, name: str) -> Build:
+        """The build that is called ``cold`` or ``kept``."""
+        return self.cold if name == "cold" else self.kept
+
+    def floor_of(self, name: str) -> float:
+        """CPU seconds to decompress what the build called so must read."""
+        return self.floor if name == "cold" else self.floor_kept
+
+
+def measure(command: list[str]) -> Measured:
+    """Run a command to its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begun, peak = time.perf_counter(), 0
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    tree = psutil.Process(running.pid)
+    while True:
+        try:
+            output, errors = running.communicate(timeout=0.05)
+            break
+        except subprocess.TimeoutExpired:
+            peak = max(peak, _memory(tree))
+    if running.returncode:
+        sys.exit(f"failed: {' '.join(command)}\n{errors[-2000:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Measured(time.perf_counter() - begun, cpu, peak / 1e6, output)
+
+
+def _memory(tree: psutil.Process) -> int:
+    total = 0
+    try:
+        for process in [tree, *tree.children(recursive=True)]:
+            total += process.memory_info().rss
+    except psutil.Error:  # it has just ended
+        pass
+    return total
+
+
+def table(head: str, rows: list[str]) -> None:
+    """Print a Markdown table: the first column is text, the others are numbers."""
+    columns = head.count("|") + 1
+    print(f"\n| {head} |\n|---{'|---:' * (columns - 1)}|")
+    for row in rows:
+        print(f"| {row} |", flush=True)
+
+
+def decode(name: str, form: str, files: list[Path]) -> Measured:
+    """Decompress files with one decoder."""
+    if name == "bzip2 -dc":
+        return measure(["sh", "-c", 'bzip2 -dc "$@" | wc -c', "sh", *map(str, files)])
+    imports, opened = DECODERS[form][name]
+    return measure([sys.executable, "-c", _READ.format(imports=imports, opened=opened), *map(str, files)])
+
+
+def best_of_two(name: str, form: str, files: list[Path]) -> Measured:
+    """Decompress files twice; the run that took less CPU time."""
+    return min((decode(name, form, files) for _ in range(2)), key=lambda took: took.cpu)
+
+
+def fastest(dumps: dict[str, list[Path]]) -> dict[str, str]:
+    """The decoder of each format that takes least CPU time on a snapshot's dump; prints what all of them take."""
+    best, rows = {}, []
+    for form, contenders in DECODERS.items():
+        file = dumps[form][-1]
+        found = [name for name, (imports, _) in contenders.items() if find_spec(imports.split()[1])]
+        found += ["bzip2 -dc"] if form == "bz2" and shutil.which("bzip2") else []
+        took = {name: best_of_two(name, form, [file]) for name in found}
+        best[form] = min(took, key=lambda name: took[name].cpu)
+        for name, measured in took.items():
+            size = int(measured.output)
+            ratio = size / file.stat().st_size
+            rows.append(f"{form}: {name} | {size / 1e6:.0f} | {ratio:.1f} | {size / 1e6 / measured.cpu:.0f}")
+    table("decoder | MB | ratio | MB/s (CPU)", rows)
+    return best
+
+
+def make(folder: Path, pages: int, items: int) -> Path:
+    """The dumps of a world, written if they are not there."""
+    world = World(filler_pages=pages, filler_items=items, compression_level=6)
+    dumps = folder / f"dumps-{pages}-{items}"
+    made = dumps / "made"
+    if not made.exists() or made.read_text() != repr(world):
+        shutil.rmtree(dumps, ignore_errors=True)
+        write_world(dumps, world)
+        made.write_text(repr(world))
+    return dumps
+
+
+def build(dumps: Path, folder: Path) -> Build:
+    """Run the command once, with the work folder as it is."""
+    out = folder / "temporalwiki"
+    shutil.rmtree(out, ignore_errors=True)
+    program = [sys.executable, "-c", "import sys; from temporalwiki.commands import main; sys.exit(main())"]
+    options = ["--dumps", str(dumps), "--out", str(out), "--work", str(folder / "work"), "--jobs", "1"]
+    took = measure([*program, "build", *World().dates, *options])
+    [manifest] = read_manifests(out)
+    return Build(took, manifest["run"]["stages"], manifest["counts"])
+
+
+def forget_recent(work: Path) -> None:
+    """Leave what a build of the month before has left: the extracts of what is now the older snapshot."""
+    world = World()
+    for name in (f"*{world.dates[1]}*", f"wikidata-{world.wikidata_dates[1]}*"):
+        for extract in (work / "extracts").glob(name):
+            shutil.rmtree(extract)
+    for other in work.iterdir():
+        if other.name.startswith(f"enwiki-{world.dates[0]}-"):
+            shutil.rmtree(other)
+
+
+def measure_size(size: int, dumps: dict[str, list[Path]], best: dict[str, str], folder: Path) -> Size:
+    """Floor and builds of one world."""
+    both = {form: best_of_two(name, form, dumps[form]) for form, name in best.items()}
+    recent = {form: best_of_two(name, form, dumps[form][-1:]) for form, name in best.items()}
+    work = folder / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    root = dumps["bz2"][0].parents[2]
+    cold = build(root, folder)
+    forget_recent(work)
+    kept = build(root, folder)
+    shutil.rmtree(work)
+    return Size(
+        size, int(both["bz2"].output), int(both["gz"].output), int(recent["gz"].output),
+        sum(m.cpu for m in both.values()), sum(m.cpu for m in recent.values()), cold, kept,
+    )  # fmt: skip
+
+
+def print_sizes(sizes: list[Size]) -> None:
+    """The whole at every size, and the growth of each stage's time and memory."""
+    rows = []
+    for one in sizes:
+        for name in ("cold", "kept"):
+            took, floor, size = one.build(name).took, one.floor_of(name), (one.xml + one.json) / 1e6
+            rows.append(
+                f"{one.size}, {name} | {one.xml / 1e6:.0f} | {one.json / 1e6:.0f} | {floor:.1f} | {took.cpu:.1f} "
+                f"| {took.cpu / floor:.2f} | {size / took.cpu:.0f} | {took.wall:.1f} | {took.peak_mb:.0f}"
+            )
+    table("size | XML MB | JSON MB | floor CPU s | build CPU s | build : floor | MB/s (CPU) | wall s | peak MB", rows)
+    print("\nXML and JSON are of both snapshots; the floor of `kept` is the recent one's alone.")
+    rows = []
+    for stage in sizes[-1].cold.stages:
+        found = [one.cold.stages[stage] for one in sizes]
+        cells = [f"{each['cpu_seconds']:.1f}" for each in found] + [f"{each['peak_memory_mb']:.0f}" for each in found]
+        rows.append(f"{stage} | {' | '.join(cells)}")
+    heads = [f"CPU s, {one.size}" for one in sizes] + [f"peak MB, {one.size}" for one in sizes]
+    table(" | ".join(["stage, cold", *heads]), rows)
+    kept = sizes[-1].kept.stages
+    rows = [f"{name} | {stage['tasks']} | {stage['kept']} | {cpu_of(stage):.1f}" for name, stage in kept.items()]
+    table(f"stage, last month's extracts kept, size {sizes[-1].size} | tasks | of them done before | CPU s", rows)
+    pages = sizes[-1].cold.counts["pages"]
+    print("\npages:", json.dumps({key: pages[key] for key in ("read", "unchanged", "new", "updated") if key in pages}))
+
+
+@dataclass(frozen=True)
+class Part:
+    """The authors' Wikidata extraction on some items of both dumps: bytes of JSON, CPU seconds, the most memory."""
+
+    json: int
+    text_cpu: float
+    facts_cpu: float
+    peak_mb: float
+
+
+@dataclass(frozen=True)
+class Authors:
+    """What the authors' steps took."""
+
+    page_text: list[Measured]  # of each dump
+    page_diff: Measured
+    few: Part
+    many: Part
+    fact_diff: Measured  # of the larger part
+
+    @property
+    def wikipedia(self) -> float:
+        """CPU seconds of extract and diff."""
+        return sum(took.cpu for took in self.page_text) + self.page_diff.cpu
+
+    def wikidata(self, size: int) -> tuple[float, float]:
+        """CPU seconds of gensim and of the search, for so many bytes of JSON.
+
+        What the larger part costs more than the smaller one is the cost of items alone: without that of starting.
+        """
+        times = size / (self.many.json - self.few.json)
+        return (self.many.text_cpu - self.few.text_cpu) * times, (self.many.facts_cpu - self.few.facts_cpu) * times
+
+
+def measure_authors(dumps: dict[str, list[Path]], folder: Path, few: int, many: int) -> Authors:
+    """Run the authors' steps: Wikipedia's on all pages, Wikidata's on every few-th and on every many-th item."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+
+    def step(*arguments: object) -> Measured:
+        return measure([sys.executable, str(AUTHORS), *map(str, arguments)])
+
+    texts = [folder / f"text-{number}" for number in range(2)]
+    page_text = [step("page-text", dump, text) for dump, text in zip(dumps["bz2"], texts, strict=True)]
+    page_diff = step("page-diff", *texts, folder / "pages.csv")
+    facts = [folder / f"{number}.facts.json" for number in range(2)]
+    parts = []
+    for every in (few, many):
+        size, made, found = 0, [], []
+        for dump, out in zip(dumps["gz"], facts, strict=True):
+            xml, text = folder / "items.xml.bz2", folder / "items.json.gz"
+            size += json.loads(step("wikidata-xml", dump, xml, "--every", every).output)["json_bytes"]
+            made.append(step("entity-text", xml, text))
+            found.append(step("entity-facts", text, out))
+        peak = max(took.peak_mb for took in made + found)
+        parts.append(Part(size, sum(took.cpu for took in made), sum(took.cpu for took in found), peak))
+    fact_diff = step("fact-diff", *facts, folder / "facts.json")
+    shutil.rmtree(folder)
+    return Authors(page_text, page_diff, parts[0], parts[1], fact_diff)
+
+
+def print_authors(one: Size, theirs: Authors) -> None:
+    """Their steps beside ours on the same dumps."""
+    text, facts = theirs.wikidata(one.json)
+    part = theirs.many.json / one.json
+
+    def ours(*stages: str) -> str:
+        return f"{one.cold.cpu(*stages):.1f} | {one.kept.cpu(*stages):.1f}"
+
+    def row(name: str, cpu: float, size: float, peak: float, *stages: str) -> str:
+        rate = f"{size / 1e6 / cpu:.2f}" if size else ""
+        return f"{name} | {cpu:.1f} | {rate} | {peak:.0f} | {ours(*stages) if stages else ' | '}"
+
+    took = theirs.page_text
+    table(
+        "the authors' way | CPU s | MB/s (CPU) | peak MB | ours, cold: CPU s | ours, kept: CPU s",
+        [
+            row("WikiExtractor, both dumps", sum(m.cpu for m in took), one.xml, max(m.peak_mb for m in took),
+                "wiki-extract"),
+            row("line diff by difflib", theirs.page_diff.cpu, 0, theirs.page_diff.peak_mb, "wiki-diff"),
+            row("gensim on both Wikidata dumps (*)", text, one.json, theirs.many.peak_mb, *EXTRACTION),
+            row("substring search, one pass (*)", facts, one.json, theirs.many.peak_mb),
+            row("comparing the facts (*)", theirs.fact_diff.cpu / part, 0, theirs.fact_diff.peak_mb, "wikidata-diff"),
+        ],
+    )  # fmt: skip
+    print(
+        f"\n(*) Extrapolated: run on {theirs.few.json / 1e6:.1f} and on {theirs.many.json / 1e6:.1f} MB of the "
+        f"{one.json / 1e6:.0f} MB of JSON of both snapshots, memory is that of the larger part. The time of all is "
+        "the difference of the two, times the size: these steps take time in proportion to it. The search is one pass "
+        "over what gensim wrote; the released program makes one for each million items, in each of three modes."
+    )
+
+
+def print_ratios(sizes: list[Size], theirs: Authors | None) -> None:
+    """What the goals of the benchmark are about, at the largest size and in the growth up to it.
+
+    A build has costs that do not grow: starting Python, and reading 10,000 sampled unchanged pages closely. They
+    are nothing in a month of six million articles, and much in a world of forty thousand; the growth is without them.
+    """
+    last = sizes[-1]
+    rows = []
+    for name, goal in (("cold", 3), ("kept", 6)):
+        wiki = {one.size: one.build(name).cpu("wiki-extract", "wiki-diff") for one in sizes}
+        whole = {one.size: (one.build(name).took.cpu, one.floor_of(name)) for one in sizes}
+        ours, floor = whole[last.size]
+        label = f"Wikipedia, extract and diff, {name}: CPU of the authors' way : ours"
+        if theirs is not None:
+            rows.append(f"{label} | {theirs.wikipedia / wiki[last.size]:.1f} | >= {goal}")
+            for one in sizes[-2:-1]:
+                share = 1 - one.xml / last.xml
+                grown = theirs.wikipedia * share / (wiki[last.size] - wiki[one.size])
+                rows.append(
+                    f"the same, growth from size {one.size} to {last.size} (theirs in proportion) | {grown:.1f} | "
+                )
+            wikidata = sum(theirs.wikidata(last.json)) / last.build(name).cpu(*EXTRACTION)
+            rows.append(f"Wikidata extraction, {name}: CPU of the authors' way : ours | {wikidata:.0f} | >= 100")
+        rows.append(f"the whole, {name}: CPU of ours : floor | {ours / floor:.2f} | <= 1.5")
+        for one in sizes[-2:-1]:
+            before, floor_before = whole[one.size]
+            grown = (ours - before) / (floor - floor_before)
+            rows.append(f"the same, growth from size {one.size} to {last.size} | {grown:.2f} | ")
+    parsed = (last.json - last.json_recent) / 1e6 / last.cold.cpu("wikidata-extract prev")
+    skipped = last.json_recent / 1e6 / last.kept.cpu(*EXTRACTION)
+    rows.append(f"Wikidata gz to facts in Parquet, every item parsed: MB of JSON a CPU second | {parsed:.0f} | >= 150")
+    rows.append(
+        f"the same, items unchanged since last month skipped: MB of JSON a CPU second | {skipped:.0f} | >= 150"
+    )
+    table(f"ratio, size {last.size} | measured | goal", rows)
+
+
+def main() -> None:
+    """Make the worlds if they are not there, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True, help="for the generated dumps and all that is made")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 16], help="of the worlds, in rising order")
+    parser.add_argument("--pages", type=int, default=2_500, help="filler pages of size 1; about 9 KB each")
+    parser.add_argument("--items", type=int, default=20_000, help="filler items of size 1; about 14 KB each")
+    parser.add_argument("--no-authors", action="store_true", help="without the authors' way")
+    parser.add_argument(
+        "--authors-items", type=int, default=2_000, help="about how many items their Wikidata extraction is timed on"
+    )
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, commit {_commit()}")
+    measured, best, dumps = [], None, {}
+    for size in arguments.sizes:
+        root = make(folder, size * arguments.pages, size * arguments.items)
+        dumps = {
+            "bz2": sorted(root.glob("enwiki/*/*-multistream.xml.bz2")),
+            "gz": sorted(root.glob("wikidatawiki/entities/*/*.json.gz")),
+        }
+        best = best or fastest(dumps)
+        measured.append(measure_size(size, dumps, best, folder))
+    print_sizes(measured)
+    theirs = None
+    if not arguments.no_authors:
+        nth = max(1, measured[-1].size * arguments.items // arguments.authors_items)
+        theirs = measure_authors(dumps, folder / "authors", nth * 4, nth)
+        print_authors(measured[-1], theirs)
+    print_ratios(measured, theirs)
+
+
+def _commit() -> str:
+    found = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=Path(__file__).parent, capture_output=True, text=True
+    )
+    return found.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,325 @@
+"""Time and memory of stage wikidata-diff on extracts of millions of facts, and its core join done in other ways.
+
+    python benchmarks/wikidata_diff.py --folder /tmp/bench --facts 5 20
+
+Writes two extracts of N million facts a side with numpy, as stage wikidata-extract would (5 % of the subjects are
+changed, 1 % of the facts have dates; 100 million facts are about 4 GB a side), runs the stage task by task in a
+process of its own, and prints Markdown tables: CPU time, growth, and the most memory of the process. `--joins` adds
+what the anti-join alone costs in DuckDB (one global join), Polars and PySpark, each in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from temporalwiki.builders.parquet import ParquetWriter
+from temporalwiki.builders.wikidata import diff, extract, labels
+from temporalwiki.builders.wikipedia.extract import ARTICLES
+
+FACTS_A_SUBJECT = 6.25  # as Wikidata: 110 M items have 700 M facts
+SUBJECTS_A_FILE = 200_000
+SUBJECTS_A_FLUSH = SUBJECTS_A_FILE  # a row group a bucket and file
+CHANGED = 0.05  # of the subjects
+DATED = 0.01  # of the facts
+WITH_ARTICLE = 0.08  # of the subjects
+PREV_DATE, RECENT_DATE = 20211101, 20211201
+STAGE = "the stage, its tasks one after another"
+OTHERS = {"duckdb": "DuckDB, one global join", "polars": "Polars", "pyspark": "PySpark, local"}
+MEMORY = 384 << 20  # what DuckDB gets with the least --memory a job
+Columns = dict[str, Any]
+
+
+# --- the extracts ---
+
+
+def write_world(folder: Path, facts: int) -> None:
+    """Two extracts of about ``facts`` facts each, and the articles of both dates."""
+    subjects = int(facts / FACTS_A_SUBJECT)
+    for number, first in enumerate(range(0, subjects, SUBJECTS_A_FILE)):
+        end = min(first + SUBJECTS_A_FILE, subjects)
+        with (
+            _Side(folder / "prev", number) as prev,
+            _Side(folder / "recent", number) as recent,
+        ):
+            for at in range(first, end, SUBJECTS_A_FLUSH):
+                _write_subjects(prev, recent, at, min(at + SUBJECTS_A_FLUSH, end), subjects)
+    for side in ("prev", "recent"):
+        properties = {
+            "p": np.arange(1, 2001),
+            "lastrevid": np.arange(1, 2001),
+            "label": [f"relation {p}" for p in range(1, 2001)],
+            "seen": np.arange(2000),
+        }
+        with ParquetWriter(folder / side / "properties-00000.parquet", extract.PROPERTIES) as out:
+            out.write_table(pa.table(properties, schema=extract.PROPERTIES))
+        ids = np.arange(1, int(subjects * WITH_ARTICLE) + 1)
+        titles = pc.binary_join_element_wise("Page", pa.array(ids).cast(pa.string()), " ")
+        with ParquetWriter(folder / f"{side}_articles" / "articles-00000.parquet", ARTICLES) as out:
+            columns = {
+                name: pa.nulls(len(ids), kind) for name, kind in zip(ARTICLES.names, ARTICLES.types, strict=True)
+            }
+            out.write_table(pa.table(columns | {"page_id": ids, "title": titles}, schema=ARTICLES))
+
+
+class _Side:
+    """The files of one range of one side's extract."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._seen = number << 36
+        self._facts = ParquetWriter(folder / f"facts-{number:05d}.parquet", extract.FACTS, rows=1 << 30)
+        self._entities = ParquetWriter(folder / f"entities-{number:05d}.parquet", extract.ENTITIES, rows=1 << 30)
+
+    def __enter__(self) -> _Side:
+        self._facts.__enter__()
+        self._entities.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._facts.__exit__(*error)
+        self._entities.__exit__(*error)
+
+    def write(self, facts: Columns, entities: Columns) -> None:
+        for file, columns, schema in (
+            (self._facts, facts, extract.FACTS),
+            (self._entities, entities, extract.ENTITIES),
+        ):
+            bucket = (columns["s"] % extract.BUCKETS).astype(np.int32)
+            columns = columns | {"bucket": bucket, "seen": columns["s"] + self._seen}
+            columns |= {name: np.zeros(len(bucket), np.int64) for name in schema.names if name not in columns}
+            order = np.argsort(bucket, kind="stable")
+            table = pa.table({name: columns[name] for name in schema.names}).cast(schema).take(pa.array(order))
+            starts = np.searchsorted(bucket[order], np.arange(extract.BUCKETS + 1))
+            for start, end in pairwise(starts.tolist()):
+                file.write_table(table.slice(start, end - start))
+
+
+def _write_subjects(prev: _Side, recent: _Side, first: int, end: int, subjects: int) -> None:
+    random = np.random.default_rng(first)
+    s = np.arange(first + 1, end + 1)
+    entities: Columns = {
+        "s": s,
+        "lastrevid": random.integers(10**9, 15 * 10**8, len(s)),
+        "label": pc.binary_join_element_wise("Name of", pa.array(s * 7919).cast(pa.string()), " "),
+        "title": pc.if_else(
+            pa.array(s <= subjects * WITH_ARTICLE),
+            pc.binary_join_element_wise("Page", pa.array(s).cast(pa.string()), " "),
+            None,
+        ),
+    }
+    facts = _facts_of(random, np.repeat(s, random.poisson(FACTS_A_SUBJECT, len(s))), subjects)
+    prev.write(facts, entities)
+    changed = random.random(len(s)) < CHANGED
+    of_changed = changed[facts["s"] - first - 1]
+    ended = of_changed & (random.random(len(of_changed)) < 0.02)
+    day = pc.if_else(pa.array(ended), "+2021-11-15T00:00:00Z", facts["end"])
+    number = pc.if_else(pa.array(ended), 20211115, facts["end_day"])
+    kept = pa.array(~(of_changed & (random.random(len(of_changed)) < 0.05)))
+    after = {name: pa.array(column).filter(kept) for name, column in (facts | {"end": day, "end_day": number}).items()}
+    more = _facts_of(random, np.repeat(s[changed], random.poisson(0.5, changed.sum())), subjects)
+    both = {name: pa.concat_arrays([after[name], pa.array(more[name])]) for name in after}
+    order = np.argsort(both["s"].to_numpy(), kind="stable")
+    both = {name: column.take(pa.array(order)) for name, column in both.items()}
+    after_entities = entities | {"lastrevid": entities["lastrevid"] + changed * 10**6}
+    recent.write(both | {"s": both["s"].to_numpy()}, after_entities)
+
+
+def _facts_of(random: np.random.Generator, s: np.ndarray[Any, Any], subjects: int) -> Columns:
+    """Facts of these subjects: relations and half of the objects follow a power law, the others are any item."""
+    n = len(s)
+    relation = np.minimum(random.zipf(1.4, n), 2000)
+    popular = np.minimum(random.zipf(1.3, n), subjects)
+    dated = pa.array(random.random(n) < DATED)
+    return {
+        "s": s,
+        "p": relation,
+        "o": np.where(random.random(n) < 0.5, popular, random.integers(1, subjects + 1, n)),
+        "best": random.random(n) < 0.97,
+        "rank": pa.array(np.full(n, "normal")),
+        "statement_id": _statement_ids(random, s),
+        "start": pc.if_else(dated, "+2015-00-00T00:00:00Z", pa.scalar(None, pa.string())),
+        "start_day": pc.if_else(dated, 20150000, pa.scalar(None, pa.int64())),
+        "end": pc.if_else(dated, "+2019-00-00T00:00:00Z", pa.scalar(None, pa.string())),
+        "end_day": pc.if_else(dated, 20190000, pa.scalar(None, pa.int64())),
+    }
+
+
+def _statement_ids(random: np.random.Generator, s: np.ndarray[Any, Any]) -> pa.Array:
+    """Q42$F078E5B3-F9A8-480E-B7AC-D97778CBBEF9"""
+    digits = np.frombuffer(b"0123456789ABCDEF", np.uint8)[random.integers(0, 16, (len(s), 36), np.uint8)]
+    digits[:, [8, 13, 18, 23]] = ord("-")
+    ends = np.arange(len(s) + 1, dtype=np.int32) * np.int32(36)
+    guids = pa.StringArray.from_buffers(len(s), pa.py_buffer(ends), pa.py_buffer(digits.tobytes()))
+    return pc.binary_join_element_wise(pc.binary_join_element_wise("Q", pa.array(s).cast(pa.string()), ""), guids, "$")
+
+
+# --- what is measured, each in a process of its own ---
+
+
+def run_stages(folder: Path, facts: int) -> dict[str, Any]:
+    """All tasks of the two stages, one after another, in this process."""
+    out = folder / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    extracts = {side: str(folder / side) for side in ("prev", "recent")}
+    tasks = diff.plan(
+        facts,
+        **extracts,
+        labels=str(out / "labels"),
+        prev_articles=str(folder / "prev_articles"),
+        recent_articles=str(folder / "recent_articles"),
+        page_items=None,
+        prev_date=PREV_DATE,
+        recent_date=RECENT_DATE,
+        unchanged_fraction=0.001,
+        seed=0,
+    )
+    (out / "labels").mkdir(parents=True)
+    cpu = time.process_time()
+    for of_labels in labels.plan(tasks):
+        labels.run(of_labels, out / "labels")
+    cpu_labels, longest = time.process_time() - cpu, 0.0
+    for task in tasks:
+        begun = time.perf_counter()
+        diff.run(task, out, MEMORY)
+        longest = max(longest, time.perf_counter() - begun)
+    rows = sum(pq.read_metadata(path).num_rows for path in out.glob("candidates-*.parquet"))
+    shutil.rmtree(out)
+    return {"tasks": len(tasks), "longest": longest, "rows": rows, "labels": cpu_labels}
+
+
+_ANTI_JOIN = "SELECT count(*) FROM {recent} ANTI JOIN {prev} USING (s, p, o)"
+
+
+def join_duckdb(folder: Path) -> int:
+    """New facts, by one join of all with all."""
+    import duckdb
+
+    sides = {side: f"read_parquet('{folder / side / 'facts-*.parquet'}')" for side in ("prev", "recent")}
+    with duckdb.connect(config={"threads": 1}) as db:
+        [(count,)] = db.execute(_ANTI_JOIN.format(**sides)).fetchall()
+    return int(count)
+
+
+def join_polars(folder: Path) -> int:
+    """New facts, by one join of all with all."""
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    import polars
+
+    prev, recent = (
+        polars.scan_parquet(str(folder / side / "facts-*.parquet")).select("s", "p", "o")
+        for side in ("prev", "recent")
+    )
+    joined = recent.join(prev, on=["s", "p", "o"], how="anti").select(polars.len())
+    return int(joined.collect(engine="streaming").item())
+
+
+def join_pyspark(folder: Path) -> int:
+    """New facts, by Spark's own shuffle."""
+    from pyspark.sql import SparkSession  # type: ignore[import-not-found,unused-ignore]
+
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.driver.memory", "4g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.local.dir", str(folder / "spark"))
+        .getOrCreate()
+    )
+    prev, recent = (spark.read.parquet(str(folder / side / "facts-*.parquet")) for side in ("prev", "recent"))
+    return int(recent.join(prev, ["s", "p", "o"], "left_anti").count())
+
+
+JOINS = {"duckdb": join_duckdb, "polars": join_polars, "pyspark": join_pyspark}
+
+
+def measure(what: str, folder: Path, facts: int) -> dict[str, Any] | str:
+    """Run one of the above in a process of its own; what it says with CPU seconds (its children's too) and peak MB."""
+    command = [sys.executable, __file__, "--folder", str(folder), "--facts", str(facts), "--run", what]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    peak = 0
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as problem:
+        running = subprocess.Popen(command, stdout=said, stderr=problem)
+        while running.poll() is None:
+            peak = max(peak, _peak(running.pid))
+            time.sleep(0.02)
+        said.seek(0)
+        problem.seek(0)
+        if running.returncode:
+            return (problem.read().strip().splitlines() or ["killed"])[-1]
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return {**json.loads(said.read().splitlines()[-1]), "cpu": cpu, "peak": peak / 1024}
+
+
+def _peak(pid: int) -> int:
+    """The most memory of a process and its children so far, in kB, each at its own time."""
+    total = 0
+    with contextlib.suppress(psutil.Error, OSError):
+        for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
+            lines = Path(f"/proc/{process.pid}/status").read_text("utf-8").splitlines()
+            total += next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+    return total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True, help="for the extracts, which are removed afterwards")
+    parser.add_argument("--facts", type=float, nargs="+", default=[5, 20], help="millions of facts a side")
+    parser.add_argument("--joins", action="store_true", help="also the anti-join alone, in other ways")
+    parser.add_argument("--keep", action="store_true", help="keep the extracts, and take those of an earlier run")
+    parser.add_argument("--run", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run:
+        facts, folder = int(options.facts[0]), options.folder
+        said = run_stages(folder, facts) if options.run == "stage" else {"rows": JOINS[options.run](folder)}
+        print(json.dumps(said))
+        return
+    print("| facts a side | way | tasks | CPU s | s per million | peak MB | longest task s | rows |")
+    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for millions in options.facts:
+        facts, folder = int(millions * 1e6), options.folder / f"{millions:g}"
+        if not (options.keep and (folder / "whole").exists()):
+            shutil.rmtree(folder, ignore_errors=True)
+            write_world(folder, facts)
+            (folder / "whole").touch()
+        ways = {"stage": STAGE} | (OTHERS if options.joins else {})
+        for what, name in ways.items():
+            if what in OTHERS:
+                try:
+                    name += f" {importlib.metadata.version(what)}"
+                except importlib.metadata.PackageNotFoundError:
+                    print(f"| {millions:g} M | {name} | not installed | | | | | |")
+                    continue
+            found = measure(what, folder, facts)
+            if isinstance(found, str):
+                print(f"| {millions:g} M | {name} | failed: {found} | | | | | |")
+                continue
+            print(
+                f"| {millions:g} M | {name} | {found.get('tasks', '')} | {found['cpu']:.1f} | "
+                f"{found['cpu'] / millions:.2f} | {found['peak']:.0f} | {found.get('longest', 0):.1f} | "
+                f"{found['rows']:,} |",
+                flush=True,
+            )
+        if not options.keep:
+            shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
