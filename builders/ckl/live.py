@@ -36,10 +36,10 @@ from temporalwiki.builders.dataset_folder import (
 )
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.sql import database, rows_of, run_script
 from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikidata import probes
 from temporalwiki.builders.wikidata.align import filtered, says
-from temporalwiki.builders.wikidata.diff import database, rows_of, run_script
 from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 
 KINDS = ("updatedlama", "newlama", "invariantlama")

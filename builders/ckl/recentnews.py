@@ -24,7 +24,7 @@ from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.engine import fingerprint, only_one, write_json
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
-from temporalwiki.builders.wikidata.diff import database, rows_of
+from temporalwiki.builders.sql import database, rows_of
 from temporalwiki.methods.options import option
 
 VERSION = 2  # of what is kept; a new one makes kept articles stale

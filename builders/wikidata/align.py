@@ -181,7 +181,7 @@ class _Texts:
             text, article = None, self._articles.at(page_id)
             if article is not None:
                 with contextlib.suppress(UnreadablePage):  # wiki-diff has counted the page
-                    sentences = article_sentences(article["wikitext"], self._language, self._namespaces)
+                    sentences = article_sentences(article.wikitext, self._language, self._namespaces)
                     text = _PageText(article["title"], article["revision_id"], sentences)
             self._article = page_id, text
         return self._article[1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import glob
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,13 +12,14 @@ import duckdb
 import pyarrow as pa
 
 from temporalwiki.builders.engine import Report
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
-from temporalwiki.builders.wikidata.extract import BUCKETS
-from temporalwiki.builders.wikipedia.extract import files
+from temporalwiki.builders.sql import database, rows_of, run_script
+from temporalwiki.builders.wikidata import buckets, labels
+from temporalwiki.builders.wikidata.extract import BUCKETS, files
+from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
 
-VERSION = 3
-FACTS_A_TASK = 4_000_000
+VERSION = 4
+FACTS_A_TASK = 2_000_000
 
 # One row a fact that can become a probe; a null label or page is a drop that the next stage counts.
 CANDIDATES = pa.schema(
@@ -55,6 +54,7 @@ class DiffTask:
     index: int
     prev: str
     recent: str
+    labels: str  # folder of stage wikidata-labels over both
     prev_articles: str
     recent_articles: str
     page_items: str | None  # Parquet of (page_id, item), where the dump has page_props
@@ -73,63 +73,92 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
     return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(pairwise(bounds))]
 
 
+_STATEMENT = ("s", "p", "o", "best", "statement_id", "start", "start_day", "end", "end_day", "seen")
+
 # Each statement is one step of the algorithm; $-names are the task's values.
-_STEPS = """
+_READINGS = """
 -- An entity that a dump holds more than once counts in its newest revision.
 CREATE TEMP TABLE {side}_twice AS
-    SELECT s, arg_max(seen, (lastrevid, seen)) AS seen FROM {side}_entities GROUP BY s HAVING count(*) > 1;
-CREATE TEMP VIEW {side}_statements AS
-    SELECT f.* FROM {side}_facts f LEFT JOIN {side}_twice t ON f.s = t.s WHERE t.s IS NULL OR f.seen = t.seen;
-CREATE TEMP VIEW {side}_items AS
-    SELECT e.* FROM {side}_entities e LEFT JOIN {side}_twice t ON e.s = t.s WHERE t.s IS NULL OR e.seen = t.seen;
--- Its facts: best-rank statements, a (subject, relation, object) once.
-CREATE TEMP TABLE {side} AS
-    SELECT s, p, o, min(statement_id) AS statement_id, bool_or(end_day IS NULL OR end_day > {recent_date}) AS open
-    FROM {side}_statements WHERE best GROUP BY s, p, o;
+    SELECT s, arg_max(seen, (lastrevid, seen)) AS seen FROM {side}_entities
+    WHERE s IN (SELECT s FROM {side}_entities GROUP BY s HAVING count(*) > 1) GROUP BY s;
+CREATE TEMP TABLE {side}_superseded AS
+    SELECT e.s, e.seen FROM {side}_entities e JOIN {side}_twice t ON e.s = t.s AND e.seen <> t.seen;
+CREATE TEMP TABLE {side}_items AS
+    SELECT s, lastrevid, seen FROM {side}_entities ANTI JOIN {side}_superseded USING (s, seen);
 """
 
-_CATEGORIES = """
+_IN_SAMPLE = "(md5_number(concat_ws(' ', $seed, s, p, o)) < $limit::UHUGEINT OR $everything)"
+
+# A subject of the same revision in both has the same statements in both: nothing of it is new, gone or ended.
+_TOUCHED = """
+CREATE TEMP TABLE untouched AS
+    SELECT s FROM prev_items JOIN recent_items USING (s, lastrevid) WHERE lastrevid > 0;
+CREATE TEMP TABLE prev_touched AS SELECT s, seen FROM prev_items ANTI JOIN untouched USING (s);
+CREATE TEMP TABLE recent_touched AS SELECT s, seen FROM recent_items ANTI JOIN untouched USING (s);
+DROP TABLE untouched;
+CREATE TEMP TABLE sampled (s BIGINT, p BIGINT, o BIGINT);
+CREATE TEMP TABLE recent_statements (
+    s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, start_day INT, "end" TEXT, end_day INT
+);
+CREATE TEMP TABLE prev_statements AS FROM recent_statements;
+"""
+
+# A piece of recent's facts, which holds whole readings: their number, the unchanged facts of untouched subjects that
+# are sampled, and all statements of the subjects that anything is asked of.
+_COUNT = """
+    SELECT count(*) FROM (SELECT DISTINCT s, p, o FROM piece ANTI JOIN recent_superseded USING (s, seen) WHERE best)
+"""
+_FROM_RECENT = f"""
+CREATE OR REPLACE TEMP TABLE drawn AS
+    SELECT DISTINCT s, p, o, seen FROM piece
+    ANTI JOIN recent_superseded USING (s, seen) ANTI JOIN recent_touched USING (s, seen)
+    WHERE best AND {_IN_SAMPLE};
+INSERT INTO sampled SELECT s, p, o FROM drawn;
+INSERT INTO recent_statements
+    SELECT * EXCLUDE (seen) FROM piece SEMI JOIN (
+        FROM recent_touched UNION ALL SELECT s, seen FROM drawn
+    ) USING (s, seen);
+"""
+_FROM_PREV = "INSERT INTO prev_statements SELECT * EXCLUDE (seen) FROM piece SEMI JOIN prev_touched USING (s, seen);"
+_OF_SAMPLE = "INSERT INTO prev_statements FROM recent_statements SEMI JOIN sampled USING (s);"
+
+_CATEGORIES = f"""
+-- Facts of the touched: best-rank statements, a (subject, relation, object) once.
+CREATE TEMP TABLE prev AS
+    SELECT s, p, o, bool_or(end_day IS NULL OR end_day > $recent_date) AS open
+    FROM prev_statements ANTI JOIN sampled USING (s) WHERE best GROUP BY s, p, o;
+CREATE TEMP TABLE recent AS
+    SELECT DISTINCT s, p, o FROM recent_statements ANTI JOIN sampled USING (s) WHERE best;
 -- What holds no longer: every statement of it that recent has, of whatever rank, has an end time by now.
 CREATE TEMP TABLE over AS
-    SELECT s, p, o FROM recent_statements
+    SELECT s, p, o FROM recent_statements ANTI JOIN sampled USING (s)
     WHERE s IN (SELECT s FROM recent_statements WHERE "end" IS NOT NULL)
     GROUP BY s, p, o HAVING bool_and(end_day IS NOT NULL AND end_day <= $recent_date);
 CREATE TEMP TABLE ended AS
     SELECT prev.s, prev.p, prev.o FROM prev JOIN over USING (s, p, o) WHERE prev.open;
 CREATE TEMP TABLE gone AS
-    SELECT s, p, o, statement_id FROM prev ANTI JOIN recent USING (s, p, o)
+    SELECT s, p, o FROM prev ANTI JOIN recent USING (s, p, o)
     UNION ALL
-    SELECT s, p, o, statement_id FROM prev SEMI JOIN recent USING (s, p, o) SEMI JOIN ended USING (s, p, o);
+    FROM ended SEMI JOIN recent USING (s, p, o);
 CREATE TEMP TABLE fresh AS
-    SELECT s, p, o, statement_id FROM recent ANTI JOIN prev USING (s, p, o);
+    FROM recent ANTI JOIN prev USING (s, p, o);
 CREATE TEMP TABLE changed AS
-    SELECT 'changed' AS split, s, p, o, statement_id,
+    SELECT 'changed' AS split, s, p, o,
         CASE WHEN s NOT IN (SELECT s FROM prev_items) THEN 'new_subject'
              WHEN (s, p) NOT IN (SELECT (s, p) FROM prev) THEN 'new_relation'
              ELSE 'new_object' END AS kind
     FROM fresh;
 CREATE TEMP TABLE unchanged AS
-    SELECT 'unchanged' AS split, s, p, o, statement_id, 'unchanged' AS kind
-    FROM recent SEMI JOIN prev USING (s, p, o) ANTI JOIN ended USING (s, p, o)
-    WHERE md5_number_lower(concat_ws(' ', $seed, s, p, o)) < $fraction * 18446744073709551616::DOUBLE
-       OR $fraction >= 1;
+    SELECT 'unchanged' AS split, s, p, o, 'unchanged' AS kind FROM (
+        FROM recent SEMI JOIN prev USING (s, p, o) ANTI JOIN ended USING (s, p, o) WHERE {_IN_SAMPLE}
+        UNION ALL FROM sampled
+    );
 CREATE TEMP TABLE deleted AS
-    SELECT 'deleted' AS split, s, p, o, statement_id,
+    SELECT 'deleted' AS split, s, p, o,
         CASE WHEN (s, p) IN (SELECT (s, p) FROM fresh ANTI JOIN over USING (s, p, o)) THEN 'replaced'
              WHEN (s, p, o) IN (SELECT (s, p, o) FROM ended) THEN 'ended'
              ELSE 'removed' END AS kind
     FROM gone;
-"""
-
-# Labels of what is wanted: those of the recent snapshot; of prev only for an entity that recent does not hold.
-KNOWN = """
-CREATE TEMP TABLE recent_known AS
-    SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
-    FROM recent_all WHERE s IN (SELECT id FROM wanted) GROUP BY s;
-CREATE TEMP TABLE prev_known AS
-    SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
-    FROM prev_all WHERE s IN (SELECT id FROM wanted WHERE id NOT IN (SELECT id FROM recent_known)) GROUP BY s;
-CREATE TEMP TABLE known AS SELECT * FROM recent_known UNION ALL SELECT * FROM prev_known;
 """
 
 # Statements of what is asked, and whether one holds at its dump's own date: begun, as far as one knows, and not ended.
@@ -139,7 +168,7 @@ _HOLDS = """
     FROM {side}_statements SEMI JOIN asked USING (s, p)
 """
 
-_CANDIDATES = f"""
+_ASKED = f"""
 CREATE TEMP TABLE facts AS SELECT * FROM changed UNION ALL SELECT * FROM unchanged UNION ALL SELECT * FROM deleted;
 CREATE TEMP TABLE replaced_objects AS
     SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM changed WHERE kind = 'new_object');
@@ -169,7 +198,9 @@ CREATE TEMP TABLE times AS
 CREATE TEMP TABLE wanted AS
     SELECT s AS id FROM facts UNION SELECT o FROM facts UNION SELECT o FROM replaced_objects
     UNION SELECT o FROM now UNION SELECT o FROM before;
-{KNOWN}
+"""
+
+_NAMES = """
 CREATE TEMP TABLE relations AS
     SELECT p, arg_max(label, (side, lastrevid, seen)) AS label FROM (
         SELECT 1 AS side, * FROM recent_properties UNION ALL SELECT 0, * FROM prev_properties
@@ -187,7 +218,7 @@ CREATE TEMP TABLE before_labels AS
 -- An item that recent does not hold was merged into another, or deleted: what was right may still be.
 CREATE TEMP TABLE gone_labels AS
     SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels
-    FROM gone_objects JOIN recent_known ON o = id GROUP BY s, p;
+    FROM gone_objects JOIN known ON o = id WHERE recent GROUP BY s, p;
 """
 
 
@@ -199,21 +230,32 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     with database(folder, memory) as db:
         for side in ("prev", "recent"):
             place = Path(getattr(task, side))
-            for table, columns in (("facts", "*"), ("entities", "s, lastrevid, seen, title")):
-                source = rows_of(files(place, table), table)
-                db.execute(
-                    f"CREATE TEMP VIEW {side}_{table} AS SELECT {columns} FROM {source} "
-                    f"WHERE bucket >= {task.first} AND bucket < {task.end}"
-                )
-            db.execute(f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {rows_of(files(place, 'entities'), 'entities')}")
             properties = rows_of(files(place, "properties"), "properties")
             db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
-            run_script(db, _STEPS.format(side=side, recent_date=task.recent_date), {})
-        values = {"recent_date": task.recent_date, "seed": task.seed, "fraction": task.unchanged_fraction}
-        run_script(db, _CATEGORIES, values)
-        run_script(db, _CANDIDATES, {"prev_date": task.prev_date, "recent_date": task.recent_date})
+            db.execute(f"CREATE TEMP TABLE {side}_entities (s BIGINT, lastrevid BIGINT, seen BIGINT, title TEXT)")
+            for _ in _pieces(db, place, "entities", task, ("s", "lastrevid", "seen", "title")):
+                db.execute(f"INSERT INTO {side}_entities FROM piece")
+            run_script(db, _READINGS.format(side=side), {})
+        values = {
+            "prev_date": task.prev_date,
+            "recent_date": task.recent_date,
+            "seed": task.seed,
+            "limit": min(int(task.unchanged_fraction * 2**128), 2**128 - 1),
+            "everything": task.unchanged_fraction >= 1,
+        }
+        run_script(db, _TOUCHED, {})
+        facts = 0
+        for _ in _pieces(db, Path(task.recent), "facts", task, _STATEMENT):
+            facts += _number(db, _COUNT)
+            run_script(db, _FROM_RECENT, values)
+        for _ in _pieces(db, Path(task.prev), "facts", task, _STATEMENT):
+            run_script(db, _FROM_PREV, {})
+        for step in (_OF_SAMPLE, _CATEGORIES, _ASKED):
+            run_script(db, step, values)
+        db.register("known", labels.look_up(Path(task.labels), db.sql("FROM wanted").fetchnumpy()["id"]))
+        run_script(db, _NAMES, {})
         _add_pages(db, task)
-        report = _counts(db)
+        report = _counts(db, facts)
         rows = db.sql(
             """
             SELECT split, kind, f.s, f.p, f.o, times.statement_id,
@@ -248,91 +290,64 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     return report
 
 
-@contextlib.contextmanager
-def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database of up to ``memory`` bytes; what is more goes to disk, in ``folder``.
-
-    Raises InputError where that does not do.
-    """
-    temp = folder / "duckdb"
-    temp.mkdir(parents=True, exist_ok=True)
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "threads": 1,
-        "memory_limit": f"{memory >> 20}MB",
-        "temp_directory": str(temp),
-        "preserve_insertion_order": False,
-    }
-    try:
-        with duckdb.connect(config=config) as db:
-            yield db
-    except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
-        raise InputError(
-            f"{folder}: DuckDB had too little memory or disk ({memory >> 20} MB of memory): "
-            f"{str(error).splitlines()[0]}; give more --memory, or fewer --jobs"
-        ) from None
-
-
-def run_script(db: duckdb.DuckDBPyConnection, script: str, values: dict[str, Any]) -> None:
-    """Run statements one after another; $-names in them are ``values``."""
-    for statement in duckdb.extract_statements(script):
-        names = statement.named_parameters
-        db.execute(statement, {name: values[name] for name in names} or None)
-
-
-def rows_of(paths: list[Path], table: str) -> str:
-    """SQL for the rows of some files; their folder's name may hold quotes and what DuckDB takes for a pattern."""
-    if paths:
-        quoted = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
-        return f"read_parquet([{quoted}])"
-    empty = {
-        "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, '
-        'start_day INT, "end" TEXT, end_day INT, seen BIGINT, file_row_number BIGINT',
-        "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title TEXT, seen BIGINT",
-        "properties": "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT",
-        "articles": "page_id BIGINT, title TEXT",
-    }[table]
-    columns = ", ".join(f"NULL::{part.split()[1]} AS {part.split()[0]}" for part in empty.split(", "))
-    return f"(SELECT {columns} WHERE false)"
+_TITLES = """
+    SELECT s, title FROM {side}_entities SEMI JOIN {side}_items USING (s, seen) SEMI JOIN facts USING (s)
+    WHERE title IS NOT NULL
+"""
 
 
 def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> None:
     """Tables page_now, the subject's article in recent, and page_then, its article in prev that recent has not."""
-    now = rows_of(files(Path(task.recent_articles), "articles"), "articles")
-    then = rows_of(files(Path(task.prev_articles), "articles"), "articles")
+    now = rows_of(wikipedia_files(Path(task.recent_articles), "articles"), "articles")
+    then = rows_of(wikipedia_files(Path(task.prev_articles), "articles"), "articles")
     if task.page_items is not None:
         items = rows_of([Path(task.page_items)], "articles")
         source = f"SELECT item AS id, page_id FROM {items} WHERE page_id IN (SELECT page_id FROM {now})"
     else:
-        source = f"SELECT s AS id, page_id FROM recent_items JOIN {now} articles USING (title)"
+        source = f"SELECT s AS id, page_id FROM ({_TITLES.format(side='recent')}) JOIN {now} articles USING (title)"
     db.execute(
         f"CREATE TEMP TABLE page_now AS SELECT id, min(page_id) AS page_id FROM ({source}) "
         "WHERE id IN (SELECT s FROM facts) GROUP BY id"
     )
     db.execute(
         "CREATE TEMP TABLE page_then AS SELECT s AS id, min(page_id) AS page_id "
-        f"FROM prev_items JOIN {then} articles USING (title) "
+        f"FROM ({_TITLES.format(side='prev')}) JOIN {then} articles USING (title) "
         f"WHERE s IN (SELECT s FROM gone) AND page_id NOT IN (SELECT page_id FROM {now}) GROUP BY s"
     )
 
 
-def _counts(db: duckdb.DuckDBPyConnection) -> Report:
-    def one(query: str) -> int:
-        [(number,)] = db.execute(query).fetchall()
-        return int(number)
+def _counts(db: duckdb.DuckDBPyConnection, facts: int) -> Report:
+    """Count what was found; recent has ``facts`` facts, and prev as many but for those of touched subjects."""
 
     def by_kind(table: str) -> dict[str, int]:
         return dict(db.execute(f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind").fetchall())
 
-    recent, fresh = one("SELECT count(*) FROM recent"), one("SELECT count(*) FROM fresh")
-    still_there = one("SELECT count(*) FROM recent SEMI JOIN ended USING (s, p, o)")
+    def rows(table: str) -> int:
+        return _number(db, f"SELECT count(*) FROM {table}")
+
     return {
         "facts": {
-            "prev": one("SELECT count(*) FROM prev"),
-            "recent": recent,
+            "prev": facts - rows("recent") + rows("prev"),
+            "recent": facts,
             "changed": by_kind("changed"),
-            "unchanged": recent - fresh - still_there,
-            "unchanged_sampled": one("SELECT count(*) FROM unchanged"),
+            "unchanged": facts - rows("fresh") - rows("ended SEMI JOIN recent USING (s, p, o)"),
+            "unchanged_sampled": rows("unchanged"),
             "deleted": by_kind("deleted"),
-            "duplicate_entities": one("SELECT count(*) FROM recent_twice") + one("SELECT count(*) FROM prev_twice"),
+            "duplicate_entities": rows("recent_twice") + rows("prev_twice"),
         }
     }
+
+
+def _number(db: duckdb.DuckDBPyConnection, query: str) -> int:
+    [(number,)] = db.execute(query).fetchall()
+    return int(number)
+
+
+def _pieces(
+    db: duckdb.DuckDBPyConnection, extract: Path, table: str, task: DiffTask, columns: tuple[str, ...]
+) -> Iterator[None]:
+    """The task's part of an extract's table, a piece after another under the name ``piece``."""
+    for rows in buckets.read(extract, table, task.first, task.end, columns):
+        db.register("piece", rows)
+        yield
+        db.unregister("piece")

@@ -7,56 +7,60 @@ from earlier pipelines, whose probes took any item id that stands in an entity.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
 _LARGEST = 10**18 - 1  # of an id: all that is written with 18 digits
+_ID = re.compile(r"[QP][1-9][0-9]{0,17}")
 _TIME = re.compile(r"([+-]?)(\d{1,16})-(\d\d)-(\d\d)T")
+# Why a statement is no fact, unless a better one of its property hides it.
+DROPPED = ("bad_property", "deprecated", "no_value", "not_an_item", "unexpected_structure", "unknown_rank")
 SOMEVALUE = "somevalue"  # a time that is known to exist and not known
 
 
-class _DataValue(msgspec.Struct):
+# Structs of one JSON text hold no cycles: the garbage collector need not look at the millions that are made.
+class _DataValue(msgspec.Struct, gc=False):
     value: msgspec.Raw
     type: str = ""
 
 
-class _Snak(msgspec.Struct):
+class _Snak(msgspec.Struct, gc=False):
     snaktype: str = "value"
     datavalue: _DataValue | None = None
 
 
-class _Dates(msgspec.Struct):
+class _Dates(msgspec.Struct, gc=False):
     P580: list[_Snak] = []
     P582: list[_Snak] = []
 
 
-class _Statement(msgspec.Struct):
+class _Statement(msgspec.Struct, gc=False):
     mainsnak: _Snak
     rank: str = "normal"
     id: str = ""
     qualifiers: _Dates | list[Any] | None = None
 
 
-class _EntityId(msgspec.Struct):
+class _EntityId(msgspec.Struct, gc=False):
     entity_type: str = msgspec.field(name="entity-type", default="")
     numeric_id: Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)] | None = msgspec.field(name="numeric-id", default=None)
     id: str | None = None
 
 
-class _Time(msgspec.Struct):
+class _Time(msgspec.Struct, gc=False):
     time: str = ""
     precision: int = 11  # 11 a day, 10 a month, 9 a year, 8 a decade, 7 a century, 6 a millennium
 
 
-class _Text(msgspec.Struct):
+class _Text(msgspec.Struct, gc=False):
     value: str = ""
 
 
-class _Sitelink(msgspec.Struct):
+class _Sitelink(msgspec.Struct, gc=False):
     title: str = ""
 
 
@@ -65,7 +69,7 @@ _entity_id = msgspec.json.Decoder(_EntityId)
 _time = msgspec.json.Decoder(_Time)
 
 
-class Statement(NamedTuple):
+class Statement(msgspec.Struct, frozen=True, gc=False):
     """A statement that is not deprecated and whose value is an item; it is a fact if it is of best rank."""
 
     relation: int
@@ -79,8 +83,7 @@ class Statement(NamedTuple):
     end_day: int | None
 
 
-@dataclass(frozen=True)
-class Entity:
+class Entity(msgspec.Struct, frozen=True):
     """An item (Q) or property (P) with what a probe can need of it."""
 
     kind: str  # "item" or "property"
@@ -88,8 +91,8 @@ class Entity:
     lastrevid: int
     label: str | None
     title: str | None  # of its page in the wiki
-    statements: list[Statement] = field(default_factory=list)
-    dropped: dict[str, int] = field(default_factory=dict)
+    statements: list[Statement] = []
+    dropped: dict[str, int] = {}
 
 
 class NotAnEntity(ValueError):
@@ -155,7 +158,7 @@ class EntityReader:
             raise NotAnEntity("redirect")
         if raw.missing is not None:
             raise NotAnEntity("missing")
-        if not re.fullmatch(r"[QP][1-9][0-9]{0,17}", raw.id):
+        if not _ID.fullmatch(raw.id):
             raise NotAnEntity(raw.type if re.fullmatch(r"[a-z]{1,20}", raw.type) else "no_id")
         texts = (getattr(raw.labels, name, None) for name in self._labels)
         label = next((text.value for text in texts if text is not None and text.value), None)
@@ -185,48 +188,56 @@ def _lenient_statement(raw: msgspec.Raw) -> _Statement | None:
         return None
 
 
+@functools.lru_cache(1 << 16)
+def _property(relation: str) -> int | None:
+    return int(relation[1:]) if relation[:1] == "P" and _ID.fullmatch(relation) else None
+
+
 def _add_statements(entity: Entity, relation: str, statements: Sequence[_Statement | None]) -> None:
-    if not re.fullmatch(r"P[1-9][0-9]{0,17}", relation):
-        entity.dropped["bad_property"] = entity.dropped.get("bad_property", 0) + len(statements)
+    dropped = entity.dropped
+    number = _property(relation)
+    if number is None:
+        dropped["bad_property"] = dropped.get("bad_property", 0) + len(statements)
         return
-    property_number = int(relation[1:])
     best = "normal"
     for statement in statements:
         if statement is not None and statement.rank == "preferred":
             best = "preferred"
     for statement in statements:
-        reason, number = _item(statement) if statement is not None else ("unexpected_structure", None)
-        if number is None or statement is None:
-            entity.dropped[reason] = entity.dropped.get(reason, 0) + 1
+        target = _item(statement)
+        if isinstance(target, str) or statement is None:
+            dropped[str(target)] = dropped.get(str(target), 0) + 1
             continue
         start = start_day = end = end_day = None
         dates = statement.qualifiers
         if isinstance(dates, _Dates):
             (start, start_day), (end, end_day) = _earliest(dates.P580), _earliest(dates.P582)
         rank = statement.rank
-        found = Statement(property_number, number, rank == best, rank, statement.id, start, start_day, end, end_day)
+        found = Statement(number, target, rank == best, rank, statement.id, start, start_day, end, end_day)
         entity.statements.append(found)
 
 
-def _item(statement: _Statement) -> tuple[str, int | None]:
-    """(why not, None) or ("", the number of the item that is the statement's value)."""
+def _item(statement: _Statement | None) -> int | str:
+    """The number of the item that is a statement's value, or the reason why it has none."""
+    if statement is None:
+        return "unexpected_structure"
     if statement.rank != "normal" and statement.rank != "preferred":
-        return "deprecated" if statement.rank == "deprecated" else "unknown_rank", None
+        return "deprecated" if statement.rank == "deprecated" else "unknown_rank"
     value = statement.mainsnak.datavalue
     if statement.mainsnak.snaktype != "value" or value is None:
-        return "no_value", None
+        return "no_value"
     if value.type != "wikibase-entityid":
-        return "not_an_item", None
+        return "not_an_item"
     try:
         target = _entity_id.decode(value.value)
     except msgspec.ValidationError:
-        return "unexpected_structure", None
+        return "unexpected_structure"
     if target.entity_type != "item":
-        return "not_an_item", None
+        return "not_an_item"
     if target.numeric_id is not None:  # all that dumps before 2015 have
-        return "", target.numeric_id
+        return target.numeric_id
     text = target.id or ""
-    return ("", int(text[1:])) if re.fullmatch(r"Q[1-9][0-9]{0,17}", text) else ("unexpected_structure", None)
+    return int(text[1:]) if text[:1] == "Q" and _ID.fullmatch(text) else "unexpected_structure"
 
 
 def _earliest(snaks: Sequence[_Snak]) -> tuple[str | None, int | None]:

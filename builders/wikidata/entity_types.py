@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from temporalwiki.builders.wikidata.diff import KNOWN, database, rows_of, run_script
+from temporalwiki.builders.sql import database, rows_of, run_script
+from temporalwiki.builders.wikidata.extract import files
 from temporalwiki.builders.wikidata.probes import Fact
-from temporalwiki.builders.wikipedia.extract import files
 
 INSTANCE_OF = 31
 UNKNOWN = "unknown"  # of an entity without a class
@@ -32,7 +32,14 @@ CREATE TEMP TABLE classes AS
     SELECT s, arg_min(o, file_row_number) FROM prev_facts JOIN prev_reading USING (s, seen)
     WHERE p = {INSTANCE_OF} AND best GROUP BY s;
 CREATE TEMP TABLE wanted AS SELECT DISTINCT class AS id FROM classes;
-{KNOWN}
+-- Labels: those of the recent snapshot; of prev only for an entity that recent does not hold.
+CREATE TEMP TABLE recent_known AS
+    SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
+    FROM recent_all WHERE s IN (SELECT id FROM wanted) GROUP BY s;
+CREATE TEMP TABLE prev_known AS
+    SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
+    FROM prev_all WHERE s IN (SELECT id FROM wanted WHERE id NOT IN (SELECT id FROM recent_known)) GROUP BY s;
+CREATE TEMP TABLE known AS SELECT * FROM recent_known UNION ALL SELECT * FROM prev_known;
 """
 
 

@@ -1,33 +1,47 @@
 """Stage wikidata-extract: a Wikidata JSON dump becomes facts and entities in Parquet, in buckets by subject.
 
-A row group holds one bucket, so that a later task reads only the buckets that are its own.
+A row group holds one bucket, so that a later task reads only the buckets that are its own. An item that another
+extract, the *base*, holds in the same revision is not parsed: module carry copies what base has of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from temporalwiki.builders.engine import Report, total
+from temporalwiki.builders.engine import Report, fingerprint, total
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import compression, pieces, split
-from temporalwiki.builders.wikidata.entities import Entity, EntityReader, NotAnEntity
+from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
+from temporalwiki.builders.wikidata.revisions import Revisions
 
-VERSION = 2
+VERSION = 3
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
-RANGE = 64 << 20  # compressed bytes a task
-_FLUSH = 200_000  # rows held in memory, about 150 MB
+RANGE = 256 << 20  # compressed bytes a task
+ROWS = 500_000  # held in memory, about 60 MB of them, and again as much when they are sorted
+_CHUNK = 50_000  # rows held as Python's objects, which take more
+_SIZE = 256 << 20  # bytes of lines, or of rows, after which fewer rows do
 MAX_LINE = 128 << 20
+CHECKED = 1000  # one in so many items that base has is parsed all the same, and compared with what base has
+
+# An item as dumps write it since 2021. Between two quotes without a backslash nothing can be quoted text, so that the
+# tail is the entity's own; a line with other keys, or in another order, is parsed.
+HEAD = re.compile(rb'\s*\[?\{"type":"item","id":"Q([1-9][0-9]{0,17})",')
+TAIL = re.compile(rb',"lastrevid":([1-9][0-9]{0,17}),"modified":"[^"\\]*"\},?\s*\Z')
+TAIL_LENGTH = 100
 
 FACTS = pa.schema(
     {
@@ -53,14 +67,22 @@ ENTITIES = pa.schema(
         "label": pa.string(),
         "title": pa.string(),
         "seen": pa.int64(),
+        **{reason: pa.int32() for reason in DROPPED},  # statements of it that are no facts and not in FACTS
     }
 )
 PROPERTIES = pa.schema({"p": pa.int64(), "lastrevid": pa.int64(), "label": pa.string(), "seen": pa.int64()})
+# Columns that are never searched for by themselves, and whose values hardly repeat.
+PLAIN = {"facts": ("s", "o", "statement_id", "seen"), "entities": ("s", "lastrevid", "label", "title", "seen")}
+# Items that were not parsed; the digest is that of the few that were, to be compared.
+KEPT = pa.schema({"bucket": pa.int32(), "s": pa.int64(), "seen": pa.int64(), "digest": pa.string()})
 
 
 @dataclass(frozen=True)
 class ExtractTask:
-    """A compressed byte range of the dump: ``end`` None means to the end of the file."""
+    """A compressed byte range of the dump: ``end`` None means to the end of the file.
+
+    ``base`` is the name of another extract, with revisions, in the folder in which this one's is made.
+    """
 
     index: int
     file: str
@@ -69,6 +91,7 @@ class ExtractTask:
     wiki: str
     language: str
     allow_truncated: bool
+    base: str | None = None
 
 
 def plan(dump: Dump, wiki: str, language: str, allow_truncated: bool) -> list[ExtractTask]:
@@ -120,21 +143,28 @@ def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
 def run(task: ExtractTask, folder: Path) -> Report:
     """Read one range; every entity and statement is counted, with the reason where it is dropped."""
     reader = EntityReader(task.wiki, task.language)
+    base = _Base(folder.parent / task.base, task, reader) if task.base is not None else None
     counts = {"items": 0, "properties": 0}
     dropped: dict[str, int] = {}
-    statements = {"facts": 0, "not_best_rank": 0}
-    statements_dropped: dict[str, int] = {}
-    size, closed, opened, bad = 0, False, task.start > 0, ""
+    size, kept, closed, opened, bad = 0, 0, False, task.start > 0, ""
     name = f"{task.index:05d}.parquet"
     with (
-        _Buckets(folder / f"facts-{name}", FACTS) as facts,
-        _Buckets(folder / f"entities-{name}", ENTITIES) as entities,
+        ParquetWriter(folder / f"facts-{name}", FACTS, rows=ROWS, plain=PLAIN["facts"]) as facts,
+        ParquetWriter(folder / f"entities-{name}", ENTITIES, rows=ROWS, plain=PLAIN["entities"]) as entities,
         ParquetWriter(folder / f"properties-{name}", PROPERTIES) as properties_file,
+        ParquetWriter(folder / f"kept-{name}", KEPT, rows=ROWS) as kept_file,
     ):
+        rows = _Rows(facts, entities, kept_file)
         for number, (place, line) in enumerate(lines(task)):
             if bad:
                 raise InputError(bad)
             size += len(line) + 1
+            seen = (task.index << 36) + number
+            if base is not None and opened and not closed and (found := base.has(line)) is not None:
+                counts["items"] += 1
+                kept += 1
+                rows.keep(*found, seen)
+                continue
             text = line.strip()
             if not opened and text:
                 opened = True
@@ -162,7 +192,6 @@ def run(task: ExtractTask, folder: Path) -> Report:
                     f"not one entity in JSON: {error}"
                 )
                 continue
-            seen = (task.index << 36) + number
             if entity.kind == "property":
                 counts["properties"] += 1
                 properties_file.write(
@@ -170,17 +199,17 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 )
                 continue
             counts["items"] += 1
-            _add(entity, seen, facts, entities, statements)
-            for reason, count in entity.dropped.items():
-                statements_dropped[reason] = statements_dropped.get(reason, 0) + count
+            rows.add(entity, seen, len(line))
+        rows.flush()
     if bad and not (task.allow_truncated and task.end is None):  # only the last line of all can be cut
         raise InputError(bad)
     if bad:
         dropped["cut_line"] = 1
     return {
         "entities": {**counts, "dropped": dropped},
-        "statements": {**statements, "dropped": statements_dropped},
+        "statements": {**rows.statements, "dropped": rows.dropped},
         "bytes": {"json": size},
+        "kept": {"items": kept},  # of base: their statements are in the reports of the stage that copies them
         # the ] may stand at the end of any range, so that all reports together tell whether it was there
         "closed": {"files": int(closed), "excerpt": int(not closed and task.end is None and _one_whole_stream(task))},
     }
@@ -204,6 +233,15 @@ def check(path: Path, reports: Sequence[Report], allow_truncated: bool) -> str |
     )
 
 
+def files(folder: Path, table: str) -> list[Path]:
+    """The Parquet files of ``facts``, ``entities`` or ``properties`` in an extract's folder that hold rows.
+
+    Those read come first, then those carried over from another extract.
+    """
+    found = [*sorted(folder.glob(f"{table}-*.parquet")), *sorted(folder.glob(f"carried/{table}-*.parquet"))]
+    return [path for path in found if pq.read_metadata(path).num_rows]
+
+
 def _one_whole_stream(task: ExtractTask) -> bool:
     """Whether the file is a single compressed stream that ended well, and its text at the end of a line.
 
@@ -217,49 +255,150 @@ def _one_whole_stream(task: ExtractTask) -> bool:
     return task.start == 0 and len(streams) == 1 and last == b"\n" and compression(Path(task.file)) != "plain"
 
 
-def _add(entity: Entity, seen: int, facts: _Buckets, entities: _Buckets, counts: dict[str, int]) -> None:
-    s, b = entity.number, bucket(entity.number)
-    entities.add((b, s, entity.lastrevid, entity.label, entity.title, seen))
-    for found in entity.statements:  # in the columns' order
-        counts["facts" if found.best else "not_best_rank"] += 1
-        facts.add((b, s, *found, seen))
+class _Base:
+    """What another extract knows of a dump's lines."""
+
+    def __init__(self, folder: Path, task: ExtractTask, reader: EntityReader) -> None:
+        self._revisions = Revisions(folder / "revisions")
+        self._reader = reader
+        self._salt = zlib.crc32(Path(task.file).name.encode())  # so that other items are checked every month
+
+    def has(self, line: bytes) -> tuple[int, str | None] | None:
+        """The number of the line's item, and the digest of one that is checked; None for a line that must be read."""
+        tail, head = TAIL.search(line, max(0, len(line) - TAIL_LENGTH)), HEAD.match(line)
+        if tail is None or head is None:
+            return None
+        number = int(head[1])
+        if self._revisions.of(number) != int(tail[1]):
+            return None
+        if (number * 0x9E3779B1 + self._salt >> 8) % CHECKED:
+            return number, None
+        try:
+            entity = self._reader.read(line.strip().removeprefix(b"[").removesuffix(b","))
+        except (NotAnEntity, msgspec.DecodeError):
+            return None
+        reasons = [entity.dropped.get(reason, 0) for reason in DROPPED]
+        statements = [msgspec.structs.astuple(statement) for statement in entity.statements]
+        return number, digest(entity.label, entity.title, reasons, statements)
 
 
-class _Buckets:
-    """A Parquet file whose row groups hold one bucket each, in dump order; the first column is the bucket."""
+def digest(label: str | None, title: str | None, dropped: list[int], statements: list[tuple[Any, ...]]) -> str:
+    """A short name for what an extract holds of an item; statements are rows of FACTS from ``p`` to ``end_day``."""
+    return fingerprint(label, title, dropped, statements)
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._file = ParquetWriter(path, schema, rows=_FLUSH)
-        self._rows: list[tuple[Any, ...]] = []
 
-    def __enter__(self) -> Self:
-        self._file.__enter__()
-        return self
+class _Rows:
+    """Rows on their way into an extract's files."""
 
-    def add(self, row: tuple[Any, ...]) -> None:
-        self._rows.append(row)
-        if len(self._rows) >= _FLUSH:
-            self._flush()
+    def __init__(self, facts: ParquetWriter, entities: ParquetWriter, kept: ParquetWriter) -> None:
+        self._facts, self._entities, self._kept = Buckets(facts), Buckets(entities), Buckets(kept)
+        self.statements = {"facts": 0, "not_best_rank": 0}
+        self.dropped: dict[str, int] = {}
+        self._start()
 
-    def _flush(self) -> None:
+    def _start(self) -> None:
+        self._of_entities: list[tuple[Entity, int]] = []
+        self._of_facts: list[Statement] = []
+        self._of_kept: list[tuple[int, str | None, int]] = []
+        self._size = 0
+
+    def add(self, entity: Entity, seen: int, size: int) -> None:
+        """An item that was read from a line of ``size`` bytes."""
+        self._of_entities.append((entity, seen))
+        self._of_facts += entity.statements
+        self._size += size
+        if len(self._of_entities) + len(self._of_facts) >= _CHUNK or self._size >= _SIZE:
+            self._end()
+
+    def keep(self, number: int, digest: str | None, seen: int) -> None:
+        """An item that base has."""
+        self._of_kept.append((number, digest, seen))
+        if len(self._of_kept) >= _CHUNK:
+            self._end()
+
+    def flush(self) -> None:
+        """Write what is held."""
+        self._end()
+        for rows in (self._facts, self._entities, self._kept):
+            rows.flush()
+
+    def _end(self) -> None:
+        entities, statements, kept = self._of_entities, self._of_facts, self._of_kept
+        self._start()
+        numbers = _integers(entity.number for entity, _ in entities)
+        seen = _integers(seen for _, seen in entities)
+        counts = _integers(len(entity.statements) for entity, _ in entities)
+        best = np.fromiter((found.best for found in statements), bool, len(statements))
+        self.statements["facts"] += int(best.sum())
+        self.statements["not_best_rank"] += len(statements) - int(best.sum())
+        dropped = {reason: [entity.dropped.get(reason, 0) for entity, _ in entities] for reason in DROPPED}
+        for reason, column in dropped.items():
+            if any(column):
+                self.dropped[reason] = self.dropped.get(reason, 0) + sum(column)
+        self._entities.add(
+            numbers,
+            lastrevid=[entity.lastrevid for entity, _ in entities],
+            label=[entity.label for entity, _ in entities],
+            title=[entity.title for entity, _ in entities],
+            seen=seen,
+            **dropped,
+        )
+        self._facts.add(
+            np.repeat(numbers, counts),
+            p=[found.relation for found in statements],
+            o=[found.object for found in statements],
+            best=best,
+            rank=[found.rank for found in statements],
+            statement_id=[found.statement_id for found in statements],
+            start=[found.start for found in statements],
+            start_day=[found.start_day for found in statements],
+            end=[found.end for found in statements],
+            end_day=[found.end_day for found in statements],
+            seen=np.repeat(seen, counts),
+        )
+        self._kept.add(
+            _integers(number for number, _, _ in kept),
+            seen=[seen for _, _, seen in kept],
+            digest=[digest for _, digest, _ in kept],
+        )
+
+
+def _integers(values: Iterable[int]) -> npt.NDArray[np.int64]:
+    return np.fromiter(values, np.int64)
+
+
+class Buckets:
+    """Rows on their way into a Parquet file in whose row groups there is one bucket each, in the order they came."""
+
+    def __init__(self, file: ParquetWriter) -> None:
+        self._file = file
+        self._held: list[pa.Table] = []
+        self._rows = self._size = 0
+
+    def add(self, subjects: npt.NDArray[np.int64], **columns: Any) -> None:
+        """Add rows of these columns."""
+        schema = self._file.schema
+        columns |= {"bucket": (subjects % BUCKETS).astype(np.int32), "s": subjects}
+        self.add_table(pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema))
+
+    def add_table(self, table: pa.Table) -> None:
+        """Add the rows of a table."""
+        self._held.append(table)
+        self._rows += table.num_rows
+        self._size += table.nbytes
+        if self._rows >= ROWS or self._size >= _SIZE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held, a row group a bucket."""
         if not self._rows:
             return
-        columns = zip(*self._rows, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
-        self._rows.clear()
-        table = pa.Table.from_arrays(arrays, schema=self._schema)
-        buckets = table.column("bucket").to_numpy()
+        table = pa.concat_tables(self._held).combine_chunks()
+        self._held, self._rows, self._size = [], 0, 0
+        buckets = table.column("bucket").to_numpy().astype(np.uint8)
         order = np.argsort(buckets, kind="stable")
         table = table.take(pa.array(order))
         starts = np.searchsorted(buckets[order], np.arange(BUCKETS + 1))
         for first, end in pairwise(starts.tolist()):
             if end > first:
                 self._file.write_table(table.slice(first, end - first))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self._flush()
-        self._file.__exit__(kind, error, trace)

@@ -17,10 +17,11 @@ from temporalwiki.builders.engine import Report, run_stage
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.wikidata import diff, extract
+from temporalwiki.builders.wikidata import buckets, diff, extract, labels
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 
 import reference
+import slow_wikidata_diff
 from tiny_dumps import (
     articles_file,
     item,
@@ -61,17 +62,24 @@ def run_dumps(
         tasks_ = wiki_extract.plan(Dump("x", (articles,)), "enwiki", False)
         folders[f"{side}_articles"] = tmp_path / f"{side}_articles"
         run_stage("pages", wiki_extract.run, tasks_, folders[f"{side}_articles"])
+    task = task_of(tmp_path, fraction, recent_date, seed)
+    run_stage("labels", labels.run, labels.plan([task]), tmp_path / "labels")
+    [report] = run_stage("diff", diff.run, [task], tmp_path / "diff")
+    return list(read_rows([tmp_path / "diff" / "candidates-00000.parquet"])), report
+
+
+def task_of(tmp_path: Path, fraction: float, recent_date: int = RECENT, seed: int = 0) -> diff.DiffTask:
+    """The one task over the extracts that run_dumps leaves."""
     [task] = diff.plan(
         0,
-        **{name: str(folder) for name, folder in folders.items()},
+        **{name: str(tmp_path / name) for name in ("prev", "recent", "labels", "prev_articles", "recent_articles")},
         page_items=None,
         prev_date=PREV,
         recent_date=recent_date,
         unchanged_fraction=fraction,
         seed=seed,
     )
-    [report] = run_stage("diff", diff.run, [task], tmp_path / "diff")
-    return list(read_rows([tmp_path / "diff" / "candidates-00000.parquet"])), report
+    return task
 
 
 def run(tmp_path: Path, prev: list[Any], recent: list[Any], **options: Any) -> tuple[list[dict[str, Any]], Report]:
@@ -317,20 +325,50 @@ def statements(draw: st.DrawFn) -> dict[str, Any]:
 
 ENTITIES = st.lists(
     st.builds(
-        lambda number, claims, revision: item(number, claims, lastrevid=revision),
+        lambda number, claims, revision, label: item(number, claims, label, f"T{number}", lastrevid=revision),
         st.integers(1, 4),
         st.dictionaries(st.sampled_from(["P1", "P2"]), st.lists(statements(), min_size=1, max_size=4), max_size=2),
         st.integers(0, 3),
+        st.sampled_from([None, "A", "B"]),
     ),
     max_size=6,
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(ENTITIES, ENTITIES)
-def test_it_agrees_with_the_reference(
-    tmp_path_factory: pytest.TempPathFactory, prev: list[Any], recent: list[Any]
+@st.composite
+def snapshots(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
+    """Two snapshots in which an item of one revision is always the same; 0 is no revision."""
+    revisions: dict[tuple[str, int], Any] = {}
+    prev, recent = (
+        [revisions.setdefault((e["id"], e["lastrevid"]), e) if e["lastrevid"] else e for e in draw(ENTITIES)]
+        for _ in range(2)
+    )
+    return prev, recent
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(worlds=snapshots(), fraction=st.sampled_from([0.0, 0.3, 1.0]), held=st.sampled_from([1, 250_000]))
+def test_it_gives_the_rows_of_a_diff_that_looks_at_everything(
+    tmp_path_factory: pytest.TempPathFactory, worlds: tuple[list[Any], list[Any]], fraction: float, held: int
 ) -> None:
+    """Whatever is in a piece: one reading, or everything."""
+    place = tmp_path_factory.mktemp("world")
+    labels = [item(number, label=f"L{number}" if number % 2 else None) for number in range(10, 15)]
+    prev, recent = ([*entities, *labels] for entities in worlds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buckets, "ROWS", held)
+        rows, report = run(place, prev, recent, fraction=fraction, pages={10: "T1", 11: "T2"}, pages_before={12: "T3"})
+    expected_report = slow_wikidata_diff.run(task_of(place, fraction), place / "slow")
+    assert rows == list(read_rows([place / "slow" / "candidates-00000.parquet"]))
+    assert report["facts"] == expected_report["facts"]
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(snapshots())
+def test_it_agrees_with_the_reference(
+    tmp_path_factory: pytest.TempPathFactory, worlds: tuple[list[Any], list[Any]]
+) -> None:
+    prev, recent = worlds
     tmp_path = tmp_path_factory.mktemp("world")
     rows, _ = run(tmp_path, prev, recent)
     assert kinds(rows) == expected_kinds(
@@ -338,11 +376,12 @@ def test_it_agrees_with_the_reference(
     )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(ENTITIES, ENTITIES)
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(snapshots())
 def test_what_holds_agrees_with_a_reference(
-    tmp_path_factory: pytest.TempPathFactory, prev: list[Any], recent: list[Any]
+    tmp_path_factory: pytest.TempPathFactory, worlds: tuple[list[Any], list[Any]]
 ) -> None:
+    prev, recent = worlds
     labels = [item(number, label=f"L{number}") for number in range(10, 15)]
     rows, _ = run(tmp_path_factory.mktemp("world"), [*prev, *labels], [*recent, *labels])
     before, after = held(prev, "20211101"), held(recent, "20211129")

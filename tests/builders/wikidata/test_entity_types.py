@@ -96,7 +96,7 @@ def test_the_order_of_statements_outlives_the_cut_into_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred classes each, the largest id first, written seven rows at a time into one bucket."""
-    monkeypatch.setattr(extract, "_FLUSH", 7)
+    monkeypatch.setattr(extract, "ROWS", 7)
     items = [a(64 * i, *range(1000 + i, 900 + i, -1)) for i in range(1, 5)]
     facts = [Fact(64 * i, 17, 77) for i in range(1, 5)]
     assert count(tmp_path, ANY, items, facts)["subject"] == {f"Q{1000 + i}": 1 for i in range(1, 5)}

@@ -1,0 +1,61 @@
+"""DuckDB as the stages use it: bounded memory, and one folder of its own for what memory lacks."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from temporalwiki.builders.errors import InputError
+
+
+@contextlib.contextmanager
+def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database of up to ``memory`` bytes; what is more goes to disk, in ``folder``.
+
+    Raises InputError where that does not do.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".duckdb-", suffix=".part") as temp:  # of no other task
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "threads": 1,
+            "memory_limit": f"{memory >> 20}MB",
+            "temp_directory": temp,
+            "preserve_insertion_order": False,
+        }
+        try:
+            with duckdb.connect(config=config) as db:
+                yield db
+        except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+            raise InputError(
+                f"{folder}: DuckDB had too little memory or disk ({memory >> 20} MB of memory): "
+                f"{str(error).splitlines()[0]}; give more --memory, or fewer --jobs"
+            ) from None
+
+
+def run_script(db: duckdb.DuckDBPyConnection, script: str, values: dict[str, Any]) -> None:
+    """Run statements one after another; $-names in them are ``values``."""
+    for statement in duckdb.extract_statements(script):
+        names = statement.named_parameters
+        db.execute(statement, {name: values[name] for name in names} or None)
+
+
+def rows_of(paths: list[Path], table: str) -> str:
+    """SQL for the rows of some files; their folder's name may hold quotes and what DuckDB takes for a pattern."""
+    if paths:
+        quoted = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
+        return f"read_parquet([{quoted}])"
+    empty = {
+        "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, '
+        'start_day INT, "end" TEXT, end_day INT, seen BIGINT, file_row_number BIGINT',
+        "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title TEXT, seen BIGINT",
+        "properties": "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT",
+        "articles": "page_id BIGINT, title TEXT",
+    }[table]
+    columns = ", ".join(f"NULL::{part.split()[1]} AS {part.split()[0]}" for part in empty.split(", "))
+    return f"(SELECT {columns} WHERE false)"

@@ -1,0 +1,65 @@
+"""Which revision of every item an extract holds: asked for a line at a time, with little memory.
+
+A file holds pairs of 64-bit integers, item and revision, by item, for the items of some buckets. A dump's items come
+in about the order of their numbers, so the part of a file that answered last mostly answers next, too.
+"""
+
+from __future__ import annotations
+
+import bisect
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from temporalwiki.builders.engine import whole_file
+
+_BLOCK = 512  # pairs that are read together
+_PAIR = 16  # bytes
+
+Integers = npt.NDArray[np.int64]
+
+
+def write(folder: Path, first: int, end: int, items: Integers, revisions: Integers) -> None:
+    """Write the file of buckets [first, end); ``items`` must ascend."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = np.empty((len(items), 2), "<i8")
+    pairs[:, 0], pairs[:, 1] = items, revisions
+    with whole_file(folder / f"revisions-{first:02d}-{end:02d}.bin") as part:
+        part.write_bytes(pairs.tobytes())
+
+
+class Revisions:
+    """Looks up revisions in the files of a folder, which together have every bucket once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = sorted(folder.glob("revisions-*.bin"))
+        self._firsts = [_firsts(path) for path in self._paths]
+        self._blocks: list[dict[int, int]] = [{} for _ in self._paths]  # what was read last
+        bounds = [path.stem.split("-")[1:] for path in self._paths]
+        self._file_of = [at for at, (first, end) in enumerate(bounds) for _ in range(int(first), int(end))]
+
+    def of(self, item: int) -> int:
+        """The revision of an item, 0 if it is not known."""
+        file = self._file_of[item % len(self._file_of)]
+        found = self._blocks[file].get(item)
+        return self._look_up(file, item) if found is None else found
+
+    def _look_up(self, number: int, item: int) -> int:
+        at = bisect.bisect_right(self._firsts[number], item) - 1
+        if at < 0:
+            return 0
+        if self._firsts[number][at] not in self._blocks[number]:
+            with self._paths[number].open("rb") as file:
+                file.seek(at * _BLOCK * _PAIR)
+                pairs = np.frombuffer(file.read(_BLOCK * _PAIR), "<i8").tolist()
+            self._blocks[number] = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        return self._blocks[number].get(item, 0)
+
+
+def _firsts(path: Path) -> list[int]:
+    """The first item of every block."""
+    if not path.stat().st_size:
+        return []
+    items: list[int] = np.memmap(path, "<i8", "r")[:: 2 * _BLOCK].tolist()
+    return items

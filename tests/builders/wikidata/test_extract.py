@@ -1,0 +1,159 @@
+"""A Wikidata dump as Parquet: the same rows however it is compressed and cut, in buckets."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import os
+import random
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from temporalwiki.builders.engine import Report, total
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.wikidata import extract
+
+from tiny_dumps import item, property_, statement, time, value
+
+ENTITIES = [
+    *(
+        item(
+            number,
+            {
+                "P31": [statement(value(5), id=f"Q{number}$a"), statement(value(6), "preferred", id=f"Q{number}$b")],
+                "P54": [statement(value(number + 1), id=f"Q{number}$c", P582=[time("+2015-07-04T00:00:00Z")])],
+                "P569": [statement(time("+1990-01-01T00:00:00Z"))],
+            },
+            f"Item {number} é漢",
+            f"Page {number}",
+            lastrevid=number * 3,
+        )
+        for number in range(1, 150)
+    ),
+    property_(54, "member of"),
+    {"type": "lexeme", "id": "L1"},
+    {"id": "Q6", "missing": ""},
+]
+TEXT = ("[\n" + ",\n".join(json.dumps(entity, ensure_ascii=False) for entity in ENTITIES) + "\n]\n").encode()
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "bz2": bz2.compress}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_power_cuts() -> Iterator[None]:
+    """Files are not forced to the disk, which takes longer than all else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
+        yield
+
+
+def run_all(path: Path, folder: Path) -> list[Report]:
+    dump = Dump("20211101", (path,))
+    folder.mkdir()
+    return [extract.run(task, folder) for task in extract.plan(dump, "enwiki", "en", False)]
+
+
+def rows(folder: Path, table: str) -> pa.Table:
+    """All rows of a table, in the order of the dump as far as it is kept: by bucket; ``seen`` depends on the cuts."""
+    found = pa.concat_tables([pq.read_table(path) for path in extract.files(folder, table)])
+    if "bucket" in found.column_names:
+        order = sorted(range(found.num_rows), key=found["bucket"].to_pylist().__getitem__)
+        found = found.take(pa.array(order))
+    return found.drop_columns("seen").combine_chunks()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Report]]:
+    folder = tmp_path_factory.mktemp("whole")
+    path = folder / "d.json.gz"
+    path.write_bytes(gzip.compress(TEXT))
+    return folder / "out", run_all(path, folder / "out")
+
+
+def test_the_rows_of_an_item(whole: tuple[Path, list[Report]]) -> None:
+    folder, reports = whole
+    facts = pq.read_table(extract.files(folder, "facts")[0]).to_pylist()
+    common: dict[str, Any] = {"bucket": 2, "s": 66, "start": None, "start_day": None, "seen": 66}
+    end = {"end": "+2015-07-04T00:00:00Z", "end_day": 20150704}
+    no_end = {"end": None, "end_day": None}
+    assert [row for row in facts if row["s"] == 66] == [
+        common | no_end | {"p": 31, "o": 5, "best": False, "rank": "normal", "statement_id": "Q66$a"},
+        common | no_end | {"p": 31, "o": 6, "best": True, "rank": "preferred", "statement_id": "Q66$b"},
+        common | end | {"p": 54, "o": 67, "best": True, "rank": "normal", "statement_id": "Q66$c"},
+    ]
+    [entity] = [r for r in pq.read_table(extract.files(folder, "entities")[0]).to_pylist() if r["s"] == 66]
+    dropped = dict.fromkeys(("bad_property", "deprecated", "no_value", "unexpected_structure", "unknown_rank"), 0)
+    assert entity == {
+        "bucket": 2, "s": 66, "lastrevid": 198, "label": "Item 66 é漢", "title": "Page 66", "seen": 66,
+        "not_an_item": 1, **dropped,
+    }  # fmt: skip
+    assert total(reports, "entities") == {"dropped": {"lexeme": 1, "missing": 1}, "items": 149, "properties": 1}
+    assert total(reports, "statements") == {"dropped": {"not_an_item": 149}, "facts": 298, "not_best_rank": 149}
+    assert total(reports, "bytes") == {"json": len(TEXT)}
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+@pytest.mark.parametrize("streams", [1, 2, 40])
+def test_compression_and_cuts_change_no_row(
+    whole: tuple[Path, list[Report]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, streams: int
+) -> None:
+    """Streams end in the middle of lines, and of characters."""
+    bounds = [0, *sorted(random.Random(streams).sample(range(1, len(TEXT)), streams - 1)), len(TEXT)]
+    path = tmp_path / f"d.json.{kind}"
+    path.write_bytes(b"".join(COMPRESS[kind](TEXT[a:b]) for a, b in pairwise(bounds)))
+    monkeypatch.setattr(extract, "RANGE", 100)
+    reports = run_all(path, tmp_path / "out")
+    assert len(reports) == streams
+    for table in ("facts", "entities", "properties"):
+        assert rows(tmp_path / "out", table) == rows(whole[0], table)
+    for part in ("entities", "statements", "bytes", "closed"):
+        assert total(reports, part) == total(whole[1], part)
+
+
+@pytest.mark.parametrize(("chunk", "held"), [(1, 1), (7, 50), (50, 7)])
+def test_how_much_is_held_in_memory_changes_no_row(
+    whole: tuple[Path, list[Report]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, held: int
+) -> None:
+    monkeypatch.setattr(extract, "_CHUNK", chunk)
+    monkeypatch.setattr(extract, "ROWS", held)
+    (tmp_path / "d.json.gz").write_bytes(gzip.compress(TEXT))
+    assert total(run_all(tmp_path / "d.json.gz", tmp_path / "out"), "statements") == total(whole[1], "statements")
+    for table in ("facts", "entities", "properties"):
+        assert rows(tmp_path / "out", table) == rows(whole[0], table)
+
+
+def test_a_row_group_holds_one_bucket_and_says_which(whole: tuple[Path, list[Report]]) -> None:
+    for table in ("facts", "entities"):
+        file = pq.ParquetFile(extract.files(whole[0], table)[0])
+        column = file.schema_arrow.get_field_index("bucket")
+        found: list[int] = []
+        for group in range(file.num_row_groups):
+            statistics = file.metadata.row_group(group).column(column).statistics
+            assert statistics.min == statistics.max
+            buckets = set(file.read_row_group(group)["s"].to_numpy() % extract.BUCKETS)
+            assert buckets == {statistics.min}
+            found += buckets
+        assert sorted(found) == list(range(extract.BUCKETS))
+
+
+def test_files_are_those_with_rows_and_those_carried_over(tmp_path: Path) -> None:
+    schema = pa.schema({"s": pa.int64()})
+    for name, count in (("b-00001", 1), ("b-00000", 2), ("b-00002", 0), ("carried/b-00000", 1), ("carried/c-0", 1)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"s": [1] * count}, schema), tmp_path / f"{name}.parquet")
+    (tmp_path / ".b-00003.parquet.1.part").write_bytes(b"")
+    names = [str(path.relative_to(tmp_path)) for path in extract.files(tmp_path, "b")]
+    assert names == ["b-00000.parquet", "b-00001.parquet", "carried/b-00000.parquet"]
+
+
+def test_text_behind_the_end_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "d.json.gz").write_bytes(gzip.compress(TEXT + b'{"type":"item","id":"Q1"}\n'))
+    with pytest.raises(InputError, match="after the closing"):
+        run_all(tmp_path / "d.json.gz", tmp_path / "out")

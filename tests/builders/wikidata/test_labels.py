@@ -1,0 +1,60 @@
+"""Labels of both snapshots, looked up by number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from temporalwiki.builders.engine import run_stage
+from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.wikidata import diff, extract, labels
+
+from tiny_dumps import item, wikidata_file, write_wikidata
+
+PREV = [
+    item(1, label="one, before"),
+    item(2, label="two"),
+    item(3, label="old", lastrevid=1),
+    item(3, label="new", lastrevid=2),
+]
+RECENT = [
+    item(1, label="one"),
+    item(65, label="sixty-five"),
+    item(4),
+    item(5, label="first", lastrevid=8),
+    item(5, lastrevid=9),
+]
+
+
+@pytest.mark.parametrize("tasks", [1, 64])
+def test_labels_are_recents_and_those_of_the_newest_reading_that_has_one(
+    tmp_path: Path, tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diff, "FACTS_A_TASK", 1)
+    for side, date, items in (("prev", "20211101", PREV), ("recent", "20211129", RECENT)):
+        path = write_wikidata(wikidata_file(tmp_path, date), items)
+        run_stage("x", extract.run, extract.plan(Dump("x", (path,)), "enwiki", "en", False), tmp_path / side)
+    names = ("prev", "recent", "labels", "prev_articles", "recent_articles")
+    of_diff = diff.plan(
+        tasks,
+        **{name: str(tmp_path / name) for name in names},
+        page_items=None,
+        prev_date=0,
+        recent_date=0,
+        unchanged_fraction=0.0,
+        seed=0,
+    )
+    assert len(of_diff) == tasks
+    run_stage("labels", labels.run, labels.plan(of_diff), tmp_path / "labels")
+    found = labels.look_up(tmp_path / "labels", np.array([65, 7, 4, 3, 2, 1, 5, 10**17]))
+    assert {row["id"]: (row["label"], row["recent"]) for row in found.to_pylist()} == {
+        1: ("one", True),
+        2: ("two", False),
+        3: ("new", False),
+        4: (None, True),
+        5: ("first", True),
+        65: ("sixty-five", True),
+    }
+    assert labels.look_up(tmp_path / "labels", np.array([], np.int64)).num_rows == 0
