@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-from collections.abc import Iterator
+import io
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, BinaryIO, Protocol
 
+import rapidgzip
+from isal import isal_zlib
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 
 from temporalwiki.builders.errors import InputError
@@ -32,7 +35,7 @@ DAMAGE: tuple[type[Exception], ...] = (OSError, EOFError, IsalError)  # type: ig
 
 @dataclass(frozen=True)
 class Piece:
-    """Decompressed bytes, and the file offset at which their compressed stream starts."""
+    """Decompressed bytes, and the file offset at which their compressed stream (or first one of some) starts."""
 
     stream: int
     data: bytes
@@ -63,13 +66,85 @@ def compression(path: Path) -> str:
     return kind
 
 
-def pieces(path: Path, start: int = 0, allow_truncated: bool = False) -> Iterator[Piece]:
+def pieces(path: Path, start: int = 0, allow_truncated: bool = False, end: int | None = None) -> Generator[Piece]:
     """Decompressed pieces of ``path`` from the stream that begins at byte ``start``, to the end of the file.
 
+    With ``end``, where a stream begins or the file ends, what lies before it may come without its streams' starts,
+    as of one that starts at ``start``: bz2 is then decoded a quarter to a third faster.
     Raises InputError, naming file and byte, where the data is damaged or ends inside a stream. With
     ``allow_truncated`` a cut file simply ends; damage is an error all the same.
     """
     kind = compression(path)
+    if kind != "bz2" or end is None:
+        yield from _stream_by_stream(path, kind, start, allow_truncated)
+        return
+    length = checksum = 0
+    whole = False
+    with path.open("rb") as file, rapidgzip.IndexedBzip2File(_Range(file, start, end), parallelization=1) as decoder:
+        while True:
+            try:
+                data = decoder.read(OUT)
+                if not data:
+                    whole = _ends_at(decoder, end - start)
+                    break
+            except Exception:  # noqa: BLE001  # whatever it is, the slower decoder says what is wrong, and where
+                break
+            length, checksum = length + len(data), isal_zlib.crc32(data, checksum)
+            yield Piece(start, data)
+    if not whole:
+        again = _stream_by_stream(path, kind, start, allow_truncated)
+        yield from _from(path, again, length, checksum)
+    elif end < path.stat().st_size:
+        yield from _stream_by_stream(path, kind, end, allow_truncated)
+
+
+class _Range(io.RawIOBase):
+    """The bytes [start, end) of a file, as a file."""
+
+    def __init__(self, file: BinaryIO, start: int, end: int) -> None:
+        self._file, self._start, self._size = file, start, end - start
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + (0, self._position, self._size)[whence]
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._start + self._position)
+        data = self._file.read(max(0, min(len(buffer), self._size - self._position)))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+def _ends_at(decoder: Any, size: int) -> bool:
+    """Whether the last stream ends where the data does: what follows it, the fast decoder ignores."""
+    mark = max(decoder.block_offsets(), default=0)  # of the end of the last stream, in bits; it has 80
+    return bool((mark + 80 + 7) // 8 == size)
+
+
+def _from(path: Path, source: Iterator[Piece], length: int, checksum: int) -> Iterator[Piece]:
+    """The pieces of ``source`` behind its first ``length`` bytes, which are there already."""
+    found = 0
+    for piece in source:
+        known, new = piece.data[:length], piece.data[length:]
+        length, found = length - len(known), isal_zlib.crc32(known, found)
+        if known and not length and found != checksum:
+            raise InputError(f"{path}: bz2 data near byte {piece.stream} that two decoders read differently")
+        if new:
+            yield Piece(piece.stream, new)
+
+
+def _stream_by_stream(path: Path, kind: str, start: int, allow_truncated: bool) -> Iterator[Piece]:
     with path.open("rb") as file:
         file.seek(start)
         if kind == "plain":

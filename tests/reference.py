@@ -214,6 +214,7 @@ def diffset(
     """
     prev_articles = articles(prev_pages)
     largest_prev_id = max(prev_pages, default=0)
+    prev_titles = {page.title for page in prev_pages.values()}
     rows: dict[int, RefRow] = {}
     for page_id, page in articles(recent_pages).items():
         if page_id in prev_articles:
@@ -225,7 +226,8 @@ def diffset(
             if page_id in prev_pages:  # it was a redirect or in another namespace
                 kind = "updated"
                 previous_revision_id = prev_pages[page_id].revision_id
-            elif page.parent_id is not None and page_id < largest_prev_id:  # missing in prev, not new
+            elif (page.parent_id is not None and page_id < largest_prev_id) or page.title in prev_titles:
+                # missing in prev, not new; or "kind is 'new' only for ids or titles that are"
                 kind = "updated"
                 previous_revision_id = None
             else:

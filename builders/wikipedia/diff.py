@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import Report
 from temporalwiki.builders.parquet import ParquetWriter, group_range
-from temporalwiki.builders.wikipedia.extract import files
+from temporalwiki.builders.wikipedia.extract import files, titles_among
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentences import (
     Paragraph,
@@ -24,8 +24,9 @@ from temporalwiki.builders.wikipedia.sentences import (
     join_paragraphs,
     sentence_key,
 )
+from temporalwiki.builders.wikipedia.xml_dump import unescape
 
-VERSION = 1
+VERSION = 2
 RANGE = 256 << 20  # bytes of wikitext of the recent snapshot a task
 
 CHANGED = pa.schema(
@@ -57,8 +58,12 @@ def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) ->
     left out. So a paragraph that is new as a whole comes whole, and a sentence that merely moved does not come.
     With the arguments exchanged it gives what was deleted.
     """
+    same = set(map(id, previous))
+    changed = [paragraph for paragraph in recent if id(paragraph) not in same]
+    if not changed:
+        return []
     known = {sentence_key(sentence) for paragraph in previous for sentence in paragraph}
-    fresh = (_without(known, paragraph) for paragraph in recent)
+    fresh = (_without(known, paragraph) for paragraph in changed)
     return [paragraph for paragraph in fresh if paragraph]
 
 
@@ -128,17 +133,35 @@ def plan(
     ]
 
 
+class _Group:
+    """A row group whose columns are read when they are asked for."""
+
+    def __init__(self, file: pq.ParquetFile, number: int) -> None:
+        self._file, self._number = file, number
+        self._columns: dict[str, pa.ChunkedArray] = {}
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        if name not in self._columns:
+            table = self._file.read_row_group(self._number, columns=[name], use_threads=False)
+            self._columns[name] = table.column(0)
+        return self._columns[name]
+
+
 class Article:
-    """A row of an extract whose wikitext is only made into a string when it is asked for."""
+    """A row of an extract; what is more than its numbers is only read when it is asked for."""
 
-    __slots__ = ("_batch", "_row", "page_id", "revision_id", "sha1")
+    __slots__ = ("_group", "_row", "page_id", "revision_id", "sha1")
 
-    def __init__(self, page_id: int, revision_id: int, sha1: bytes, batch: pa.RecordBatch, row: int) -> None:
+    def __init__(self, page_id: int, revision_id: int, sha1: bytes, group: _Group, row: int) -> None:
         self.page_id, self.revision_id, self.sha1 = page_id, revision_id, sha1
-        self._batch, self._row = batch, row
+        self._group, self._row = group, row
 
     def __getitem__(self, column: str) -> Any:
-        return self._batch.column(column)[self._row].as_py()
+        return self._group.column(column)[self._row].as_py()
+
+    @property
+    def wikitext(self) -> str:
+        return unescape(self._group.column("escaped")[self._row].as_buffer().to_pybytes())
 
 
 def read_articles(folder: Path, first: int, end: int, duplicates: dict[str, int] | None = None) -> Iterator[Article]:
@@ -156,32 +179,46 @@ def read_articles(folder: Path, first: int, end: int, duplicates: dict[str, int]
 
 
 def _read_file(path: Path, first: int, end: int) -> Iterator[Article]:
-    with pq.ParquetFile(path) as file:
-        for group in range(file.num_row_groups):
-            low, high = group_range(file, group, "page_id")
-            if high < first or low >= end:
-                continue
-            for batch in file.iter_batches(512, row_groups=[group], use_threads=False):
-                ids, revisions = batch.column("page_id").to_pylist(), batch.column("revision_id").to_pylist()
-                hashes = batch.column("sha1")
-                for row, page_id in enumerate(ids):
-                    if first <= page_id < end:
-                        yield Article(page_id, revisions[row], hashes[row].as_py(), batch, row)
+    for file, number in _groups(path, first, end):
+        group = _Group(file, number)
+        rows = zip(*(group.column(name).to_pylist() for name in ("page_id", "revision_id", "sha1")), strict=True)
+        for row, (page_id, revision_id, sha1) in enumerate(rows):
+            if first <= page_id < end:
+                yield Article(page_id, revision_id, sha1, group, row)
+
+
+def _groups(path: Path, first: int, end: int) -> Iterator[tuple[pq.ParquetFile, int]]:
+    """Row groups that may hold pages with first <= id < end; an article needs its file for as long as it is there."""
+    file = pq.ParquetFile(path)
+    for number in range(file.num_row_groups):
+        low, high = group_range(file, number, "page_id")
+        if high >= first and low < end:
+            yield file, number
+
+
+def _rows(folder: Path, table: str, columns: list[str], first: int, end: int) -> Iterator[pa.Table]:
+    """The rows with first <= id < end of a table of an extract, a row group at a time."""
+    for path in files(folder, table):
+        for file, number in _groups(path, first, end):
+            rows = file.read_row_group(number, columns=columns, use_threads=False)
+            yield rows.filter(pc.and_(pc.greater_equal(rows["page_id"], first), pc.less(rows["page_id"], end)))
 
 
 def _known_before(folder: Path, first: int, end: int) -> dict[int, int]:
     """Revision of every page of prev in the range, whatever its namespace, redirects included."""
     known: dict[int, int] = {}
-    for path in files(folder, "pages"):
-        with pq.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):
-                low, high = group_range(file, group, "page_id")
-                if high >= first and low < end:
-                    table = file.read_row_group(group, columns=["page_id", "revision_id"], use_threads=False)
-                    inside = pc.and_(pc.greater_equal(table["page_id"], first), pc.less(table["page_id"], end))
-                    table = table.filter(inside)
-                    known.update(zip(table["page_id"].to_pylist(), table["revision_id"].to_pylist(), strict=True))
+    for rows in _rows(folder, "pages", ["page_id", "revision_id"], first, end):
+        known.update(zip(rows["page_id"].to_pylist(), rows["revision_id"].to_pylist(), strict=True))
     return known
+
+
+def _old_titles(task: DiffTask, known: Mapping[int, int]) -> set[str]:
+    """Titles of recent's articles that a page with another id has in prev, of pages that are not ``known``."""
+    titles: set[str] = set()
+    for rows in _rows(Path(task.recent), "articles", ["page_id", "title"], task.first, task.end):
+        pages = zip(rows["page_id"].to_pylist(), rows["title"].to_pylist(), strict=True)
+        titles.update(title for page_id, title in pages if page_id not in known)
+    return titles_among(Path(task.prev), sorted(titles))
 
 
 def sampled(share: float, seed: int, *what: object) -> bool:
@@ -220,10 +257,11 @@ class _RangeDiff(contextlib.ExitStack):
         super().__init__()
         self.task, self.namespaces = task, dict(task.namespaces)
         self.known_before = _known_before(Path(task.prev), task.first, task.end)
+        self.old_titles = _old_titles(task, self.known_before)
         self.pages = {"read": 0, "unchanged": 0, "new": 0, "updated": 0}
         self.dropped: dict[str, int] = {}
         self.unchanged_because = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0, "only_deletions": 0}
-        self.updated_because = {"article_before": 0, "no_article_before": 0, "missing_in_prev": 0}
+        self.updated_because = {"article_before": 0, "no_article_before": 0, "missing_in_prev": 0, "title_before": 0}
         self.duplicates: dict[str, int] = {}
         self.prev = {"prev_articles": 0, "in_both": 0, "deleted": 0}
         self.prev_dropped: dict[str, int] = {}
@@ -261,13 +299,14 @@ class _RangeDiff(contextlib.ExitStack):
 
     def changed(self, before: Article | None, after: Article) -> None:
         """An article with another wikitext than in prev, or none there."""
+        split: dict[str, Paragraph] = {}
         try:
-            recent = self._sentences(after)
+            recent = self._sentences(after, split)
         except UnreadablePage as problem:
             _count(self.dropped, problem.reason)
             return
         try:
-            prev = [] if before is None else self._sentences(before)
+            prev = [] if before is None else self._sentences(before, split)
         except UnreadablePage as problem:
             _count(self.dropped, f"{problem.reason}_in_prev")
             return
@@ -301,10 +340,13 @@ class _RangeDiff(contextlib.ExitStack):
             # it has a history that prev's dump does not show: undeleted, or left out by the export
             self.updated_because["missing_in_prev"] += 1
             return "updated", None
+        if after["title"] in self.old_titles:  # of a page that was deleted or moved away
+            self.updated_because["title_before"] += 1
+            return "updated", None
         return "new", None
 
-    def _sentences(self, article: Article) -> list[Paragraph]:
-        return article_sentences(article["wikitext"], self.task.language, self.namespaces)
+    def _sentences(self, article: Article, split: dict[str, Paragraph] | None = None) -> list[Paragraph]:
+        return article_sentences(article.wikitext, self.task.language, self.namespaces, split)
 
     def _sampled(self, article: Article) -> bool:
         return sampled(self.task.unchanged_share, self.task.seed, "unchanged page", article.page_id)

@@ -1,29 +1,35 @@
 """Stage wiki-extract: a Wikipedia dump becomes Parquet, sorted by page id within each task.
 
 Two tables a task: ``articles`` (namespace 0, not a redirect, with wikitext) and ``pages`` (all pages, narrow: it
-tells a new article from one that was a redirect or lay in another namespace).
+tells a new article from one that was a redirect or lay in another namespace). And beside them ``titles``: hashes of
+the titles in namespace 0, sorted, so that a few titles are looked up in millions without reading them all.
 """
 
 from __future__ import annotations
 
 import glob
 import hashlib
+import tempfile
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from temporalwiki.builders.engine import Report, total
+from temporalwiki.builders.engine import Report, total, whole_file
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import split
-from temporalwiki.builders.wikipedia.xml_dump import Page, Reading, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import Reading, read_header, read_pages
 
-VERSION = 1  # of what this stage writes; a new one makes kept extracts stale
+VERSION = 2  # of what this stage writes; a new one makes kept extracts stale
 RANGE = 64 << 20  # compressed bytes a task, where the file can be cut
 
 ARTICLES = pa.schema(
@@ -31,12 +37,14 @@ ARTICLES = pa.schema(
         "page_id": pa.int64(),
         "revision_id": pa.int64(),
         "parent_id": pa.int64(),
-        "sha1": pa.binary(20),  # of the wikitext itself: old schemas carry none, new ones that of all slots
+        "sha1": pa.binary(20),  # of the escaped wikitext itself: old schemas carry none, new ones that of all slots
         "timestamp": pa.timestamp("s", "UTC"),
         "title": pa.string(),
-        "wikitext": pa.string(),
+        "escaped": pa.string(),  # the wikitext as dumps have it: most of it is never looked at
     }
 )
+_HARDLY_REPEAT = ("sha1", "timestamp", "title", "escaped")
+_TITLES = 1 << 20  # a file
 PAGES = pa.schema({"page_id": pa.int64(), "namespace": pa.int32(), "redirect": pa.bool_(), "revision_id": pa.int64()})
 
 
@@ -77,34 +85,31 @@ def run(task: ExtractTask, folder: Path) -> Report:
     written["pages"] = folder / f"pages-{task.index:05d}.parquet"
     last_id, in_order = -1, True
     with (
-        ParquetWriter(written["articles"], ARTICLES, rows=4096) as articles,
+        _articles(written["articles"]) as articles,
         ParquetWriter(written["pages"], PAGES) as pages,
+        _Titles(folder, task.index) as titles,
     ):
         for page in read_pages(path, header, reading, task.start, task.end, task.cut, task.allow_truncated):
             in_order, last_id = in_order and page.page_id > last_id, page.page_id
-            pages.write(
-                {
-                    "page_id": page.page_id,
-                    "namespace": page.namespace,
-                    "redirect": page.redirect,
-                    "revision_id": page.revision_id,
-                }
-            )
+            pages.write((page.page_id, page.namespace, page.redirect, page.revision_id))
             if page.namespace != 0:
                 counts["other_namespaces"] += 1
-            elif page.redirect:
+                continue
+            titles.add(page.title)
+            if page.redirect:
                 counts["redirects"] += 1
-            elif page.text is None:
+            elif page.escaped is None:
                 reading.drop(page.missing or "no_text")
             else:
                 counts["articles"] += 1
-                row = _article(page, page.text)
-                articles.write(row, size=len(page.text))
+                sha1 = hashlib.sha1(page.escaped, usedforsecurity=False).digest()
+                row = (page.page_id, page.revision_id, page.parent_id, sha1, page.timestamp, page.title, page.escaped)
+                articles.write(row, size=len(page.escaped))
     if counts["articles"] == 0 and reading.dropped.get("no_text", 0) > 0:
         raise InputError(f"{path}: no article in it holds text: is it a stub dump? Take pages-articles-multistream")
     if not in_order:
-        _sort(written["articles"], ARTICLES)
-        _sort(written["pages"], PAGES)
+        _sort(written["articles"], _articles(written["articles"]))
+        _sort(written["pages"], ParquetWriter(written["pages"], PAGES))
     return {
         "pages": {"read": reading.pages, **counts, "dropped": reading.dropped},
         "bytes": {"xml": reading.bytes},
@@ -124,27 +129,63 @@ def check(dump: Dump, reports: Sequence[Report], allow_truncated: bool) -> str |
     return f"no </mediawiki> in {', '.join(file.name for file in cut)}; read as far as it goes" if cut else None
 
 
-def _article(page: Page, text: str) -> dict[str, object]:
-    return {
-        "page_id": page.page_id,
-        "revision_id": page.revision_id,
-        "parent_id": page.parent_id,
-        "sha1": hashlib.sha1(text.encode(), usedforsecurity=False).digest(),
-        "timestamp": page.timestamp,
-        "title": page.title,
-        "wikitext": text,
-    }
+def _articles(path: Path) -> ParquetWriter:
+    return ParquetWriter(path, ARTICLES, rows=4096, plain=_HARDLY_REPEAT)
 
 
-def _sort(path: Path, schema: pa.Schema) -> None:
+def _sort(path: Path, out: ParquetWriter) -> None:
     """Put a file in page order: dumps are, but hand-made ones need not be. DuckDB spills what memory lacks."""
-    with duckdb.connect(config={"threads": 1, "memory_limit": "1GB", "temp_directory": str(path.parent)}) as db:
-        rows = db.sql(
-            "SELECT * FROM read_parquet($path) ORDER BY page_id, revision_id", params={"path": glob.escape(str(path))}
-        )
-        with ParquetWriter(path, schema, rows=4096) as out:
-            for batch in rows.to_arrow_reader(4096):
-                out.write_table(pa.Table.from_batches([batch]))
+    query = "SELECT * FROM read_parquet($path) ORDER BY page_id, revision_id"
+    with (
+        tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=path.parent) as spilled,
+        duckdb.connect(config={"threads": 1, "memory_limit": "1GB", "temp_directory": spilled}) as db,
+        out,
+    ):
+        for batch in db.sql(query, params={"path": glob.escape(str(path))}).to_arrow_reader(4096):
+            out.write_table(pa.Table.from_batches([batch]))
+
+
+def title_hash(title: str) -> int:
+    return int.from_bytes(hashlib.blake2b(title.encode(), digest_size=8).digest(), "little")
+
+
+class _Titles:
+    """Writes hashes of titles, a file for each _TITLES of them, so that memory stays the same."""
+
+    def __init__(self, folder: Path, task: int) -> None:
+        self._folder, self._task, self._files = folder, task, 0
+        self._hashes = array("Q")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def add(self, title: str) -> None:
+        self._hashes.append(title_hash(title))
+        if len(self._hashes) == _TITLES:
+            self._write()
+
+    def _write(self) -> None:
+        with (
+            whole_file(self._folder / f"titles-{self._task:05d}-{self._files:03d}.npy") as part,
+            part.open("wb") as out,
+        ):
+            np.save(out, np.sort(np.frombuffer(self._hashes, dtype="<u8")), allow_pickle=False)
+        self._hashes, self._files = array("Q"), self._files + 1
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self._hashes:
+            self._write()
+
+
+def titles_among(folder: Path, titles: Sequence[str]) -> set[str]:
+    """Those of ``titles`` that a page in namespace 0 of the extract in ``folder`` has, redirects included."""
+    hashes = np.array([title_hash(title) for title in titles], dtype="<u8")
+    there = np.zeros(len(titles), dtype=bool)
+    for path in sorted(folder.glob("titles-*.npy")) if titles else []:
+        known: npt.NDArray[np.uint64] = np.load(path, mmap_mode="r", allow_pickle=False)
+        at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        there |= known[at] == hashes
+    return {title for title, found in zip(titles, there, strict=True) if found}
 
 
 def files(folder: Path, table: str) -> list[Path]:

@@ -54,14 +54,26 @@ BEFORE_A_NUMBER = frozenset(
 )
 
 
-def article_sentences(wikitext: str, language: str, namespaces: Mapping[str, int] | None = None) -> list[Paragraph]:
+def article_sentences(
+    wikitext: str,
+    language: str,
+    namespaces: Mapping[str, int] | None = None,
+    split: dict[str, Paragraph] | None = None,
+) -> list[Paragraph]:
     """Paragraphs of sentences of an article, NFC, white space folded.
 
+    ``split`` holds the sentences of paragraphs that were met before, and takes those of new ones: a paragraph that
+    two versions of an article share is then split once, and is the same list in both.
     Raises UnreadablePage with a reason for a page that cannot be read or takes longer than SECONDS.
     """
+    split = {} if split is None else split
+    found: list[Paragraph] = []
     with _time_limit(SECONDS):
-        split = [split_sentences(paragraph, language) for paragraph in paragraphs(wikitext, namespaces=namespaces)]
-    return [sentences for sentences in split if sentences]
+        for text in paragraphs(wikitext, namespaces=namespaces):
+            if text not in split:
+                split[text] = split_sentences(text, language)
+            found.append(split[text])
+    return [sentences for sentences in found if sentences]
 
 
 def split_sentences(paragraph: str, language: str) -> Paragraph:

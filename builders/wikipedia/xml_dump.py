@@ -2,16 +2,21 @@
 
 Pages are found by their tags in the bytes and each revision is parsed alone, so memory is bounded by one
 revision, a history export with any number of revisions a page included, and an error names its byte.
+
+A page as MediaWiki writes nearly all of them, with one revision of wikitext, is read by one regular expression.
+Anything else about a page, or a byte in it that XML does not allow, leaves it to the XML parser, which decides.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 from xml.parsers import expat
 
 from temporalwiki.builders.errors import InputError
@@ -25,6 +30,21 @@ _PAGE_OR_END = re.compile(rb"<(?:page(?:\s[^<>]{0,1000})?|/mediawiki\s*)>")
 _REVISION_OR_PAGE_END = re.compile(rb"<(?:revision(?:\s[^<>]{0,1000})?|/?page(?:\s[^<>]{0,1000})?)>")
 _REVISION_END = re.compile(rb"</revision\s*>")
 _LONGEST_TAG = 1100
+_UP_TO_THE_TEXT = re.compile(
+    rb"""~(<page>)~<title>([^<>]+)</title>~<ns>(-?[0-9]{1,9})</ns>~<id>([1-9][0-9]{0,17})</id>~
+    (<redirect[ ]title="[^"<>]*"[ ]?/>~)?(?:<restrictions>[^<>]*</restrictions>~)?
+    <revision>~<id>([0-9]{1,18})</id>~(?:<parentid>([0-9]{1,18})</parentid>~)?
+    <timestamp>([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)</timestamp>~
+    <contributor(?:[ ]deleted="deleted"[ ]?/>
+    |>~(?:<username>[^<>]*</username>~<id>[0-9]+</id>|<ip>[^<>]*</ip>)~</contributor>)~(?:<minor[ ]?/>~)?
+    (?:<comment(?:[ ]deleted="deleted"[ ]?/>|>[^<>]*</comment>)~)?(?:<origin>[0-9]+</origin>~)?
+    <model>wikitext</model>~<format>text/x-wiki</format>~
+    <text(?:[ ]bytes="[0-9]+")?(?:[ ]sha1="[0-9a-z]*")?(?:[ ]xml:space="preserve")?>""".replace(b"~", rb"[ \n\t]*"),
+    re.VERBOSE,
+)
+_BEHIND_THE_TEXT = re.compile(rb"</text>~(?:<sha1>[0-9a-z]*</sha1>~)?</revision>~</page>".replace(b"~", rb"[ \n\t]*"))
+_NOT_AS_WRITTEN = re.compile(rb"&(?!lt;|gt;|quot;|amp;)")
+_CONTROLS = bytes(number for number in range(32) if number not in b"\t\n")
 _REDIRECT = re.compile(r"\s*#[^\s\[:]+\s*:?\s*\[\[", re.IGNORECASE)
 
 
@@ -37,8 +57,7 @@ class Header:
     namespaces: dict[str, int]  # local name -> number
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """One page at one revision."""
 
     page_id: int
@@ -48,8 +67,26 @@ class Page:
     revision_id: int
     parent_id: int | None
     timestamp: datetime.datetime
-    text: str | None  # None: the dump does not hold it, and ``missing`` says why
-    missing: str | None = None
+    escaped: bytes | None  # the wikitext as ``escape`` writes it; None: the dump does not hold it
+    missing: str | None = None  # why it does not
+
+    @property
+    def text(self) -> str | None:
+        return None if self.escaped is None else unescape(self.escaped)
+
+
+def escape(text: str) -> bytes:
+    """Text as MediaWiki writes it in dumps, in UTF-8; equal texts are equal bytes."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace('"', "&quot;").encode()
+
+
+def unescape(escaped: bytes) -> str:
+    """The text that ``escape`` made ``escaped`` of."""
+    if b"&" in escaped:
+        escaped = escaped.replace(b"&quot;", b'"').replace(b"&lt;", b"<").replace(b"&gt;", b">")
+        escaped = escaped.replace(b"&amp;", b"&")
+    return escaped.decode()
 
 
 @dataclass
@@ -146,24 +183,8 @@ def read_pages(
     """
     limit = None if at is None else f"{at[:4]}-{at[4:6]}-{at[6:]}T00:00:00Z"
     window = _Window(path, start, end, allow_truncated)
-    in_dump = start == 0
-    while True:
-        tag = window.seek(_PAGE_OR_END)
-        if tag is None:
-            break
-        if in_dump and window.skipped.strip() and reading.pages:
-            raise InputError(
-                f"{path}: unexpected {window.skipped.strip()[:40]!r} between pages, "
-                f"before decompressed byte {window.place} of the stream at byte {window.stream}"
-            )
-        if tag.startswith(b"</"):
-            reading.complete = True
-            window.check_end()
-            break
-        in_dump = True
-        page = _read_page(window, header, reading, limit)
-        if page is not None:
-            yield page
+    with contextlib.closing(window.source):
+        yield from _pages(window, header, reading, limit)
     # what lies behind the range was read to finish its last page, and is the next range's
     reading.bytes = window.bytes if window.range_bytes is None else window.range_bytes
     if start == 0 and end is None and not reading.complete and not allow_truncated:
@@ -173,12 +194,43 @@ def read_pages(
         )
 
 
+def _pages(window: _Window, header: Header, reading: Reading, limit: str | None) -> Iterator[Page]:
+    in_dump = window.stream == 0
+    may_be_usual = not _older_than_0_4(header)
+    while True:
+        if may_be_usual and (usual := window.usual_page()) is not None:
+            in_dump = True
+            reading.pages += 1
+            page, stamp = usual
+            if limit is None or stamp <= limit:
+                yield page
+            else:
+                reading.drop("after_the_date")
+            continue
+        tag = window.seek(_PAGE_OR_END)
+        if tag is None:
+            break
+        if in_dump and window.skipped.strip() and reading.pages:
+            raise InputError(
+                f"{window.path}: unexpected {window.skipped.strip()[:40]!r} between pages, "
+                f"before decompressed byte {window.place} of the stream at byte {window.stream}"
+            )
+        if tag.startswith(b"</"):
+            reading.complete = True
+            window.check_end()
+            break
+        in_dump = True
+        parsed = _read_page(window, header, reading, limit)
+        if parsed is not None:
+            yield parsed
+
+
 class _Window:
     """A view that moves over the decompressed bytes of a range, and past its end to finish a page."""
 
     def __init__(self, path: Path, start: int, end: int | None, allow_truncated: bool) -> None:
         self.path = path
-        self.source = pieces(path, start, allow_truncated)
+        self.source = pieces(path, start, allow_truncated, path.stat().st_size if end is None else end)
         self.end = end
         self.buffer = b""
         self.position = 0  # of the cursor in the buffer
@@ -202,6 +254,44 @@ class _Window:
         self.position = 0
         self.bytes += len(piece.data)
         return True
+
+    def usual_page(self) -> tuple[Page, str] | None:
+        """The next page and its timestamp, if it is in the buffer and has the usual form."""
+        buffer = self.buffer
+        head = _UP_TO_THE_TEXT.match(buffer, self.position)
+        if head is None:
+            return None
+        start, text = head.start(1), head.end()
+        if self.range_bytes is not None and self.bytes - len(buffer) + start >= self.range_bytes:
+            return None
+        text_end = buffer.find(b"<", text)
+        tail = _BEHIND_THE_TEXT.match(buffer, text_end) if text < text_end <= text + MAX_REVISION else None
+        if tail is None:
+            return None
+        xml, escaped = buffer[start : tail.end()], buffer[text:text_end]
+        if b">" in escaped or len(xml.translate(None, _CONTROLS)) < len(xml) or _NOT_AS_WRITTEN.search(xml):
+            return None
+        _, title, namespace, page_id, redirect, revision_id, parent_id, stamp = head.groups()
+        try:
+            if not xml.isascii() and not _only_characters(xml.decode()):
+                return None
+            timestamp = datetime.datetime.fromisoformat(stamp.decode())
+        except ValueError:
+            return None
+        self.position = tail.end()
+        return (
+            Page(
+                int(page_id),
+                int(namespace),
+                unescape(title),
+                redirect is not None,
+                int(revision_id),
+                int(parent_id or 0) or None,
+                timestamp,
+                escaped.replace(b'"', b"&quot;"),
+            ),
+            stamp.decode(),
+        )
 
     def check_end(self) -> None:
         """Refuse a file that goes on behind its closing tag: somebody has joined dumps, or worse."""
@@ -240,6 +330,7 @@ class _Window:
         searched, too_long = self.position, False
         while True:
             if found := tags.search(self.buffer, searched):
+                too_long = too_long or found.start() - self.position > MAX_REVISION
                 data = None if too_long else self.buffer[self.position : found.start()]
                 self.position = found.end()
                 return data, found[0]
@@ -249,6 +340,11 @@ class _Window:
             searched -= self.position
             if not self.more():
                 return b"", b""
+
+
+def _only_characters(text: str) -> bool:
+    """Whether UTF-8 that is no ASCII holds only what XML calls characters."""
+    return "\ufffe" not in text and "\uffff" not in text
 
 
 def _read_page(window: _Window, header: Header, reading: Reading, limit: str | None) -> Page | None:
@@ -372,7 +468,7 @@ def _make_page(
             revision_id=_number(window, revision.findtext("id")),
             parent_id=_number(window, revision.findtext("parentid")) or None,
             timestamp=timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=datetime.UTC),
-            text=None if missing else text,
+            escaped=None if missing else escape(text),
             missing=missing,
         )
     except ValueError as error:

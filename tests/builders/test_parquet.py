@@ -34,6 +34,21 @@ def test_rows_come_back_and_groups_end_at_rows_or_size(tmp_path: Path) -> None:
             assert [group_range(file, group, "id") for group in range(file.num_row_groups)] == groups
 
 
+def test_a_row_may_be_a_tuple_and_columns_that_hardly_repeat_are_written_plainly(tmp_path: Path) -> None:
+    write(tmp_path / "dicts")
+    for name, plain in (("tuples", ()), ("plain", ("text",))):
+        with ParquetWriter(tmp_path / name, SCHEMA, plain=plain) as out:
+            for row in ROWS:
+                out.write((row["id"], row["text"]))
+    assert (tmp_path / "dicts").read_bytes() == (tmp_path / "tuples").read_bytes()
+    assert list(read_rows([tmp_path / "plain"])) == ROWS
+    text = pq.read_metadata(tmp_path / "plain").row_group(0).column(1)
+    assert not text.has_dictionary_page
+    assert not text.is_stats_set
+    with pq.ParquetFile(tmp_path / "plain") as file:
+        assert group_range(file, 0, "id") == (1, 10)
+
+
 def test_nulls_count_as_nought_in_a_groups_range(tmp_path: Path) -> None:
     for ids, expected in (([None, 5, 9], (0, 9)), ([None, None], (0, 0)), ([5, 9], (5, 9)), ([], (0, 0))):
         with ParquetWriter(tmp_path / "f", SCHEMA) as out:

@@ -6,9 +6,13 @@ import bz2
 import gzip
 import hashlib
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from temporalwiki.builders import streams
 from temporalwiki.builders.errors import InputError
@@ -114,9 +118,112 @@ def test_zeros_between_gzip_members_are_padding(tmp_path: Path) -> None:
 
 def test_a_bomb_comes_in_bounded_pieces(tmp_path: Path) -> None:
     for kind in COMPRESS:
-        path = write(tmp_path, kind, [bytes(200 << 20)])
+        path = write(tmp_path, kind, [bytes(40 << 20)])
         assert path.stat().st_size < 1 << 20
-        assert max(len(piece.data) for piece in pieces(path)) <= streams.OUT
+        for end in (None, path.stat().st_size):
+            assert max(len(piece.data) for piece in pieces(path, end=end)) <= streams.OUT
+
+
+def both_ways(path: Path, end: int | None = None, allow_truncated: bool = False) -> list[bytes | str]:
+    """What a file of bz2 streams decodes to, or the error, by the standard decoder and with the faster one."""
+    found: list[bytes | str] = []
+    for options in ({}, {"end": path.stat().st_size if end is None else end}):
+        try:
+            found.append(text_of(path, allow_truncated=allow_truncated, **options))
+        except InputError as error:
+            found.append(str(error))
+    return found
+
+
+SHORT = [b"", b"a", b"", bytes(random.Random(1).choices(b"abcdef \n", k=400)), b"x" * 9000, b"z"]
+
+
+def test_with_an_end_what_lies_before_it_is_of_the_first_stream_and_nothing_is_lost(tmp_path: Path) -> None:
+    path = write(tmp_path, "bz2", SHORT)
+    starts = [0]
+    for part in SHORT:
+        starts.append(starts[-1] + len(bz2.compress(part)))
+    for number, start in enumerate(starts[:-1]):
+        for last, end in enumerate(starts[number + 1 :], number + 1):
+            found = list(pieces(path, start, end=end))
+            assert b"".join(piece.data for piece in found if piece.stream < end) == b"".join(SHORT[number:last])
+            assert b"".join(piece.data for piece in found if piece.stream >= end) == b"".join(SHORT[last:])
+
+
+@pytest.mark.parametrize("allow_truncated", [False, True])
+def test_a_file_cut_anywhere_is_the_same_to_the_faster_decoder(tmp_path: Path, allow_truncated: bool) -> None:
+    path = write(tmp_path, "bz2", SHORT)
+    whole = path.read_bytes()
+    for cut in range(4, len(whole)):
+        path.write_bytes(whole[:cut])
+        slow, fast = both_ways(path, allow_truncated=allow_truncated)
+        assert slow == fast, cut
+
+
+@pytest.mark.parametrize("end", [b"\0", b"<", b"B", b"BZh9", b"<html>", b"BZh91AY&SY", bz2.compress(b"a")[:-1]])
+def test_what_follows_the_last_stream_is_damage_to_the_faster_decoder_too(tmp_path: Path, end: bytes) -> None:
+    path = write(tmp_path, "bz2", SHORT)
+    path.write_bytes(path.read_bytes() + end)
+    slow, fast = both_ways(path)
+    assert slow == fast
+    assert isinstance(fast, str)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_size=1, max_size=3))
+def test_damage_is_the_same_to_the_faster_decoder(
+    tmp_path_factory: pytest.TempPathFactory, flips: list[tuple[int, int]]
+) -> None:
+    """Three bytes of a flip in a Huffman table can be legal to one decoder and not to the other: the text decides."""
+    path = write(tmp_path_factory.mktemp("d"), "bz2", SHORT)
+    damaged = bytearray(path.read_bytes())
+    for place, bits in flips:
+        damaged[4 + place % (len(damaged) - 4)] ^= bits
+    path.write_bytes(damaged)
+    slow, fast = both_ways(path)
+    assert slow == fast
+
+
+def test_damage_behind_pieces_that_are_out_already_is_found_once_and_nothing_comes_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "OUT", 1000)
+    path = write(tmp_path, "bz2")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-30])
+    before: list[bytes] = []
+    with pytest.raises(InputError, match="cut off inside the bz2 stream"):
+        before.extend(piece.data for piece in pieces(path, end=len(whole) - 30))
+    path.write_bytes(whole[:-30])
+    assert b"".join(PARTS).startswith(b"".join(before))
+    assert len(b"".join(before)) >= len(b"".join(PARTS[:-1]))
+    assert both_ways(path, allow_truncated=True)[0] == both_ways(path, allow_truncated=True)[1]
+
+
+def test_decoders_that_disagree_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces are out before the faster decoder fails; what the other one makes of them must be the same."""
+    monkeypatch.setattr(streams, "OUT", 1000)
+    monkeypatch.setattr(streams, "_ends_at", lambda *_: False)
+    path = write(tmp_path, "bz2")
+    assert text_of(path, end=path.stat().st_size) == b"".join(PARTS)
+    monkeypatch.setattr(streams.isal_zlib, "crc32", lambda data, before: before + len(set(data)) + (not before))
+    again = streams._from(path, iter([streams.Piece(0, b"abc")]), 3, 1)
+    with pytest.raises(InputError, match="two decoders read differently"):
+        list(again)
+
+
+def test_an_error_that_nobody_catches_while_a_file_is_open_ends_the_process_as_usual(tmp_path: Path) -> None:
+    """The faster decoder ends a process hard that is over before the file is closed."""
+    path = write(tmp_path, "bz2")
+    program = (
+        "import sys; from pathlib import Path; from temporalwiki.builders import streams\n"
+        "streams.OUT = 1000\n"
+        "for piece in streams.pieces(Path(sys.argv[1]), end=Path(sys.argv[1]).stat().st_size):\n"
+        "    raise ZeroDivisionError\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == "ZeroDivisionError"
 
 
 NOT_WHAT_IT_SAYS = {

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from temporalwiki.builders.engine import Report, run_stage
 from temporalwiki.builders.parquet import read_rows
-from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.snapshot import Dump, wikipedia_dump
 from temporalwiki.builders.wikipedia import diff, extract
 from temporalwiki.builders.wikipedia.diff import new_sentences
 from temporalwiki.builders.wikipedia.sentences import article_sentences, sentence_key
 
 import reference
-from tiny_dumps import articles_file, multistream, page
+from tiny_dumps import FOOTER, articles_file, header, multistream, page, write_bz2
 
 BEFORE = [["A one.", "A two."], ["B one.", "B two."]]
 CASES = {
@@ -161,9 +161,106 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
         "same_sentences": 1,
         "only_deletions": 1,
     }
-    assert pages["updated_because"] == {"article_before": 1, "no_article_before": 2, "missing_in_prev": 1}
+    assert pages["updated_because"] == {
+        "article_before": 1,
+        "no_article_before": 2,
+        "missing_in_prev": 1,
+        "title_before": 0,
+    }
     assert pages["dropped"] == {"no_prose": 1, "nested_too_deep": 1}
     assert report["prev_pages"] == {"prev_articles": 8, "in_both": 6, "deleted": 2, "dropped": {}}
+
+
+def content_export(dumps: Path, date: str, pages: list[str], first_ids: list[int]) -> None:
+    """The same pages as Wikimedia's content export has them: more fields, and one bz2 stream for each part."""
+    iso = f"{date[:4]}-{date[4:6]}-{date[6:]}"
+    folder = dumps / "other" / "mediawiki_content_current" / "enwiki" / iso / "xml" / "bzip2"
+    ends = [*first_ids[1:], 100]
+    ids = [int(body.partition("<id>")[2].partition("<")[0]) for body in pages]
+    for first, end in zip(first_ids, ends, strict=True):
+        part = [body for body, page_id in zip(pages, ids, strict=True) if first <= page_id < end]
+        text = "".join(part).replace("<model>", "<origin>1</origin>\n      <model>")
+        text = text.replace('" xml:space', '" sha1="0a" xml:space').replace(
+            "</text>", "</text>\n      <sha1>0a</sha1>"
+        )
+        write_bz2(folder / f"enwiki-{iso}-p{first}p{end - 1}.xml.bz2", header("0.11") + text + FOOTER)
+
+
+def test_both_sources_of_wikitext_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extract, "RANGE", 300)
+    prev = [
+        *(page(i, f"T{i}", f"Text of {i}. It stays.", revision_id=i) for i in range(1, 20)),
+        page(20, "Talk:A", "It is a talk page.", ns=1, revision_id=20),
+        page(21, "Draft:B", "A draft.", ns=118, revision_id=21),
+        page(22, "Goes", "#REDIRECT [[T1]]", redirect=True, revision_id=22),
+    ]
+    recent = [
+        *(page(i, f"T{i}", f'Text of {i}. It is "new" & <b>bold</b>.', revision_id=100 + i) for i in range(1, 8)),
+        *prev[7:20],
+        page(21, "B", "A draft. It is an article now.", revision_id=121, parent=21),
+        page(23, "Goes", "It was deleted and written anew.", revision_id=123),
+        page(24, "New", "It is new.", revision_id=124),
+    ]
+    made: list[dict[str, bytes]] = []
+    for source in ("articles", "export"):
+        dumps, folders = tmp_path / source / "dumps", [tmp_path / source / date for date in ("20211101", "20211201")]
+        for folder, pages in zip(folders, (prev, recent), strict=True):
+            date = folder.name
+            if source == "articles":
+                multistream(articles_file(dumps, date), pages, 3, version="0.10")
+            else:
+                content_export(dumps, date, pages, [1, 8, 15])
+            dump = wikipedia_dump(dumps, "enwiki", date)
+            tasks = extract.plan(dump, "enwiki", False)
+            assert len(tasks) == (3 if source == "export" else len(tasks)) > 1
+            run_stage("extract", extract.run, tasks, folder)
+        diff_tasks = diff.plan(folders[0], folders[1], "en", {}, 0, 5, True)
+        run_stage("diff", diff.run, diff_tasks, tmp_path / source / "diff")
+        made.append({file.name: file.read_bytes() for file in (tmp_path / source / "diff").glob("*.parquet")})
+    assert made[0] == made[1]
+    rows = read_rows([tmp_path / "export" / "diff" / "diffset-00000.parquet"])
+    kinds = {row["page_id"]: (row["kind"], row["previous_revision_id"]) for row in rows}
+    assert kinds == {i: ("updated", i) for i in (*range(1, 8), 21)} | {23: ("updated", None), 24: ("new", None)}
+
+
+OLD_TITLES = {
+    "a new id and title": ([page(5, "Old", "Old text.")], page(9, "New", "Text."), ("new", None)),
+    "another page's old title": ([page(5, "T", "Old text.")], page(9, "T", "Text."), ("updated", None)),
+    "a redirect's old title": (
+        [page(5, "T", "#REDIRECT [[X]]", redirect=True)],
+        page(9, "T", "Text.", parent=8),
+        ("updated", None),
+    ),
+    "a title of another namespace": ([page(5, "T", "Old text.", ns=1)], page(9, "T", "Text."), ("new", None)),
+    "another title in another case": ([page(5, "t", "Old text.")], page(9, "T", "Text."), ("new", None)),
+    "an old id under an old title": (
+        [page(5, "T", "Old text."), page(9, "U", "Other.", revision_id=3)],
+        page(9, "T", "Text.", revision_id=4),
+        ("updated", 3),
+    ),
+    "a draft that became an article under an old title": (
+        [page(5, "T", "#REDIRECT [[X]]", redirect=True), page(9, "Draft:T", "Text.", ns=118, revision_id=3)],
+        page(9, "T", "Text.", revision_id=4),
+        ("updated", 3),
+    ),
+    "missing in prev": ([page(50, "Old", "Old text.")], page(9, "T", "Text.", parent=2), ("updated", None)),
+    "a low id without a parent": ([page(50, "Old", "Old text.")], page(9, "T", "Text."), ("new", None)),
+    "an id beyond prev's largest with a parent": (
+        [page(5, "Old", "Old text.")],
+        page(9, "T", "Text.", parent=2),
+        ("new", None),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OLD_TITLES)
+def test_an_article_is_new_only_with_a_new_id_and_title(tmp_path: Path, case: str) -> None:
+    prev, recent, expected = OLD_TITLES[case]
+    tables, report = run_both(tmp_path, prev, [recent])
+    row = tables["diffset"][9]
+    assert (row["kind"], row["previous_revision_id"]) == expected
+    assert row["sentences"] == [["Text."]]
+    assert sum(report["pages"]["updated_because"].values()) == report["pages"]["updated"]
 
 
 def test_whole_and_unchanged_text_are_written_where_wanted(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import split
-from temporalwiki.builders.wikipedia.xml_dump import Page, Reading, read_header, read_pages
+from temporalwiki.builders.wikipedia import xml_dump
+from temporalwiki.builders.wikipedia.xml_dump import Page, Reading, escape, read_header, read_pages, unescape
 
 from tiny_dumps import FOOTER, header, multistream, page, revision, write_bz2
 
@@ -147,6 +149,154 @@ def test_split_finds_streams_and_never_false_ones(tmp_path: Path) -> None:
     assert len(split(path, 500)) > 3
 
 
+def with_the_parser_alone(path: Path, **options: object) -> tuple[list[Page], Reading]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(xml_dump, "_UP_TO_THE_TEXT", re.compile(rb"(?!)"))
+        return read(path, **options)
+
+
+def result(reader: object, path: Path, **options: object) -> object:
+    try:
+        return reader(path, **options)  # type: ignore[operator]
+    except InputError as error:
+        return str(error)
+
+
+USUAL = [
+    page(
+        1,
+        "Title & <more>",
+        "''Text'' & [[links]] <ref name=\"a\">b</ref>\n\ttab é 漢 \U0001f600",
+        revision_id=7,
+        parent=5,
+    ),
+    page(2, "Alt", "#REDIRECT [[X]]", redirect=True).replace(
+        "<model>", "<minor />\n<comment>/* a */ b</comment><model>"
+    ),
+    page(3, "Talk:T", "x", ns=1).replace("<username>A</username><id>1</id>", "<ip>1.2.3.4</ip>"),
+    page(4, "T", "x").replace(
+        "<contributor><username>A</username><id>1</id></contributor>", '<contributor deleted="deleted" />'
+    ),
+    page(5, "T", "x").replace("<model>", '<comment deleted="deleted"/><origin>7</origin><model>'),
+    page(6, "T", "x").replace("</text>", "</text>\n      <sha1>abc</sha1>"),
+    page(7, "T", "x").replace('<text bytes="1"', '<text bytes="1" sha1="0a"'),
+]
+
+
+def test_pages_of_the_usual_form_do_not_need_the_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the first one of a file, which is found behind the header."""
+    path = multistream(tmp_path / "d.xml.bz2", [page(8, "First", "x"), *USUAL], per_stream=8)
+    expected = with_the_parser_alone(path)
+    parsed: list[bytes] = []
+    parse = xml_dump.ET.fromstring
+    monkeypatch.setattr(xml_dump.ET, "fromstring", lambda xml: parsed.append(xml) or parse(xml))
+    assert read(path) == expected
+    assert [p.title for p in expected[0]][:3] == ["First", "Title & <more>", "Alt"]
+    assert len(parsed) == 2
+
+
+UNUSUAL = {
+    "control character": ("x", "\x01"),
+    "carriage return": ("x", "a\r\nb"),
+    "character reference": ("x", "&#65;&#x42;"),
+    "apostrophe": ("x", "&apos;"),
+    "unknown entity": ("x", "&nbsp;"),
+    "bare ampersand": ("x", "a & b"),
+    "bare quote": ("x", 'say "a"'),
+    "bare greater": ("x", "a > b"),
+    "end of CDATA": ("x", "a ]]> b"),
+    "CDATA": ("x", "<![CDATA[<b>]]>"),
+    "comment": ("x", "a<!-- b -->c"),
+    "element in the text": ("x", "a<b/>c"),
+    "no character": ("x", "a\ufffeb"),
+    "DEL": ("x", "a\x7fb\x85c"),
+    "empty title": ("<title>T</title>", "<title></title>"),
+    "blank title": ("<title>T</title>", "<title> </title>"),
+    "title with entities": ("<title>T</title>", "<title>a &amp;amp; &lt;b&gt;</title>"),
+    "title with a bad entity": ("<title>T</title>", "<title>a &b; c</title>"),
+    "comment with a bad entity": ("<model>", "<comment>&b;</comment><model>"),
+    "redirect with a bad entity": ("<revision>", '<redirect title="&b;" /><revision>'),
+    "redirect in quotes": ("<revision>", "<redirect title='a' /><revision>"),
+    "page 0": ("<id>1</id>\n    <revision>", "<id>0</id>\n    <revision>"),
+    "leading zeros": ("<ns>0</ns>", "<ns>-007</ns>"),
+    "namespace beyond all": ("<ns>0</ns>", "<ns>9999999999</ns>"),
+    "month 13": ("2021-10-01T", "2021-13-01T"),
+    "no time zone": ("00:00:00Z", "00:00:00"),
+    "spaces about a number": ("<ns>0</ns>", "<ns> 0 </ns>"),
+    "form feed between tags": ("<revision>", "\x0c<revision>"),
+    "attributes twice": ("<text bytes", '<text bytes="1" bytes'),
+    "other model": (">wikitext<", ">json<"),
+    "deleted text": ('xml:space="preserve">', 'deleted="deleted" xml:space="preserve">'),
+    "empty text": (">x</text>", "></text>"),
+    "text without end": ("</text>", ""),
+    "second text": ("</text>", "</text><text>y</text>"),
+    "second title": ("<ns>", "<title>U</title><ns>"),
+    "other order": ("<ns>0</ns>", "<restrictions>sysop</restrictions><ns>0</ns>"),
+    "upload behind the revision": ("</revision>", "</revision><upload><comment>a</comment></upload>"),
+    "unknown element": ("<model>", "<flags a='b'>c</flags><model>"),
+    "page in a page": ("<revision>", "<page><revision>"),
+}
+
+
+@pytest.mark.parametrize("case", UNUSUAL)
+def test_whatever_is_unusual_is_to_both_ways_of_reading_the_same(tmp_path: Path, case: str) -> None:
+    old, new = UNUSUAL[case]
+    plain = page(1, "T", "x")
+    body = plain.replace(">x<", f">{new}<") if old == "x" else plain.replace(old, new)
+    assert body != plain
+    path = write_bz2(
+        tmp_path / "d.xml.bz2", header() + page(8, "Before", "a") + body + page(9, "Behind", "b") + FOOTER
+    )
+    assert result(read, path) == result(with_the_parser_alone, path)
+
+
+def test_invalid_utf_8_is_refused_either_way(tmp_path: Path) -> None:
+    for bad in (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xc3", b"\xef\xbf\xbf"):
+        for place in (b">x</text>", b"<title>T<"):
+            raw = (header() + page(1, "T", "x") + FOOTER).encode().replace(place, place[:2] + bad + place[1:], 1)
+            path = tmp_path / "d.xml"
+            path.write_bytes(raw)
+            assert result(read, path) == result(with_the_parser_alone, path)
+            assert "not well formed" in str(result(read, path))
+
+
+SNIPPETS = (
+    "&lt; &amp; &amp;lt; &#39; & < > ]]> \r \x00 \x0b \ufffe é <!----> </text> </page> <page> <revision> </revision>"
+)
+PARTS = st.sampled_from([*SNIPPETS.split(" "), "<id>7</id>", " ", '"', "<redirect/>", "</mediawiki>", "<sha1/>", "0"])
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    chosen=st.lists(st.sampled_from(USUAL), min_size=1, max_size=3),
+    edits=st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 12), PARTS), max_size=3),
+    out=st.sampled_from([50, 700, 1 << 22]),
+    at=st.sampled_from([None, "20210101"]),
+)
+def test_a_page_edited_anywhere_is_to_both_ways_of_reading_the_same(
+    tmp_path_factory: pytest.TempPathFactory,
+    chosen: list[str],
+    edits: list[tuple[int, int, str]],
+    out: int,
+    at: str | None,
+) -> None:
+    body = "".join(chosen)
+    for place, length, new in edits:
+        place %= len(body)
+        body = body[:place] + new + body[place + length :]
+    path = write_bz2(tmp_path_factory.mktemp("d") / "d.xml.bz2", header() + body + FOOTER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("temporalwiki.builders.streams.OUT", out)
+        assert result(read, path, at=at) == result(with_the_parser_alone, path, at=at)
+
+
+@given(st.text(alphabet=st.sampled_from('&<>";altgmpquo#é漢 \n')))
+def test_escaped_text_comes_back_and_has_one_form(text: str) -> None:
+    assert unescape(escape(text)) == text
+    assert escape(text) == escape(unescape(escape(text)))
+    assert not re.search(rb'[<>"]|&(?!(lt|gt|quot|amp);)', escape(text))
+
+
 BAD = {
     "a DOCTYPE": ('<!DOCTYPE m [<!ENTITY a "b">]>' + header() + page(1, "T", "x") + FOOTER, "DOCTYPE"),
     "no MediaWiki": ("<html><body/></html>", "not a MediaWiki export"),
@@ -236,3 +386,18 @@ def test_real_dumps_give_as_many_pages_as_their_readme_says(shared_data: Path, n
             read(shared_data / name)
     else:
         assert len(read(shared_data / name)[0]) == REAL[name]
+
+
+@pytest.mark.parametrize("name", [name for name in REAL if REAL[name] and "2014" not in name])
+def test_real_pages_are_to_both_ways_of_reading_the_same(shared_data: Path, name: str) -> None:
+    assert read(shared_data / name) == with_the_parser_alone(shared_data / name)
+
+
+def test_real_pages_of_a_pages_articles_dump_hardly_need_the_parser(
+    shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[bytes] = []
+    parse = xml_dump.ET.fromstring
+    monkeypatch.setattr(xml_dump.ET, "fromstring", lambda xml: parsed.append(xml) or parse(xml))
+    found, _ = read(shared_data / "dumps/enwiki/20160501/enwiki-20160501-pages-articles-multistream.xml.bz2")
+    assert len(parsed) / 2 < 0.05 * len(found)
