@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
+import math
 import shutil
 import sys
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from temporalwiki.builders import checksums, dataset_folder, snapshot
-from temporalwiki.builders.engine import Report, fingerprint, only_one, run_stage, total
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.builders.engine import Machine, Report, fingerprint, measured, only_one, run_stage, total, write_json
+from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.finish import INCLUDE, Finished, finish
 from temporalwiki.builders.snapshot import Dump, Interval
-from temporalwiki.builders.wikidata import align, entity_types
+from temporalwiki.builders.wikidata import align, carry, entity_types, labels
 from temporalwiki.builders.wikidata import diff as wikidata_diff
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikipedia import diff as wiki_diff
@@ -23,7 +27,6 @@ from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia import page_props, sentences
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 
-LEAST_MEMORY = 768 << 20  # bytes a job
 UNCHANGED_PAGES = 10_000  # articles whose text outside the diffset is sampled, for intrinsic evaluation
 
 
@@ -42,28 +45,6 @@ class BuildOptions:
                 raise UsageError(f"there is no config {name!r} to include; there are {', '.join(INCLUDE)}")
         if not 0 <= self.unchanged_fraction <= 1:
             raise UsageError(f"the fraction of unchanged facts must be from 0 to 1, not {self.unchanged_fraction}")
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What a build may use; none of it changes a byte of the result."""
-
-    jobs: int = 1
-    memory: int = 8 << 30  # bytes, for all jobs together
-
-    def __post_init__(self) -> None:
-        if self.jobs < 1:
-            raise UsageError(f"--jobs must be at least 1, not {self.jobs}")
-        if self.memory < self.jobs * LEAST_MEMORY:
-            raise UsageError(
-                f"--memory {self.memory >> 20}MB is too little: at least {LEAST_MEMORY >> 20}MB for each job, so "
-                f"{self.jobs * LEAST_MEMORY >> 20}MB for --jobs {self.jobs}"
-            )
-
-    @property
-    def memory_of_a_task(self) -> int:
-        """What DuckDB may take in one task, beside what Python and Arrow hold."""
-        return self.memory // self.jobs - LEAST_MEMORY // 2
 
 
 @dataclass(frozen=True)
@@ -88,6 +69,7 @@ class Sources:
 
 def find_sources(dumps: Path, interval: Interval, wikidata: tuple[str, str] | None = None) -> Sources:
     """Find the four dumps of an interval. Raises InputError where one is missing or both sides are the same."""
+    dumps = dumps.absolute()  # tasks run on machines that have another current folder
     prev = snapshot.wikipedia_dump(dumps, interval.wiki, interval.prev)
     recent = snapshot.wikipedia_dump(dumps, interval.wiki, interval.recent)
     exact = wikidata is not None
@@ -101,6 +83,48 @@ def find_sources(dumps: Path, interval: Interval, wikidata: tuple[str, str] | No
         raise UsageError(f"the Wikidata dumps go back in time: {wikidata_prev.date}, then {wikidata_recent.date}")
     props = snapshot.page_props_file(dumps, interval.wiki, interval.recent)
     return Sources(interval, dumps, prev, recent, wikidata_prev, wikidata_recent, props)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a build keeps what its stages make: folders named after all that decides what is in them."""
+
+    work: Path
+    sources: Sources
+    options: BuildOptions
+    sha1: Mapping[Path, str]  # of the sources' files; a KeyError is raised for what is asked of any other
+
+    def inputs(self, files: Sequence[Path]) -> list[dict[str, Any]]:
+        """Name, size and SHA-1 of some of the sources' files, as the manifest has them."""
+        names = {file: file.relative_to(self.sources.dumps).as_posix() for file in files}
+        return [{"file": names[file], "size": file.stat().st_size, "sha1": self.sha1[file]} for file in files]
+
+    def articles(self, dump: Dump) -> Path:
+        """The extract of a Wikipedia dump."""
+        key = fingerprint(wiki_extract.VERSION, self.inputs(dump.files), dump.cut, self.options.allow_truncated)
+        return self.work / "extracts" / f"{self.sources.interval.wiki}-{dump.date}-{key}"
+
+    def facts(self, dump: Dump) -> Path:
+        """The extract of a Wikidata dump."""
+        wiki = self.sources.interval.wiki
+        key = fingerprint(wikidata_extract.VERSION, self.inputs(dump.files), wiki, self.options.allow_truncated)
+        return self.work / "extracts" / f"wikidata-{dump.date}-{wiki}-{key}"
+
+    def page_items(self, table: Path) -> Path:
+        """The extract of the table of page properties."""
+        interval = self.sources.interval
+        key = fingerprint(page_props.VERSION, self.inputs((table,)))
+        return self.work / "extracts" / f"{interval.wiki}-{interval.recent}-page_props-{key}"
+
+    def interval(self) -> Path:
+        """What is of this interval alone: all stages after the extracts."""
+        interval, sources = self.sources.interval, self.sources
+        names = [self.articles(sources.prev).name, self.articles(sources.recent).name]
+        names += [self.facts(sources.wikidata_prev).name, self.facts(sources.wikidata_recent).name]
+        names += [self.page_items(sources.page_props).name] if sources.page_props else []
+        text = (sentences.VERSION, importlib.metadata.version("sentencex"))
+        versions = (text, wiki_diff.VERSION, labels.VERSION, wikidata_diff.VERSION, align.VERSION, UNCHANGED_PAGES)
+        return self.work / f"{interval.wiki}-{interval.name}-{fingerprint(names, versions, self.options)}"
 
 
 def build(
@@ -132,22 +156,22 @@ class _Build:
         self.sources, self.out, self.work = sources, out, work
         self.options, self.machine = options, machine
         self.interval = sources.interval
-        self.inputs: list[dict[str, Any]] = []
         self.reports: dict[str, list[Report]] = {}
+        self.stages: dict[str, dict[str, Any]] = {}  # what each took, for the manifest
         self.warnings: list[str] = []
 
     def run(self) -> dataset_folder.Manifest:
         later = self.sources.wikidata_recent.date
         if later > self.interval.recent:
             self._warn(f"Wikidata is of {later}, after the text of {self.interval.recent}: facts may be ahead of it")
-        self.inputs = self._checksums()
+        self.places = Places(self.work, self.sources, self.options, self._checksums())
         prev = self._extract_wikipedia("wiki-extract prev", self.sources.prev)
         recent = self._extract_wikipedia("wiki-extract recent", self.sources.recent)
         facts_prev = self._extract_wikidata("wikidata-extract prev", self.sources.wikidata_prev)
-        facts_recent = self._extract_wikidata("wikidata-extract recent", self.sources.wikidata_recent)
+        facts_recent = self._extract_wikidata("wikidata-extract recent", self.sources.wikidata_recent, facts_prev)
         page_items = self._page_items()
         namespaces = read_header(self.sources.recent.files[0]).namespaces
-        place = self._place((prev, recent, facts_prev, facts_recent, page_items))
+        place = self._place()
 
         diffs = place / "wiki-diff"
         whole = "wikipedia" in self.options.include
@@ -157,11 +181,12 @@ class _Build:
         self._stage("wiki-diff", wiki_diff.run, diff_tasks, diffs)
 
         candidates = place / "wikidata-diff"
-        facts = total(self.reports["wikidata-extract recent"], "statements").get("facts", 0)
+        facts = self._extracted("wikidata-extract recent", "statements").get("facts", 0)
         fact_tasks = wikidata_diff.plan(
             facts,
             prev=str(facts_prev),
             recent=str(facts_recent),
+            labels=str(place / "wikidata-labels"),
             prev_articles=str(prev),
             recent_articles=str(recent),
             page_items=str(page_items) if page_items else None,
@@ -170,6 +195,7 @@ class _Build:
             unchanged_fraction=self.options.unchanged_fraction,
             seed=self.options.seed,
         )
+        self._stage("wikidata-labels", labels.run, labels.plan(fact_tasks), place / "wikidata-labels")
         categorise = functools.partial(wikidata_diff.run, memory=self.machine.memory_of_a_task)
         self._stage("wikidata-diff", categorise, fact_tasks, candidates)
 
@@ -183,70 +209,108 @@ class _Build:
         self._stage("align", align.run, align_tasks, aligned)
         return self._finish(diffs, aligned, facts_prev, facts_recent, place / "finish")
 
-    def _place(self, extracts: tuple[Path | None, ...]) -> Path:
-        """Folder of this interval's own stages, named after all that decides what they write."""
-        names = [extract.name if extract else None for extract in extracts]
-        text = (sentences.VERSION, importlib.metadata.version("sentencex"))
-        versions = (text, wiki_diff.VERSION, wikidata_diff.VERSION, align.VERSION, UNCHANGED_PAGES)
-        interval = f"{self.interval.wiki}-{self.interval.name}"
-        place = self.work / f"{interval}-{fingerprint(names, versions, self.options)}"
-        for other in self.work.glob(f"{interval}-*"):
-            if other != place:  # of other options, dumps or versions
+    def _place(self) -> Path:
+        """Folder of this interval's own stages; those of other options, dumps or versions are deleted."""
+        place = self.places.interval()
+        for other in self.work.glob(f"{self.interval.wiki}-{self.interval.name}-*"):
+            if other != place:
                 shutil.rmtree(other)
         return place
 
-    def _stage(self, name: str, run: Any, tasks: list[Any], folder: Path) -> None:
-        self.reports[name] = run_stage(name, run, tasks, folder, self.machine.jobs)
+    def _stage(
+        self,
+        name: str,
+        run: Any,
+        tasks: list[Any],
+        folder: Path,
+        sizes: list[int] | None = None,
+        plan: list[Any] | None = None,
+    ) -> list[Report]:
+        """Run a stage and note what it took; ``sizes`` are the bytes of its dumps, as they lie on disk, by task."""
+        clock = _Clock()
+        reports = run_stage(name, run, tasks, folder, self.machine, sizes, plan)
+        self.stages[name] = clock.took([report["run"] for report in reports], sizes)
+        self.reports[name] = reports
+        return reports
 
-    def _checksums(self) -> list[dict[str, Any]]:
-        """Size and SHA-1 of every input, compared with the dump's own list where that is beside it."""
+    def _checksums(self) -> dict[Path, str]:
+        """SHA-1 of every input, compared with the dump's own list where that is beside it.
+
+        What an earlier build has read is not read again: of a month, that is one snapshot in two.
+        """
         tasks = checksums.plan(self.sources.files)
-        folder = self.work / "checksums" / fingerprint(tasks)
-        sizes = [task.size for task in tasks]
-        reports = run_stage("checksums", checksums.run, tasks, folder, self.machine.jobs, sizes)
-        for file, report in zip(self.sources.files, reports, strict=True):
-            checksums.compare(file, report["sha1"])
-        return [
-            {"file": file.relative_to(self.sources.dumps).as_posix(), "size": task.size, "sha1": report["sha1"]}
-            for file, task, report in zip(self.sources.files, tasks, reports, strict=True)
-        ]
-
-    def _of(self, files: tuple[Path, ...]) -> list[dict[str, Any]]:
-        names = {file.relative_to(self.sources.dumps).as_posix() for file in files}
-        return [source for source in self.inputs if source["file"] in names]
+        clock, before = _Clock(), checksums.known(self.work / "checksums")
+        new = [task for task in tasks if task not in before]
+        folder = self.work / "checksums" / fingerprint(new)
+        made = run_stage("checksums", checksums.run, new, folder, self.machine, [task.size for task in new])
+        found = before | dict(zip(new, made, strict=True))
+        runs = [found[task]["run"] for task in tasks]
+        self.stages["checksums"] = clock.took(runs, [task.size for task in tasks])
+        sums: dict[Path, str] = {}
+        for file, task in zip(self.sources.files, tasks, strict=True):
+            sums[file] = found[task]["sha1"]
+            checksums.compare(file, sums[file])
+        return sums
 
     def _extract_wikipedia(self, name: str, dump: Dump) -> Path:
         tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
-        key = fingerprint(wiki_extract.VERSION, self._of(dump.files), dump.cut, self.options.allow_truncated)
-        folder = self.work / "extracts" / f"{self.interval.wiki}-{dump.date}-{key}"
+        folder = self.places.articles(dump)
         self._extract(name, wiki_extract.run, tasks, folder)
         if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
             self._warn(f"{name}: {problem}")
         return folder
 
-    def _extract_wikidata(self, name: str, dump: Dump) -> Path:
-        interval, truncated = self.interval, self.options.allow_truncated
+    def _extract_wikidata(self, name: str, dump: Dump, base: Path | None = None) -> Path:
+        """Run an extract; what ``base`` has in the same revision is not parsed, but copied.
+
+        A finished one is taken as it is, whichever way it came about: there is the same in it.
+        """
+        folder, interval, truncated = self.places.facts(dump), self.interval, self.options.allow_truncated
         tasks = wikidata_extract.plan(dump, interval.wiki, interval.language, truncated)
-        key = fingerprint(wikidata_extract.VERSION, self._of(dump.files), interval.wiki, truncated)
-        folder = self.work / "extracts" / f"wikidata-{dump.date}-{interval.wiki}-{key}"
-        self._extract(name, wikidata_extract.run, tasks, folder)
-        if problem := wikidata_extract.check(dump.files[0], self.reports[name], truncated):
+        if base is not None:
+            items = self._extracted("wikidata-extract prev", "entities")["items"]
+            self._stage("wikidata-index", carry.index, carry.plan(items, base.name), base / "revisions")
+        with_base = carry.finished_with(folder, tasks, base.name if base is not None else None)
+        problem = self._read_wikidata(name, dump, tasks, folder, with_base)
+        if differ := total(self.reports.get(_carried(name), []), "checked").get("differ"):
+            print(f"{name}: {differ} items differ in the same revision; all are read", file=sys.stderr)
+            with_base = None
+            problem = self._read_wikidata(name, dump, tasks, folder, with_base)
+        carry.finish(folder, tasks, with_base)
+        if problem:
             self._warn(f"{name}: {problem}")
         return folder
+
+    def _read_wikidata(
+        self, name: str, dump: Dump, tasks: list[wikidata_extract.ExtractTask], folder: Path, base: str | None
+    ) -> str | None:
+        """Read a dump and carry over what ``base`` has of it; what to warn of."""
+        self.reports.pop(_carried(name), None)
+        self.stages.pop(_carried(name), None)
+        self._extract(name, wikidata_extract.run, [replace(task, base=base) for task in tasks], folder)
+        problem = wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated)
+        if base is not None:
+            kept = total(self.reports[name], "kept")["items"]
+            self._stage(_carried(name), carry.run, carry.plan(kept, base), folder / "carried")
+        return problem
+
+    def _extracted(self, name: str, part: str) -> dict[str, Any]:
+        """Counts of an extract, those of what was carried over included."""
+        return total([*self.reports[name], *self.reports.get(_carried(name), [])], part)
 
     def _extract(self, name: str, run: Any, tasks: list[Any], folder: Path) -> None:
         """Run an extract. Its folder is named after the files' content, so where they lie does not count."""
         size_of = {task.file: Path(task.file).stat().st_size for task in tasks}
         sizes = [(size_of[task.file] if task.end is None else task.end) - task.start for task in tasks]
         plan = [replace(task, file=Path(task.file).name) for task in tasks]
-        self.reports[name] = run_stage(name, run, tasks, folder, self.machine.jobs, sizes, plan)
+        self._stage(name, run, tasks, folder, sizes, plan)
 
     def _page_items(self) -> Path | None:
         if self.sources.page_props is None:
             return None
-        key = fingerprint(page_props.VERSION, self._of((self.sources.page_props,)))
-        folder = self.work / "extracts" / f"{self.interval.wiki}-{self.interval.recent}-page_props-{key}"
-        self._stage("page-props", page_props.run, [str(self.sources.page_props)], folder)
+        folder = self.places.page_items(self.sources.page_props)
+        sizes = [self.sources.page_props.stat().st_size]
+        self._stage("page-props", page_props.run, [str(self.sources.page_props)], folder, sizes)
         return folder / "page_items.parquet"
 
     def _warn(self, text: str) -> None:
@@ -257,15 +321,24 @@ class _Build:
         self, diffs: Path, aligned: Path, facts_prev: Path, facts_recent: Path, staged: Path
     ) -> dataset_folder.Manifest:
         shutil.rmtree(staged, ignore_errors=True)
-        finished = finish(staged, self.interval, self.options.include, diffs, aligned, self.options.seed)
+        clock = _Clock()
+        with measured() as took:
+            finished = finish(staged, self.interval, self.options.include, diffs, aligned, self.options.seed)
+            memory = self.machine.memory_of_a_task
+            types = entity_types.count(finished.kept, facts_prev, facts_recent, staged, memory)
+        self.stages["finish"] = clock.took([took])
         for name, config in finished.configs.items():
             for split, written in config["splits"].items():
                 if written["num_examples"] == 0:
                     self._warn(f"{name}: no rows in the split {split}; `datasets` will not list it")
-        memory = self.machine.memory_of_a_task
-        types = entity_types.count(finished.kept, facts_prev, facts_recent, staged, memory)
         manifest = self._manifest(finished, types)
-        dataset_folder.install(staged, manifest, self.out)
+        clock = _Clock()
+        with measured() as took:
+            dataset_folder.install(staged, manifest, self.out)
+        self.stages["install"] = clock.took([took])
+        # again, now that it is known what writing it with the card and the data took; it is whole without that, too
+        with contextlib.suppress(InputError):
+            write_json(self.out / dataset_folder.manifest_path(manifest), manifest)
         return manifest
 
     def _probe_counts(self, finished: Finished) -> dict[str, Any]:
@@ -293,9 +366,8 @@ class _Build:
 
     def _manifest(self, finished: Finished, types: entity_types.EntityTypes) -> dataset_folder.Manifest:
         def extracted(stage: str) -> dict[str, Any]:
-            reports = self.reports[stage]
             parts = ("pages", "entities", "statements", "bytes")
-            return {part: found for part in parts if (found := total(reports, part))}
+            return {part: found for part in parts if (found := self._extracted(stage, part))}
 
         diff = self.reports["wiki-diff"]
         pages = total(diff, "pages")
@@ -310,7 +382,7 @@ class _Build:
                 "wikidata_prev": self.sources.wikidata_prev.date,
                 "wikidata_recent": self.sources.wikidata_recent.date,
             },
-            "inputs": self.inputs,
+            "inputs": self.places.inputs(self.sources.files),
             "options": asdict(self.options) | {"unchanged_pages": UNCHANGED_PAGES},
             "libraries": {
                 name: importlib.metadata.version(name) for name in ("pyarrow", "duckdb", "sentencex", "datatrove")
@@ -327,21 +399,42 @@ class _Build:
             "warnings": self.warnings,
             "configs": finished.configs,
             "run": {
+                "engine": self.machine.engine,
                 "jobs": self.machine.jobs,
-                "stages": {name: _run_summary(reports) for name, reports in self.reports.items()},
+                "memory_mb": self.machine.memory >> 20,
+                "stages": self.stages,
             },
         }
+
+
+def _carried(name: str) -> str:
+    """The stage that completes an extract."""
+    return name.replace("-extract ", "-carry ")
 
 
 def _sum(value: Any) -> int:
     return sum(map(_sum, value.values())) if isinstance(value, dict) else int(value)
 
 
-def _run_summary(reports: list[Report]) -> dict[str, Any]:
-    runs = [report["run"] for report in reports]
-    return {
-        "tasks": len(runs),
-        "cpu_seconds": round(sum(run["cpu_seconds"] for run in runs), 3),
-        "longest_task_seconds": max((run["seconds"] for run in runs), default=0),
-        "peak_memory_mb": max((run["peak_memory_mb"] for run in runs), default=0),
-    }
+class _Clock:
+    """Tells what a stage that begins now took."""
+
+    def __init__(self) -> None:
+        self._began, self._clock = math.floor(time.time() * 1000) / 1000, time.perf_counter()
+
+    def took(self, runs: Sequence[Mapping[str, Any]], sizes: Sequence[int] | None = None) -> dict[str, Any]:
+        """What the manifest says of a stage: all but ``seconds`` is of all its tasks, those of an earlier run, too."""
+        cpu = sum(run["cpu_seconds"] for run in runs)
+        took = {
+            "tasks": len(runs),
+            "kept": sum(run.get("began", 0) < self._began for run in runs),
+            "began": self._began,
+            "seconds": round(time.perf_counter() - self._clock, 3),
+            "cpu_seconds": round(cpu, 3),
+            "longest_task_seconds": max((run["seconds"] for run in runs), default=0),
+            "peak_memory_mb": max((run["peak_memory_mb"] for run in runs), default=0),
+        }
+        if sizes is not None:
+            took["mb"] = round(sum(sizes) / 1e6, 3)
+            took["mb_per_cpu_second"] = round(sum(sizes) / 1e6 / cpu, 1) if cpu else None
+        return took

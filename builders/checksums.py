@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from temporalwiki.builders.engine import Report
@@ -26,7 +28,17 @@ def plan(files: list[Path]) -> list[ChecksumTask]:
 
 def run(task: ChecksumTask, _folder: Path) -> Report:
     """Read one file."""
-    return {"sha1": digest(Path(task.file), "sha1")}
+    return {**asdict(task), "sha1": digest(Path(task.file), "sha1")}
+
+
+def known(folder: Path) -> dict[ChecksumTask, Report]:
+    """The reports of all runs whose folders lie in ``folder``, by what was read."""
+    found: dict[ChecksumTask, Report] = {}
+    for file in sorted(folder.glob("*/reports/*.json")):
+        with contextlib.suppress(KeyError):  # an older version's does not say what it has read
+            report = json.loads(file.read_text("utf-8"))
+            found[ChecksumTask(report["file"], report["size"], report["modified"])] = report
+    return found
 
 
 def compare(path: Path, sha1: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -15,11 +15,7 @@ from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import compression, pieces
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
-from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia.xml_dump import Reading, read_header, read_pages
-
-if TYPE_CHECKING:
-    from temporalwiki.builders.build import BuildOptions, Sources
 
 
 def describe(path: Path) -> str:
@@ -72,9 +68,40 @@ def describe_manifest(folder: Path, manifest: Manifest) -> str:
     facts = [("facts", "categorised", "sampled", "aligned", "filtered", "kept")]
     for split, c in counts["probes"].items():
         facts.append((split, *(f"{c[n]:,}" for n in ("categorised", "sampled", "aligned", "filtered", "kept"))))
-    lines += ["", *_table(facts)]
+    lines += ["", *table(facts)]
+    if stages := _stages(manifest):
+        lines += ["", *table(stages)]
     lines += [f"warning: {text}" for text in manifest["warnings"]]
     return "\n".join(lines)
+
+
+class _Took(msgspec.Struct):
+    """What a stage took; older manifests say less of it."""
+
+    tasks: int
+    cpu_seconds: float
+    peak_memory_mb: int
+    began: float = 0.0
+    kept: int | None = None
+    seconds: float | None = None
+    mb: float | None = None
+    mb_per_cpu_second: float | None = None
+
+
+def _stages(manifest: Manifest) -> list[Sequence[str]]:
+    """Rows that tell what the stages took; none where the manifest is from the Hub, which does not say it."""
+    try:
+        stages = msgspec.convert(manifest["run"]["stages"], dict[str, _Took])
+    except (KeyError, TypeError, msgspec.ValidationError):
+        return []
+    rows: list[Sequence[str]] = [("stage", "tasks", "kept", "s", "CPU s", "MB read", "MB/s of CPU", "peak MB")]
+    for name, took in sorted(stages.items(), key=lambda stage: stage[1].began):
+        measured = (took.seconds, took.cpu_seconds, took.mb, took.mb_per_cpu_second)
+        shown = ("" if number is None else f"{number:,.1f}" for number in measured)
+        rows.append(
+            (name, f"{took.tasks:,}", f"{took.kept:,}" if took.kept else "", *shown, f"{took.peak_memory_mb:,}")
+        )
+    return rows
 
 
 def _describe_ckl(folder: Path, manifest: Manifest) -> str:
@@ -90,7 +117,7 @@ def _describe_ckl(folder: Path, manifest: Manifest) -> str:
     if relations := counts.get("relations"):
         rows = [("relation", "raw", "kept")]
         rows += [(name, f"{of['raw']:,}", f"{of['kept']:,}") for name, of in relations.items()]
-        lines += ["", *_table(rows)]
+        lines += ["", *table(rows)]
     return "\n".join([*lines, *(f"warning: {text}" for text in manifest["warnings"])])
 
 
@@ -118,25 +145,7 @@ def _configs(manifest: Manifest) -> list[str]:
         for split, files in config["splits"].items():
             size = sum(file["size"] for file in files["files"]) / 1e6
             rows.append((name, config["short_name"] or "", split, f"{files['num_examples']:,}", f"{size:,.2f}"))
-    return _table(rows)
-
-
-def describe_plan(sources: Sources, options: BuildOptions) -> str:
-    """The dumps of an interval, their sizes, and into how many tasks they are cut."""
-    interval = sources.interval
-    rows = [("stage", "dump", "files", "MB", "tasks")]
-    for side, dump in (("prev", sources.prev), ("recent", sources.recent)):
-        tasks: list[Any] = list(wiki_extract.plan(dump, interval.wiki, options.allow_truncated))
-        rows.append((f"wiki-extract {side}", *_plan_row(dump.date, dump.files, tasks)))
-    for side, dump in (("prev", sources.wikidata_prev), ("recent", sources.wikidata_recent)):
-        tasks = list(wikidata_extract.plan(dump, interval.wiki, interval.language, options.allow_truncated))
-        rows.append((f"wikidata-extract {side}", *_plan_row(dump.date, dump.files, tasks)))
-    return "\n".join(_table(rows))
-
-
-def _plan_row(date: str, files: tuple[Path, ...], tasks: list[Any]) -> tuple[str, str, str, str]:
-    size = sum(file.stat().st_size for file in files) / 1e6
-    return date, str(len(files)), f"{size:,.1f}", str(len(tasks))
+    return table(rows)
 
 
 def _describe_wikipedia(path: Path) -> str:
@@ -155,7 +164,7 @@ def _describe_wikipedia(path: Path) -> str:
             f"{path}: MediaWiki export {header.version} of {header.wiki or 'an unnamed wiki'}, {state}",
             f"page ids {first} to {last}, {reading.bytes / 1e6:,.1f} MB of XML",
             "",
-            *_table(rows),
+            *table(rows),
         ]
     )
 
@@ -181,10 +190,11 @@ def _describe_wikidata(path: Path) -> str:
         raise InputError(f"{path}: JSON, but no Wikidata entities, one a line, in it")
     state = "complete" if closed else "no closing ] at its end"
     rows = [*((kind, f"{n:,}") for kind, n in sorted(kinds.items())), ("facts", f"{facts:,}")]
-    return "\n".join([f"{path}: Wikidata JSON, {state}", "", *_table(rows)])
+    return "\n".join([f"{path}: Wikidata JSON, {state}", "", *table(rows)])
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table: numbers to the right, all else to the left."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(

@@ -17,11 +17,13 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.build import BuildOptions, Machine, build, find_sources
+from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import Manifest, problems, read_manifests
+from temporalwiki.builders.engine import Machine
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia import diff as wiki_diff
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia.sentences import article_sentences
@@ -569,3 +571,83 @@ def test_a_full_disk_is_one_line_and_leaves_no_folder(tmp_path: Path, monkeypatc
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dumps", "out.work"]
     run(dumps, out)
     assert problems(out, read_manifests(out)[0]) == []
+
+
+STAGES = [
+    "checksums",
+    "wiki-extract prev",
+    "wiki-extract recent",
+    "wikidata-extract prev",
+    "wikidata-index",
+    "wikidata-extract recent",
+    "wikidata-carry recent",
+    "wiki-diff",
+    "wikidata-labels",
+    "wikidata-diff",
+    "align",
+    "finish",
+    "install",
+]
+TOOK = {"tasks", "kept", "began", "seconds", "cpu_seconds", "longest_task_seconds", "peak_memory_mb"}
+
+
+def test_the_manifest_says_what_every_stage_took(dumps: Path, out: Path) -> None:
+    [manifest] = read_manifests(out)
+    ran = manifest["run"]
+    assert (ran["engine"], ran["jobs"], ran["memory_mb"]) == ("local", 1, 8192)
+    stages = ran["stages"]
+    assert sorted(stages, key=lambda name: stages[name]["began"]) == STAGES
+    sizes = {source["file"]: source["size"] for source in manifest["inputs"]}
+    read = {
+        "checksums": sum(sizes.values()),
+        "wiki-extract prev": articles_file(dumps, "20211101").stat().st_size,
+        "wiki-extract recent": articles_file(dumps, "20211201").stat().st_size,
+        "wikidata-extract prev": wikidata_file(dumps, "20211101").stat().st_size,
+        "wikidata-extract recent": wikidata_file(dumps, "20211129").stat().st_size,
+    }
+    for name, took in stages.items():
+        assert set(took) == (TOOK | {"mb", "mb_per_cpu_second"} if name in read else TOOK)
+        assert took["kept"] == 0
+        assert took["tasks"] >= 1
+        assert took["seconds"] >= 0
+        assert took["peak_memory_mb"] > 20
+        if name in read:
+            assert took["mb"] == pytest.approx(read[name] / 1e6, abs=1e-3)
+    assert stages["wiki-extract recent"]["mb_per_cpu_second"] > 0
+
+
+def test_stages_of_an_earlier_run_count_as_kept_and_only_the_run_differs(dumps: Path, tmp_path: Path) -> None:
+    first = run(dumps, tmp_path / "out")
+    assert list(first["run"]["stages"]) == STAGES
+    second = run(dumps, tmp_path / "out", jobs=2)
+    assert {**first, "run": None} == {**second, "run": None}
+    before, after = (manifest["run"]["stages"] for manifest in (first, second))
+    for name in STAGES[:-2]:
+        assert (before[name]["kept"], after[name]["kept"]) == (0, after[name]["tasks"])
+        of_all_tasks = TOOK - {"kept", "began", "seconds"}
+        assert {key: before[name][key] for key in of_all_tasks} == {key: after[name][key] for key in of_all_tasks}
+    for name in STAGES[-2:]:
+        assert (after[name]["tasks"], after[name]["kept"]) == (1, 0)
+    [written] = read_manifests(tmp_path / "out")
+    assert written["run"] == second["run"]
+
+
+def test_checksums_of_dumps_that_were_read_before_are_not_made_again(
+    dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(dumps, tmp_path / "out")
+    read: list[str] = []
+
+    def noted(path: Path, algorithm: str) -> str:
+        read.append(path.name)
+        return digest(path, algorithm)
+
+    monkeypatch.setattr("temporalwiki.builders.checksums.digest", noted)
+    run(dumps, tmp_path / "out", BuildOptions(seed=1))
+    assert read == []
+    changed = wikidata_file(dumps, "20211129")
+    os.utime(changed, (1, 1))
+    manifest = run(dumps, tmp_path / "out")
+    assert read == [changed.name]
+    took = manifest["run"]["stages"]["checksums"]
+    assert (took["tasks"], took["kept"]) == (4, 3)

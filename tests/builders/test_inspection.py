@@ -6,10 +6,12 @@ import contextlib
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from temporalwiki.builders.archives import import_archives
+from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.commands import main
 
 from a_ckl_config import add, config, invariantlama, live
@@ -90,3 +92,58 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureF
     err = capsys.readouterr().err
     assert "manifests/invariantlama.json: not a manifest of CKL" in err
     assert err.count("\n") == 1
+
+
+NOW = {
+    "tasks": 40,
+    "kept": 12,
+    "began": 1e9,
+    "seconds": 1234.5678,
+    "cpu_seconds": 9876.54,
+    "longest_task_seconds": 3.5,
+    "peak_memory_mb": 1024,
+    "mb": 20000.123,
+    "mb_per_cpu_second": 2.0,
+}
+STAGES: dict[str, tuple[Any, list[str]]] = {  # run of a manifest -> rows of the table
+    "all that there is": ({"stages": {"x": NOW}}, ["x 40 12 1,234.6 9,876.5 20,000.1 2.0 1,024"]),
+    "no dumps read, no task kept": (
+        {"stages": {"x": {**{key: NOW[key] for key in NOW if not key.startswith("mb")}, "kept": 0}}},
+        ["x 40 1,234.6 9,876.5 1,024"],
+    ),
+    "in the order in which they ran": (
+        {"stages": {"a": NOW, "b": NOW | {"began": 1e8}}},
+        ["b 40 12 1,234.6 9,876.5 20,000.1 2.0 1,024", "a 40 12 1,234.6 9,876.5 20,000.1 2.0 1,024"],
+    ),
+    "too short to have a rate": (
+        {"stages": {"x": NOW | {"mb_per_cpu_second": None}}},
+        ["x 40 12 1,234.6 9,876.5 20,000.1 1,024"],
+    ),
+    "of an older version": (
+        {"jobs": 1, "stages": {"x": {"tasks": 1, "cpu_seconds": 0.5, "longest_task_seconds": 1, "peak_memory_mb": 9}}},
+        ["x 1 0.5 9"],
+    ),
+    "from the Hub": (None, []),
+    "without stages": ({"jobs": 7}, []),
+    "of something else": ({"stages": {"x": {"tasks": "many"}}}, []),
+    "no table at all": ({"stages": [1, 2]}, []),
+    "nothing": ([], []),
+}
+
+
+@pytest.mark.parametrize("case", STAGES)
+def test_what_a_build_took_is_shown(tmp_path: Path, case: str) -> None:
+    ran, expected = STAGES[case]
+    manifest = {
+        "interval": dict.fromkeys(("wiki", "prev", "recent", "wikidata_prev", "wikidata_recent"), "x"),
+        "configs": {},
+        "counts": {"pages": dict.fromkeys(("read", "unchanged", "new", "updated"), 0) | {"dropped": {}}, "probes": {}},
+        "warnings": [],
+        **({} if ran is None else {"run": ran}),
+    }
+    lines = [" ".join(line.split()) for line in describe_manifest(tmp_path, manifest).splitlines()]
+    head = "stage tasks kept s CPU s MB read MB/s of CPU peak MB"
+    assert lines.count(head) == bool(expected)
+    if expected:
+        at = lines.index(head)
+        assert lines[at + 1 : at + 1 + len(expected)] == expected
