@@ -24,7 +24,7 @@ class ParquetWriter:
 
     A row is a dict of the schema's columns, or a tuple in their order. A row group ends after ``rows`` rows or about
     ``size`` bytes of strings. Values of columns in ``plain`` hardly ever repeat and are not searched for: they get no
-    dictionary and no statistics.
+    dictionary and no statistics. Those of columns in ``packed`` are compressed one by one already.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class ParquetWriter:
         size: int = 16 << 20,
         published: bool = False,
         plain: Sequence[str] = (),
+        packed: Sequence[str] = (),
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path, self.schema = path, schema
@@ -44,12 +45,16 @@ class ParquetWriter:
         self._rows: list[tuple[Any, ...]] = []
         self._size = 0
         self._whole = whole_file(path)
-        self._published, self._plain = published, plain
+        self._published, self._plain, self._packed = published, plain, packed
         self._file: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Self:
         level = _LEVEL_PUBLISHED if self._published else _LEVEL
         options: dict[str, Any] = {"compression": "zstd", "compression_level": level}
+        if self._packed:
+            by_column = {name: "none" if name in self._packed else "zstd" for name in self.schema.names}
+            levels = {name: level for name, codec in by_column.items() if codec == "zstd"}
+            options |= {"compression": by_column, "compression_level": levels}
         if self._plain:
             others = [name for name in self.schema.names if name not in self._plain]
             options |= {"use_dictionary": others, "write_statistics": others}

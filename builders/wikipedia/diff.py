@@ -5,29 +5,36 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import Report
 from temporalwiki.builders.parquet import ParquetWriter, group_range
-from temporalwiki.builders.wikipedia.extract import files, titles_among
-from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
+from temporalwiki.builders.wikipedia.extract import files, titles_among, unpack
+from temporalwiki.builders.wikipedia.plain_text import Sections, UnreadablePage
 from temporalwiki.builders.wikipedia.sentences import (
+    SECONDS,
     Paragraph,
+    article_paragraphs,
     article_sentences,
     join_paragraphs,
     sentence_key,
+    split_sentences,
+    time_limit,
 )
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
 VERSION = 2
-RANGE = 256 << 20  # bytes of wikitext of the recent snapshot a task
+RANGE = 144 << 20  # bytes of the recent extract a task, which are about 256 MB of wikitext
 
 CHANGED = pa.schema(
     {
@@ -58,13 +65,55 @@ def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) ->
     left out. So a paragraph that is new as a whole comes whole, and a sentence that merely moved does not come.
     With the arguments exchanged it gives what was deleted.
     """
-    same = set(map(id, previous))
-    changed = [paragraph for paragraph in recent if id(paragraph) not in same]
-    if not changed:
-        return []
     known = {sentence_key(sentence) for paragraph in previous for sentence in paragraph}
-    fresh = (_without(known, paragraph) for paragraph in changed)
+    fresh = (_without(known, paragraph) for paragraph in recent)
     return [paragraph for paragraph in fresh if paragraph]
+
+
+class Versions:
+    """Two versions of an article, as ``article_paragraphs`` gives them; of those that both have none is cut into
+    sentences, unless a sentence of another one may be in it.
+
+    ``fresh`` and ``gone`` are what ``new_sentences`` gives for the sentences of all paragraphs.
+    """
+
+    def __init__(self, previous: Sequence[str], recent: Sequence[str], language: str) -> None:
+        self._language = language
+        self._both = set(previous).intersection(recent)
+        self._squeezed: str | None = None
+        self._shared: set[str] | None = None
+        self._previous = self._split(text for text in previous if text not in self._both)
+        self._recent = self._split(text for text in recent if text not in self._both)
+
+    def fresh(self) -> list[Paragraph]:
+        """What the recent version says that the previous one does not."""
+        return self._new_sentences(self._previous, self._recent)
+
+    def gone(self) -> list[Paragraph]:
+        """What the previous version says that the recent one does not."""
+        return self._new_sentences(self._recent, self._previous)
+
+    def _new_sentences(self, previous: list[Paragraph], recent: list[Paragraph]) -> list[Paragraph]:
+        candidates = new_sentences(previous, recent)
+        known = {key for paragraph in candidates for key in map(sentence_key, paragraph) if self._in_both(key)}
+        return new_sentences([*previous, sorted(known)], recent) if known else candidates
+
+    def _in_both(self, key: str) -> bool:
+        """Whether a paragraph that both versions have holds the sentence."""
+        if self._squeezed is None:
+            self._squeezed = _squeezed("|".join(self._both))
+        if _squeezed(key) not in self._squeezed:  # cutting loses nothing but white space
+            return False
+        if self._shared is None:
+            self._shared = {sentence_key(s) for paragraph in self._split(self._both) for s in paragraph}
+        return key in self._shared
+
+    def _split(self, texts: Iterable[str]) -> list[Paragraph]:
+        return [sentences for text in texts if (sentences := split_sentences(text, self._language))]
+
+
+def _squeezed(text: str) -> str:
+    return text.replace(" ", "").replace("\n", "")
 
 
 def _without(known: set[str], paragraph: Paragraph) -> Paragraph:
@@ -105,7 +154,7 @@ def plan(
     unchanged_pages: int,
     whole: bool,
 ) -> list[DiffTask]:
-    """Cut the page ids into ranges of about RANGE bytes of recent wikitext."""
+    """Cut the page ids into ranges of about RANGE bytes of recent articles."""
     groups: list[tuple[int, int]] = []
     articles = 0
     for path in files(recent, "articles"):
@@ -161,14 +210,13 @@ class Article:
 
     @property
     def wikitext(self) -> str:
-        return unescape(self._group.column("escaped")[self._row].as_buffer().to_pybytes())
+        return unescape(unpack(self._group.column("packed")[self._row].as_buffer(), self["size"]))
 
 
 def read_articles(folder: Path, first: int, end: int, duplicates: dict[str, int] | None = None) -> Iterator[Article]:
     """Articles of an extract with first <= id < end, by id; of one that occurs twice the newest revision."""
-    parts = [_read_file(path, first, end) for path in files(folder, "articles")]
     newest: Article | None = None
-    for article in heapq.merge(*parts, key=lambda a: (a.page_id, a.revision_id)):
+    for article in _in_order(files(folder, "articles"), first, end):
         if newest is not None and newest.page_id != article.page_id:
             yield newest
         elif newest is not None and duplicates is not None:
@@ -176,6 +224,24 @@ def read_articles(folder: Path, first: int, end: int, duplicates: dict[str, int]
         newest = article
     if newest is not None:
         yield newest
+
+
+def _in_order(paths: Sequence[Path], first: int, end: int) -> Iterator[Article]:
+    """Articles of several files with first <= id < end, by id; files one after another where they lie so."""
+    ranges = []
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            groups = [group_range(file, number, "page_id") for number in range(file.num_row_groups)]
+        low, high = min(low for low, _ in groups), max(high for _, high in groups)
+        if high >= first and low < end:
+            ranges.append((low, high, path))
+    chains: list[tuple[int, list[Path]]] = []  # files one behind another, and the last id
+    for low, high, path in sorted(ranges):
+        behind = next((number for number, (last, _) in enumerate(chains) if last < low), len(chains))
+        before = chains[behind][1] if behind < len(chains) else []
+        chains[behind : behind + 1] = [(high, [*before, path])]
+    parts = [itertools.chain.from_iterable(_read_file(path, first, end) for path in chain) for _, chain in chains]
+    return parts[0] if len(parts) == 1 else heapq.merge(*parts, key=lambda a: (a.page_id, a.revision_id))
 
 
 def _read_file(path: Path, first: int, end: int) -> Iterator[Article]:
@@ -204,20 +270,34 @@ def _rows(folder: Path, table: str, columns: list[str], first: int, end: int) ->
             yield rows.filter(pc.and_(pc.greater_equal(rows["page_id"], first), pc.less(rows["page_id"], end)))
 
 
-def _known_before(folder: Path, first: int, end: int) -> dict[int, int]:
-    """Revision of every page of prev in the range, whatever its namespace, redirects included."""
-    known: dict[int, int] = {}
-    for rows in _rows(folder, "pages", ["page_id", "revision_id"], first, end):
-        known.update(zip(rows["page_id"].to_pylist(), rows["revision_id"].to_pylist(), strict=True))
-    return known
+class _KnownBefore:
+    """The revision of every page of prev in a range, whatever its namespace, redirects included."""
+
+    def __init__(self, folder: Path, first: int, end: int) -> None:
+        columns: list[list[npt.NDArray[np.int64]]] = [[np.empty(0, "i8")], [np.empty(0, "i8")]]
+        for rows in _rows(folder, "pages", ["page_id", "revision_id"], first, end):
+            for column, values in zip(columns, rows.itercolumns(), strict=True):
+                column.append(values.to_numpy())
+        pages, revisions = map(np.concatenate, columns)
+        # of a page that occurs twice the last one counts
+        self.pages, last = np.unique(pages[::-1], return_index=True)
+        self._revisions = revisions[::-1][last]
+
+    def revision(self, page_id: int) -> int | None:
+        at = int(np.searchsorted(self.pages, page_id))
+        return int(self._revisions[at]) if at < len(self.pages) and self.pages[at] == page_id else None
 
 
-def _old_titles(task: DiffTask, known: Mapping[int, int]) -> set[str]:
+def _old_titles(task: DiffTask, known: _KnownBefore) -> set[str]:
     """Titles of recent's articles that a page with another id has in prev, of pages that are not ``known``."""
     titles: set[str] = set()
-    for rows in _rows(Path(task.recent), "articles", ["page_id", "title"], task.first, task.end):
-        pages = zip(rows["page_id"].to_pylist(), rows["title"].to_pylist(), strict=True)
-        titles.update(title for page_id, title in pages if page_id not in known)
+    for path in files(Path(task.recent), "articles"):
+        for file, number in _groups(path, task.first, task.end):
+            group = _Group(file, number)
+            pages = group.column("page_id").to_numpy()
+            new = (pages >= task.first) & (pages < task.end) & ~np.isin(pages, known.pages)
+            if new.any():
+                titles.update(group.column("title").filter(pa.array(new)).to_pylist())
     return titles_among(Path(task.prev), sorted(titles))
 
 
@@ -256,7 +336,7 @@ class _RangeDiff(contextlib.ExitStack):
     def __init__(self, task: DiffTask, folder: Path) -> None:
         super().__init__()
         self.task, self.namespaces = task, dict(task.namespaces)
-        self.known_before = _known_before(Path(task.prev), task.first, task.end)
+        self.known_before = _KnownBefore(Path(task.prev), task.first, task.end)
         self.old_titles = _old_titles(task, self.known_before)
         self.pages = {"read": 0, "unchanged": 0, "new": 0, "updated": 0}
         self.dropped: dict[str, int] = {}
@@ -299,20 +379,28 @@ class _RangeDiff(contextlib.ExitStack):
 
     def changed(self, before: Article | None, after: Article) -> None:
         """An article with another wikitext than in prev, or none there."""
-        split: dict[str, Paragraph] = {}
+        sections: Sections = {}
+        language = self.task.language
         try:
-            recent = self._sentences(after, split)
+            recent = article_paragraphs(after.wikitext, self.namespaces, sections)
         except UnreadablePage as problem:
             _count(self.dropped, problem.reason)
             return
         try:
-            prev = [] if before is None else self._sentences(before, split)
+            prev = [] if before is None else article_paragraphs(before.wikitext, self.namespaces, sections)
         except UnreadablePage as problem:
             _count(self.dropped, f"{problem.reason}_in_prev")
             return
-        fresh = new_sentences(prev, recent)
-        self._write_whole(after, recent, fresh)
-        gone = new_sentences(recent, prev)
+        try:
+            with time_limit(SECONDS):
+                versions = Versions(prev, recent, language)
+                fresh, gone = versions.fresh(), versions.gone()
+                wanted = recent if self.task.whole or self._sampled(after) else []
+                whole = [sentences for text in wanted if (sentences := split_sentences(text, language))]
+        except UnreadablePage as problem:
+            _count(self.dropped, problem.reason)
+            return
+        self._write_whole(after, whole, fresh)
         if before is not None and gone:
             self._write("deletions", after, gone, kind="updated", previous_revision_id=before.revision_id)
         if before is not None and not fresh:
@@ -333,9 +421,9 @@ class _RangeDiff(contextlib.ExitStack):
         if before is not None:
             self.updated_because["article_before"] += 1
             return "updated", before.revision_id
-        if after.page_id in self.known_before:  # a redirect, or in another namespace
+        if (known := self.known_before.revision(after.page_id)) is not None:  # a redirect, or in another namespace
             self.updated_because["no_article_before"] += 1
-            return "updated", self.known_before[after.page_id]
+            return "updated", known
         if after["parent_id"] is not None and after.page_id < self.task.largest_prev_id:
             # it has a history that prev's dump does not show: undeleted, or left out by the export
             self.updated_because["missing_in_prev"] += 1
@@ -345,8 +433,8 @@ class _RangeDiff(contextlib.ExitStack):
             return "updated", None
         return "new", None
 
-    def _sentences(self, article: Article, split: dict[str, Paragraph] | None = None) -> list[Paragraph]:
-        return article_sentences(article.wikitext, self.task.language, self.namespaces, split)
+    def _sentences(self, article: Article) -> list[Paragraph]:
+        return article_sentences(article.wikitext, self.task.language, self.namespaces)
 
     def _sampled(self, article: Article) -> bool:
         return sampled(self.task.unchanged_share, self.task.seed, "unchanged page", article.page_id)

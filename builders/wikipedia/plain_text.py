@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from html.entities import html5
+from typing import NamedTuple
 
 from temporalwiki.builders.wikipedia.template_text import END_SOUND, JOINT, SOUND, template_text
 
@@ -44,12 +45,19 @@ class UnreadablePage(ValueError):
         self.reason = reason
 
 
-def paragraphs(wikitext: str, *, namespaces: Mapping[str, int] | None = None) -> list[str]:
+# What a section of a page says, by its text and by what the sections before it left to know: see `_by_sections`.
+Sections = dict[tuple[str, "Place"], tuple[list[str], "Place"] | None]
+
+
+def paragraphs(
+    wikitext: str, *, namespaces: Mapping[str, int] | None = None, sections: Sections | None = None
+) -> list[str]:
     """The prose paragraphs of a page in reading order.
 
     A list is one paragraph whose items are separated by a newline; every other paragraph is one line. All text is
     NFC with single spaces. `namespaces` maps the wiki's own namespace names to their numbers (from the dump's
-    siteinfo), so that its files (6) and categories (14) are known under every name.
+    siteinfo), so that its files (6) and categories (14) are known under every name. `sections` holds what sections
+    of another version of the page say, and takes those of this one: what both share is then read once.
 
     Raises UnreadablePage if the page has over MAX_CHARACTERS characters or constructs nested deeper than MAX_DEPTH.
     """
@@ -63,11 +71,14 @@ def paragraphs(wikitext: str, *, namespaces: Mapping[str, int] | None = None) ->
     if text[:40].lstrip().lower().startswith("#redirect"):
         return []
     text = _without_verbatim(text)
+    hidden = _hidden_prefixes(namespaces)
+    if sections is not None and (found := _by_sections(text, hidden, sections)) is not None:
+        return found
     text = _expand_templates(text)
     text = _without_tables(text)
-    text = _unlink(text, _hidden_prefixes(namespaces))
+    text = _unlink(text, hidden)
     text = _without_html(text)
-    return _read_lines(text)
+    return _read_lines(text, BEGINNING)[0]
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -166,9 +177,6 @@ def _kept_content(tag: str, attributes: str, content: str) -> str:
 # ---------------------------------------------------------------------------------------------------
 # What nests: templates and links.
 
-_BRACES = re.compile(r"(\{\{|\}\})")
-_BRACKETS = re.compile(r"(\[\[|\]\])")
-
 # The text between two tokens of a pair: raw, child, raw, child, ... raw. Children are finished and are never looked
 # into again, which keeps nesting linear.
 Frame = list[str]
@@ -176,30 +184,39 @@ Frame = list[str]
 Replacement = Callable[[Frame, str, str], tuple[str, str]]
 
 
-def _without_pairs(text: str, tokens: re.Pattern[str], opening: str, replacement: Replacement) -> list[Frame]:
+def _without_pairs(text: str, opening: str, closing: str, replacement: Replacement) -> list[Frame]:
     """The text with every pair of tokens replaced, innermost first.
 
     Gives one frame, and another for each opening token that is never closed. A closing token that was never opened
     stays. Raises UnreadablePage if pairs are nested deeper than MAX_DEPTH.
     """
-    parts = tokens.split(text)
-    frame: Frame = [parts[0]]
+    # The two tokens have no character in common, so cutting at one and then at the other finds both.
+    head, *pieces = text.split(opening)
+    first, *strays = head.split(closing)
+    frame: Frame = [first]
+    for after in strays:
+        frame += ("", closing + after)
     depth = 0
     open_frames: list[tuple[Frame, int]] = []
-    for index in range(1, len(parts), 2):
-        token, after = parts[index], parts[index + 1]
-        if token == opening:
+    for piece in pieces:
+        parts = piece.split(closing)
+        if len(parts) == 1:
             open_frames.append((frame, depth))
-            frame, depth = [after], 0
-        elif open_frames:
+            frame, depth = parts, 0
+            continue
+        # most pairs have none inside
+        frame += replacement(parts[:1], frame[-1], parts[1])
+        depth = depth or 1
+        for after in parts[2:]:
+            if not open_frames:
+                frame += ("", closing + after)
+                continue
             inside, inside_depth = frame, depth + 1
             if inside_depth > MAX_DEPTH:
                 raise UnreadablePage("nested_too_deep")
             frame, depth = open_frames.pop()
             depth = max(depth, inside_depth)
             frame += replacement(inside, frame[-1], after)
-        else:
-            frame += ("", token + after)
     return [*(outer for outer, _ in open_frames), frame]
 
 
@@ -210,7 +227,7 @@ def _without_pairs(text: str, tokens: re.Pattern[str], opening: str, replacement
 def _expand_templates(text: str) -> str:
     if "{{" not in text:
         return text
-    frames = _without_pairs(text, _BRACES, "{{", _said_by_template)
+    frames = _without_pairs(text, "{{", "}}", _said_by_template)
     # What was never closed: MediaWiki shows the braces.
     return "{{".join("".join(frame) for frame in frames)
 
@@ -308,7 +325,7 @@ def _unlink(text: str, hidden: AbstractSet[str]) -> str:
     if "[" not in text:
         return text
     first, *never_closed = _without_pairs(
-        text, _BRACKETS, "[[", lambda inside, _, after: (_shown_text(inside, hidden), after)
+        text, "[[", "]]", lambda inside, _, after: (_shown_text(inside, hidden), after)
     )
     pieces = list(first)
     for frame in never_closed:
@@ -317,7 +334,11 @@ def _unlink(text: str, hidden: AbstractSet[str]) -> str:
         else:
             pieces += ("[[", frame[0])
         pieces += frame[1:]
-    return _EXTERNAL.sub(lambda match: match[1].strip() or GONE, "".join(pieces))
+    return _without_external("".join(pieces))
+
+
+def _without_external(text: str) -> str:
+    return _EXTERNAL.sub(lambda match: match[1].strip() or GONE, text)
 
 
 def _prefix(target: str) -> str | None:
@@ -432,14 +453,25 @@ _INVISIBLE = re.compile(
 _UNSEEN = f" \t{GONE}{BESIDE}"
 
 
-def _read_lines(text: str) -> list[str]:
+class Place(NamedTuple):
+    """Where in a page a line stands: what the headings above it have said."""
+
+    lead: bool
+    skipped_level: int  # of the heading of the apparatus that it is part of; 0: it is in none
+    lists_only: bool  # the lists of that section are apparatus, its prose is not
+
+
+BEGINNING = Place(lead=True, skipped_level=0, lists_only=False)
+
+
+def _read_lines(text: str, place: Place) -> tuple[list[str], Place]:
+    """The paragraphs of a text that begins in `place`, and where it ends."""
     if "__" in text:
         text = _SWITCH.sub("", text)
     result: list[str] = []
     prose: list[str] = []
     items: list[str] = []
-    skipped_level, lists_only = 0, False
-    lead = True
+    lead, skipped_level, lists_only = place
 
     def finish() -> None:
         if prose:
@@ -490,7 +522,68 @@ def _read_lines(text: str) -> list[str]:
                 finish()
             prose.append(_unquote(line))
     finish()
+    return result, Place(lead, skipped_level, lists_only)
+
+
+# ---------------------------------------------------------------------------------------------------
+# A page section by section.
+
+_OPEN_TAG = re.compile(r"<[^<>]*+(?:<|\Z)")  # it may end in the next section, once what is in it is gone
+# `_without_html` looks at the whole page: whether it has <sup, <sub or ref in small letters anywhere, and where a
+# poem ends.
+_READS_ELSEWHERE = re.compile(r"<(?:(?!su[bp])(?i:su[bp])|/?(?!ref)(?i:ref)|poem)")
+
+
+def _by_sections(text: str, hidden: AbstractSet[str], sections: Sections) -> list[str] | None:
+    """Passes 2 to 6 over one section after another; None where that might not be the same as over the whole page.
+
+    It is the same if nothing of a section reaches beyond it: whatever opens in it closes in it, and its first line
+    is a heading, with which `_read_lines` ends every paragraph.
+    """
+    result: list[str] = []
+    place = BEGINNING
+    first, *others = text.split("\n=")
+    for section in [first, *("=" + other for other in others)]:
+        key = section, place
+        if key not in sections:
+            sections[key] = _read_section(section, hidden, place)
+        if (found := sections[key]) is None:
+            return None
+        said, place = found
+        result += said
     return result
+
+
+def _read_section(section: str, hidden: AbstractSet[str], place: Place) -> tuple[list[str], Place] | None:
+    text = section
+    if "{{" in text:
+        frames = _without_pairs(text, "{{", "}}", _said_by_template)
+        if len(frames) > 1:
+            return None
+        text = "".join(frames[0])
+    if "<" in text and _OPEN_TAG.search(text):
+        return None
+    if "{|" in text or ("<" in text and "<table" in text.lower()):
+        opened = 0
+        for match in _TABLE.finditer("\n" + text):
+            opened = opened + 1 if match[1] or match[2] else max(0, opened - 1)
+        if opened:
+            return None
+        text = _without_tables(text)
+    if "[" in text:
+        frames = _without_pairs(text, "[[", "]]", lambda inside, _, after: (_shown_text(inside, hidden), after))
+        if len(frames) > 1:
+            return None
+        text = _without_external("".join(frames[0]))
+    if "<" in text:
+        if _OPEN_TAG.search(text) or _READS_ELSEWHERE.search(text):
+            return None
+        text = _without_html(text)
+    if section[:1] == "=":
+        heading = text.lstrip("\n").partition("\n")[0]
+        if "__" in heading or heading[:1] != "=" or not _heading(heading):
+            return None
+    return _read_lines(text, place)
 
 
 def _heading(line: str) -> tuple[int, str] | None:
@@ -539,6 +632,11 @@ _BETWEEN_STOPS = re.compile(rf"[,;:] ?{GONE} ?(?=[,;:.])|\. ?{GONE} ?(?=\.(?: |$
 _AMOUNT_GONE = re.compile(rf"\([A-Za-z ]{{0,40}}[$£€]{GONE}[^()]{{0,80}}\)")
 _BEFORE_STOP = re.compile(rf" ?{GONE} ?(?=[.,;:!?)\]）])")
 _BRACKET_GONE = re.compile(rf"([(\[（]){GONE} ?")
+# What the patterns above cannot do without. They may begin with nothing in particular and are tried at every letter;
+# these are found at once.
+_GONE_CLOSING = re.compile(rf"{GONE}[ ,;:]{{0,3}}[)\]）]")
+_GONE_STOP = re.compile(rf"{GONE} ?[.,;:!?)\]）]")
+_OPENING_GONE = re.compile(rf"[(\[（] ?{GONE}")
 _SOUNDS = re.compile(rf"([()])|{SOUND}([^{SOUND}{END_SOUND}]*){END_SOUND}")
 _JOINT_AFTER_DIGIT = re.compile(rf"(?<=[0-9]){JOINT}")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
@@ -606,13 +704,18 @@ def _without_sounds(line: str, lead: bool) -> str:
 
 
 def _tidy(line: str) -> str:
-    line = _AMOUNT_GONE.sub(GONE, line)
+    if f"${GONE}" in line or f"£{GONE}" in line or f"€{GONE}" in line:
+        line = _AMOUNT_GONE.sub(GONE, line)
     for _ in range(2):  # twice, for brackets within brackets
         line = _GONE_RUN.sub(GONE, line)
-        line = _AFTER_OPENING.sub(rf"\1{GONE}", line)
-        line = _BEFORE_CLOSING.sub(GONE, line)
-        line = _EMPTIED.sub(GONE, line)
-    line = _BETWEEN_STOPS.sub("", line)
-    line = _BEFORE_STOP.sub("", line)
-    line = _BRACKET_GONE.sub(r"\1", line)
+        if _OPENING_GONE.search(line):
+            line = _AFTER_OPENING.sub(rf"\1{GONE}", line)
+        if _GONE_CLOSING.search(line):
+            line = _BEFORE_CLOSING.sub(GONE, line)
+            line = _EMPTIED.sub(GONE, line)
+    if _GONE_STOP.search(line):
+        line = _BETWEEN_STOPS.sub("", line)
+        line = _BEFORE_STOP.sub("", line)
+    if _OPENING_GONE.search(line):
+        line = _BRACKET_GONE.sub(r"\1", line)
     return " ".join(line.replace(GONE, "").split())

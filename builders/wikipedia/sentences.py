@@ -16,7 +16,7 @@ from types import FrameType
 
 import sentencex
 
-from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, paragraphs
+from temporalwiki.builders.wikipedia.plain_text import Sections, UnreadablePage, paragraphs
 
 Paragraph = list[str]
 VERSION = 1  # of the text of an article; a new one, like another sentencex, makes kept diffs stale
@@ -58,22 +58,25 @@ def article_sentences(
     wikitext: str,
     language: str,
     namespaces: Mapping[str, int] | None = None,
-    split: dict[str, Paragraph] | None = None,
 ) -> list[Paragraph]:
     """Paragraphs of sentences of an article, NFC, white space folded.
 
-    ``split`` holds the sentences of paragraphs that were met before, and takes those of new ones: a paragraph that
-    two versions of an article share is then split once, and is the same list in both.
     Raises UnreadablePage with a reason for a page that cannot be read or takes longer than SECONDS.
     """
-    split = {} if split is None else split
-    found: list[Paragraph] = []
-    with _time_limit(SECONDS):
-        for text in paragraphs(wikitext, namespaces=namespaces):
-            if text not in split:
-                split[text] = split_sentences(text, language)
-            found.append(split[text])
+    with time_limit(SECONDS):
+        found = [split_sentences(text, language) for text in paragraphs(wikitext, namespaces=namespaces)]
     return [sentences for sentences in found if sentences]
+
+
+def article_paragraphs(
+    wikitext: str, namespaces: Mapping[str, int] | None = None, sections: Sections | None = None
+) -> list[str]:
+    """Paragraphs of an article that are not yet cut into sentences; ``sections`` as ``plain_text.paragraphs`` has it.
+
+    Raises UnreadablePage as ``article_sentences`` does.
+    """
+    with time_limit(SECONDS):
+        return paragraphs(wikitext, namespaces=namespaces, sections=sections)
 
 
 def split_sentences(paragraph: str, language: str) -> Paragraph:
@@ -155,7 +158,8 @@ def sentence_key(sentence: str) -> str:
 
 
 @contextlib.contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise UnreadablePage where what is done in it takes longer; in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach the main thread only; the text step's own bounds still hold
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from temporalwiki.builders.engine import Report, run_stage
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump, wikipedia_dump
 from temporalwiki.builders.wikipedia import diff, extract
-from temporalwiki.builders.wikipedia.diff import new_sentences
-from temporalwiki.builders.wikipedia.sentences import article_sentences, sentence_key
+from temporalwiki.builders.wikipedia.diff import Versions, new_sentences, read_articles
+from temporalwiki.builders.wikipedia.sentences import article_sentences, sentence_key, split_sentences
 
 import reference
 from tiny_dumps import FOOTER, articles_file, header, multistream, page, write_bz2
@@ -72,6 +73,31 @@ def test_what_is_new_and_what_is_not_make_up_the_article(prev: list[list[str]], 
     rest = new_sentences(fresh, recent)
     assert sorted(s for p in folded(fresh + rest) for s in p) == sorted(s for p in folded(recent) for s in p)
     assert new_sentences(recent, recent) == []
+
+
+TEXTS = st.lists(
+    st.lists(st.sampled_from(["He is.", "A b", "c.", "(D.)", "\u00e9 f."]), min_size=1, max_size=4).flatmap(
+        lambda words: st.sampled_from([" ".join(words), "\n".join(words)])
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=300)
+@given(TEXTS, TEXTS)
+def test_paragraphs_of_both_versions_need_not_be_split(prev: list[str], recent: list[str]) -> None:
+    before, after = ([split_sentences(text, "en") for text in texts] for texts in (prev, recent))
+    versions = Versions(prev, recent, "en")
+    assert versions.fresh() == new_sentences(before, after)
+    assert versions.gone() == new_sentences(after, before)
+
+
+def test_a_paragraph_that_did_not_change_is_not_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(diff, "split_sentences", lambda text, _: asked.append(text) or [text])
+    versions = Versions(["Same.", "Old.", "Same, too."], ["Same.", "New.", "Same, too."], "en")
+    assert (versions.fresh(), versions.gone()) == ([["New."]], [["Old."]])
+    assert asked == ["Old.", "New."]
 
 
 def extracted(folder: Path, path: Path) -> Path:
@@ -287,6 +313,30 @@ def test_a_dump_out_of_order_or_with_a_page_twice_gives_each_page_once(tmp_path:
         9: [["Nine is new."]],
     }
     assert report["pages"]["duplicates"] == 1
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [[1, 2], [3, 4], [5]],
+        [[3, 4], [5], [1, 2]],
+        [[1, 9], [2, 5], [6, 7]],
+        [[1, 5], [2, 6], [3, 7], [8]],
+        [[1], [1], [2]],
+    ],
+)
+def test_articles_of_several_files_come_by_page_id(tmp_path: Path, files: list[list[int]]) -> None:
+    revisions = itertools.count(1)
+    for number, ids in enumerate(files):
+        with extract._articles(tmp_path / f"articles-{number}.parquet") as out:
+            for page_id in ids:
+                text = f"Page {page_id}."
+                row = {"page_id": page_id, "revision_id": next(revisions), "title": "T", "sha1": bytes(20)}
+                out.write(row | {"size": len(text), "packed": extract.pack(text.encode())})
+    wanted = sorted({page_id for ids in files for page_id in ids})
+    for first, end in ((0, 100), (2, 6), (4, 5)):
+        found = [(article.page_id, article.wikitext) for article in read_articles(tmp_path, first, end)]
+        assert found == [(page_id, f"Page {page_id}.") for page_id in wanted if first <= page_id < end]
 
 
 @settings(max_examples=25, deadline=None)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikipedia import extract
-from temporalwiki.builders.wikipedia.extract import files, titles_among
+from temporalwiki.builders.wikipedia.extract import files, pack, titles_among, unpack
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
 from tiny_dumps import multistream, page
@@ -41,8 +42,9 @@ def test_articles_and_pages_are_written_in_page_order_and_everything_is_counted(
         (3, 28, None),
         (3, 30, 29),
     ]
-    assert unescape(articles[2]["escaped"].encode()) == TEXT
-    assert articles[2]["sha1"] == hashlib.sha1(articles[2]["escaped"].encode()).digest()
+    escaped = unpack(pa.py_buffer(articles[2]["packed"]), articles[2]["size"])
+    assert unescape(escaped) == TEXT
+    assert articles[2]["sha1"] == hashlib.sha1(escaped).digest()
     assert (articles[2]["title"], str(articles[2]["timestamp"])) == ("Three", "2021-10-01 00:00:00+00:00")
     pages = [tuple(row.values()) for row in read_rows(files(folder, "pages"))]
     assert pages == [
@@ -55,6 +57,11 @@ def test_articles_and_pages_are_written_in_page_order_and_everything_is_counted(
     ]
     counts = {"read": 6, "articles": 3, "redirects": 1, "other_namespaces": 1, "dropped": {"not_wikitext": 1}}
     assert report["pages"] == counts
+
+
+@pytest.mark.parametrize("text", [b"", b"a", b"ab" * 100_000, bytes(range(256)) * 3])
+def test_a_text_comes_back_as_it_was_packed(text: bytes) -> None:
+    assert unpack(pa.py_buffer(pack(text)), len(text)) == text
 
 
 @pytest.mark.parametrize("titles_a_file", [1, 2, 1000])

@@ -1,14 +1,17 @@
 """Wikitext to paragraphs: the table below is the specification."""
 
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from temporalwiki.builders.wikipedia import plain_text
 from temporalwiki.builders.wikipedia.plain_text import (
     MAX_CHARACTERS,
     MAX_DEPTH,
+    Sections,
     UnreadablePage,
     paragraphs,
 )
@@ -295,6 +298,67 @@ def test_any_text_gives_clean_paragraphs(wikitext: str) -> None:
             assert line
             assert line == " ".join(line.split())
             assert not set(line) & set(map(chr, range(9)))
+
+
+# What a section could have to do with another one: not all of these may be read section by section.
+ACROSS = [
+    "{{Infobox|a=b\n== H ==\n}} x",
+    "{{a}} }}\n== H ==\n}} {{ x",
+    "[[File:a|b\n== H ==\nc]] d [[e\n== F ==\ng",
+    "a\n{|\n| b\n== H ==\nc\n|}\nd",
+    "a\n|}\n== H ==\nb\n{|\n| c\n|}\nd",
+    "a <table><tr>\n== H ==\nc</table>d <TABLE>\n== I ==\n e",
+    "b <i <sup>2</sup>\n== H > ==\nc",
+    "x<SUP>2</SUP>\n== H ==\ny<sup>3</sup>",
+    "x <REF a < b\n== H ==\nthe reference",
+    "<poem>a\nb\n== H ==\nc</poem>d",
+    "<ref>a\n== H ==\nb</ref>c <math>d\n== I ==\ne</math>",
+    "<!-- a\n== H ==\n--> b",
+    "a\n= b is c\nd",
+    "=a\nb\n=a\nc",
+    "a\n=a\nb",
+    "a\n== <div> ==\nb",
+    "a\n== __TOC__ ==\nb __NOTOC__\n==__X__\nc",
+    "a (''b'' {{IPA|c}})\n== H ==\na (''b'' {{IPA|c}})",
+    "== See also ==\na\n=== B ===\nc\n== D ==\ne",
+    "== Notes ==\n* a\nb\n=== C ===\n* d\n== E ==\n* f",
+    "=== C ===\n* d\n== Notes ==\n=== C ===\n* d",
+    "\n== A ==\n\n== A ==\nb\n==\n= =\nc ==\n",
+    "a {{b}}\n== {{c}} H ==\n{{d}}, e",
+]
+SECTIONS = st.lists(st.sampled_from(ACROSS) | SOUP, max_size=4).map("\n== H ==\n".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(SECTIONS, SECTIONS)
+def test_reading_a_page_by_sections_is_reading_it_whole(before: str, after: str) -> None:
+    sections: Sections = {}
+    for wikitext in (before, after, before + "\n== H ==\n" + after):
+        assert paragraphs(wikitext, sections=sections) == paragraphs(wikitext)
+
+
+@pytest.mark.parametrize("before", ACROSS)
+def test_reading_two_versions_by_sections_is_reading_them_whole(before: str) -> None:
+    for after in ACROSS:
+        sections: Sections = {}
+        for wikitext in (before, after):
+            assert paragraphs(wikitext, sections=sections) == paragraphs(wikitext)
+
+
+def test_sections_that_two_versions_share_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    read = plain_text._read_section
+
+    def count(section: str, *others: Any) -> Any:
+        asked.append(section)
+        return read(section, *others)
+
+    monkeypatch.setattr(plain_text, "_read_section", count)
+    sections: Sections = {}
+    before, after = (f"Lead.\n== A ==\n[[a]]\n== B ==\n{b}\n== C ==\nc" for b in ("{{old}} b", "new"))
+    assert paragraphs(before, sections=sections) == ["Lead.", "a", "b", "c"]
+    assert paragraphs(after, sections=sections) == ["Lead.", "a", "new", "c"]
+    assert asked == ["Lead.", "== A ==\n[[a]]", "== B ==\n{{old}} b", "== C ==\nc", "== B ==\nnew"]
 
 
 WORDS = st.lists(st.text("abcdefgéß漢字", min_size=1, max_size=8), min_size=1, max_size=12).map(" ".join)
