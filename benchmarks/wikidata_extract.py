@@ -147,12 +147,14 @@ def measure(prev: Path, recent: Path, work: Path) -> None:
         with contextlib.suppress(NotAnEntity):
             reader.read(line)
 
-    def find_revision(line: bytes) -> None:
-        extract.TAIL.search(line, max(0, len(line) - extract.TAIL_LENGTH))
+    def find_revisions() -> None:
+        for _, data, start, end in extract.spans(task):
+            if extract.TAIL.search(data, max(start, end - extract.TAIL_LENGTH), end):
+                extract.HEAD.match(data, start, end)
 
     step("decompress", lambda: consume(pieces(prev)))
-    step("lines", lambda: consume(extract.lines(task)))
-    step("lines, `lastrevid` from their tail", each_line(find_revision))
+    step("lines", lambda: consume(extract.spans(task)))
+    step("lines, number and `lastrevid` of their items", find_revisions)
     step("lines, entities as the build reads them", each_line(read))
     for module in ("orjson", "json"):
         try:
@@ -165,11 +167,12 @@ def measure(prev: Path, recent: Path, work: Path) -> None:
         (work / name).mkdir(parents=True)
     step("wikidata-extract", lambda: extract.run(task, work / "prev"))
     full = step("wikidata-extract of the next snapshot, all read", lambda: extract.run(later, work / "full"))
-    [group] = carry.plan(0, "prev")
+    base = extract.Base("prev", 0, "")
+    [group] = carry.plan(0, base)
     index = step("wikidata-index", lambda: carry.index(group, work / "prev" / "revisions"))
     rest = step(
         "wikidata-extract of the next snapshot, changed items only",
-        lambda: extract.run(replace(later, base="prev"), work / "recent"),
+        lambda: extract.run(replace(later, base=base), work / "recent"),
     )
     carried = step("wikidata-carry", lambda: carry.run(group, work / "recent" / "carried"))
     if total([rest, carried], "statements") != total([full], "statements"):

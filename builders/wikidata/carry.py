@@ -1,43 +1,48 @@
 """Stages wikidata-index and wikidata-carry: what an extract has of an item that the next dump did not change.
 
 The index tells the revision of every item of a finished extract. The next dump's extract asks it and does not parse
-the items that have the same revision; here their rows are copied, so that every extract stands alone.
+the items that have the same revision; here base's files are linked into it, so that every extract stands alone, and
+the items whose rows in them do not count any more are written down. No row is copied.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from temporalwiki.builders.engine import Report, fingerprint, write_json
+from temporalwiki.builders.engine import Report, fingerprint, whole_file, write_json
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.wikidata import buckets, revisions
 from temporalwiki.builders.wikidata.entities import DROPPED
 from temporalwiki.builders.wikidata.extract import (
     BUCKETS,
     ENTITIES,
-    FACTS,
     KEPT,
     PLAIN,
     ROWS,
+    Base,
     Buckets,
     ExtractTask,
-    digest,
+    files,
 )
 from temporalwiki.builders.wikidata.revisions import Integers
 
 _FINISHED = "finished.json"  # in an extract's folder
 ITEMS_A_TASK = 500_000
-_STATEMENT = FACTS.names[FACTS.names.index("p") : FACTS.names.index("end_day") + 1]
+# Extracts in a row that are made of the one before; the next reads all anew. A month changes about 5 % of the items,
+# whose old rows stay in the files and are read for nothing: a third after so many. And what no check found ends here.
+GENERATIONS = 6
+_COUNTS = ("facts", "not_best_rank", *DROPPED)
 
 
 @dataclass(frozen=True)
@@ -45,142 +50,169 @@ class CarryTask:
     """The items in buckets [first, end) of the extract ``base``."""
 
     index: int
-    base: str  # the name of its folder
+    base: Base
     first: int
     end: int
+    tasks: int  # how many there are
 
 
-def plan(items: int, base: str) -> list[CarryTask]:
+def plan(items: int, base: Base) -> list[CarryTask]:
     """Group the buckets so that a task has about ITEMS_A_TASK of ``items``."""
     tasks = max(1, min(BUCKETS, items // ITEMS_A_TASK))
     bounds = [BUCKETS * i // tasks for i in range(tasks + 1)]
-    return [CarryTask(i, base, first, end) for i, (first, end) in enumerate(pairwise(bounds))]
+    return [CarryTask(i, base, first, end, tasks) for i, (first, end) in enumerate(pairwise(bounds))]
 
 
 def index(task: CarryTask, folder: Path) -> Report:
-    """Write the revisions of some buckets' items in base to ``folder``, which must be ``revisions`` in base's."""
-    items, _, lastrevid = _newest(folder.parent, task)
-    revisions.write(folder, task.first, task.end, items, lastrevid)
+    """Write the revisions of some buckets' items in base to ``folder``, which must be ``revisions`` in base's.
+
+    One that base holds twice has none: it is read again, as there is no telling which of its rows would be kept.
+    """
+    table = _read(folder.parent, "entities", task, ("s", "lastrevid"))
+    items, at, times = np.unique(_integers(table, "s"), return_index=True, return_counts=True)
+    revisions.write(folder, task.first, task.end, items, np.where(times == 1, _integers(table, "lastrevid")[at], 0))
     return {"items": {"indexed": len(items)}}
 
 
 def run(task: CarryTask, folder: Path) -> Report:
-    """Copy what base has of the kept items in some buckets, as read where the new dump has them.
+    """Link some of base's files, and write down which items' rows in them do not count, for some buckets.
 
-    ``folder`` must be ``carried`` in the new dump's extract, which lies beside base. The report counts statements as
-    if they had been read, and under ``differ`` the items that were parsed all the same and are not what base has:
-    then equal revisions mean nothing in these dumps, and all of the new one must be read.
+    ``folder`` must be ``carried`` in the new dump's extract, which lies beside base. The report counts statements of
+    the kept items as if they had been read, and under ``differ`` the items that were parsed all the same and are not
+    what base has: then equal revisions mean nothing in these dumps, and all of the new one must be read.
     """
-    extract, base = folder.parent, folder.parent.parent / task.base
-    kept = pa.concat_tables([KEPT.empty_table(), *buckets.read(extract, "kept", task.first, task.end, KEPT.names)])
-    kept = kept.take(pa.array(np.lexsort((_integers(kept, "seen"), _integers(kept, "s")))))
-    copies = _Copies(_integers(kept, "s"), _integers(kept, "seen"), *_newest(base, task)[:2])
-    checked = {row["s"]: row["digest"] for row in kept.filter(pc.is_valid(kept["digest"])).to_pylist()}
-    held: dict[str, list[dict[str, Any]]] = {"entities": [], "facts": []}  # rows of base to compare
-    counts = {"rows": 0, "best": 0} | dict.fromkeys(DROPPED, 0)
-
-    def copied(table: str, schema: pa.Schema) -> Iterator[pa.Table]:
-        for rows in buckets.read(base, table, task.first, task.end, schema.names):
-            newest, copy = copies.of(rows)
-            compared = newest & np.isin(_integers(rows, "s"), list(checked))
-            held[table] += rows.filter(pa.array(compared)).to_pylist()
-            del rows
-            if table == "facts":
-                counts["rows"] += copy.num_rows
-                counts["best"] += copy["best"].to_numpy().sum()
-            else:
-                for reason in DROPPED:
-                    counts[reason] += copy[reason].to_numpy().sum()
-            yield copy
-
-    entities = copied("entities", ENTITIES)
-    written = _write(folder / f"entities-{task.index:05d}.parquet", ENTITIES, PLAIN["entities"], entities)
-    if written != kept.num_rows:
-        raise AssertionError(f"{base}: {kept.num_rows} items kept of it, {written} found in it")
-    _write(folder / f"facts-{task.index:05d}.parquet", FACTS, PLAIN["facts"], copied("facts", FACTS))
-    digests = _digests(held["entities"], held["facts"])
+    extract, base = folder.parent, folder.parent.parent / task.base.name
+    _link(base, task, folder)
+    lines = _read(extract, "kept", task, ("s", "digest"))
+    kept, times = np.unique(_integers(lines, "s"), return_counts=True)
+    checked = lines.filter(pc.is_valid(lines["digest"])).to_pylist()
+    counts = dict.fromkeys(_COUNTS, 0)
+    digests: dict[int, str] = {}
+    gone, found = [np.empty(0, np.int64)], 0
+    for rows in buckets.read(base, "entities", task.first, task.end, ("s", "digest", *_COUNTS)):
+        items = _integers(rows, "s")
+        lines_of = _times(items, kept, times)
+        gone.append(items[lines_of == 0])
+        found += int(np.count_nonzero(lines_of))
+        for name in _COUNTS:
+            counts[name] += int(_integers(rows, name) @ lines_of)
+        with_digest = rows.select(["s", "digest"]).filter(pc.is_valid(rows["digest"]))
+        digests |= {row["s"]: row["digest"] for row in with_digest.to_pylist()}
+    if found != len(kept):
+        raise AssertionError(f"{base}: {len(kept)} items kept of it, {found} found in it")
+    _supersede(base, task, np.unique(np.concatenate(gone)), folder)
+    _write_repeated(base, task, kept[times > 1], times[times > 1] - 1, folder)
     return {
         "statements": {
-            "facts": int(counts["best"]),
-            "not_best_rank": int(counts["rows"] - counts["best"]),
-            "dropped": {reason: int(counts[reason]) for reason in DROPPED if counts[reason]},
+            "facts": counts["facts"],
+            "not_best_rank": counts["not_best_rank"],
+            "dropped": {reason: counts[reason] for reason in DROPPED if counts[reason]},
         },
         "checked": {
             "items": len(checked),
-            "differ": sum(digests[item] != digest for item, digest in checked.items()),
+            "differ": sum(digests.get(row["s"]) != row["digest"] for row in checked),
         },
     }
 
 
-def finished_with(folder: Path, tasks: list[ExtractTask], base: str | None) -> str | None:
+def _link(base: Path, task: CarryTask, folder: Path) -> None:
+    """Give a share of base's files names in ``folder`` that say their generation.
+
+    What is there already is right: a link is there or not, and base's layers are part of what the stage is made by.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in [*files(base, "facts"), *files(base, "entities")][task.index :: task.tasks]:
+        table, rest = path.name.split("-", 1)
+        target = folder / (path.name if path.parent != base else f"{table}-{task.base.generation:02d}-{rest}")
+        if target.exists():
+            continue
+        try:
+            os.link(path, target)
+        except OSError:  # not every disk has links, and some have few
+            with whole_file(target) as part:
+                shutil.copyfile(path, part)
+
+
+def _supersede(base: Path, task: CarryTask, gone: Integers, folder: Path) -> None:
+    """Write that no row of base counts for the items in ``gone``, and what base itself has so."""
+    of_bucket = gone % BUCKETS
+    for bucket in range(task.first, task.end):
+        here = gone[of_bucket == bucket]
+        before, generations = buckets.superseded(base, bucket)
+        items, at = np.unique(np.concatenate([here, before]), return_index=True)  # the first of equal ones
+        generations = np.concatenate([np.full(len(here), task.base.generation), generations])[at]
+        buckets.write_superseded(folder, bucket, items, generations)
+
+
+def _write_repeated(base: Path, task: CarryTask, items: Integers, times: Integers, folder: Path) -> None:
+    """Write readings for further lines of a dump that hold the same kept item: they are counted, and never the newest.
+
+    They have no facts: of several readings the one that has the largest ``seen`` counts.
+    """
+    if not len(items):
+        return
+    path = folder / f"entities-{task.base.generation + 1:02d}-again-{task.index:05d}.parquet"
+    with ParquetWriter(path, ENTITIES, rows=ROWS, plain=PLAIN["entities"]) as out:
+        again = Buckets(out)
+        for rows in buckets.read(base, "entities", task.first, task.end, ENTITIES.names):
+            lines = _times(_integers(rows, "s"), items, times)
+            which = np.repeat(np.arange(len(lines)), lines)
+            nth = np.arange(len(which)) - np.repeat(np.cumsum(lines) - lines, lines)
+            column = ENTITIES.get_field_index("seen")
+            again.add_table(rows.take(pa.array(which)).set_column(column, "seen", pa.array(-1 - nth)))
+        again.flush()
+
+
+def _times(items: Integers, kept: Integers, times: Integers) -> Integers:
+    """How often each of ``items`` was kept."""
+    if not len(kept):
+        return np.zeros(len(items), np.int64)
+    at = np.minimum(np.searchsorted(kept, items), len(kept) - 1)
+    return np.where(kept[at] == items, times[at], 0)
+
+
+def base_of(folder: Path) -> Base | None:
+    """A finished extract as the base of the next one; None where the next one is to read all anew."""
+    try:
+        done = json.loads((folder / _FINISHED).read_text("utf-8"))
+        base = _base(done)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    generation = 0 if base is None else base.generation + 1
+    return Base(folder.name, generation, fingerprint(done)) if generation < GENERATIONS else None
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether an extract that can be a base, or be taken as it is, is in ``folder``."""
+    return (folder / _FINISHED).exists()
+
+
+def finished_with(folder: Path, tasks: list[ExtractTask], base: Base | None) -> Base | None:
     """The base that a finished extract of ``tasks`` was read with; ``base`` where there is none in ``folder``."""
     try:
         done = json.loads((folder / _FINISHED).read_text("utf-8"))
-        return done["base"] if done["plan"] == _key(tasks) else base
+        return _base(done) if done["plan"] == _key(tasks) else base
     except (OSError, ValueError, KeyError, TypeError):
         return base
 
 
-def finish(folder: Path, tasks: list[ExtractTask], base: str | None) -> None:
+def finish(folder: Path, tasks: list[ExtractTask], base: Base | None) -> None:
     """Note that all of an extract is there, and with which base it was read: another one need not read it again."""
-    write_json(folder / _FINISHED, {"plan": _key(tasks), "base": base})
+    write_json(folder / _FINISHED, {"plan": _key(tasks), "base": asdict(base) if base is not None else None})
+
+
+def _base(done: dict[str, Any]) -> Base | None:
+    return Base(**done["base"]) if done["base"] is not None else None
 
 
 def _key(tasks: list[ExtractTask]) -> str:
     return fingerprint([replace(task, file=Path(task.file).name, base=None) for task in tasks])
 
 
-def _newest(base: Path, task: CarryTask) -> tuple[Integers, Integers, Integers]:
-    """Items of base, its newest reading of each, and that one's revision, by item."""
-    columns = ["s", "seen", "lastrevid"]
-    none = pa.schema([ENTITIES.field(name) for name in columns]).empty_table()
-    table = pa.concat_tables([none, *buckets.read(base, "entities", task.first, task.end, columns)])
-    items, seen, lastrevid = (_integers(table, name) for name in columns)
-    order = np.lexsort((seen, lastrevid, items))
-    items, seen, lastrevid = items[order], seen[order], lastrevid[order]
-    last = np.append(items[1:] != items[:-1], True)[: len(items)]
-    return items[last], seen[last], lastrevid[last]
-
-
-class _Copies:
-    """The rows of kept items, once for every line of the new dump that holds the item."""
-
-    def __init__(self, kept: Integers, kept_seen: Integers, items: Integers, newest: Integers) -> None:
-        self._kept, self._kept_seen = kept, kept_seen  # by item, then by line
-        self._items, self._newest = items, newest
-
-    def of(self, rows: pa.Table) -> tuple[npt.NDArray[np.bool_], pa.Table]:
-        """Which of some rows are of an item's newest reading and kept; and their copies."""
-        items, seen = _integers(rows, "s"), _integers(rows, "seen")
-        place = np.searchsorted(self._items, items)  # every row's item is there
-        low, high = (np.searchsorted(self._kept, items, side) for side in ("left", "right"))
-        times = np.where(self._newest[place] == seen, high - low, 0)
-        which = np.repeat(np.arange(len(items)), times)
-        nth = np.arange(len(which)) - np.repeat(np.cumsum(times) - times, times)
-        copies = rows.take(pa.array(which))
-        column = copies.schema.get_field_index("seen")
-        now = self._kept_seen[np.repeat(low, times) + nth]
-        return times > 0, copies.set_column(column, "seen", pa.array(now))
-
-
-def _write(path: Path, schema: pa.Schema, plain: tuple[str, ...], tables: Iterator[pa.Table]) -> int:
-    """Write tables, a bucket a row group; the number of rows."""
-    with ParquetWriter(path, schema, rows=ROWS, plain=plain) as out:
-        rows = Buckets(out)
-        for table in tables:
-            rows.add_table(table)
-        rows.flush()
-    return out.rows_written
-
-
-def _digests(entities: list[dict[str, Any]], facts: list[dict[str, Any]]) -> dict[int, str]:
-    statements: dict[int, list[tuple[Any, ...]]] = {}
-    for row in facts:
-        statements.setdefault(row["s"], []).append(tuple(row[name] for name in _STATEMENT))
-    return {
-        row["s"]: digest(row["label"], row["title"], [row[name] for name in DROPPED], statements.get(row["s"], []))
-        for row in entities
-    }
+def _read(folder: Path, table: str, task: CarryTask, columns: Sequence[str]) -> pa.Table:
+    schema = KEPT if table == "kept" else ENTITIES
+    none = pa.schema([schema.field(name) for name in columns]).empty_table()
+    return pa.concat_tables([none, *buckets.read(folder, table, task.first, task.end, columns)])
 
 
 def _integers(table: pa.Table, column: str) -> Integers:

@@ -6,39 +6,41 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from temporalwiki.builders.sql import database, rows_of, run_script
-from temporalwiki.builders.wikidata.extract import files
+from temporalwiki.builders.sql import database, run_script
+from temporalwiki.builders.wikidata import buckets
+from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, FACTS
 from temporalwiki.builders.wikidata.probes import Fact
+from temporalwiki.builders.wikidata.revisions import Integers
 
 INSTANCE_OF = 31
 UNKNOWN = "unknown"  # of an entity without a class
 
 EntityTypes = dict[str, dict[str, dict[str, int]]]
 
-# An entity that recent does not hold is what it was in prev. A file's rows are in the order of the statements.
-_CLASSES = f"""
+# An entity that recent does not hold is what it was in prev. ``place`` is the order of the statements.
+_CLASSES = """
 CREATE TEMP TABLE recent_reading AS
-    SELECT s, arg_max(seen, (lastrevid, seen)) AS seen FROM recent_all
-    WHERE s IN (SELECT id FROM asked) GROUP BY s;
+    SELECT s, arg_max(seen, (lastrevid, seen)) AS seen FROM recent_asked GROUP BY s;
 CREATE TEMP TABLE prev_reading AS
-    SELECT s, arg_max(seen, (lastrevid, seen)) AS seen FROM prev_all
-    WHERE s IN (SELECT id FROM asked WHERE id NOT IN (SELECT s FROM recent_reading)) GROUP BY s;
+    SELECT s, arg_max(seen, (lastrevid, seen)) AS seen FROM prev_asked
+    WHERE s NOT IN (SELECT s FROM recent_reading) GROUP BY s;
 CREATE TEMP TABLE classes AS
-    SELECT s AS id, arg_min(o, file_row_number) AS class FROM recent_facts JOIN recent_reading USING (s, seen)
-    WHERE p = {INSTANCE_OF} AND best GROUP BY s
+    SELECT s AS id, arg_min(o, place) AS class FROM recent_facts JOIN recent_reading USING (s, seen) GROUP BY s
     UNION ALL
-    SELECT s, arg_min(o, file_row_number) FROM prev_facts JOIN prev_reading USING (s, seen)
-    WHERE p = {INSTANCE_OF} AND best GROUP BY s;
-CREATE TEMP TABLE wanted AS SELECT DISTINCT class AS id FROM classes;
--- Labels: those of the recent snapshot; of prev only for an entity that recent does not hold.
+    SELECT s, arg_min(o, place) FROM prev_facts JOIN prev_reading USING (s, seen) GROUP BY s;
+"""
+# Labels: those of the recent snapshot; of prev only for an entity that recent does not hold.
+_LABELS = """
 CREATE TEMP TABLE recent_known AS
     SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
-    FROM recent_all WHERE s IN (SELECT id FROM wanted) GROUP BY s;
+    FROM recent_classes GROUP BY s;
 CREATE TEMP TABLE prev_known AS
     SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
-    FROM prev_all WHERE s IN (SELECT id FROM wanted WHERE id NOT IN (SELECT id FROM recent_known)) GROUP BY s;
+    FROM prev_classes WHERE s NOT IN (SELECT id FROM recent_known) GROUP BY s;
 CREATE TEMP TABLE known AS SELECT * FROM recent_known UNION ALL SELECT * FROM prev_known;
 """
 
@@ -52,14 +54,18 @@ def count(probes: Mapping[str, Iterable[Fact]], prev: Path, recent: Path, folder
     InputError where that does not do.
     """
     split_facts = {split: list(facts) for split, facts in probes.items()}
-    ids = sorted({number for facts in split_facts.values() for fact in facts for number in (fact.s, fact.o)})
+    ids = np.array(
+        sorted({number for facts in split_facts.values() for fact in facts for number in (fact.s, fact.o)}), np.int64
+    )
     with database(folder, memory) as db:
-        db.register("asked", pa.table({"id": pa.array(ids, pa.int64())}))
         for side, place in (("prev", prev), ("recent", recent)):
-            facts, entities = (rows_of(files(place, table), table) for table in ("facts", "entities"))
-            db.execute(f"CREATE TEMP VIEW {side}_facts AS SELECT s, p, o, best, seen, file_row_number FROM {facts}")
-            db.execute(f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {entities}")
+            db.register(f"{side}_asked", _entities(place, ids))
+            db.register(f"{side}_facts", _classes(place, ids))
         run_script(db, _CLASSES, {})
+        wanted = db.sql("SELECT DISTINCT class FROM classes").fetchnumpy()["class"].astype(np.int64)
+        for side, place in (("prev", prev), ("recent", recent)):
+            db.register(f"{side}_classes", _entities(place, np.sort(wanted)))
+        run_script(db, _LABELS, {})
         found = db.sql("SELECT classes.id, class, label FROM classes LEFT JOIN known ON known.id = class").fetchall()
     types = {entity: label or f"Q{of_class}" for entity, of_class, label in found}
     return {
@@ -69,3 +75,32 @@ def count(probes: Mapping[str, Iterable[Fact]], prev: Path, recent: Path, folder
         }
         for split, facts in split_facts.items()
     }
+
+
+def _entities(extract: Path, ids: Integers) -> pa.Table:
+    """What an extract holds of some entities; ``ids`` must ascend."""
+    columns = ("s", "label", "lastrevid", "seen")
+    found = [ENTITIES.empty_table().select(columns)]
+    for rows in buckets.read(extract, "entities", 0, BUCKETS, columns):
+        found.append(_of(rows, ids))
+    return pa.concat_tables(found)
+
+
+def _classes(extract: Path, ids: Integers) -> pa.Table:
+    """The best-rank classes of some entities; ``place`` orders those of a reading."""
+    columns = ("s", "p", "o", "best", "seen")
+    found = [FACTS.empty_table().select(columns)]
+    for rows in buckets.read(extract, "facts", 0, BUCKETS, columns):
+        classes = rows.filter(pc.and_(pc.equal(rows["p"], INSTANCE_OF), rows["best"]))
+        found.append(_of(classes, ids))
+    table = pa.concat_tables(found)
+    return table.append_column("place", pa.array(np.arange(table.num_rows)))
+
+
+def _of(rows: pa.Table, ids: Integers) -> pa.Table:
+    """The rows of some entities: ``ids`` are far more than a piece's, so each row looks for its own."""
+    if not len(ids):
+        return rows.slice(0, 0)
+    subjects = rows["s"].to_numpy()
+    at = np.minimum(np.searchsorted(ids, subjects), len(ids) - 1)
+    return rows.filter(pa.array(ids[at] == subjects))

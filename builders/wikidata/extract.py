@@ -1,13 +1,14 @@
 """Stage wikidata-extract: a Wikidata JSON dump becomes facts and entities in Parquet, in buckets by subject.
 
 A row group holds one bucket, so that a later task reads only the buckets that are its own. An item that another
-extract, the *base*, holds in the same revision is not parsed: module carry copies what base has of it.
+extract, the *base*, holds in the same revision is not parsed: module carry links base's files into this extract, and
+module buckets reads of them what still counts. So an extract is layers, each of one generation: what was read here,
+what base read, what base's base read.
 """
 
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +19,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import Report, fingerprint, total
 from temporalwiki.builders.errors import InputError
@@ -28,14 +28,15 @@ from temporalwiki.builders.streams import compression, pieces, split
 from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
 from temporalwiki.builders.wikidata.revisions import Revisions
 
-VERSION = 3
+VERSION = 4
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
-RANGE = 256 << 20  # compressed bytes a task
-ROWS = 500_000  # held in memory, about 60 MB of them, and again as much when they are sorted
+RANGE = 192 << 20  # compressed bytes a task: of Wikidata about 140,000 items and a million statements
+ROWS = 1_200_000  # held in memory: about all of a task, so that a bucket is one row group
+_SIZE = 112 << 20  # bytes of them after which fewer do
 _CHUNK = 50_000  # rows held as Python's objects, which take more
-_SIZE = 256 << 20  # bytes of lines, or of rows, after which fewer rows do
+_LINES = 256 << 20  # bytes of lines after which fewer do
 MAX_LINE = 128 << 20
-CHECKED = 1000  # one in so many items that base has is parsed all the same, and compared with what base has
+CHECKED = 1000  # one in so many items is parsed though base has it, and compared with what base has
 
 # An item as dumps write it since 2021. Between two quotes without a backslash nothing can be quoted text, so that the
 # tail is the entity's own; a line with other keys, or in another order, is parsed.
@@ -67,22 +68,31 @@ ENTITIES = pa.schema(
         "label": pa.string(),
         "title": pa.string(),
         "seen": pa.int64(),
+        "facts": pa.int32(),  # its rows in FACTS of best rank
+        "not_best_rank": pa.int32(),  # and its others
         **{reason: pa.int32() for reason in DROPPED},  # statements of it that are no facts and not in FACTS
+        "digest": pa.string(),  # of the few items that are checked, to be compared
     }
 )
 PROPERTIES = pa.schema({"p": pa.int64(), "lastrevid": pa.int64(), "label": pa.string(), "seen": pa.int64()})
 # Columns that are never searched for by themselves, and whose values hardly repeat.
 PLAIN = {"facts": ("s", "o", "statement_id", "seen"), "entities": ("s", "lastrevid", "label", "title", "seen")}
-# Items that were not parsed; the digest is that of the few that were, to be compared.
-KEPT = pa.schema({"bucket": pa.int32(), "s": pa.int64(), "seen": pa.int64(), "digest": pa.string()})
+# Items that were not taken from the dump, as base has them; those that are checked were parsed, for their digest.
+KEPT = pa.schema({"bucket": pa.int32(), "s": pa.int64(), "digest": pa.string()})
+
+
+@dataclass(frozen=True)
+class Base:
+    """A finished extract, with revisions, in the folder in which the next one is made."""
+
+    name: str  # of its folder
+    generation: int
+    made: str  # the same for extracts of the same layers
 
 
 @dataclass(frozen=True)
 class ExtractTask:
-    """A compressed byte range of the dump: ``end`` None means to the end of the file.
-
-    ``base`` is the name of another extract, with revisions, in the folder in which this one's is made.
-    """
+    """A compressed byte range of the dump: ``end`` None means to the end of the file."""
 
     index: int
     file: str
@@ -91,7 +101,12 @@ class ExtractTask:
     wiki: str
     language: str
     allow_truncated: bool
-    base: str | None = None
+    base: Base | None = None
+
+    @property
+    def generation(self) -> int:
+        """Of what is read here: base's and one, 0 without a base."""
+        return 0 if self.base is None else self.base.generation + 1
 
 
 def plan(dump: Dump, wiki: str, language: str, allow_truncated: bool) -> list[ExtractTask]:
@@ -115,20 +130,37 @@ def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
     A line that begins exactly at the range's end belongs to it too, and the first (partial) line of every range
     but the file's first to the range before: so each line is read once, wherever streams are cut.
     """
-    rest, place, limit = b"", 0, None
+    for place, text, start, end in spans(task):
+        yield place, text[start:end]
+
+
+def spans(task: ExtractTask) -> Iterator[tuple[int, bytes, int, int]]:
+    """As ``lines``, but a line is the part [start, end) of a text: most are skipped, and need no copy."""
+    rest, place, limit = b"", 0, None  # the beginning of a line, and its place
     skip = task.start > 0
-    for piece in pieces(Path(task.file), task.start, task.allow_truncated):
+    path = Path(task.file)
+    last = path.stat().st_size if task.end is None else task.end
+    for piece in pieces(path, task.start, task.allow_truncated, last):
+        data, begin, start = piece.data, place + len(rest), 0
         if limit is None and task.end is not None and piece.stream >= task.end:
-            limit = place + len(rest)
-        data = rest + piece.data
-        at = 0
-        while (end := data.find(b"\n", at)) >= 0:
-            if limit is not None and place + at > limit:
+            limit = begin
+        find = data.find
+        if rest and (end := find(b"\n")) >= 0:
+            if limit is not None and place > limit:
                 return
             if not skip:
-                yield place + at, data[at:end]
-            skip, at = False, end + 1
-        rest, place = data[at:], place + at
+                line = rest + data[:end]
+                yield place, line, 0, len(line)
+            rest, skip, start = b"", False, end + 1
+        if not rest:
+            while (end := find(b"\n", start)) >= 0:
+                if limit is not None and begin + start > limit:
+                    return
+                if not skip:
+                    yield begin + start, data, start, end
+                skip, start = False, end + 1
+            place = begin + start
+        rest += data[start:]
         if limit is not None and place > limit:
             return
         if len(rest) > MAX_LINE:
@@ -137,35 +169,34 @@ def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
                 f"{task.start} decodes to: not a Wikidata JSON dump, or a damaged one"
             )
     if rest and not skip and (limit is None or place <= limit):
-        yield place, rest
+        yield place, rest, 0, len(rest)
 
 
 def run(task: ExtractTask, folder: Path) -> Report:
     """Read one range; every entity and statement is counted, with the reason where it is dropped."""
     reader = EntityReader(task.wiki, task.language)
-    base = _Base(folder.parent / task.base, task, reader) if task.base is not None else None
+    base = _Base(folder.parent / task.base.name, reader) if task.base is not None else None
     counts = {"items": 0, "properties": 0}
     dropped: dict[str, int] = {}
     size, kept, closed, opened, bad = 0, 0, False, task.start > 0, ""
+    first = (task.generation << 52) + (task.index << 36)  # no two layers of an extract share a ``seen``
     name = f"{task.index:05d}.parquet"
     with (
         ParquetWriter(folder / f"facts-{name}", FACTS, rows=ROWS, plain=PLAIN["facts"]) as facts,
         ParquetWriter(folder / f"entities-{name}", ENTITIES, rows=ROWS, plain=PLAIN["entities"]) as entities,
         ParquetWriter(folder / f"properties-{name}", PROPERTIES) as properties_file,
-        ParquetWriter(folder / f"kept-{name}", KEPT, rows=ROWS) as kept_file,
+        ParquetWriter(folder / f"kept-{name}", KEPT, rows=ROWS, plain=("s",)) as kept_file,
     ):
         rows = _Rows(facts, entities, kept_file)
-        for number, (place, line) in enumerate(lines(task)):
+        for seen, (place, data, start, end) in enumerate(spans(task), first):
             if bad:
                 raise InputError(bad)
-            size += len(line) + 1
-            seen = (task.index << 36) + number
-            if base is not None and opened and not closed and (found := base.has(line)) is not None:
-                counts["items"] += 1
+            size += end - start + 1
+            if base is not None and opened and not closed and (found := base.has(data, start, end)) is not None:
                 kept += 1
-                rows.keep(*found, seen)
+                rows.keep(*found)
                 continue
-            text = line.strip()
+            text = data[start:end].strip()
             if not opened and text:
                 opened = True
                 if not text.startswith((b"[", b"{")):
@@ -199,17 +230,21 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 )
                 continue
             counts["items"] += 1
-            rows.add(entity, seen, len(line))
+            rows.add(entity, seen, end - start)
         rows.flush()
+    for file in (facts, entities, properties_file, kept_file):
+        if not file.rows_written:  # nobody need look into it
+            file.path.unlink()
     if bad and not (task.allow_truncated and task.end is None):  # only the last line of all can be cut
         raise InputError(bad)
     if bad:
         dropped["cut_line"] = 1
+    counts["items"] += kept
     return {
         "entities": {**counts, "dropped": dropped},
         "statements": {**rows.statements, "dropped": rows.dropped},
         "bytes": {"json": size},
-        "kept": {"items": kept},  # of base: their statements are in the reports of the stage that copies them
+        "kept": {"items": kept},  # of base: their statements are in the reports of the stage that links its files
         # the ] may stand at the end of any range, so that all reports together tell whether it was there
         "closed": {"files": int(closed), "excerpt": int(not closed and task.end is None and _one_whole_stream(task))},
     }
@@ -234,12 +269,11 @@ def check(path: Path, reports: Sequence[Report], allow_truncated: bool) -> str |
 
 
 def files(folder: Path, table: str) -> list[Path]:
-    """The Parquet files of ``facts``, ``entities`` or ``properties`` in an extract's folder that hold rows.
+    """The Parquet files of a table in an extract's folder: those read first, then those of base, by generation.
 
-    Those read come first, then those carried over from another extract.
+    Not all rows of facts and entities count; module buckets tells. None of the files is empty.
     """
-    found = [*sorted(folder.glob(f"{table}-*.parquet")), *sorted(folder.glob(f"carried/{table}-*.parquet"))]
-    return [path for path in found if pq.read_metadata(path).num_rows]
+    return [*sorted(folder.glob(f"{table}-*.parquet")), *sorted(folder.glob(f"carried/{table}-*.parquet"))]
 
 
 def _one_whole_stream(task: ExtractTask) -> bool:
@@ -258,33 +292,36 @@ def _one_whole_stream(task: ExtractTask) -> bool:
 class _Base:
     """What another extract knows of a dump's lines."""
 
-    def __init__(self, folder: Path, task: ExtractTask, reader: EntityReader) -> None:
-        self._revisions = Revisions(folder / "revisions")
+    def __init__(self, folder: Path, reader: EntityReader) -> None:
+        self._revision_of = Revisions(folder / "revisions").of
         self._reader = reader
-        self._salt = zlib.crc32(Path(task.file).name.encode())  # so that other items are checked every month
 
-    def has(self, line: bytes) -> tuple[int, str | None] | None:
-        """The number of the line's item, and the digest of one that is checked; None for a line that must be read."""
-        tail, head = TAIL.search(line, max(0, len(line) - TAIL_LENGTH)), HEAD.match(line)
-        if tail is None or head is None:
+    def has(self, data: bytes, start: int, end: int) -> tuple[int, str | None] | None:
+        """The number of a line's item, and the digest of one that is checked; None for a line that must be read."""
+        tail = TAIL.search(data, max(start, end - TAIL_LENGTH), end)
+        if tail is None or (head := HEAD.match(data, start, end)) is None:
             return None
         number = int(head[1])
-        if self._revisions.of(number) != int(tail[1]):
+        if self._revision_of(number) != int(tail[1]):
             return None
-        if (number * 0x9E3779B1 + self._salt >> 8) % CHECKED:
+        if not checked(number):
             return number, None
         try:
-            entity = self._reader.read(line.strip().removeprefix(b"[").removesuffix(b","))
+            entity = self._reader.read(data[start:end].strip().removeprefix(b"[").removesuffix(b","))
         except (NotAnEntity, msgspec.DecodeError):
             return None
-        reasons = [entity.dropped.get(reason, 0) for reason in DROPPED]
-        statements = [msgspec.structs.astuple(statement) for statement in entity.statements]
-        return number, digest(entity.label, entity.title, reasons, statements)
+        return number, digest(entity)
 
 
-def digest(label: str | None, title: str | None, dropped: list[int], statements: list[tuple[Any, ...]]) -> str:
-    """A short name for what an extract holds of an item; statements are rows of FACTS from ``p`` to ``end_day``."""
-    return fingerprint(label, title, dropped, statements)
+def checked(number: int) -> bool:
+    """Whether an item has a digest: always the same few, whatever the dump."""
+    return (number * 0x9E3779B1 >> 8) % CHECKED == 0
+
+
+def digest(entity: Entity) -> str:
+    """A short name for all that an extract holds of an item."""
+    statements = [msgspec.structs.astuple(statement) for statement in entity.statements]
+    return fingerprint(entity.label, entity.title, entity.dropped, statements)
 
 
 class _Rows:
@@ -299,7 +336,8 @@ class _Rows:
     def _start(self) -> None:
         self._of_entities: list[tuple[Entity, int]] = []
         self._of_facts: list[Statement] = []
-        self._of_kept: list[tuple[int, str | None, int]] = []
+        self._of_kept: list[int] = []
+        self._digests: list[str | None] = []  # theirs
         self._size = 0
 
     def add(self, entity: Entity, seen: int, size: int) -> None:
@@ -307,12 +345,13 @@ class _Rows:
         self._of_entities.append((entity, seen))
         self._of_facts += entity.statements
         self._size += size
-        if len(self._of_entities) + len(self._of_facts) >= _CHUNK or self._size >= _SIZE:
+        if len(self._of_entities) + len(self._of_facts) >= _CHUNK or self._size >= _LINES:
             self._end()
 
-    def keep(self, number: int, digest: str | None, seen: int) -> None:
+    def keep(self, number: int, digest: str | None) -> None:
         """An item that base has."""
-        self._of_kept.append((number, digest, seen))
+        self._of_kept.append(number)
+        self._digests.append(digest)
         if len(self._of_kept) >= _CHUNK:
             self._end()
 
@@ -323,14 +362,15 @@ class _Rows:
             rows.flush()
 
     def _end(self) -> None:
-        entities, statements, kept = self._of_entities, self._of_facts, self._of_kept
+        entities, statements, kept, digests = self._of_entities, self._of_facts, self._of_kept, self._digests
         self._start()
         numbers = _integers(entity.number for entity, _ in entities)
         seen = _integers(seen for _, seen in entities)
         counts = _integers(len(entity.statements) for entity, _ in entities)
         best = np.fromiter((found.best for found in statements), bool, len(statements))
-        self.statements["facts"] += int(best.sum())
-        self.statements["not_best_rank"] += len(statements) - int(best.sum())
+        facts = np.bincount(np.repeat(np.arange(len(entities)), counts)[best], minlength=len(entities))
+        self.statements["facts"] += int(facts.sum())
+        self.statements["not_best_rank"] += len(statements) - int(facts.sum())
         dropped = {reason: [entity.dropped.get(reason, 0) for entity, _ in entities] for reason in DROPPED}
         for reason, column in dropped.items():
             if any(column):
@@ -341,7 +381,10 @@ class _Rows:
             label=[entity.label for entity, _ in entities],
             title=[entity.title for entity, _ in entities],
             seen=seen,
+            facts=facts,
+            not_best_rank=counts - facts,
             **dropped,
+            digest=[digest(entity) if checked(entity.number) else None for entity, _ in entities],
         )
         self._facts.add(
             np.repeat(numbers, counts),
@@ -356,11 +399,7 @@ class _Rows:
             end_day=[found.end_day for found in statements],
             seen=np.repeat(seen, counts),
         )
-        self._kept.add(
-            _integers(number for number, _, _ in kept),
-            seen=[seen for _, _, seen in kept],
-            digest=[digest for _, digest, _ in kept],
-        )
+        self._kept.add(_integers(kept), digest=digests)
 
 
 def _integers(values: Iterable[int]) -> npt.NDArray[np.int64]:
@@ -372,7 +411,7 @@ class Buckets:
 
     def __init__(self, file: ParquetWriter) -> None:
         self._file = file
-        self._held: list[pa.Table] = []
+        self._held: list[list[pa.Table]] = [[] for _ in range(BUCKETS)]
         self._rows = self._size = 0
 
     def add(self, subjects: npt.NDArray[np.int64], **columns: Any) -> None:
@@ -383,7 +422,13 @@ class Buckets:
 
     def add_table(self, table: pa.Table) -> None:
         """Add the rows of a table."""
-        self._held.append(table)
+        buckets = table["bucket"].to_numpy().astype(np.uint8)
+        order = np.argsort(buckets, kind="stable")
+        table = table.take(pa.array(order))
+        starts = np.searchsorted(buckets[order], np.arange(BUCKETS + 1))
+        for held, (first, end) in zip(self._held, pairwise(starts.tolist()), strict=True):
+            if end > first:
+                held.append(table.slice(first, end - first))
         self._rows += table.num_rows
         self._size += table.nbytes
         if self._rows >= ROWS or self._size >= _SIZE:
@@ -391,14 +436,8 @@ class Buckets:
 
     def flush(self) -> None:
         """Write what is held, a row group a bucket."""
-        if not self._rows:
-            return
-        table = pa.concat_tables(self._held).combine_chunks()
-        self._held, self._rows, self._size = [], 0, 0
-        buckets = table.column("bucket").to_numpy().astype(np.uint8)
-        order = np.argsort(buckets, kind="stable")
-        table = table.take(pa.array(order))
-        starts = np.searchsorted(buckets[order], np.arange(BUCKETS + 1))
-        for first, end in pairwise(starts.tolist()):
-            if end > first:
-                self._file.write_table(table.slice(first, end - first))
+        for held in self._held:
+            if held:
+                self._file.write_table(pa.concat_tables(held).combine_chunks())
+                held.clear()
+        self._rows = self._size = 0

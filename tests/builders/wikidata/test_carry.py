@@ -1,15 +1,19 @@
-"""An extract that copies what the month before has of unchanged items holds what a full reading holds."""
+"""An extract that links what the month before has of unchanged items holds what a full reading holds."""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -19,7 +23,7 @@ from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.engine import Machine, Report, total
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.snapshot import Dump, Interval
-from temporalwiki.builders.wikidata import carry, extract
+from temporalwiki.builders.wikidata import buckets, carry, extract
 from temporalwiki.builders.wikidata.revisions import Revisions
 from temporalwiki.builders.world import World, write_world
 
@@ -52,25 +56,46 @@ def write_dump(path: Path, lines: list[str], per_member: int = 3) -> Path:
 
 def read(path: Path, folder: Path, base: str | None = None) -> list[Report]:
     """Extract a dump; with the name of a base, carry over what that has. Returns the reports of all tasks."""
-    (folder / "carried").mkdir(parents=True)
     tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", False)
-    if base is None:
-        return [extract.run(task, folder) for task in tasks]
-    for task in carry.plan(0, base):
-        carry.index(task, folder.parent / base / "revisions")
-    reports = [extract.run(extract.ExtractTask(**{**vars(task), "base": base}), folder) for task in tasks]
-    kept = total(reports, "kept")["items"]
-    return reports + [carry.run(task, folder / "carried") for task in carry.plan(kept, base)]
+    before = carry.base_of(folder.parent / base) if base is not None else None
+    assert (before is None) == (base is None)
+    if before is not None:
+        for task in carry.plan(0, before):
+            carry.index(task, folder.parent / before.name / "revisions")
+    reports = [extract.run(replace(task, base=before), folder) for task in tasks]
+    if before is not None:
+        plan = carry.plan(total(reports, "kept")["items"], before)
+        reports += [carry.run(task, folder / "carried") for task in plan]
+    carry.finish(folder, tasks, before)
+    return reports
 
 
-def rows(folder: Path, table: str) -> list[Json]:
-    """All rows by reading of an item; the statements of a reading stay in their order."""
-    found = [row for path in extract.files(folder, table) for row in pq.read_table(path).to_pylist()]
-    return sorted(found, key=lambda row: (row.get("s", 0), row["seen"]))
-
-
-def same(one: Path, other: Path) -> bool:
-    return all(rows(one, table) == rows(other, table) for table in ("facts", "entities", "properties"))
+def holds(folder: Path) -> dict[str, Any]:
+    """All that counts in an extract: the newest readings of items, and how many there are of each."""
+    tables: dict[str, list[Json]] = {
+        table: [
+            row
+            for rows in buckets.read(folder, table, 0, extract.BUCKETS, getattr(extract, table.upper()).names)
+            for row in rows.to_pylist()
+        ]
+        for table in ("entities", "facts")
+    }
+    entities: dict[int, list[Json]] = {}
+    for row in tables["entities"]:
+        entities.setdefault(row["s"], []).append(row)
+    assert all(len({row["seen"] for row in readings}) == len(readings) for readings in entities.values())
+    newest = {s: max(readings, key=lambda row: (row["lastrevid"], row["seen"])) for s, readings in entities.items()}
+    facts: dict[int, list[Json]] = {}
+    for row in tables["facts"]:
+        if row["seen"] == newest[row["s"]]["seen"]:
+            facts.setdefault(row["s"], []).append(row | {"seen": None})
+    properties = [row for path in extract.files(folder, "properties") for row in pq.read_table(path).to_pylist()]
+    return {
+        "readings": {s: sorted(row["lastrevid"] for row in readings) for s, readings in entities.items()},
+        "newest": {s: row | {"seen": None} for s, row in newest.items()},
+        "facts": facts,
+        "properties": sorted((row["p"], row["lastrevid"], row["label"]) for row in properties),
+    }
 
 
 STATEMENTS = st.lists(
@@ -87,16 +112,24 @@ CONTENT = st.tuples(STATEMENTS, st.sampled_from([None, "a", "\\", '","lastrevid"
 ITEMS = st.lists(st.tuples(st.integers(1, 8), st.integers(0, 3), st.booleans()), max_size=12)
 
 
-@settings(max_examples=30, deadline=None)
-@given(prev=ITEMS, recent=ITEMS, contents=st.lists(CONTENT, min_size=32, max_size=32), per_member=st.integers(1, 9))
+@settings(max_examples=20, deadline=None)
+@given(
+    months=st.lists(ITEMS, min_size=4, max_size=4),
+    contents=st.lists(CONTENT, min_size=32, max_size=32),
+    per_member=st.integers(1, 9),
+    links=st.booleans(),
+)
 def test_it_holds_what_a_full_reading_holds(
     tmp_path_factory: pytest.TempPathFactory,
-    prev: list[tuple[int, int, bool]],
-    recent: list[tuple[int, int, bool]],
+    months: list[list[tuple[int, int, bool]]],
     contents: list[Any],
     per_member: int,
+    links: bool,
 ) -> None:
-    """Items are new, gone, changed, held twice, redirects or without a revision."""
+    """Items are new, gone, changed, changed back, held twice, redirects or without a revision, month after month.
+
+    An extract stands alone, on a disk without hard links, too: the one it was read with is deleted.
+    """
     folder = tmp_path_factory.mktemp("c")
 
     def dump(name: str, items: list[tuple[int, int, bool]]) -> Path:
@@ -115,19 +148,121 @@ def test_it_holds_what_a_full_reading_holds(
         patch.setattr(carry, "ITEMS_A_TASK", 4)
         patch.setattr(extract, "_CHUNK", 3)
         patch.setattr(extract, "ROWS", 5)
-        read(dump("prev", prev), folder / "prev")
-        path = dump("recent", recent)
-        full, carried = read(path, folder / "full"), read(path, folder / "recent", "prev")
-        assert same(folder / "recent", folder / "full")
-        for part in ("entities", "statements", "bytes", "closed"):
-            assert total(carried, part) == total(full, part)
-        assert total(carried, "checked")["differ"] == 0
-        newest = dict(sorted((number, revision) for number, revision, redirect in prev if revision or not redirect))
-        unchanged = [number for number, revision, _ in recent if revision and newest.get(number) == revision]
-        assert total(carried, "kept") == {"items": len(unchanged)}
-        # what was carried over is as good a base as what was read
-        read(path, folder / "third", "recent")
-        assert same(folder / "third", folder / "full")
+        patch.setattr(buckets, "ROWS", 4)
+        if not links:
+            patch.setattr(os, "link", no_links)
+        read(dump("0", months[0]), folder / "0")
+        for month in range(1, 4):
+            path = dump(str(month), months[month])
+            full = read(path, folder / f"full{month}")
+            carried = read(path, folder / str(month), str(month - 1))
+            shutil.rmtree(folder / str(month - 1))
+            assert holds(folder / str(month)) == holds(folder / f"full{month}")
+            for part in ("entities", "statements", "bytes", "closed"):
+                assert total(carried, part) == total(full, part)
+            assert total(carried, "checked")["differ"] == 0
+            before = [(number, revision) for number, revision, gone in months[month - 1] if revision or not gone]
+            held = Counter(number for number, _ in before)
+            once = {number: revision for number, revision in before if held[number] == 1}
+            unchanged = [number for number, revision, _ in months[month] if revision and once.get(number) == revision]
+            assert total(carried, "kept") == {"items": len(unchanged)}
+
+
+def no_links(_source: Path, _target: Path) -> None:
+    raise OSError(errno.EPERM, "no hard links here")
+
+
+def entity(number: int, revision: int, *objects: int) -> str:
+    return line_of(item(number, {"P5": [statement(value(o), id=f"Q{number}${o}") for o in objects]}), revision)
+
+
+def facts(folder: Path) -> list[tuple[int, int, int]]:
+    """Subject, object and file of the rows that count."""
+    found = buckets.read(folder, "facts", 0, extract.BUCKETS, ("s", "o", "seen"))
+    rows = [row for table in found for row in table.to_pylist()]
+    return sorted((row["s"], row["o"], row["seen"] >> 52) for row in rows)
+
+
+def test_layers_by_hand(tmp_path: Path) -> None:
+    """Q1 stays, Q2 changes, Q3 goes and comes back as it was, Q4 comes."""
+    read(write_dump(tmp_path / "a.gz", [entity(1, 11, 7), entity(2, 12, 7), entity(3, 13, 7)]), tmp_path / "a")
+    read(write_dump(tmp_path / "b.gz", [entity(1, 11, 7), entity(2, 22, 8), entity(4, 14, 7)]), tmp_path / "b", "a")
+    last = [entity(1, 11, 7), entity(2, 22, 8), entity(3, 13, 7), entity(4, 24, 9)]
+    reports = read(write_dump(tmp_path / "c.gz", last), tmp_path / "c", "b")
+    assert facts(tmp_path / "a") == [(1, 7, 0), (2, 7, 0), (3, 7, 0)]
+    assert facts(tmp_path / "b") == [(1, 7, 0), (2, 8, 1), (4, 7, 1)]
+    assert facts(tmp_path / "c") == [(1, 7, 0), (2, 8, 1), (3, 7, 2), (4, 9, 2)]
+    assert total(reports, "kept") == {"items": 2}
+    assert {tuple(column.tolist()) for b in (2, 3, 4) for column in buckets.superseded(tmp_path / "c", b)} == {
+        (2,), (0,), (3,), (4,), (1,),
+    }  # fmt: skip
+    names = [f"{table}-{generation:02d}-00000.parquet" for table in ("entities", "facts") for generation in (0, 1)]
+    assert sorted(path.name for path in (tmp_path / "c" / "carried").glob("*.parquet")) == names
+    assert (tmp_path / "c" / "carried" / names[2]).samefile(tmp_path / "a" / "facts-00000.parquet")
+
+
+TWICE: dict[str, tuple[list[str], dict[int, list[int]], list[tuple[int, int]], int]] = {
+    # lines of a dump whose base has (Q1, 11, 7): readings, facts of the newest, items kept
+    "kept and kept": ([entity(1, 11, 7)] * 2, {1: [11, 11]}, [(1, 7)], 2),
+    "kept, then newer": ([entity(1, 11, 7), entity(1, 12, 8)], {1: [11, 12]}, [(1, 8)], 1),
+    "newer, then kept": ([entity(1, 12, 8), entity(1, 11, 7)], {1: [11, 12]}, [(1, 8)], 1),
+    "kept, then older": ([entity(1, 11, 7), entity(1, 10, 8)], {1: [10, 11]}, [(1, 7)], 1),
+    "older, then kept": ([entity(1, 10, 8), entity(1, 11, 7)], {1: [10, 11]}, [(1, 7)], 1),
+    "kept, older, kept": ([entity(1, 11, 7), entity(1, 10, 8), entity(1, 11, 7)], {1: [10, 11, 11]}, [(1, 7)], 2),
+}
+
+
+@pytest.mark.parametrize("case", TWICE)
+def test_an_item_that_a_dump_holds_twice(tmp_path: Path, case: str) -> None:
+    lines, readings, expected, kept = TWICE[case]
+    read(write_dump(tmp_path / "a.gz", [entity(2, 9), entity(1, 11, 7)]), tmp_path / "a")
+    reports = read(write_dump(tmp_path / "b.gz", [entity(2, 10), *lines]), tmp_path / "b", "a")
+    found = holds(tmp_path / "b")
+    assert {s: r for s, r in found["readings"].items() if s != 2} == readings
+    assert [(row["s"], row["o"]) for rows in found["facts"].values() for row in rows] == expected
+    assert total(reports, "kept") == {"items": kept}
+    assert total(reports, "statements")["facts"] == len(lines)
+    # which of them counts is not known to who reads line by line: none is kept
+    reports = read(write_dump(tmp_path / "c.gz", [entity(2, 10), entity(1, 11, 7)]), tmp_path / "c", "b")
+    assert total(reports, "kept") == {"items": 1}
+    assert facts(tmp_path / "c") == [(1, 7, 2)]
+
+
+def test_what_a_killed_stage_left_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every link or file that is made, the stage is killed once; it is run again over what is there."""
+    read(write_dump(tmp_path / "a.gz", [entity(n, n, 7) for n in range(1, 9)], 2), tmp_path / "a")
+    path = write_dump(tmp_path / "b.gz", [entity(n, n + (n == 3), 8 - (n != 3)) for n in range(1, 9)], 2)
+    read(path, tmp_path / "full")
+    base = carry.base_of(tmp_path / "a")
+    assert base is not None
+    carry.index(carry.plan(0, base)[0], tmp_path / "a" / "revisions")
+    [task] = extract.plan(Dump("20211101", (path,)), "enwiki", "en", False)
+    extract.run(replace(task, base=base), tmp_path / "b")
+    link, write, calls = os.link, np.save, [0, 0]  # made, allowed
+
+    def counted(make: Callable[..., None]) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            calls[0] += 1
+            if calls[0] > calls[1]:
+                raise KeyboardInterrupt
+            make(*arguments)
+
+        return call
+
+    monkeypatch.setattr(os, "link", counted(link))
+    monkeypatch.setattr(np, "save", counted(write))
+    [group] = carry.plan(0, base)
+    killed = 0
+    while True:
+        calls[0] = 0
+        try:
+            carry.run(group, tmp_path / "b" / "carried")
+            break
+        except KeyboardInterrupt:
+            calls[1] += 7
+            killed += 1
+    assert killed >= 9
+    assert holds(tmp_path / "b") == holds(tmp_path / "full")
 
 
 TAIL = ',"pageid":1,"ns":0,"title":"Q1","lastrevid":7,"modified":"2021-10-01T00:00:00Z"}'
@@ -156,7 +291,7 @@ def test_only_a_line_of_the_usual_shape_is_not_parsed(tmp_path: Path, case: str)
                    tmp_path / "recent", "prev")  # fmt: skip
     assert total(reports, "kept") == {"items": int(kept)}
     read(tmp_path / "recent.json.gz", tmp_path / "full")
-    assert same(tmp_path / "recent", tmp_path / "full")
+    assert holds(tmp_path / "recent") == holds(tmp_path / "full")
 
 
 def test_one_in_so_many_is_parsed_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,24 +314,44 @@ def test_one_in_so_many_is_parsed_and_compared(tmp_path: Path, monkeypatch: pyte
     assert found["other.json.gz"]["differ"] == found["other.json.gz"]["items"] > 60
 
 
-FINISHED: dict[str, tuple[Callable[[Path], object], str | None]] = {
-    "nothing": (lambda path: path.unlink(), "wanted"),
-    "damaged": (lambda path: path.write_text("{"), "wanted"),
-    "no object": (lambda path: path.write_text("[]"), "wanted"),
-    "as it was": (lambda path: path.touch(), "before"),
+BEFORE, WANTED = extract.Base("before", 2, "x"), extract.Base("wanted", 0, "y")
+FINISHED: dict[str, tuple[Callable[[Path], object], extract.Base, int | None]] = {
+    "nothing": (lambda path: path.unlink(), WANTED, None),
+    "damaged": (lambda path: path.write_text("{"), WANTED, None),
+    "no object": (lambda path: path.write_text("[]"), WANTED, None),
+    "of another shape": (lambda path: path.write_text('{"plan": 1, "base": "before"}'), WANTED, None),
+    "as it was": (lambda path: path.touch(), BEFORE, 3),
 }
 
 
 @pytest.mark.parametrize("case", FINISHED)
 def test_a_finished_extract_says_which_base_it_was_read_with(tmp_path: Path, case: str) -> None:
-    spoil, expected = FINISHED[case]
+    spoil, expected, generation = FINISHED[case]
     task = extract.ExtractTask(0, "/a/d.json.gz", 0, None, "enwiki", "en", False)
-    carry.finish(tmp_path, [task], "before")
+    carry.finish(tmp_path, [task], BEFORE)
     spoil(tmp_path / "finished.json")
     elsewhere = extract.ExtractTask(0, "/b/d.json.gz", 0, None, "enwiki", "en", False)
-    assert carry.finished_with(tmp_path, [elsewhere], "wanted") == expected
+    assert carry.finished_with(tmp_path, [elsewhere], WANTED) == expected
     longer = extract.ExtractTask(0, "/a/d.json.gz", 0, 99, "enwiki", "en", False)
-    assert carry.finished_with(tmp_path, [longer, task], "wanted") == "wanted"
+    assert carry.finished_with(tmp_path, [longer, task], WANTED) == WANTED
+    base = carry.base_of(tmp_path)
+    assert (base.generation if base else None) == generation
+
+
+def test_after_some_generations_all_is_read_anew(tmp_path: Path) -> None:
+    task = extract.ExtractTask(0, "/a/d.json.gz", 0, None, "enwiki", "en", False)
+    base: extract.Base | None = None
+    made = []
+    while True:
+        carry.finish(tmp_path, [task], base)
+        base = carry.base_of(tmp_path)
+        if base is None:
+            break
+        made.append(base.made)
+    assert len(made) == len(set(made)) == carry.GENERATIONS
+    carry.finish(tmp_path, [task], None)
+    base = carry.base_of(tmp_path)
+    assert base is not None and base.made == made[0]  # the same whenever it is made
 
 
 # Whole builds.
@@ -252,6 +407,16 @@ def test_a_build_gives_the_same_bytes_whatever_was_carried_over(
     assert without_run(built(dumps, tmp_path / "third", MONTHS[1])) == full[1]
 
 
+def test_a_build_reads_all_anew_after_some_generations(
+    dumps: Path, full: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carry, "GENERATIONS", 1)
+    assert "wikidata-carry recent" in built(dumps, tmp_path / "first", MONTHS[0])["run"]["stages"]
+    second = built(dumps, tmp_path / "second", MONTHS[1])
+    assert not {"wikidata-index", "wikidata-carry recent"} & second["run"]["stages"].keys()
+    assert without_run(second) == full[1]
+
+
 def test_a_build_that_was_killed_goes_on_with_another_base(
     dumps: Path, full: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,4 +452,4 @@ def test_where_one_revision_says_two_things_all_is_read(
     assert counts["statements"] == {"dropped": {}, "facts": 1, "not_best_rank": 0}
     assert "wikidata-carry recent" not in manifest["run"]["stages"]
     [recent] = (tmp_path / "work" / "extracts").glob("wikidata-20211201-*")
-    assert [row["o"] for row in rows(recent, "facts")] == [3]
+    assert facts(recent) == [(1, 3, 0)]
