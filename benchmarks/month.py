@@ -49,6 +49,7 @@ DECODERS = {
     "bz2": {
         "bz2": ("import bz2", "bz2.open(name)"),
         "indexed_bzip2": ("import indexed_bzip2", "indexed_bzip2.open(name, parallelization=1)"),
+        "rapidgzip": ("import rapidgzip", "rapidgzip.IndexedBzip2File(name, parallelization=1)"),
     },
     "gz": {
         "gzip": ("import gzip", "gzip.open(name)"),

@@ -22,7 +22,7 @@ from temporalwiki.builders.world import World, write_world
 
 def compare(sources: Sources, folder: Path, title: str) -> None:
     """Plan, build, and print both."""
-    out, work = folder / "out", folder / "work"
+    out, work = folder / ".plan-out", folder / ".plan-work"  # names that nothing else has: they are deleted
     for place in (out, work):
         shutil.rmtree(place, ignore_errors=True)
     begun = time.process_time()

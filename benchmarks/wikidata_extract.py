@@ -26,6 +26,7 @@ from pathlib import Path
 
 from isal import igzip
 
+from temporalwiki.builders import layers
 from temporalwiki.builders.engine import Report, measured, total
 from temporalwiki.builders.streams import pieces
 from temporalwiki.builders.wikidata import carry, extract
@@ -167,7 +168,7 @@ def measure(prev: Path, recent: Path, work: Path) -> None:
         (work / name).mkdir(parents=True)
     step("wikidata-extract", lambda: extract.run(task, work / "prev"))
     full = step("wikidata-extract of the next snapshot, all read", lambda: extract.run(later, work / "full"))
-    base = extract.Base("prev", 0, "")
+    base = layers.Base("prev", 0, "")
     [group] = carry.plan(0, base)
     index = step("wikidata-index", lambda: carry.index(group, work / "prev" / "revisions"))
     rest = step(

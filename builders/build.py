@@ -14,17 +14,27 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders import checksums, dataset_folder, snapshot
-from temporalwiki.builders.engine import Machine, Report, fingerprint, measured, only_one, run_stage, total, write_json
+from temporalwiki.builders import checksums, dataset_folder, layers, snapshot
+from temporalwiki.builders.engine import (
+    Machine,
+    Report,
+    fingerprint,
+    measured,
+    only_one,
+    remove,
+    run_stage,
+    total,
+    write_json,
+)
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.finish import INCLUDE, Finished, finish
 from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.wikidata import align, carry, entity_types, labels
 from temporalwiki.builders.wikidata import diff as wikidata_diff
 from temporalwiki.builders.wikidata import extract as wikidata_extract
+from temporalwiki.builders.wikipedia import carried, page_props, sentences
 from temporalwiki.builders.wikipedia import diff as wiki_diff
 from temporalwiki.builders.wikipedia import extract as wiki_extract
-from temporalwiki.builders.wikipedia import page_props, sentences
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 
 UNCHANGED_PAGES = 10_000  # articles whose text outside the diffset is sampled, for intrinsic evaluation
@@ -166,7 +176,7 @@ class _Build:
             self._warn(f"Wikidata is of {later}, after the text of {self.interval.recent}: facts may be ahead of it")
         self.places = Places(self.work, self.sources, self.options, self._checksums())
         prev = self._extract_wikipedia("wiki-extract prev", self.sources.prev)
-        recent = self._extract_wikipedia("wiki-extract recent", self.sources.recent)
+        recent = self._extract_wikipedia("wiki-extract recent", self.sources.recent, prev)
         facts_prev = self._extract_wikidata("wikidata-extract prev", self.sources.wikidata_prev)
         facts_recent = self._extract_wikidata("wikidata-extract recent", self.sources.wikidata_recent, facts_prev)
         page_items = self._page_items()
@@ -214,7 +224,7 @@ class _Build:
         place = self.places.interval()
         for other in self.work.glob(f"{self.interval.wiki}-{self.interval.name}-*"):
             if other != place:
-                shutil.rmtree(other)
+                remove(other)
         return place
 
     def _stage(
@@ -249,40 +259,55 @@ class _Build:
         sums: dict[Path, str] = {}
         for file, task in zip(self.sources.files, tasks, strict=True):
             sums[file] = found[task]["sha1"]
-            checksums.compare(file, sums[file])
+            checksums.compare(file, found[task])
         return sums
 
-    def _extract_wikipedia(self, name: str, dump: Dump) -> Path:
+    def _extract_wikipedia(self, name: str, dump: Dump, base: Path | None = None) -> Path:
+        """Run an extract; the text of an article that ``base`` has in the same revision is not read, but linked.
+
+        A finished one is taken as it is, whichever way it came about: there is the same in it.
+        """
         tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
         folder = self.places.articles(dump)
-        self._extract(name, wiki_extract.run, tasks, folder)
+        before = layers.base_of(base) if base is not None else None
+        with_base = layers.finished_with(folder, tasks, before)
+        self._extract(name, wiki_extract.run, [replace(task, base=with_base) for task in tasks], folder)
         if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
             self._warn(f"{name}: {problem}")
+        if not layers.is_finished(folder):
+            carried.carry(folder, with_base)
+            layers.finish(folder, tasks, with_base)
         return folder
 
     def _extract_wikidata(self, name: str, dump: Dump, base: Path | None = None) -> Path:
-        """Run an extract; what ``base`` has in the same revision is not parsed, but copied.
+        """Run an extract; what ``base`` has in the same revision is not parsed, but linked.
 
         A finished one is taken as it is, whichever way it came about: there is the same in it.
         """
         folder, interval, truncated = self.places.facts(dump), self.interval, self.options.allow_truncated
         tasks = wikidata_extract.plan(dump, interval.wiki, interval.language, truncated)
-        if base is not None:
+        before = layers.base_of(base) if base is not None else None
+        if base is not None and before is not None:
             items = self._extracted("wikidata-extract prev", "entities")["items"]
-            self._stage("wikidata-index", carry.index, carry.plan(items, base.name), base / "revisions")
-        with_base = carry.finished_with(folder, tasks, base.name if base is not None else None)
+            self._stage("wikidata-index", carry.index, carry.plan(items, before), base / "revisions")
+        with_base = layers.finished_with(folder, tasks, before)
         problem = self._read_wikidata(name, dump, tasks, folder, with_base)
         if differ := total(self.reports.get(_carried(name), []), "checked").get("differ"):
             print(f"{name}: {differ} items differ in the same revision; all are read", file=sys.stderr)
             with_base = None
             problem = self._read_wikidata(name, dump, tasks, folder, with_base)
-        carry.finish(folder, tasks, with_base)
+        layers.finish(folder, tasks, with_base)
         if problem:
             self._warn(f"{name}: {problem}")
         return folder
 
     def _read_wikidata(
-        self, name: str, dump: Dump, tasks: list[wikidata_extract.ExtractTask], folder: Path, base: str | None
+        self,
+        name: str,
+        dump: Dump,
+        tasks: list[wikidata_extract.ExtractTask],
+        folder: Path,
+        base: layers.Base | None,
     ) -> str | None:
         """Read a dump and carry over what ``base`` has of it; what to warn of."""
         self.reports.pop(_carried(name), None)
@@ -427,7 +452,7 @@ class _Clock:
         cpu = sum(run["cpu_seconds"] for run in runs)
         took = {
             "tasks": len(runs),
-            "kept": sum(run.get("began", 0) < self._began for run in runs),
+            "kept": sum(run.get("kept", False) for run in runs),
             "began": self._began,
             "seconds": round(time.perf_counter() - self._clock, 3),
             "cpu_seconds": round(cpu, 3),

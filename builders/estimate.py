@@ -25,9 +25,11 @@ import msgspec
 import pyarrow as pa
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor
 
-from temporalwiki.builders import checksums
+from temporalwiki.builders import checksums, layers
 from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Places, Sources
+from temporalwiki.builders.dataset_folder import check_place
 from temporalwiki.builders.engine import Machine
+from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.inspection import table
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import DAMAGE, compression, split
@@ -46,6 +48,7 @@ CHANGED = 0.05  # share of the pages and of the items that a month changes: as g
 # What is sampled: so many places of a dump, so many compressed bytes of each.
 _PLACES = 6
 _BYTES = {"bz2": 768 << 10, "gz": 1 << 20, "plain": 4 << 20}
+_SEARCHED = 256 << 20  # bytes of a file that was not cut in which other streams are looked for: it may have but one
 _MOST = 32 << 20  # decompressed bytes of a place: a bomb shall not hold up a plan
 _STEP = 16 << 10
 _CLEANED = 1 << 20  # bytes of wikitext that are made into sentences
@@ -56,10 +59,10 @@ _READ_XML = 0.25  # wiki-extract, of (b)
 _READ_EXTRACTS = 0.02  # wiki-diff of pages that did not change, of (b)
 _COMPARE = 1.2  # wiki-diff of pages that did, and of those whose whole text is written, of (b)
 _ALIGN = 0.7  # align, of (b) of the pages that changed
-_FIND_LINES = 0.3  # wikidata-extract, of (a)
+_FIND_LINES = 0.1  # wikidata-extract, of (a)
 _WRITE_FACTS = 0.9  # wikidata-extract of items that changed, of (c)
 _INDEX = 0.01  # wikidata-index, of (c) of prev
-_CARRY = 0.2  # wikidata-carry, of (c) of the items that did not
+_CARRY = 0.03  # wikidata-carry, of (c) of the items that did not
 _LABELS = 0.03  # wikidata-labels, of (c) of both dumps
 _JOIN = 0.1  # wikidata-diff, of (c) of both dumps
 _TABLE = 20.0  # page-props, of the time of its checksum
@@ -67,7 +70,7 @@ _FINISH = 0.2  # finish and install, of (b) of what is written
 _START = 0.2  # seconds: what DuckDB, or making the card, takes at least in a task
 
 # Bytes on disk: of a row in an extract, and shares of wikitext as an extract holds it.
-_FACT, _ENTITY, _PAGE, _KEPT, _REVISION, _LABEL = 30, 24, 9, 6, 8, 30
+_FACT, _ENTITY, _PAGE, _KEPT, _REVISION, _SUPERSEDED, _LABEL = 30, 24, 9, 4, 8, 1, 30
 _NEW = 0.25  # of the wikitext of pages that changed: the sentences that are new, and those that are gone
 _PLAIN = 0.6  # of the wikitext of pages whose whole text is written
 _CANDIDATE = 0.1  # bytes a fact in wikidata-diff and align, at the default share of unchanged facts
@@ -122,17 +125,18 @@ class Estimate:
         """Bytes that will be written to ``work`` or to ``out``. Nothing is deleted on the way, so the peak, too."""
         return sum(stage.work if folder == self.work else stage.out for stage in self.stages)
 
-    def lacking(self) -> list[str]:
-        """The disks that are too small, a line each."""
+    @property
+    def disks(self) -> list[tuple[str, float, int]]:
+        """For each disk what is on it, how many bytes will be written there, and how many are free."""
+        work, out = self.disk(self.work), self.disk(self.out)
         if self.one_disk:
-            needed = {self.work: self.disk(self.work) + self.disk(self.out)}
-        else:
-            needed = {folder: self.disk(folder) for folder in (self.work, self.out)}
-        return [
-            f"{folder}: {size / 1e6:,.1f} MB are to be written and {self.free[folder] / 1e6:,.1f} MB are free"
-            for folder, size in needed.items()
-            if size > self.free[folder]
-        ]
+            return [(f"{self.work} and {self.out}", work + out, self.free[self.work])]
+        return [(str(self.work), work, self.free[self.work]), (str(self.out), out, self.free[self.out])]
+
+    @property
+    def lacking(self) -> list[str]:
+        """What is on disks that are too small."""
+        return [folders for folders, size, free in self.disks if size > free]
 
 
 def estimate(
@@ -140,10 +144,13 @@ def estimate(
 ) -> Estimate:
     """Reckon what ``build`` with the same arguments would take, what it finds done in ``work`` left out.
 
-    Takes a few CPU seconds and writes nothing. Raises InputError for dumps that cannot be used.
+    Takes a few CPU seconds and writes nothing. Raises InputError for dumps and folders that cannot be used.
     """
     options, machine = options or BuildOptions(), machine or Machine()
     out, work = out.resolve(), work.resolve()
+    if out == work or work in out.parents:
+        raise UsageError(f"{out}: the dataset folder cannot be the work folder or lie in it")
+    check_place(out)
     disks = {folder: next(at for at in (folder, *folder.parents) if at.is_dir()) for folder in (work, out)}
     return Estimate(
         stages=tuple(_stages(sources, work, options)),
@@ -175,10 +182,9 @@ def describe_plan(plan: Estimate) -> str:
         f"assumed: {CHANGED:.0%} of the pages and of the items have changed; wiki-diff, wikidata-diff and align have "
         "about as many tasks",
     ]
-    for folder in (plan.work, plan.out):
-        needed, free = plan.disk(folder) / 1e6, plan.free[folder] / 1e6
-        lines.append(f"{folder}: {needed:,.1f} MB are to be written, {free:,.1f} MB are free")
-    return "\n".join([*lines, *(f"warning: {text}" for text in plan.lacking())])
+    for folders, size, free in plan.disks:
+        lines.append(f"{folders}: {size / 1e6:,.1f} MB are to be written, {free / 1e6:,.1f} MB are free")
+    return "\n".join([*lines, *(f"warning: too little room in {folders}" for folders in plan.lacking)])
 
 
 def _time(seconds: float) -> str:
@@ -244,13 +250,16 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
     ):
         base = None
         if side == "recent":  # what has the same revision in prev is not read, but carried over
-            base, within = "prev", folder / "revisions" if folder else None
+            base, within = layers.Base("prev", 0, ""), folder / "revisions" if folder else None
+            if folder is not None and layers.is_finished(folder):
+                base = layers.base_of(folder)
+        if base is not None:
             cpu = _INDEX * items_prev.parse
             count = len(carry.plan(int(items_prev.items), base))
             yield stage("wikidata-index", count, within, cpu, cpu / count, work=_REVISION * items_prev.items)
         folder = place(dump.files, functools.partial(places.facts, dump))
         if folder is not None:
-            base = carry.finished_with(folder, items.tasks, base)
+            base = layers.finished_with(folder, items.tasks, base)
         carried = (1 - CHANGED) * items.revised if base is not None else 0.0
         cpu = items.decode * (1 + _FIND_LINES) + items.parse * (1 + _WRITE_FACTS) * (1 - carried)
         disk = items.facts * _FACT + items.items * _ENTITY
@@ -259,8 +268,8 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
         if base is not None:
             within = folder / "carried" if folder else None
             count = len(carry.plan(int(items.items * carried), base))
-            cpu = _CARRY * items.parse * carried + _START * count
-            yield stage(f"wikidata-carry {side}", count, within, cpu, cpu / count, work=disk * carried)
+            cpu = _CARRY * items.parse * carried + _START * count  # its files are linked
+            yield stage(f"wikidata-carry {side}", count, within, cpu, cpu / count, work=_SUPERSEDED * items.items)
     if sources.page_props is not None:
         size = sources.page_props.stat().st_size
         folder = place([sources.page_props], functools.partial(places.page_items, sources.page_props))
@@ -336,7 +345,7 @@ def _look_at(tasks: Sequence[_Task]) -> _Dump:
     sizes = [(length[task.file] if task.end is None else task.end) - task.start for task in tasks]
     picked = [tasks[(2 * i + 1) * len(tasks) // (2 * _PLACES)] for i in range(_PLACES)]
     starts = list(dict.fromkeys((Path(task.file), task.start) for task in picked))
-    if len(tasks) == 1:
+    if len(tasks) == 1 and sizes[0] <= _SEARCHED:
         [(path, _)] = starts
         starts = [(path, at) for at in split(path, max(_BYTES["bz2"], sizes[0] // _PLACES))]
     compressed, rates, hashing = 0, [], 0.0
@@ -418,12 +427,13 @@ def _look_at_text(tasks: Sequence[_Task], language: str) -> _Text:
     namespaces = read_header(Path(tasks[0].file)).namespaces
     chosen = articles[:: max(1, size // _CLEANED)]
     rates = []
-    for group in [chosen[:1], *(chosen[i::_PLACES] for i in range(_PLACES))]:  # the first one loads what is needed
+    groups = [chosen[:1], *(chosen[i::_PLACES] for i in range(_PLACES))]  # the first one loads what is needed
+    for group in filter(None, groups):
         begun = time.process_time()
         for text in group:
             with contextlib.suppress(UnreadablePage):
                 article_sentences(html.unescape(text.decode("utf-8", "replace")), language, namespaces)
-        rates.append((time.process_time() - begun) / max(1, sum(map(len, group))))
+        rates.append((time.process_time() - begun) / sum(map(len, group)))
     everything = b"".join(articles)
     chunks = [everything[at : at + (1 << 20)] for at in range(0, size, 1 << 20)]
     codec = pa.Codec("zstd", 1)  # as extracts are compressed
@@ -433,7 +443,7 @@ def _look_at_text(tasks: Sequence[_Task], language: str) -> _Text:
         articles=found.share * len(articles),
         wikitext=found.share * size,
         packed=found.share * sum(len(codec.compress(chunk, asbytes=True)) for chunk in chunks),
-        clean=found.share * size * statistics.median(rates[1:]),
+        clean=found.share * size * statistics.median(rates[1:] or [0.0]),
     )
 
 
@@ -462,7 +472,8 @@ def _look_at_items(tasks: list[wikidata_extract.ExtractTask]) -> _Items:
                 items += entity.kind == "item"
                 facts += len(entity.statements)
                 revised += entity.lastrevid > 0
-        rates.append((time.process_time() - begun) / max(1, read - before))
+        if read > before:
+            rates.append((time.process_time() - begun) / (read - before))
     share = found.text / max(1, read)
     return _Items(
         **vars(found) | {"samples": []},
@@ -470,5 +481,5 @@ def _look_at_items(tasks: list[wikidata_extract.ExtractTask]) -> _Items:
         items=share * items,
         facts=share * facts,
         revised=min(1.0, revised / max(1, items)),
-        parse=found.text * statistics.median(rates),
+        parse=found.text * statistics.median(rates or [0.0]),
     )

@@ -6,15 +6,18 @@ say of an item up to which generation rows of it do not count, because it was re
 
 from __future__ import annotations
 
-import functools
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import whole_file
+from temporalwiki.builders.layers import Base, base_of
 from temporalwiki.builders.parquet import group_range
 from temporalwiki.builders.wikidata.extract import files
 from temporalwiki.builders.wikidata.revisions import Integers
@@ -22,29 +25,32 @@ from temporalwiki.builders.wikidata.revisions import Integers
 ROWS = 100_000  # held in memory, beside one row group
 
 
-def read(folder: Path, table: str, first: int, end: int, columns: Sequence[str]) -> Iterator[pa.Table]:
+def read(
+    folder: Path, table: str, first: int, end: int, columns: Sequence[str], above: int = -1
+) -> Iterator[pa.Table]:
     """Rows of ``facts`` or ``entities`` in buckets [first, end), in pieces; ``s`` must be among the columns.
 
-    The rows of one reading of an entity come one after another, and are never cut into two pieces.
+    The rows of one reading of an entity come one after another, and are never cut into two pieces. What the extract
+    has of its base is left out up to the generation ``above``.
     """
     held: list[pa.Table] = []
     rows = 0
     place: tuple[Path, int] | None = None  # a reading stands in one bucket of one file, row group after row group
-    table_of = functools.cache(functools.partial(superseded, folder))
+    gone = None
     for path in files(folder, table):
+        if path.parent != folder and generation(path) <= above:
+            continue
         # A footer lists every row group of its file. Large extracts have many, so each footer is read once a task.
         with pq.ParquetFile(path) as file:
-            groups = sorted((group_range(file, group, "bucket")[0], group) for group in range(file.num_row_groups))
-            for bucket, group in groups:
-                if not first <= bucket < end:
-                    continue
-                found = file.read_row_group(group, list(columns), use_threads=False)
+            for groups in _together(file, first, end):
+                found = file.read_row_groups([group for _, group in groups], list(columns), use_threads=False)
                 if path.parent != folder:
-                    found = _counting(found, generation(path), *table_of(bucket))
+                    gone = gone or superseded(folder, first, end)
+                    found = _counting(found, generation(path), *gone)
                 if not found.num_rows:
                     continue
                 cut = _last_reading(found)
-                if cut or place != (path, bucket):  # what is held ends here or is cut off
+                if cut or place != (path, groups[0][0]):  # what is held ends here or is cut off
                     held.append(found.slice(0, cut))
                     rows += cut
                     if rows >= ROWS:
@@ -52,9 +58,25 @@ def read(folder: Path, table: str, first: int, end: int, columns: Sequence[str])
                         held, rows = [], 0
                 held.append(found.slice(cut))
                 rows += found.num_rows - cut
-                place = path, bucket
+                place = path, groups[-1][0]
     if rows:
         yield pa.concat_tables(held)
+
+
+def _together(file: pq.ParquetFile, first: int, end: int) -> Iterator[list[tuple[int, int]]]:
+    """Buckets and row groups of a file, in lists of some that are read at once: small ones take longer one by one."""
+    groups: list[tuple[int, int]] = []
+    rows = 0
+    for bucket, group in sorted((group_range(file, n, "bucket")[0], n) for n in range(file.num_row_groups)):
+        if first <= bucket < end:
+            more = file.metadata.row_group(group).num_rows
+            if groups and rows + more > ROWS // 4:
+                yield groups
+                groups, rows = [], 0
+            groups.append((bucket, group))
+            rows += more
+    if groups:
+        yield groups
 
 
 def generation(path: Path) -> int:
@@ -62,11 +84,16 @@ def generation(path: Path) -> int:
     return int(path.name.split("-")[1])
 
 
-def superseded(folder: Path, bucket: int) -> tuple[Integers, Integers]:
-    """Items of a bucket, ascending, and the generation up to which rows of them do not count."""
-    path = _superseded(folder / "carried", bucket)
-    items, generations = np.load(path) if path.parent.exists() else np.empty((2, 0), np.int64)
-    return items, generations
+def superseded(folder: Path, first: int, end: int | None = None) -> tuple[Integers, Integers]:
+    """Items of buckets [first, end), ascending, and the generation up to which rows of them do not count.
+
+    Without ``end``, of one bucket.
+    """
+    paths = [_superseded(folder / "carried", bucket) for bucket in range(first, end or first + 1)]
+    tables = [np.load(path) for path in paths if path.parent.exists()]
+    items, generations = np.concatenate([np.empty((2, 0), np.int64), *tables], axis=1)
+    order = np.argsort(items)
+    return items[order], generations[order]
 
 
 def write_superseded(folder: Path, bucket: int, items: Integers, generations: Integers) -> None:
@@ -84,13 +111,18 @@ def _counting(rows: pa.Table, generation: int, items: Integers, generations: Int
     """Those of a generation's rows that count."""
     if not len(items):
         return rows
+    gone = are_of(rows, items[generations >= generation])
+    return rows.filter(pa.array(~gone)) if gone.any() else rows
+
+
+def are_of(rows: pa.Table, items: Integers) -> npt.NDArray[np.bool_]:
+    """Whether each row is one of ``items``, which must ascend."""
     subjects = rows["s"].to_numpy()
+    if not len(items) or not len(subjects):
+        return np.zeros(len(subjects), bool)
     starts = np.flatnonzero(np.append(True, subjects[1:] != subjects[:-1]))  # rows of a subject come together
     at = np.minimum(np.searchsorted(items, subjects[starts]), len(items) - 1)
-    count = (items[at] != subjects[starts]) | (generations[at] < generation)
-    if count.all():
-        return rows
-    return rows.filter(pa.array(np.repeat(count, np.diff(np.append(starts, len(subjects))))))
+    return np.repeat(items[at] == subjects[starts], np.diff(np.append(starts, len(subjects))))
 
 
 def _last_reading(rows: pa.Table) -> int:
@@ -98,3 +130,52 @@ def _last_reading(rows: pa.Table) -> int:
     subjects = rows["s"].to_numpy()
     others = np.flatnonzero(subjects != subjects[-1])
     return int(others[-1]) + 1 if len(others) else 0
+
+
+class Changes:
+    """What differs, in buckets [first, end), between two extracts of which the second was read with the first as base.
+
+    An item that is not ``touched`` stands once in either, in the same revision, and its rows are the same ones.
+    """
+
+    def __init__(self, prev: Path, base: Base, recent: Path, first: int, end: int) -> None:
+        self._prev, self._recent, self._first, self._end = prev, recent, first, end
+        self._generation = base.generation
+        items, generations = superseded(recent, first, end)
+        self.superseded = items[generations == base.generation]  # of which no row of prev counts in recent
+        found = [rows["s"].to_numpy() for rows in self.read_own("entities", ("s",))]
+        self.touched = np.unique(np.concatenate([self.superseded, *found]))
+
+    def read_own(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Rows that recent does not have of prev."""
+        return read(self._recent, table, self._first, self._end, columns, self._generation)
+
+    def read_prev(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Rows of prev."""
+        return read(self._prev, table, self._first, self._end, columns)
+
+    def of_recent(self, rows: pa.Table) -> pa.Table:
+        """Those of prev's rows that recent has, too."""
+        gone = are_of(rows, self.superseded)
+        return rows.filter(pa.array(~gone)) if gone.any() else rows
+
+    def read_both(self, table: str, columns: Sequence[str], items: Integers) -> Iterator[tuple[str, pa.Table]]:
+        """Rows of some items and the extract, ``prev`` or ``recent``, that has them; ``items`` must ascend."""
+        for rows in self.read_own(table, columns):
+            yield "recent", rows.filter(pa.array(are_of(rows, items)))
+        for rows in self.read_prev(table, columns):
+            found = rows.filter(pa.array(are_of(rows, items)))
+            yield "prev", found
+            yield "recent", self.of_recent(found)
+
+
+def changes(prev: Path, recent: Path, first: int, end: int) -> Changes | None:
+    """What differs between two extracts; None where that is not known, as the second was not read with the first."""
+    base = base_of(prev)
+    try:
+        done = json.loads((recent / "finished.json").read_text("utf-8"))
+        if base is None or done["base"] != asdict(base):
+            return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Changes(prev, base, recent, first, end)

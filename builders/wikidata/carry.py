@@ -7,20 +7,17 @@ the items whose rows in them do not count any more are written down. No row is c
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from temporalwiki.builders.engine import Report, fingerprint, whole_file, write_json
+from temporalwiki.builders.engine import Report
+from temporalwiki.builders.layers import Base, link
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.wikidata import buckets, revisions
 from temporalwiki.builders.wikidata.entities import DROPPED
@@ -30,18 +27,12 @@ from temporalwiki.builders.wikidata.extract import (
     KEPT,
     PLAIN,
     ROWS,
-    Base,
     Buckets,
-    ExtractTask,
     files,
 )
 from temporalwiki.builders.wikidata.revisions import Integers
 
-_FINISHED = "finished.json"  # in an extract's folder
 ITEMS_A_TASK = 500_000
-# Extracts in a row that are made of the one before; the next reads all anew. A month changes about 5 % of the items,
-# whose old rows stay in the files and are read for nothing: a third after so many. And what no check found ends here.
-GENERATIONS = 6
 _COUNTS = ("facts", "not_best_rank", *DROPPED)
 
 
@@ -123,14 +114,7 @@ def _link(base: Path, task: CarryTask, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for path in [*files(base, "facts"), *files(base, "entities")][task.index :: task.tasks]:
         table, rest = path.name.split("-", 1)
-        target = folder / (path.name if path.parent != base else f"{table}-{task.base.generation:02d}-{rest}")
-        if target.exists():
-            continue
-        try:
-            os.link(path, target)
-        except OSError:  # not every disk has links, and some have few
-            with whole_file(target) as part:
-                shutil.copyfile(path, part)
+        link(path, folder / (path.name if path.parent != base else f"{table}-{task.base.generation:02d}-{rest}"))
 
 
 def _supersede(base: Path, task: CarryTask, gone: Integers, folder: Path) -> None:
@@ -169,44 +153,6 @@ def _times(items: Integers, kept: Integers, times: Integers) -> Integers:
         return np.zeros(len(items), np.int64)
     at = np.minimum(np.searchsorted(kept, items), len(kept) - 1)
     return np.where(kept[at] == items, times[at], 0)
-
-
-def base_of(folder: Path) -> Base | None:
-    """A finished extract as the base of the next one; None where the next one is to read all anew."""
-    try:
-        done = json.loads((folder / _FINISHED).read_text("utf-8"))
-        base = _base(done)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    generation = 0 if base is None else base.generation + 1
-    return Base(folder.name, generation, fingerprint(done)) if generation < GENERATIONS else None
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether an extract that can be a base, or be taken as it is, is in ``folder``."""
-    return (folder / _FINISHED).exists()
-
-
-def finished_with(folder: Path, tasks: list[ExtractTask], base: Base | None) -> Base | None:
-    """The base that a finished extract of ``tasks`` was read with; ``base`` where there is none in ``folder``."""
-    try:
-        done = json.loads((folder / _FINISHED).read_text("utf-8"))
-        return _base(done) if done["plan"] == _key(tasks) else base
-    except (OSError, ValueError, KeyError, TypeError):
-        return base
-
-
-def finish(folder: Path, tasks: list[ExtractTask], base: Base | None) -> None:
-    """Note that all of an extract is there, and with which base it was read: another one need not read it again."""
-    write_json(folder / _FINISHED, {"plan": _key(tasks), "base": asdict(base) if base is not None else None})
-
-
-def _base(done: dict[str, Any]) -> Base | None:
-    return Base(**done["base"]) if done["base"] is not None else None
-
-
-def _key(tasks: list[ExtractTask]) -> str:
-    return fingerprint([replace(task, file=Path(task.file).name, base=None) for task in tasks])
 
 
 def _read(folder: Path, table: str, task: CarryTask, columns: Sequence[str]) -> pa.Table:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from temporalwiki.builders.engine import Report
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.sql import database, rows_of, run_script
 from temporalwiki.builders.wikidata import buckets, labels
 from temporalwiki.builders.wikidata.extract import BUCKETS, files
+from temporalwiki.builders.wikidata.revisions import Integers
 from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
 
 VERSION = 4
@@ -73,6 +75,7 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
     return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(pairwise(bounds))]
 
 
+_ENTITY = ("s", "lastrevid", "seen")
 _STATEMENT = ("s", "p", "o", "best", "statement_id", "start", "start_day", "end", "end_day", "seen")
 
 # Each statement is one step of the algorithm; $-names are the task's values.
@@ -87,6 +90,7 @@ CREATE TEMP TABLE {side}_items AS
     SELECT s, lastrevid, seen FROM {side}_entities ANTI JOIN {side}_superseded USING (s, seen);
 """
 
+_SAMPLE = ("seed", "limit", "everything")
 _IN_SAMPLE = "(md5_number(concat_ws(' ', $seed, s, p, o)) < $limit::UHUGEINT OR $everything)"
 
 # A subject of the same revision in both has the same statements in both: nothing of it is new, gone or ended.
@@ -119,6 +123,10 @@ INSERT INTO recent_statements
         FROM recent_touched UNION ALL SELECT s, seen FROM drawn
     ) USING (s, seen);
 """
+# The same of the rows that both dumps have, each in the one reading of its subject; ``piece`` is of best rank.
+_COUNT_SHARED = "SELECT count(*) FROM (SELECT DISTINCT s, p, o FROM piece)"
+_DRAWN_SHARED = f"SELECT DISTINCT s, p, o FROM piece WHERE {_IN_SAMPLE}"
+_FROM_SHARED = "INSERT INTO recent_statements SELECT * EXCLUDE (seen) FROM piece;"
 _FROM_PREV = "INSERT INTO prev_statements SELECT * EXCLUDE (seen) FROM piece SEMI JOIN prev_touched USING (s, seen);"
 _OF_SAMPLE = "INSERT INTO prev_statements FROM recent_statements SEMI JOIN sampled USING (s);"
 
@@ -232,10 +240,8 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             place = Path(getattr(task, side))
             properties = rows_of(files(place, "properties"), "properties")
             db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
-            db.execute(f"CREATE TEMP TABLE {side}_entities (s BIGINT, lastrevid BIGINT, seen BIGINT, title TEXT)")
-            for _ in _pieces(db, place, "entities", task, ("s", "lastrevid", "seen", "title")):
-                db.execute(f"INSERT INTO {side}_entities FROM piece")
-            run_script(db, _READINGS.format(side=side), {})
+            db.execute(f"CREATE TEMP TABLE {side}_entities (s BIGINT, lastrevid BIGINT, seen BIGINT)")
+            db.execute(f"CREATE TEMP TABLE {side}_titles (s BIGINT, title TEXT, seen BIGINT)")
         values = {
             "prev_date": task.prev_date,
             "recent_date": task.recent_date,
@@ -243,17 +249,13 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             "limit": min(int(task.unchanged_fraction * 2**128), 2**128 - 1),
             "everything": task.unchanged_fraction >= 1,
         }
-        run_script(db, _TOUCHED, {})
-        facts = 0
-        for _ in _pieces(db, Path(task.recent), "facts", task, _STATEMENT):
-            facts += _number(db, _COUNT)
-            run_script(db, _FROM_RECENT, values)
-        for _ in _pieces(db, Path(task.prev), "facts", task, _STATEMENT):
-            run_script(db, _FROM_PREV, {})
+        changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
+        facts = _read_all(db, task, values) if changes is None else _read_changes(db, changes, values)
         for step in (_OF_SAMPLE, _CATEGORIES, _ASKED):
             run_script(db, step, values)
         db.register("known", labels.look_up(Path(task.labels), db.sql("FROM wanted").fetchnumpy()["id"]))
         run_script(db, _NAMES, {})
+        _add_titles(db, task, changes)
         _add_pages(db, task)
         report = _counts(db, facts)
         rows = db.sql(
@@ -290,10 +292,98 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     return report
 
 
-_TITLES = """
-    SELECT s, title FROM {side}_entities SEMI JOIN {side}_items USING (s, seen) SEMI JOIN facts USING (s)
-    WHERE title IS NOT NULL
-"""
+def _read_all(db: duckdb.DuckDBPyConnection, task: DiffTask, values: dict[str, Any]) -> int:
+    """Read the entities and statements that can matter; returns how many facts recent has."""
+    extracts = {"prev": Path(task.prev), "recent": Path(task.recent)}
+    for side, extract in extracts.items():
+        for rows in buckets.read(extract, "entities", task.first, task.end, _ENTITY):
+            _run_over(db, rows, f"INSERT INTO {side}_entities FROM piece")
+        run_script(db, _READINGS.format(side=side), {})
+    run_script(db, _TOUCHED, {})
+    facts = 0
+    for rows in buckets.read(extracts["recent"], "facts", task.first, task.end, _STATEMENT):
+        facts += _add_recent(db, rows, values)
+    for rows in buckets.read(extracts["prev"], "facts", task.first, task.end, _STATEMENT):
+        _run_over(db, rows, _FROM_PREV)
+    return facts
+
+
+def _read_changes(db: duckdb.DuckDBPyConnection, changes: buckets.Changes, values: dict[str, Any]) -> int:
+    """As ``_read_all``, but what both have is read once."""
+    for side, rows in changes.read_both("entities", _ENTITY, changes.touched):
+        _run_over(db, rows, f"INSERT INTO {side}_entities FROM piece")
+    for side in ("prev", "recent"):
+        run_script(db, _READINGS.format(side=side), {})
+    run_script(db, _TOUCHED, {})
+    facts = 0
+    for rows in changes.read_own("facts", _STATEMENT):
+        facts += _add_recent(db, rows, values)
+    held: list[pa.Table] = []  # of the touched, which are few in a piece
+    for rows in changes.read_prev("facts", _STATEMENT):
+        touched = buckets.are_of(rows, changes.touched)
+        db.register("piece", rows.select(["s", "p", "o"]).filter(pc.and_(rows["best"], pa.array(~touched))))
+        facts += _number(db, _COUNT_SHARED)
+        drawn = db.sql(_DRAWN_SHARED, params={name: values[name] for name in _SAMPLE}).to_arrow_table()
+        _run_over(db, drawn, "INSERT INTO sampled FROM piece")
+        of_drawn = buckets.are_of(rows, np.unique(drawn["s"].to_numpy()))
+        _run_over(db, rows.filter(pa.array(of_drawn & ~touched)), _FROM_SHARED)
+        held.append(rows.filter(pa.array(touched)))
+        if sum(rows.num_rows for rows in held) >= buckets.ROWS:
+            facts += _add_touched(db, changes, held, values)
+    return facts + _add_touched(db, changes, held, values)
+
+
+def _add_touched(
+    db: duckdb.DuckDBPyConnection, changes: buckets.Changes, held: list[pa.Table], values: dict[str, Any]
+) -> int:
+    """Take what matters of whole readings in prev, some of which recent has, too; returns how many facts it has."""
+    if not held:
+        return 0
+    rows = pa.concat_tables(held)
+    held.clear()
+    _run_over(db, rows, _FROM_PREV)
+    return _add_recent(db, changes.of_recent(rows), values)
+
+
+def _add_recent(db: duckdb.DuckDBPyConnection, rows: pa.Table, values: dict[str, Any]) -> int:
+    """Take what matters of whole readings in recent; returns how many facts there are in them."""
+    if not rows.num_rows:
+        return 0
+    _run_over(db, rows, _FROM_RECENT, values)
+    return _number(db, _COUNT)
+
+
+def _run_over(
+    db: duckdb.DuckDBPyConnection, rows: pa.Table, script: str, values: dict[str, Any] | None = None
+) -> None:
+    """Run a script in which some rows are ``piece``."""
+    if rows.num_rows:
+        db.register("piece", rows)
+        run_script(db, script, values or {})
+
+
+def _subjects(db: duckdb.DuckDBPyConnection, table: str) -> Integers:
+    """The subjects of a table, ascending."""
+    found = db.sql(f"SELECT DISTINCT s FROM {table}").fetchnumpy()["s"]
+    return np.sort(np.asarray(found, np.int64))
+
+
+def _add_titles(db: duckdb.DuckDBPyConnection, task: DiffTask, changes: buckets.Changes | None) -> None:
+    """Tables prev_titles and recent_titles: the articles that the subjects of the facts have by their entities."""
+    columns, subjects = ("s", "title", "seen"), _subjects(db, "facts")
+    if changes is not None:
+        found = changes.read_both("entities", columns, subjects)
+    else:
+        found = (
+            (side, rows.filter(pa.array(buckets.are_of(rows, subjects))))
+            for side in ("prev", "recent")
+            for rows in buckets.read(Path(getattr(task, side)), "entities", task.first, task.end, columns)
+        )
+    for side, rows in found:
+        _run_over(db, rows, f"INSERT INTO {side}_titles FROM piece")
+
+
+_TITLES = "SELECT s, title FROM {side}_titles ANTI JOIN {side}_superseded USING (s, seen) WHERE title IS NOT NULL"
 
 
 def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> None:
@@ -341,13 +431,3 @@ def _counts(db: duckdb.DuckDBPyConnection, facts: int) -> Report:
 def _number(db: duckdb.DuckDBPyConnection, query: str) -> int:
     [(number,)] = db.execute(query).fetchall()
     return int(number)
-
-
-def _pieces(
-    db: duckdb.DuckDBPyConnection, extract: Path, table: str, task: DiffTask, columns: tuple[str, ...]
-) -> Iterator[None]:
-    """The task's part of an extract's table, a piece after another under the name ``piece``."""
-    for rows in buckets.read(extract, table, task.first, task.end, columns):
-        db.register("piece", rows)
-        yield
-        db.unregister("piece")

@@ -98,9 +98,5 @@ def _classes(extract: Path, ids: Integers) -> pa.Table:
 
 
 def _of(rows: pa.Table, ids: Integers) -> pa.Table:
-    """The rows of some entities: ``ids`` are far more than a piece's, so each row looks for its own."""
-    if not len(ids):
-        return rows.slice(0, 0)
-    subjects = rows["s"].to_numpy()
-    at = np.minimum(np.searchsorted(ids, subjects), len(ids) - 1)
-    return rows.filter(pa.array(ids[at] == subjects))
+    """The rows of some entities."""
+    return rows.filter(pa.array(buckets.are_of(rows, ids)))

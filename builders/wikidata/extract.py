@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from temporalwiki.builders.engine import Report, fingerprint, total
 from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.layers import Base
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import compression, pieces, split
@@ -79,15 +80,6 @@ PROPERTIES = pa.schema({"p": pa.int64(), "lastrevid": pa.int64(), "label": pa.st
 PLAIN = {"facts": ("s", "o", "statement_id", "seen"), "entities": ("s", "lastrevid", "label", "title", "seen")}
 # Items that were not taken from the dump, as base has them; those that are checked were parsed, for their digest.
 KEPT = pa.schema({"bucket": pa.int32(), "s": pa.int64(), "digest": pa.string()})
-
-
-@dataclass(frozen=True)
-class Base:
-    """A finished extract, with revisions, in the folder in which the next one is made."""
-
-    name: str  # of its folder
-    generation: int
-    made: str  # the same for extracts of the same layers
 
 
 @dataclass(frozen=True)

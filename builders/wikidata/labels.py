@@ -6,7 +6,7 @@ them; here it reads the pages of the files that hold what it asks for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from temporalwiki.builders.wikidata.diff import DiffTask
 
 VERSION = 1
+_COLUMNS = ("s", "label", "lastrevid", "seen")
 LABELS = pa.schema({"id": pa.int64(), "label": pa.large_string(), "recent": pa.bool_()})
 
 
@@ -49,22 +50,25 @@ def run(task: LabelsTask, folder: Path) -> Report:
     """
     name = f"labels-{task.first:02d}-{task.end:02d}.arrow"
     with whole_file(folder / name) as part, pa.ipc.new_file(part, LABELS) as out:
-        recent = _newest(Path(task.recent), task)
+        changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
+        recent = _newest(buckets.read(Path(task.recent), "entities", task.first, task.end, _COLUMNS))
         _write(out, recent, in_recent=True)
         known = recent["id"].to_numpy()
         del recent
-        prev = _newest(Path(task.prev), task)
+        if changes is None:
+            prev = _newest(buckets.read(Path(task.prev), "entities", task.first, task.end, _COLUMNS))
+        else:  # all others are in recent
+            found = changes.read_both("entities", _COLUMNS, changes.superseded)
+            prev = _newest(rows for side, rows in found if side == "prev")
         gone = prev.filter(pa.array(~np.isin(prev["id"].to_numpy(), known, assume_unique=True)))
         _write(out, gone, in_recent=False)
     return {"labels": {"items": len(known), "gone_items": gone.num_rows}}
 
 
-def _newest(extract: Path, task: LabelsTask) -> pa.Table:
-    """``id`` and ``label`` of every item of some buckets once, sorted."""
-    columns = ("s", "label", "lastrevid", "seen")
-    found = list(buckets.read(extract, "entities", task.first, task.end, columns))
-    readings = pa.concat_tables([ENTITIES.empty_table().select(columns), *found])
-    readings = readings.rename_columns(["id", *columns[1:]])
+def _newest(entities: Iterable[pa.Table]) -> pa.Table:
+    """``id`` and ``label`` of every item once, sorted."""
+    readings = pa.concat_tables([ENTITIES.empty_table().select(_COLUMNS), *entities])
+    readings = readings.rename_columns(["id", *_COLUMNS[1:]])
     ids = readings["id"].to_numpy()
     order = np.argsort(ids, kind="stable")
     if (np.diff(ids[order]) == 0).any():

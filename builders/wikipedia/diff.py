@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import Report
 from temporalwiki.builders.parquet import ParquetWriter, group_range
+from temporalwiki.builders.wikipedia.carried import CarriedTexts
 from temporalwiki.builders.wikipedia.extract import files, titles_among, unpack
 from temporalwiki.builders.wikipedia.plain_text import Sections, UnreadablePage
 from temporalwiki.builders.wikipedia.sentences import (
@@ -34,7 +35,7 @@ from temporalwiki.builders.wikipedia.sentences import (
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
 VERSION = 2
-RANGE = 144 << 20  # bytes of the recent extract a task, which are about 256 MB of wikitext
+RANGE = 256 << 20  # bytes of the recent snapshot's wikitext a task
 
 CHANGED = pa.schema(
     {
@@ -162,7 +163,8 @@ def plan(
             articles += file.metadata.num_rows
             for group in range(file.num_row_groups):
                 first, _ = group_range(file, group, "page_id")
-                groups.append((first, file.metadata.row_group(group).total_byte_size))
+                sizes = file.read_row_group(group, columns=["size"], use_threads=False)["size"]
+                groups.append((first, pc.sum(sizes).as_py() or 0))
     groups.sort()
     bounds, size = [0], 0
     for first, weight in groups:
@@ -199,24 +201,31 @@ class _Group:
 class Article:
     """A row of an extract; what is more than its numbers is only read when it is asked for."""
 
-    __slots__ = ("_group", "_row", "page_id", "revision_id", "sha1")
+    __slots__ = ("_carried", "_group", "_row", "page_id", "revision_id", "sha1")
 
-    def __init__(self, page_id: int, revision_id: int, sha1: bytes, group: _Group, row: int) -> None:
+    def __init__(
+        self, page_id: int, revision_id: int, sha1: bytes, group: _Group, row: int, carried: CarriedTexts
+    ) -> None:
         self.page_id, self.revision_id, self.sha1 = page_id, revision_id, sha1
-        self._group, self._row = group, row
+        self._group, self._row, self._carried = group, row, carried
 
     def __getitem__(self, column: str) -> Any:
         return self._group.column(column)[self._row].as_py()
 
     @property
     def wikitext(self) -> str:
-        return unescape(unpack(self._group.column("packed")[self._row].as_buffer(), self["size"]))
+        generation = self["generation"]
+        if self._carried.has(generation):
+            packed = self._carried.packed(generation, self.page_id, self.revision_id)
+        else:
+            packed = self._group.column("packed")[self._row].as_buffer()
+        return unescape(unpack(packed, self["size"]))
 
 
 def read_articles(folder: Path, first: int, end: int, duplicates: dict[str, int] | None = None) -> Iterator[Article]:
     """Articles of an extract with first <= id < end, by id; of one that occurs twice the newest revision."""
     newest: Article | None = None
-    for article in _in_order(files(folder, "articles"), first, end):
+    for article in _in_order(files(folder, "articles"), CarriedTexts(folder), first, end):
         if newest is not None and newest.page_id != article.page_id:
             yield newest
         elif newest is not None and duplicates is not None:
@@ -226,7 +235,7 @@ def read_articles(folder: Path, first: int, end: int, duplicates: dict[str, int]
         yield newest
 
 
-def _in_order(paths: Sequence[Path], first: int, end: int) -> Iterator[Article]:
+def _in_order(paths: Sequence[Path], carried: CarriedTexts, first: int, end: int) -> Iterator[Article]:
     """Articles of several files with first <= id < end, by id; files one after another where they lie so."""
     ranges = []
     for path in paths:
@@ -240,17 +249,19 @@ def _in_order(paths: Sequence[Path], first: int, end: int) -> Iterator[Article]:
         behind = next((number for number, (last, _) in enumerate(chains) if last < low), len(chains))
         before = chains[behind][1] if behind < len(chains) else []
         chains[behind : behind + 1] = [(high, [*before, path])]
-    parts = [itertools.chain.from_iterable(_read_file(path, first, end) for path in chain) for _, chain in chains]
+    parts = [
+        itertools.chain.from_iterable(_read_file(path, carried, first, end) for path in chain) for _, chain in chains
+    ]
     return parts[0] if len(parts) == 1 else heapq.merge(*parts, key=lambda a: (a.page_id, a.revision_id))
 
 
-def _read_file(path: Path, first: int, end: int) -> Iterator[Article]:
+def _read_file(path: Path, carried: CarriedTexts, first: int, end: int) -> Iterator[Article]:
     for file, number in _groups(path, first, end):
         group = _Group(file, number)
         rows = zip(*(group.column(name).to_pylist() for name in ("page_id", "revision_id", "sha1")), strict=True)
         for row, (page_id, revision_id, sha1) in enumerate(rows):
             if first <= page_id < end:
-                yield Article(page_id, revision_id, sha1, group, row)
+                yield Article(page_id, revision_id, sha1, group, row, carried)
 
 
 def _groups(path: Path, first: int, end: int) -> Iterator[tuple[pq.ParquetFile, int]]:

@@ -3,6 +3,8 @@
 Two tables a task: ``articles`` (namespace 0, not a redirect, with wikitext) and ``pages`` (all pages, narrow: it
 tells a new article from one that was a redirect or lay in another namespace). And beside them ``titles``: hashes of
 the titles in namespace 0, sorted, so that a few titles are looked up in millions without reading them all.
+
+An article that another extract, the *base*, has in the same revision has no text here: see module carried.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import Report, total, whole_file
 from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.layers import Base
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import split
-from temporalwiki.builders.wikipedia.xml_dump import Reading, read_header, read_pages
+from temporalwiki.builders.wikipedia.carried import BaseArticles, Known
+from temporalwiki.builders.wikipedia.xml_dump import KNOWN, Reading, read_header, read_pages
 
-VERSION = 3  # of what this stage writes; a new one makes kept extracts stale
+VERSION = 4  # of what this stage writes; a new one makes kept extracts stale
 RANGE = 64 << 20  # compressed bytes a task, where the file can be cut
 
 ARTICLES = pa.schema(
@@ -41,7 +45,8 @@ ARTICLES = pa.schema(
         "timestamp": pa.timestamp("s", "UTC"),
         "title": pa.string(),
         "size": pa.int32(),  # of the wikitext as dumps have it, escaped, in bytes
-        "packed": pa.binary(),  # the same by ``pack``: each by itself, as most of it is never looked at
+        "packed": pa.binary(),  # the same by ``pack``: each by itself, as most of it is never looked at; null: base's
+        "generation": pa.int8(),  # of the extract that read the text
     }
 )
 _HARDLY_REPEAT = ("sha1", "timestamp", "title", "size", "packed")
@@ -61,6 +66,12 @@ class ExtractTask:
     end: int | None
     cut: str | None
     allow_truncated: bool
+    base: Base | None = None
+
+    @property
+    def generation(self) -> int:
+        """Of what is read here: base's and one, 0 without a base."""
+        return 0 if self.base is None else self.base.generation + 1
 
 
 def plan(dump: Dump, wiki: str, allow_truncated: bool) -> list[ExtractTask]:
@@ -83,7 +94,17 @@ def run(task: ExtractTask, folder: Path) -> Report:
     path = Path(task.file)
     header = read_header(path)
     reading = Reading()
-    counts = {"articles": 0, "redirects": 0, "other_namespaces": 0}
+    base = BaseArticles(folder.parent / task.base.name) if task.base is not None else None
+    known: Known | None = None
+
+    def size_in_base(page_id: int, revision_id: int) -> int | None:
+        nonlocal known
+        assert base is not None
+        known = base.find(page_id, revision_id)
+        return known.size if known is not None else None
+
+    counts, kept = {"articles": 0, "redirects": 0, "other_namespaces": 0}, 0
+    cut, asked = task.cut, size_in_base if base is not None else None
     written = {"articles": folder / f"articles-{task.index:05d}.parquet"}
     written["pages"] = folder / f"pages-{task.index:05d}.parquet"
     last_id, in_order = -1, True
@@ -92,7 +113,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
         ParquetWriter(written["pages"], PAGES) as pages,
         _Titles(folder, task.index) as titles,
     ):
-        for page in read_pages(path, header, reading, task.start, task.end, task.cut, task.allow_truncated):
+        for page in read_pages(path, header, reading, task.start, task.end, cut, task.allow_truncated, asked):
             in_order, last_id = in_order and page.page_id > last_id, page.page_id
             pages.write((page.page_id, page.namespace, page.redirect, page.revision_id))
             if page.namespace != 0:
@@ -101,6 +122,12 @@ def run(task: ExtractTask, folder: Path) -> Report:
             titles.add(page.title)
             if page.redirect:
                 counts["redirects"] += 1
+            elif page.missing == KNOWN:
+                assert known is not None
+                counts["articles"] += 1
+                kept += 1
+                numbers = page.page_id, page.revision_id, page.parent_id, known.sha1, page.timestamp
+                articles.write((*numbers, page.title, known.size, None, known.generation))
             elif page.escaped is None:
                 reading.drop(page.missing or "no_text")
             else:
@@ -108,7 +135,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 sha1 = hashlib.sha1(page.escaped, usedforsecurity=False).digest()
                 numbers = page.page_id, page.revision_id, page.parent_id, sha1, page.timestamp
                 packed = pack(page.escaped)
-                articles.write((*numbers, page.title, len(page.escaped), packed), size=len(packed))
+                articles.write((*numbers, page.title, len(page.escaped), packed, task.generation), size=len(packed))
     if counts["articles"] == 0 and reading.dropped.get("no_text", 0) > 0:
         raise InputError(f"{path}: no article in it holds text: is it a stub dump? Take pages-articles-multistream")
     if not in_order:
@@ -117,6 +144,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
     return {
         "pages": {"read": reading.pages, **counts, "dropped": reading.dropped},
         "bytes": {"xml": reading.bytes},
+        "kept": {"articles": kept},  # without their text, which base has
         "closed": {path.name: int(reading.complete)},
     }
 

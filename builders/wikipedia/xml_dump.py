@@ -13,7 +13,7 @@ import contextlib
 import datetime
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from temporalwiki.builders.streams import pieces
 
 MAX_REVISION = 64 << 20  # bytes of XML; MediaWiki itself refuses pages over 2 MB of wikitext
 MAX_NAMESPACE = 1 << 30
+KNOWN = "known"  # why a page has no wikitext that the caller has
 _MAX_HEADER = 1 << 20
 # Wikitext is escaped in XML, so these occur as tags only. Some tools copy the root's attributes to every page.
 _PAGE_OR_END = re.compile(rb"<(?:page(?:\s[^<>]{0,1000})?|/mediawiki\s*)>")
@@ -172,17 +173,20 @@ def read_pages(
     end: int | None = None,
     at: str | None = None,
     allow_truncated: bool = False,
+    known: Callable[[int, int], int | None] | None = None,
 ) -> Iterator[Page]:
     """Yield the pages that begin in the compressed byte range [start, end) of ``path``.
 
     Of a page with several revisions the newest one is taken, or with ``at`` (YYYYMMDD) the newest at that date,
     00:00 UTC; a page without any is not in the snapshot. ``reading`` is filled on the way.
+    ``known`` tells of a page and revision id how many bytes of wikitext the caller has of it: where there are as many
+    in an article of the usual form, they are not looked at, and the page is yielded without them, as ``KNOWN``.
     Raises InputError naming file and byte for XML that is not well formed, and where the whole file is read for a
     dump without its closing tag, unless ``allow_truncated``. Of a range, ``reading.complete`` says whether it had
     that tag, which may stand in any.
     """
     limit = None if at is None else f"{at[:4]}-{at[4:6]}-{at[6:]}T00:00:00Z"
-    window = _Window(path, start, end, allow_truncated)
+    window = _Window(path, start, end, allow_truncated, known)
     with contextlib.closing(window.source):
         yield from _pages(window, header, reading, limit)
     # what lies behind the range was read to finish its last page, and is the next range's
@@ -228,8 +232,15 @@ def _pages(window: _Window, header: Header, reading: Reading, limit: str | None)
 class _Window:
     """A view that moves over the decompressed bytes of a range, and past its end to finish a page."""
 
-    def __init__(self, path: Path, start: int, end: int | None, allow_truncated: bool) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        start: int,
+        end: int | None,
+        allow_truncated: bool,
+        known: Callable[[int, int], int | None] | None,
+    ) -> None:
+        self.path, self.known = path, known
         self.source = pieces(path, start, allow_truncated, path.stat().st_size if end is None else end)
         self.end = end
         self.buffer = b""
@@ -268,10 +279,20 @@ class _Window:
         tail = _BEHIND_THE_TEXT.match(buffer, text_end) if text < text_end <= text + MAX_REVISION else None
         if tail is None:
             return None
-        xml, escaped = buffer[start : tail.end()], buffer[text:text_end]
-        if b">" in escaped or len(xml.translate(None, _CONTROLS)) < len(xml) or _NOT_AS_WRITTEN.search(xml):
-            return None
         _, title, namespace, page_id, redirect, revision_id, parent_id, stamp = head.groups()
+        size = None
+        if self.known is not None and redirect is None and namespace == b"0":
+            size = self.known(int(page_id), int(revision_id))
+        if size == text_end - text:
+            xml, escaped = buffer[start:text], None
+        else:
+            xml, escaped = buffer[start : tail.end()], buffer[text:text_end]
+        if (
+            (escaped is not None and b">" in escaped)
+            or len(xml.translate(None, _CONTROLS)) < len(xml)
+            or _NOT_AS_WRITTEN.search(xml)
+        ):
+            return None
         try:
             if not xml.isascii() and not _only_characters(xml.decode()):
                 return None
@@ -288,7 +309,8 @@ class _Window:
                 int(revision_id),
                 int(parent_id or 0) or None,
                 timestamp,
-                escaped.replace(b'"', b"&quot;"),
+                None if escaped is None else escaped.replace(b'"', b"&quot;"),
+                KNOWN if escaped is None else None,
             ),
             stamp.decode(),
         )

@@ -15,7 +15,7 @@ import pytest
 from temporalwiki.builders import estimate as module
 from temporalwiki.builders.build import BuildOptions, Sources, build, find_sources
 from temporalwiki.builders.dataset_folder import Manifest
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.estimate import Estimate, Stage, describe_plan, estimate
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
@@ -80,7 +80,9 @@ def built(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 
 def written(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.suffix == ".parquet")
+    """Bytes on disk: a file with several names counts once."""
+    files = [path.stat() for path in folder.rglob("*.parquet") if path.is_file()]
+    return sum({file.st_ino: file.st_size for file in files}.values())
 
 
 def stages(plan: Estimate) -> dict[str, Stage]:
@@ -194,9 +196,18 @@ def facts_beside(folder: Path) -> Sources:
     return find_sources(folder, MONTH)
 
 
-@pytest.mark.parametrize("make", [one_stream, a_history, no_articles, not_compressed, cut_off])
+def no_whole_line(folder: Path) -> Sources:
+    """An entity that is longer than a sample."""
+    sources = one_stream(folder)
+    for file in (*sources.wikidata_prev.files, *sources.wikidata_recent.files):
+        file.write_bytes(gzip.compress(b"[\n" + b'{"type":"item","id":"Q1","labels":"' + b"x" * 100_000))
+    return sources
+
+
+@pytest.mark.parametrize("make", [one_stream, a_history, no_articles, not_compressed, cut_off, no_whole_line])
 def test_every_kind_of_dump_has_a_plan(make: Any, tmp_path: Path) -> None:
     plan = estimate(make(tmp_path / "dumps"), tmp_path / "out", tmp_path / "work")
+    assert plan.cpu < 10
     assert plan.cpu >= plan.bound - 1e-9 >= 0
     assert plan.wall >= plan.bound
     assert "\nwiki-extract recent      20211201  0.0" in describe_plan(plan)
@@ -207,6 +218,28 @@ def test_what_is_no_dump_is_told_of(tmp_path: Path) -> None:
     sources.recent.files[0].write_bytes(b"not compressed")
     with pytest.raises(InputError, match="not a bz2 file"):
         estimate(sources, tmp_path / "out", tmp_path / "work")
+
+
+def test_folders_that_a_build_refuses_are_refused(tmp_path: Path) -> None:
+    sources = one_stream(tmp_path / "dumps")
+    with pytest.raises(UsageError, match="cannot be the work folder or lie in it"):
+        estimate(sources, tmp_path / "work" / "out", tmp_path / "work")
+    with pytest.raises(InputError, match="not a dataset folder"):
+        estimate(sources, tmp_path / "dumps", tmp_path / "work")
+
+
+def test_a_large_file_of_one_stream_is_not_searched_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = one_stream(tmp_path / "dumps")
+    searched: list[Path] = []
+    monkeypatch.setattr(module, "split", lambda path, target: searched.append(path) or [0])
+    monkeypatch.setattr(module, "_SEARCHED", 0)
+    estimate(sources, tmp_path / "out", tmp_path / "work")
+    assert searched == []
+    monkeypatch.setattr(module, "_SEARCHED", 1 << 20)
+    estimate(sources, tmp_path / "out", tmp_path / "work")
+    assert len(searched) == 4
 
 
 def test_the_real_pair(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,17 +320,20 @@ def plan_of(free_work: int, free_out: int, one_disk: bool) -> Estimate:
 ROOM = [  # free in work, free in out, one disk, what is said
     (5 * 10**9, 5 * 10**9, True, []),
     (3 * 10**9, 10**9, False, []),
-    (3 * 10**9, 3 * 10**9, True, ["/a/work: 4,000.0 MB are to be written and 3,000.0 MB are free"]),
-    (2 * 10**9, 10**9, False, ["/a/work: 3,000.0 MB are to be written and 2,000.0 MB are free"]),
-    (3 * 10**9, 1000, False, ["/b/out: 1,000.0 MB are to be written and 0.0 MB are free"]),
+    (3 * 10**9, 3 * 10**9, True, ["/a/work and /b/out"]),
+    (2 * 10**9, 10**9, False, ["/a/work"]),
+    (3 * 10**9, 1000, False, ["/b/out"]),
 ]
 
 
 @pytest.mark.parametrize(("work", "out", "one_disk", "said"), ROOM)
 def test_a_disk_that_is_too_small_is_told_of(work: int, out: int, one_disk: bool, said: list[str]) -> None:
     plan = plan_of(work, out, one_disk)
-    assert plan.lacking() == said
-    assert [line for line in describe_plan(plan).splitlines() if "warning" in line] == [f"warning: {s}" for s in said]
+    assert plan.lacking == said
+    *_, last = describe_plan(plan).splitlines()
+    assert last.startswith("warning: ") == bool(said)
+    if said:
+        assert last == f"warning: too little room in {said[0]}"
 
 
 def test_a_plan_as_text() -> None:
@@ -312,6 +348,9 @@ def test_a_plan_as_text() -> None:
         "wiki-extract recent takes 5 min",
         "assumed: 5% of the pages and of the items have changed; wiki-diff, wikidata-diff and align have about as "
         "many tasks",
+        "/a/work and /b/out: 4,000.0 MB are to be written, 5,000.0 MB are free",
+    ]
+    assert describe_plan(plan_of(5 * 10**9, 2 * 10**9, one_disk=False)).splitlines()[-2:] == [
         "/a/work: 3,000.0 MB are to be written, 5,000.0 MB are free",
-        "/b/out: 1,000.0 MB are to be written, 5,000.0 MB are free",
+        "/b/out: 1,000.0 MB are to be written, 2,000.0 MB are free",
     ]

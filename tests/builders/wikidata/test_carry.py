@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from temporalwiki.builders import layers
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.engine import Machine, Report, total
 from temporalwiki.builders.errors import InputError
@@ -57,7 +58,7 @@ def write_dump(path: Path, lines: list[str], per_member: int = 3) -> Path:
 def read(path: Path, folder: Path, base: str | None = None) -> list[Report]:
     """Extract a dump; with the name of a base, carry over what that has. Returns the reports of all tasks."""
     tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", False)
-    before = carry.base_of(folder.parent / base) if base is not None else None
+    before = layers.base_of(folder.parent / base) if base is not None else None
     assert (before is None) == (base is None)
     if before is not None:
         for task in carry.plan(0, before):
@@ -66,7 +67,7 @@ def read(path: Path, folder: Path, base: str | None = None) -> list[Report]:
     if before is not None:
         plan = carry.plan(total(reports, "kept")["items"], before)
         reports += [carry.run(task, folder / "carried") for task in plan]
-    carry.finish(folder, tasks, before)
+    layers.finish(folder, tasks, before)
     return reports
 
 
@@ -233,7 +234,7 @@ def test_what_a_killed_stage_left_is_finished(tmp_path: Path, monkeypatch: pytes
     read(write_dump(tmp_path / "a.gz", [entity(n, n, 7) for n in range(1, 9)], 2), tmp_path / "a")
     path = write_dump(tmp_path / "b.gz", [entity(n, n + (n == 3), 8 - (n != 3)) for n in range(1, 9)], 2)
     read(path, tmp_path / "full")
-    base = carry.base_of(tmp_path / "a")
+    base = layers.base_of(tmp_path / "a")
     assert base is not None
     carry.index(carry.plan(0, base)[0], tmp_path / "a" / "revisions")
     [task] = extract.plan(Dump("20211101", (path,)), "enwiki", "en", False)
@@ -314,8 +315,8 @@ def test_one_in_so_many_is_parsed_and_compared(tmp_path: Path, monkeypatch: pyte
     assert found["other.json.gz"]["differ"] == found["other.json.gz"]["items"] > 60
 
 
-BEFORE, WANTED = extract.Base("before", 2, "x"), extract.Base("wanted", 0, "y")
-FINISHED: dict[str, tuple[Callable[[Path], object], extract.Base, int | None]] = {
+BEFORE, WANTED = layers.Base("before", 2, "x"), layers.Base("wanted", 0, "y")
+FINISHED: dict[str, tuple[Callable[[Path], object], layers.Base, int | None]] = {
     "nothing": (lambda path: path.unlink(), WANTED, None),
     "damaged": (lambda path: path.write_text("{"), WANTED, None),
     "no object": (lambda path: path.write_text("[]"), WANTED, None),
@@ -328,29 +329,29 @@ FINISHED: dict[str, tuple[Callable[[Path], object], extract.Base, int | None]] =
 def test_a_finished_extract_says_which_base_it_was_read_with(tmp_path: Path, case: str) -> None:
     spoil, expected, generation = FINISHED[case]
     task = extract.ExtractTask(0, "/a/d.json.gz", 0, None, "enwiki", "en", False)
-    carry.finish(tmp_path, [task], BEFORE)
+    layers.finish(tmp_path, [task], BEFORE)
     spoil(tmp_path / "finished.json")
     elsewhere = extract.ExtractTask(0, "/b/d.json.gz", 0, None, "enwiki", "en", False)
-    assert carry.finished_with(tmp_path, [elsewhere], WANTED) == expected
+    assert layers.finished_with(tmp_path, [elsewhere], WANTED) == expected
     longer = extract.ExtractTask(0, "/a/d.json.gz", 0, 99, "enwiki", "en", False)
-    assert carry.finished_with(tmp_path, [longer, task], WANTED) == WANTED
-    base = carry.base_of(tmp_path)
+    assert layers.finished_with(tmp_path, [longer, task], WANTED) == WANTED
+    base = layers.base_of(tmp_path)
     assert (base.generation if base else None) == generation
 
 
 def test_after_some_generations_all_is_read_anew(tmp_path: Path) -> None:
     task = extract.ExtractTask(0, "/a/d.json.gz", 0, None, "enwiki", "en", False)
-    base: extract.Base | None = None
+    base: layers.Base | None = None
     made = []
     while True:
-        carry.finish(tmp_path, [task], base)
-        base = carry.base_of(tmp_path)
+        layers.finish(tmp_path, [task], base)
+        base = layers.base_of(tmp_path)
         if base is None:
             break
         made.append(base.made)
-    assert len(made) == len(set(made)) == carry.GENERATIONS
-    carry.finish(tmp_path, [task], None)
-    base = carry.base_of(tmp_path)
+    assert len(made) == len(set(made)) == layers.GENERATIONS
+    layers.finish(tmp_path, [task], None)
+    base = layers.base_of(tmp_path)
     assert base is not None and base.made == made[0]  # the same whenever it is made
 
 
@@ -410,7 +411,7 @@ def test_a_build_gives_the_same_bytes_whatever_was_carried_over(
 def test_a_build_reads_all_anew_after_some_generations(
     dumps: Path, full: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(carry, "GENERATIONS", 1)
+    monkeypatch.setattr(layers, "GENERATIONS", 1)
     assert "wikidata-carry recent" in built(dumps, tmp_path / "first", MONTHS[0])["run"]["stages"]
     second = built(dumps, tmp_path / "second", MONTHS[1])
     assert not {"wikidata-index", "wikidata-carry recent"} & second["run"]["stages"].keys()

@@ -1,0 +1,150 @@
+"""What is read of an extract and of the one that it was made of: once or twice, the same comes out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from temporalwiki.builders import layers
+from temporalwiki.builders.engine import Report
+from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.wikidata import buckets, carry, diff, extract, labels
+from temporalwiki.builders.wikipedia import extract as wiki_extract
+
+import slow_wikidata_diff
+from tiny_dumps import articles_file, item, multistream, page, property_, statement, time, value
+
+ITEMS = range(1, 9)
+Month = list[tuple[int, int]]  # numbers and revisions of items, in a dump's order
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_power_cuts() -> Iterator[None]:
+    """Files are not forced to the disk, which takes longer than all else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
+        yield
+
+
+def write_dump(path: Path, months_items: Month, contents: dict[tuple[int, int], Any]) -> Path:
+    lines = [json.dumps(property_(5, "knows") | {"lastrevid": 9})]
+    for at, (number, revision) in enumerate(months_items):
+        # without a revision, an item can say another thing every time
+        claims, label = contents[number, revision if revision else -(at % 3)]
+        end = {"lastrevid": revision, "modified": "2021-10-01T00:00:00Z"}
+        lines.append(json.dumps(item(number, claims, label, f"T{number}") | end, separators=(",", ":")))
+    members = ["[\n", *(f"{line},\n" for line in lines[:-1]), f"{lines[-1]}\n]\n"]
+    path.write_bytes(b"".join(gzip.compress(member.encode()) for member in members))
+    return path
+
+
+def read(path: Path, folder: Path, base: Path | None = None) -> Path:
+    """Extract a dump, with another extract as its base."""
+    tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", False)
+    before = layers.base_of(base) if base is not None else None
+    if base is not None and before is not None:
+        for task in carry.plan(0, before):
+            carry.index(task, base / "revisions")
+    for range_ in tasks:
+        extract.run(replace(range_, base=before), folder)
+    if before is not None:
+        for group in carry.plan(0, before):
+            carry.run(group, folder / "carried")
+    layers.finish(folder, tasks, before)
+    return folder
+
+
+def compared(
+    place: Path, prev: Path, recent: Path, articles: Path, fraction: float, slow: bool = False
+) -> tuple[list[list[dict[str, Any]]], list[Report], list[bytes]]:
+    """Rows and report of every task of stage wikidata-diff, and the files of stage wikidata-labels."""
+    [whole] = diff.plan(
+        0,
+        prev=str(prev),
+        recent=str(recent),
+        labels=str(place / "labels"),
+        prev_articles=str(articles),
+        recent_articles=str(articles),
+        page_items=None,
+        prev_date=20211101,
+        recent_date=20211129,
+        unchanged_fraction=fraction,
+        seed=0,
+    )
+    tasks = [replace(whole, end=3), replace(whole, index=1, first=3)]
+    (place / "labels").mkdir(parents=True)
+    for task in labels.plan(tasks):
+        labels.run(task, place / "labels")
+    reports = [(slow_wikidata_diff if slow else diff).run(task, place / "diff") for task in tasks]
+    rows = [list(read_rows([place / "diff" / f"candidates-{task.index:05d}.parquet"])) for task in tasks]
+    return rows, reports, [path.read_bytes() for path in sorted((place / "labels").glob("*.arrow"))]
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> dict[str, Any]:
+    end = draw(st.sampled_from([None, None, "+2021-11-15T00:00:00Z", "+2020-01-01T00:00:00Z"]))
+    qualifiers = {"P582": [time(end)]} if end else {}
+    rank = draw(st.sampled_from(["normal", "normal", "preferred", "deprecated"]))
+    return statement(value(draw(st.integers(1, 5))), rank, id=f"Q1${draw(st.integers(0, 99))}", **qualifiers)
+
+
+CLAIMS = st.dictionaries(st.sampled_from(["P5", "P31"]), st.lists(statements(), min_size=1, max_size=3), max_size=2)
+# number and revision decide all of an item, as in Wikidata; revisions below 1 are none
+CONTENTS = st.fixed_dictionaries(
+    {(n, revision): st.tuples(CLAIMS, st.sampled_from([None, "a", "b"])) for n in ITEMS for revision in range(-2, 3)}
+)
+MONTH = st.lists(st.tuples(st.sampled_from(ITEMS), st.integers(0, 2)), max_size=12)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    months=st.lists(MONTH, min_size=4, max_size=4),
+    contents=CONTENTS,
+    fraction=st.sampled_from([0.0, 0.3, 1.0]),
+    rows=st.sampled_from([1, 4, 100_000]),
+)
+def test_a_diff_of_layers_is_that_of_full_readings(
+    tmp_path_factory: pytest.TempPathFactory,
+    months: list[Month],
+    contents: dict[tuple[int, int], Any],
+    fraction: float,
+    rows: int,
+) -> None:
+    """Items are new, gone, back, changed, held twice or without a revision, over three generations."""
+    place = tmp_path_factory.mktemp("m")
+    pages = multistream(articles_file(place, "20211101"), [page(i, f"T{i}", "text") for i in (1, 2, 3)])
+    for task in wiki_extract.plan(Dump("x", (pages,)), "enwiki", False):
+        wiki_extract.run(task, place / "articles")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extract, "RANGE", 600)
+        patch.setattr(extract, "CHECKED", 2)
+        patch.setattr(extract, "ROWS", 5)
+        patch.setattr(carry, "ITEMS_A_TASK", 4)
+        patch.setattr(buckets, "ROWS", rows)
+        full: list[Path] = []
+        layered: list[Path] = []
+        for month, items in enumerate(months):
+            dump = write_dump(place / f"{month}.json.gz", items, contents)
+            full.append(read(dump, place / f"full{month}"))
+            layered.append(read(dump, place / str(month), layered[-1] if layered else None))
+        for prev, recent in ((1, 2), (2, 3), (1, 3)):
+            name = f"{prev}-{recent}"
+            with_base = buckets.changes(layered[prev], layered[recent], 0, extract.BUCKETS)
+            assert (with_base is not None) == (recent == prev + 1)
+            assert buckets.changes(full[prev], full[recent], 0, extract.BUCKETS) is None
+            found = compared(place / f"l{name}", layered[prev], layered[recent], place / "articles", fraction)
+            twice = compared(place / f"f{name}", full[prev], full[recent], place / "articles", fraction)
+            assert found == twice
+            if (prev, recent) == (2, 3) and fraction != 0.3:  # it draws by another number
+                slow = compared(place / "slow", full[2], full[3], place / "articles", fraction, slow=True)
+                assert found == slow
