@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from temporalwiki.builders.engine import Report
@@ -19,36 +20,53 @@ class ChecksumTask:
     file: str
     size: int
     modified: int
+    changed: int  # a copy can have the other's time of modification, but not this one
+    algorithms: tuple[str, ...]
 
 
 def plan(files: list[Path]) -> list[ChecksumTask]:
     """One task a file."""
-    return [ChecksumTask(str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+    return [_task(file) for file in files]
+
+
+def _task(file: Path) -> ChecksumTask:
+    told = file.stat()
+    algorithms = ("sha1", *sorted({algorithm for _, algorithm, _ in _listed(file)} - {"sha1"}))
+    return ChecksumTask(str(file.resolve()), told.st_size, told.st_mtime_ns, told.st_ctime_ns, algorithms)
 
 
 def run(task: ChecksumTask, _folder: Path) -> Report:
     """Read one file."""
-    return {**asdict(task), "sha1": digest(Path(task.file), "sha1")}
+    return {**asdict(task), **{algorithm: digest(Path(task.file), algorithm) for algorithm in task.algorithms}}
 
 
 def known(folder: Path) -> dict[ChecksumTask, Report]:
     """The reports of all runs whose folders lie in ``folder``, by what was read."""
     found: dict[ChecksumTask, Report] = {}
     for file in sorted(folder.glob("*/reports/*.json")):
-        with contextlib.suppress(KeyError):  # an older version's does not say what it has read
+        with contextlib.suppress(KeyError, TypeError, ValueError):  # an older version's, or half of one
             report = json.loads(file.read_text("utf-8"))
-            found[ChecksumTask(report["file"], report["size"], report["modified"])] = report
+            named = {field.name: report[field.name] for field in fields(ChecksumTask)}
+            task = ChecksumTask(**named | {"algorithms": tuple(named["algorithms"])})
+            report["run"]["kept"] = True
+            if all(isinstance(report[algorithm], str) for algorithm in task.algorithms):
+                found[task] = report
     return found
 
 
-def compare(path: Path, sha1: str) -> None:
-    """Compare a file with the lists of checksums beside it; raise InputError where one has another."""
+def compare(path: Path, report: Report) -> None:
+    """Compare what was read of a file with the lists of checksums beside it; raise InputError where they differ."""
+    for listing, algorithm, expected in _listed(path):
+        if expected != report[algorithm]:
+            raise InputError(f"{path}: not the file whose {algorithm} {listing.name} has; fetch it again")
+
+
+def _listed(path: Path) -> Iterator[tuple[Path, str, str]]:
+    """The checksums that lists beside a file have of it: the list, the algorithm, the checksum."""
     listings = [(file, "sha1") for file in sorted(path.parent.glob("*sha1sums*.txt"))]
     listings += [(file, "sha256") for file in sorted(path.parent.glob("SHA256SUMS"))]  # of content exports
     for listing, algorithm in listings:
         for line in listing.read_text("utf-8", errors="replace").splitlines():
             expected, _, name = line.partition(" ")  # then a blank or, for "binary", a star
-            if name.lstrip(" *").strip() != path.name:
-                continue
-            if expected.strip().lower() != (sha1 if algorithm == "sha1" else digest(path, algorithm)):
-                raise InputError(f"{path}: not the file whose {algorithm} {listing.name} has; fetch it again")
+            if name.lstrip(" *").strip() == path.name:
+                yield listing, algorithm, expected.strip().lower()

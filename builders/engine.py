@@ -14,11 +14,13 @@ import hashlib
 import importlib
 import json
 import os
+import pickle
 import resource
 import secrets
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
@@ -31,7 +33,8 @@ from tqdm import tqdm
 from temporalwiki.builders.errors import InputError, UsageError
 
 # name of --engine -> the module that has its Executor(step, machine, folder, progress), whose run() runs every task
-# that is not complete, and default_jobs(), how many tasks run at once where nobody says it
+# that is not complete, default_jobs(), how many tasks run at once where nobody says it, and most_memory(), how many
+# bytes it has for all of them
 ENGINES = {
     "local": "temporalwiki.builders.executors.local",
     "ray": "temporalwiki.builders.executors.ray",
@@ -81,15 +84,20 @@ class Machine:
 def find_machine(engine: str = "local", jobs: int | None = None, memory: int | None = None) -> Machine:
     """Return a machine with what is not given filled in: all that the engine has, and 8 GB, or 1 GB a job if more.
 
+    No more memory than the engine has, as far as it is enough for the jobs.
+
     Raises UsageError for an engine that is not there, and for too few jobs or too little memory.
     """
     if engine not in ENGINES:
         raise UsageError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
+    module = importlib.import_module(ENGINES[engine])
     if jobs is None:
-        jobs = importlib.import_module(ENGINES[engine]).default_jobs()
+        jobs = int(module.default_jobs())
         if memory is not None:
             jobs = max(1, min(jobs, memory // LEAST_MEMORY))
-    return Machine(jobs, max(8, jobs) << 30 if memory is None else memory, engine)
+    if memory is None:
+        memory = min(max(8, jobs) << 30, max(int(module.most_memory()), jobs * LEAST_MEMORY))
+    return Machine(jobs, memory, engine)
 
 
 def fingerprint(*what: Any) -> str:
@@ -169,32 +177,50 @@ def run_stage(
 
     ``folder`` is started afresh if it was made by another ``plan``, and continued otherwise; the plan is the tasks
     themselves unless it is given. ``sizes`` (bytes a task) weigh the progress, which ``name`` heads. What a task
-    writes aside lies in the folder under a hidden name that ends in .part, until it is whole. Raises what a task
-    raised, or InputError where a worker was killed.
+    writes aside lies in the folder under a hidden name that ends in .part, until it is whole. In a report, "run" says
+    what the task took, and in "kept" whether an earlier run had done it. Raises what a task raised, or InputError
+    where a worker was killed.
     """
     key = fingerprint(list(tasks) if plan is None else plan)
     stage_file = folder / "stage.json"
     planned = _planned(stage_file)
-    if (folder / SLURM_JOBS).exists() and (planned != key or machine.engine != "slurm"):
+    if (folder / SLURM_JOBS).exists() and machine.engine != "slurm":
         # of a command that was killed: nobody shall write here any more
         importlib.import_module(ENGINES["slurm"]).cancel(folder)
     if planned != key:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         write_json(stage_file, {"plan": key, "tasks": len(tasks)})
     (folder / "reports").mkdir(exist_ok=True)
+    if not (folder / SLURM_JOBS).exists():  # those are at work
+        _sweep(folder)
+    ranks: list[int] = []
     if tasks:
-        step = functools.partial(_run_task, run=run, tasks=list(tasks), folder=folder)
+        step = functools.partial(_run_task, run=run, tasks=list(tasks), folder=folder, key=key)
         weights = list(sizes) if sizes else [1] * len(tasks)
         progress = Progress(name, weights, "B" if sizes else "task")
         executor = importlib.import_module(ENGINES[machine.engine]).Executor(step, machine, folder, progress)
         ranks = executor.get_incomplete_ranks(range(len(tasks)))
         with progress.shown(skipped=set(range(len(tasks))) - set(ranks)):
             if ranks:
-                if not (folder / SLURM_JOBS).exists():  # those are at work
-                    _sweep(folder)
                 executor.run()
                 _sweep(folder)
-    return [json.loads((folder / "reports" / f"{rank:05d}.json").read_text("utf-8")) for rank in range(len(tasks))]
+    reports = [json.loads((folder / "reports" / f"{rank:05d}.json").read_text("utf-8")) for rank in range(len(tasks))]
+    for rank, report in enumerate(reports):
+        report["run"]["kept"] = rank not in ranks
+    return reports
+
+
+def remove(folder: Path) -> None:
+    """Delete a stage's folder, or a folder of such, if it is there; jobs that Slurm still has for it are ended.
+
+    What is left when this is killed counts as not begun.
+    """
+    for jobs in list(folder.rglob(SLURM_JOBS)):
+        importlib.import_module(ENGINES["slurm"]).cancel(jobs.parent)
+    for stage_file in list(folder.rglob("stage.json")):
+        stage_file.unlink()
+    if folder.exists():
+        shutil.rmtree(folder)
 
 
 def _sweep(folder: Path) -> None:
@@ -222,11 +248,28 @@ def _run_task(
     run: Callable[[T, Path], Report],
     tasks: list[T],
     folder: Path,
+    key: str,
 ) -> None:
     with measured() as took:
-        report = run(tasks[rank], folder)
+        try:
+            report = run(tasks[rank], folder)
+        except Exception as error:
+            if not _travels(error):
+                raise RuntimeError(traceback.format_exc()) from None
+            raise
     report["run"] = took
+    if _planned(folder / "stage.json") != key:  # whoever waited for this task is gone, and another took the folder
+        raise InputError(f"{folder}: another command has begun this stage anew, with other dumps or options")
     write_json(folder / "reports" / f"{rank:05d}.json", report)
+
+
+def _travels(error: Exception) -> bool:
+    """Whether an error comes out of another process as it is; one that does not looks there like a killed worker."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - made here
+    except Exception:  # noqa: BLE001 - its constructor is anybody's
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -45,7 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         help=f"configs to add to those always built; of {', '.join(INCLUDE)}, only wikipedia is not",
     )
     add_machine(parser)
-    parser.add_argument("--plan", action="store_true", help="say how long it would take and how much disk; stop")
+    parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="say how long it would take and how much disk; stop. Reckons with --jobs, or the cores here",
+    )
     parser.add_argument("--seed", type=int, default=options.seed, metavar="N", help="of every sample (default: 0)")
     parser.add_argument(
         "--unchanged-fraction",
@@ -95,13 +99,12 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
         "--memory",
         type=size_in_bytes,
         metavar="SIZE",
-        help="for all jobs (default: 8GB, or 1GB a job if that is more)",
+        help="for all jobs (default: 8GB, or 1GB a job if that is more, but no more than there is)",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Build, or with --plan say what would be done."""
-    machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
     interval = Interval(arguments.wiki, arguments.prev, arguments.recent)
     wikidata = tuple(arguments.wikidata) if arguments.wikidata else None
     options = BuildOptions(
@@ -111,6 +114,8 @@ def run(arguments: argparse.Namespace) -> None:
         allow_truncated=arguments.allow_truncated,
     )
     sources = find_sources(arguments.dumps, interval, wikidata)
+    # a plan starts nothing, no cluster either
+    machine = find_machine("local" if arguments.plan else arguments.engine, arguments.jobs, arguments.memory)
     out = arguments.out.resolve()  # so that "." and ".." have names, too
     work = arguments.work or out.with_name(f"{out.name}.work")
     if arguments.plan:

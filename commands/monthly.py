@@ -71,7 +71,8 @@ def run(arguments: argparse.Namespace) -> None:
         dumps=arguments.dumps,
         out=arguments.out,
         work=arguments.work or out.with_name(f"{out.name}.work"),
-        machine=find_machine(arguments.engine, arguments.jobs, arguments.memory),
+        # a dry run starts nothing, no cluster either
+        machine=find_machine("local" if arguments.dry_run else arguments.engine, arguments.jobs, arguments.memory),
         mirrors=tuple(arguments.mirror or [MIRROR]),
         accept_jump=arguments.accept_jump,
         recipe=arguments.recipe,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from temporalwiki.builders.engine import Report
+from temporalwiki.builders.engine import Report, write_json
 from temporalwiki.builders.errors import InputError
 
 
@@ -62,9 +63,45 @@ def break_down_at_three(task: int, folder: Path) -> Report:
     return write_square(task, folder)
 
 
+class NeedsTwo(Exception):
+    """Can be pickled and not be made again."""
+
+    def __init__(self, what: str, where: str) -> None:
+        super().__init__(f"{what} in {where}")
+
+
+def raise_what_does_not_travel(task: int, folder: Path) -> Report:
+    raise NeedsTwo("a mistake", "three.xml")
+
+
+def begin_anew(task: int, folder: Path) -> Report:
+    """While it works, another command takes the folder for other tasks."""
+    write_json(folder / "stage.json", {"plan": "other", "tasks": 1})
+    return write_square(task, folder)
+
+
+class Weighed:
+    """A task that notes each time when it is sent to a worker."""
+
+    def __init__(self, number: int, log: Path) -> None:
+        self.number, self.log = number, log
+
+    def __getstate__(self) -> dict[str, object]:
+        with self.log.open("a") as file:
+            file.write("x")
+        return vars(self)
+
+
+def weigh(task: Weighed, folder: Path) -> Report:
+    return {"number": task.number}
+
+
 def hold(megabytes: int, folder: Path) -> Report:
-    """Holds so much memory for a moment."""
-    return {"bytes": len(b"x" * (megabytes << 20))}
+    """Holds so much memory for a moment; the system has it back at once, whatever the allocator keeps."""
+    with mmap.mmap(-1, megabytes << 20) as held:
+        for page in range(0, len(held), mmap.PAGESIZE):
+            held[page] = 1
+        return {"bytes": len(held)}
 
 
 def spin_in_a_process(seconds: float, folder: Path) -> Report:

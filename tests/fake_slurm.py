@@ -1,7 +1,8 @@
 """Slurm as far as the engine asks it: sbatch, squeue, scancel and scontrol on PATH that run jobs as processes.
 
 A job is there as long as its file ``ARRAY_INDEX`` is in the spool. The file ``limit`` there says how many jobs there
-may be, ``ARRAY.held`` keeps those of an array from starting, ``down`` is a controller that does not answer.
+may be, ``ARRAY.held`` keeps those of an array from starting, ``down`` is a controller that does not answer. As with
+Slurm, an argument of sbatch goes before a variable SBATCH_*, and that before what the script says.
 """
 
 from __future__ import annotations
@@ -42,19 +43,27 @@ def sbatch(spool: Path, arguments: list[str]) -> str:
         for line in script.splitlines()
         if line.startswith("#SBATCH --")
     )
+    given |= {name: value for name, value in variables("SBATCH_").items() if value}
+    given |= options
+    if "wait" in given:
+        sys.exit("sbatch: error: would wait until all jobs have ended")
     indices, _, at_once = options["array"].partition("%")
     many = int(indices.partition("-")[2]) + 1
     limit = spool / "limit"
     if limit.exists() and len(jobs(spool)) + many > int(limit.read_text()):
+        with (spool / "refused").open("a") as file:
+            file.write(f"{many} ")
         sys.exit("sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)")
-    if given["partition"] if "partition" in given else os.environ.get("SBATCH_PARTITION") == "none":
+    if given.get("partition") == "none":
         sys.exit("sbatch: error: invalid partition specified: none\nsbatch: error: Batch job submission failed")
     number = str(100 + len(list(spool.glob("*.name"))))
     (spool / f"{number}.name").write_text(given["job-name"])
-    (spool / f"{number}.asked").write_text(shlex.join([*arguments[:-1], *(f"{k}={v}" for k, v in given.items())]))
+    (spool / f"{number}.cluster").write_text(given.get("clusters", ""))
+    (spool / f"{number}.asked").write_text(shlex.join(f"{k}={v}" for k, v in sorted(given.items())))
     for index in range(many):
         (spool / f"{number}_{index}").touch()
     command = [sys.executable, "-S", "-E", __file__, str(spool), "run", number, str(many), at_once, options["output"]]
+    command.append(options.get("dependency", "").removeprefix("afterany:"))
     environment = {name: value for name, value in os.environ.items() if name != "SLURM_ARRAY_TASK_ID"}
     runner = subprocess.Popen(
         [*command, arguments[-1]],
@@ -65,12 +74,20 @@ def sbatch(spool: Path, arguments: list[str]) -> str:
         env=environment,
     )
     (spool / f"{number}.pid").write_text(str(runner.pid))
-    return f"{number};cluster"
+    return f"{number};{given['clusters']}" if "clusters" in given else number
+
+
+def variables(prefix: str) -> dict[str, str]:
+    """What the environment says, named like arguments."""
+    found = {name.removeprefix(prefix): value for name, value in os.environ.items() if name.startswith(prefix)}
+    return {name.lower().replace("_", "-"): value for name, value in found.items()}
 
 
 def run(spool: Path, arguments: list[str]) -> str:
-    number, many, at_once, output, script = arguments
+    number, many, at_once, output, before, script = arguments
     waiting, running = list(range(int(many))), dict[int, subprocess.Popen[bytes]]()
+    while before and any(job.startswith(f"{before}_") for job in jobs(spool)):
+        time.sleep(0.02)
     while waiting or running:
         while waiting and len(running) < int(at_once) and not (spool / f"{number}.held").exists():
             index = waiting.pop(0)
@@ -92,18 +109,22 @@ def run(spool: Path, arguments: list[str]) -> str:
 def squeue(spool: Path, arguments: list[str]) -> str:
     if (spool / "down").exists():
         sys.exit("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
-    [name] = [argument.removeprefix("--name=") for argument in arguments if argument.startswith("--name=")]
-    mine = [job for job in jobs(spool) if (spool / f"{job.partition('_')[0]}.name").read_text() == name]
-    return "\n".join(job.replace("_", " ") for job in mine)
+    mine = asked_for(spool, variables("SQUEUE_"), arguments)
+    return "\n".join(job.replace("_", " ") for job in jobs(spool) if job.partition("_")[0] in mine)
+
+
+def asked_for(spool: Path, hidden: dict[str, str], arguments: list[str]) -> list[str]:
+    """The arrays of a name on a cluster; none where a variable asks for others."""
+    options = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
+    named = [file.stem for file in spool.glob("*.name") if file.read_text() == options["name"]]
+    cluster = options.get("clusters", "")
+    return [array for array in named if (spool / f"{array}.cluster").read_text() == cluster and not hidden]
 
 
 def scancel(spool: Path, arguments: list[str]) -> str:
-    [name] = [argument.removeprefix("--name=") for argument in arguments if argument.startswith("--name=")]
-    for file in spool.glob("*.name"):
-        if file.read_text() != name:
-            continue
-        mine = [spool / job for job in jobs(spool) if job.startswith(f"{file.stem}_")]
-        for pid in [(spool / f"{file.stem}.pid").read_text(), *(job.read_text() for job in mine)]:
+    for array in asked_for(spool, variables("SCANCEL_"), arguments):
+        mine = [spool / job for job in jobs(spool) if job.startswith(f"{array}_")]
+        for pid in [(spool / f"{array}.pid").read_text(), *(job.read_text() for job in mine)]:
             if pid:
                 end(int(pid))
         for job in mine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -16,11 +17,31 @@ from datatrove.executor.local import LocalPipelineExecutor
 from temporalwiki.builders.engine import Machine, Progress, Step
 from temporalwiki.builders.errors import InputError
 
+_GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_executor: Executor  # in a worker, whose tasks it runs
+
 
 def default_jobs() -> int:
     """All cores that this process may use, as far as there is 1 GB of memory for each."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)), memory >> 30))
+    return max(1, min(len(os.sched_getaffinity(0)), most_memory() >> 30))
+
+
+def most_memory() -> int:
+    """Bytes of memory that there are here, or that the control groups of this process may take if that is less."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for line in _OWN_GROUPS.read_text().splitlines() if _OWN_GROUPS.exists() else []:
+        _, controllers, name = line.split(":", 2)
+        if controllers == "":  # of version 2
+            top, limit = _GROUPS, "memory.max"
+        elif "memory" in controllers.split(","):
+            top, limit = _GROUPS / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        own = top / name.lstrip("/")
+        for group in (own, *own.parents):  # in a container the files are those of its own group, whatever its name
+            with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+                found.append(int((group / limit).read_text()))
+    return min(found)
 
 
 class Executor(LocalPipelineExecutor):  # type: ignore[misc]
@@ -49,11 +70,12 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
     def _run_in_pool(self, ranks: list[int]) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["temporalwiki.builders.build"])
-        pool = ProcessPoolExecutor(min(self.workers, len(ranks)), context, initializer=_die_with_parent)
+        # all tasks go to a worker once, not with each of them
+        pool = ProcessPoolExecutor(min(self.workers, len(ranks)), context, initializer=_begin, initargs=(self,))
         try:
             # Ctrl-C is for the command, which ends its workers: they are born deaf to it
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            futures: dict[Future[Any], int] = {pool.submit(self._run_for_rank, rank, rank): rank for rank in ranks}
+            futures: dict[Future[Any], int] = {pool.submit(_run, rank): rank for rank in ranks}
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             pending = set(futures)
             while pending:
@@ -72,8 +94,10 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
             pool.shutdown(cancel_futures=True)
 
 
-def _die_with_parent() -> None:
-    """End this worker when the command that started it is gone, so that nobody writes beside its rerun."""
+def _begin(executor: Executor) -> None:
+    """Begin as a worker, which ends when the command that started it is gone: nobody writes beside its rerun."""
+    global _executor
+    _executor = executor
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
@@ -82,3 +106,7 @@ def _die_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _run(rank: int) -> None:
+    _executor._run_for_rank(rank, rank)

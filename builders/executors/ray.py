@@ -6,6 +6,7 @@ import importlib
 import os
 import platform
 import secrets
+import socket
 from collections import Counter, deque
 from importlib.metadata import version
 from pathlib import Path
@@ -27,20 +28,46 @@ def default_jobs() -> int:
     return max(1, int(_connect().cluster_resources().get("CPU", 1)))
 
 
+def most_memory() -> int:
+    """Bytes of memory that the cluster has now for tasks."""
+    return int(_connect().cluster_resources().get("memory", 0))
+
+
 def _connect() -> Any:
     """Return ``ray``, connected: to the cluster of RAY_ADDRESS or the one at work here, else to one of all cores."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when it is imported; nothing is sent anywhere
+    # what comes of tasks that are cancelled because another one failed is nobody's concern
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     try:
         ray = importlib.import_module("ray")
     except ImportError:
         raise UsageError("Ray is not installed: pip install 'temporalwiki[ray]'") from None
     if not ray.is_initialized():
+        _check_address()
         try:
             ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, ValueError) as error:
             where = os.environ.get("RAY_ADDRESS", "the cluster that runs here")
-            raise InputError(f"Ray: cannot connect to {where}: {str(error).splitlines()[0]}") from None
+            raise InputError(f"Ray: cannot connect to {where}: {_first_line(error)}") from None
     return ray
+
+
+def _check_address() -> None:
+    """Raise InputError where nobody listens at the cluster's address: ``ray.init`` would wait there for ever."""
+    noted = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"
+    address, source = os.environ.get("RAY_ADDRESS", ""), "RAY_ADDRESS"
+    if address == "" and noted.exists():
+        address, source = noted.read_text().strip(), str(noted)
+    host, _, port = address.rpartition(":")
+    if "://" in host or not port.isdigit():
+        return  # "local", or what Ray itself makes of it
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+    except OSError as error:
+        raise InputError(
+            f"Ray: nobody answers at {address}, which {source} names ({_first_line(error)}): start the cluster, or "
+            "set RAY_ADDRESS=local for one on this machine"
+        ) from None
 
 
 class Executor(RayPipelineExecutor):  # type: ignore[misc]
@@ -60,7 +87,7 @@ class Executor(RayPipelineExecutor):  # type: ignore[misc]
 
     def run(self) -> None:
         ray = _connect()
-        self._check_memory(ray)
+        self._check_nodes(ray)
         # new for each run, so that no file system remembers that it was not there
         proof = self.folder / f".{secrets.token_hex(4)}.part"
         proof.touch()
@@ -95,13 +122,17 @@ class Executor(RayPipelineExecutor):  # type: ignore[misc]
                 ray.cancel(reference, force=True)
             proof.unlink(missing_ok=True)
 
-    def _check_memory(self, ray: Any) -> None:
+    def _check_nodes(self, ray: Any) -> None:
         """Raise UsageError where no node could ever run a task: Ray would wait for one that can."""
-        most = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        able = [node.get("memory", 0) for node in nodes if node.get("CPU", 0) >= 1]
+        if not able:
+            raise UsageError("no node of the Ray cluster has a CPU for tasks: start one with --num-cpus")
+        most = max(able)
         if self.memory > most:
             raise UsageError(
                 f"a job may take {self.memory >> 20}MB (--memory divided by --jobs), and no node of the Ray cluster "
-                f"has more than {int(most) >> 20}MB: give less --memory or more --jobs"
+                f"with a CPU has more than {int(most) >> 20}MB: give less --memory or more --jobs"
             )
 
     def _killed(self, rank: int, error: Exception) -> InputError:

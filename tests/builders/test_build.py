@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -304,14 +305,19 @@ def test_the_locale_and_the_hash_seed_change_nothing(dumps: Path, out: Path, tmp
 
 def test_killed_five_times_and_resumed_it_gives_the_same_bytes(dumps: Path, out: Path, tmp_path: Path) -> None:
     target, moments = tmp_path / "killed", random.Random(5)
+    begun: set[Path] = set()  # stages
     killed = 0
     for _ in range(5):
         running = subprocess.Popen(command(dumps, target, "--jobs", "2"), stderr=subprocess.DEVNULL)
-        time.sleep(moments.uniform(0.5, 4.0))
+        while running.poll() is None and begun.issuperset(now := set(tmp_path.rglob("stage.json"))):
+            time.sleep(0.01)
+        begun |= now
+        time.sleep(moments.uniform(0, 0.2))
         killed += running.poll() is None
         running.kill()
         running.wait()
-    assert killed
+    assert killed >= 3
+    assert len(begun) >= 5
     subprocess.run(command(dumps, target, "--jobs", "2"), check=True, capture_output=True)
     assert parquet_bytes(target) == parquet_bytes(out)
     assert problems(target, read_manifests(target)[0]) == []
@@ -527,6 +533,24 @@ def test_a_rerun_with_another_option_uses_nothing_stale(dumps: Path, out: Path, 
     assert parquet_bytes(tmp_path / "again") == parquet_bytes(out)
     run(dumps, tmp_path / "again", OPTIONS[option])
     assert parquet_bytes(tmp_path / "again") == parquet_bytes(tmp_path / "fresh") != parquet_bytes(out)
+
+
+def test_killed_while_it_deletes_another_options_stages_it_uses_none_of_them(
+    dumps: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(dumps, tmp_path / "again")
+
+    def killed(folder: Path, **_: Any) -> None:
+        for file in folder.rglob("*.parquet"):
+            file.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(dumps, tmp_path / "again", BuildOptions(unchanged_fraction=1.0, seed=5))
+    run(dumps, tmp_path / "again")
+    assert parquet_bytes(tmp_path / "again") == parquet_bytes(out)
 
 
 def test_options_that_are_wrong_are_refused() -> None:

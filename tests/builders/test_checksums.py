@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from temporalwiki.builders import checksums
 from temporalwiki.builders.engine import run_stage, write_json
+from temporalwiki.builders.errors import InputError
 
 
 def test_reports_are_known_by_file_size_and_time(tmp_path: Path) -> None:
@@ -29,8 +35,55 @@ def test_reports_are_known_by_file_size_and_time(tmp_path: Path) -> None:
     again, same = checksums.plan(files)
     assert again not in found
     assert same in found
+    time = files[1].stat()
+    files[1].write_text("d")
+    os.utime(files[1], ns=(time.st_atime_ns, time.st_mtime_ns))  # as `cp -p` and `touch -r` do
+    assert checksums.plan(files)[1] not in found
 
 
-def test_reports_of_an_older_version_tell_nothing(tmp_path: Path) -> None:
-    write_json(tmp_path / "work" / "x" / "reports" / "00000.json", {"sha1": "0" * 40, "run": {"seconds": 1}})
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda report: {"sha1": report["sha1"], "run": report["run"]},  # an older version's
+        lambda report: {key: value for key, value in report.items() if key != "changed"},
+        lambda report: {**report, "sha1": None},
+        lambda report: {key: value for key, value in report.items() if key != "run"},
+        lambda report: [report],
+        lambda report: None,
+    ],
+)
+def test_reports_that_are_something_else_tell_nothing(tmp_path: Path, spoil: Callable[[Any], Any]) -> None:
+    (tmp_path / "a").write_text("a")
+    run_stage("checksums", checksums.run, checksums.plan([tmp_path / "a"]), tmp_path / "work" / "x")
+    assert len(checksums.known(tmp_path / "work")) == 1
+    file = tmp_path / "work" / "x" / "reports" / "00000.json"
+    write_json(file, spoil(json.loads(file.read_text())))
     assert checksums.known(tmp_path / "work") == {}
+    file.write_text("{")
+    assert checksums.known(tmp_path / "work") == {}
+
+
+LISTS = {  # a list beside the file -> the algorithms that it asks for, and what is wrong
+    "enwiki-20211101-sha1sums.txt": (("sha1",), "sha1 enwiki-20211101-sha1sums.txt"),
+    "SHA256SUMS": (("sha1", "sha256"), "sha256 SHA256SUMS"),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_file_is_what_the_lists_beside_it_say(tmp_path: Path, name: str) -> None:
+    algorithms, said = LISTS[name]
+    path = tmp_path / "a.xml.bz2"
+    path.write_bytes(b"a")
+    good = hashlib.new(algorithms[-1], b"a").hexdigest()
+    for sum, right in ((good.upper(), True), ("0" * len(good), False)):
+        (tmp_path / name).write_text(f"{'1' * len(good)}  b.xml.bz2\n{sum} *a.xml.bz2\n")
+        [task] = checksums.plan([path])
+        assert task.algorithms == algorithms
+        report = checksums.run(task, tmp_path)
+        path.write_bytes(b"not read again")
+        if right:
+            checksums.compare(path, report)
+        else:
+            with pytest.raises(InputError, match=f"not the file whose {said} has"):
+                checksums.compare(path, report)
+        path.write_bytes(b"a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,14 +17,26 @@ from temporalwiki.builders.engine import (
     find_machine,
     fingerprint,
     only_one,
+    remove,
     run_stage,
     total,
     whole_file,
     write_json,
 )
 from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.executors import local
 
-from engine_tasks import die_at_three, hold, refuse_three, spin_in_a_process, write_square
+from engine_tasks import (
+    Weighed,
+    begin_anew,
+    die_at_three,
+    hold,
+    raise_what_does_not_travel,
+    refuse_three,
+    spin_in_a_process,
+    weigh,
+    write_square,
+)
 
 
 def calls(tmp_path: Path) -> list[int]:
@@ -44,6 +57,76 @@ def test_other_tasks_start_the_folder_afresh(tmp_path: Path) -> None:
     run_stage("square", write_square, [2, 5], tmp_path / "out")
     assert calls(tmp_path) == [1, 2, 2, 5]
     assert {path.name for path in (tmp_path / "out").glob("*.txt")} == {"2.txt", "5.txt"}
+
+
+def test_reports_say_what_an_earlier_run_did(tmp_path: Path) -> None:
+    def kept(jobs: int) -> list[bool]:
+        reports = run_stage("square", write_square, [1, 2], tmp_path / "out", Machine(jobs))
+        return [report["run"]["kept"] for report in reports]
+
+    assert kept(1) == [False, False]
+    marker = tmp_path / "out" / "executor" / "completions" / "00000"
+    marker.unlink()
+    report = tmp_path / "out" / "reports" / "00001.json"
+    report.write_text(report.read_text().replace('"began": 1', '"began": 9'))  # by a clock that is far ahead
+    assert kept(2) == [False, True]
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["another plan", "a folder of stages"])
+def test_killed_while_it_deletes_nothing_of_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nested: bool
+) -> None:
+    out = tmp_path / "place" / "square"
+    out.parent.mkdir()
+    run_stage("square", write_square, [1, 2], out)
+
+    def killed(folder: Path) -> None:
+        for file in folder.rglob("*.txt"):
+            file.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            if nested:
+                remove(out.parent)
+            else:
+                run_stage("square", write_square, [5], out)
+    run_stage("square", write_square, [1, 2], out)
+    assert {path.name for path in out.glob("*.txt")} == {"1.txt", "2.txt"}
+
+
+def test_what_cannot_be_deleted_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_stage("square", write_square, [1, 2], tmp_path / "out")
+
+    def refused(folder: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise PermissionError(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", refused)
+        with pytest.raises(PermissionError):
+            run_stage("square", write_square, [5, 6], tmp_path / "out")
+    remove(tmp_path / "never there")
+
+
+def test_a_task_whose_folder_was_taken_by_another_command_does_not_count(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="another command has begun this stage anew"):
+        run_stage("square", begin_anew, [1], tmp_path / "out")
+    assert list((tmp_path / "out" / "reports").iterdir()) == []
+
+
+def test_an_error_that_cannot_be_sent_is_no_killed_worker(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"raise_what_does_not_travel(.|\n)*NeedsTwo: a mistake in three\.xml"):
+        run_stage("square", raise_what_does_not_travel, [1, 2], tmp_path / "out", Machine(2))
+
+
+def test_tasks_are_sent_to_each_worker_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    tasks = [Weighed(number, log) for number in range(10)]
+    reports = run_stage("weigh", weigh, tasks, tmp_path / "out", Machine(2), plan="weighed")
+    assert [report["number"] for report in reports] == list(range(10))
+    assert len(log.read_text()) == 2 * len(tasks)
 
 
 def test_a_killed_worker_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> None:
@@ -101,7 +184,10 @@ def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
         (4, 64, {}, Machine(4, 8 << 30)),
         (64, 256, {}, Machine(64, 64 << 30)),
         (64, 16, {}, Machine(16, 16 << 30)),  # no more than there is memory for
-        (1, 0, {}, Machine(1, 8 << 30)),
+        (1, 0, {}, Machine(1, 768 << 20)),
+        (4, 3, {}, Machine(3, 3 << 30)),
+        (4, 64, {"jobs": 4}, Machine(4, 8 << 30)),
+        (4, 2, {"jobs": 4}, Machine(4, 3 << 30)),
         (16, 64, {"memory": 4 << 30}, Machine(5, 4 << 30)),
         (16, 64, {"memory": 768 << 20}, Machine(1, 768 << 20)),
         (2, 64, {"jobs": 24}, Machine(24, 24 << 30)),
@@ -113,7 +199,32 @@ def test_a_machine_is_by_default_all_that_there_is(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(cores)))
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gigabytes << 18}.__getitem__)
+    monkeypatch.setattr(local, "_GROUPS", Path("/nowhere"))
     assert find_machine(**given) == machine
+
+
+@pytest.mark.parametrize(
+    ("limit", "machine"),
+    [
+        ({"memory.max": "max"}, Machine(16, 16 << 30)),
+        ({"memory.max": str(5 << 30)}, Machine(5, 5 << 30)),
+        ({"memory/memory.limit_in_bytes": str(5 << 30)}, Machine(5, 5 << 30)),
+        ({"memory/memory.limit_in_bytes": str(2**63 - 4096)}, Machine(16, 16 << 30)),
+    ],
+)
+def test_the_memory_of_a_container_is_its_groups(
+    limit: dict[str, str], machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(16)))
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 64 << 18}.__getitem__)
+    groups = tmp_path / "groups"  # as if this process were in one of each version
+    groups.write_text("4:cpu,memory:/outside/inside\n0::/outside/inside\n")
+    for name, text in limit.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.setattr(local, "_GROUPS", tmp_path)
+    monkeypatch.setattr(local, "_OWN_GROUPS", groups)
+    assert find_machine() == machine
 
 
 @pytest.mark.parametrize(

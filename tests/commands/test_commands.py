@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,17 @@ def test_a_plan_writes_nothing(dumps: Path, tmp_path: Path, capsys: pytest.Captu
     assert status == 0
     assert "wikidata-extract recent  20211129" in text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_starts_no_cluster_and_a_build_none_without_dumps(
+    dumps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # it would end there
+    words = ("build", "20211101", "20211201", "--out", tmp_path / "out", "--engine", "ray", "--dumps")
+    assert run(capsys, *words, dumps, "--plan")[0] == 0
+    status, _, err = run(capsys, *words, tmp_path / "nowhere")
+    assert status == 1
+    assert "nowhere" in err
 
 
 def test_dumps_are_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

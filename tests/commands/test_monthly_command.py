@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from temporalwiki.builders.engine import Machine, find_machine
+from temporalwiki.builders.engine import LEAST_MEMORY, Machine, find_machine
 from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.executors.local import most_memory
 from temporalwiki.commands import main, monthly
 from temporalwiki.push_scripts.monthly import Job
 
@@ -43,11 +45,11 @@ def test_two_options_are_enough(asked: list[tuple[Job, bool]], capsys: pytest.Ca
 
 
 def test_all_options(asked: list[tuple[Job, bool]], tmp_path: Path) -> None:
-    words = "--dry-run --dumps d --out . --work w --jobs 16 --memory 32GB --engine slurm --mirror http://a --mirror http://b"
+    words = "--dumps d --out . --work w --jobs 16 --memory 32GB --engine slurm --mirror http://a --mirror http://b"
     more = "--accept-jump --recipe monthly.yaml --leaderboard ORG/board"
     assert main(["monthly", "--wiki", "kowiki", "--repo", "ORG/ko", *words.split(), *more.split()]) == 0
     ((job, dry_run),) = asked
-    assert dry_run
+    assert not dry_run
     assert job == Job(
         wiki="kowiki",
         repo_id="ORG/ko",
@@ -64,7 +66,16 @@ def test_all_options(asked: list[tuple[Job, bool]], tmp_path: Path) -> None:
 
 def test_many_jobs_get_a_gigabyte_each(asked: list[tuple[Job, bool]]) -> None:
     assert main(["monthly", "--repo", "ORG/x", "--jobs", "24"]) == 0
-    assert asked[0][0].machine == Machine(24, 24 << 30)
+    machine = asked[0][0].machine
+    assert (machine.jobs, machine.memory) == (24, min(24 << 30, max(most_memory(), 24 * LEAST_MEMORY)))
+
+
+def test_a_dry_run_starts_no_cluster(asked: list[tuple[Job, bool]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # it would end here
+    assert main(["monthly", "--repo", "ORG/x", "--engine", "ray", "--dry-run"]) == 0
+    ((job, dry_run),) = asked
+    assert dry_run
+    assert job.machine == find_machine()
 
 
 WRONG = {

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.engine import Machine, find_machine, run_stage, total
+from temporalwiki.builders.engine import Machine, Progress, find_machine, run_stage, total
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.executors import ray as executor
 from temporalwiki.builders.snapshot import Interval
@@ -70,6 +72,12 @@ def test_jobs_are_by_default_what_the_cluster_has() -> None:
     assert find_machine("ray", memory=1 << 30) == Machine(1, 1 << 30, "ray")
 
 
+def test_memory_is_by_default_what_the_cluster_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = SimpleNamespace(cluster_resources=lambda: {"CPU": 2.0, "memory": float(3 << 30)})
+    monkeypatch.setattr(executor, "_connect", lambda: small)
+    assert find_machine("ray") == Machine(2, 3 << 30, "ray")
+
+
 def test_every_task_runs_once_and_reports_come_in_order(tmp_path: Path) -> None:
     tasks = [5, 4, 3, 2, 1]
     reports = run_stage("square", write_square, tasks, tmp_path / "out", RAY)
@@ -110,15 +118,17 @@ def test_what_a_task_raises_comes_out(tmp_path: Path) -> None:
 def test_a_node_removed_in_the_middle_changes_nothing(tmp_path: Path, cluster: Any) -> None:
     doomed = cluster.add_node(**NODE)
     machine = Machine(3, 3 << 30, "ray")
-    arguments = ("square", wait_for_the_signal, [1, 2, 3, 4], tmp_path / "out", machine)
-    running = threading.Thread(target=run_stage, args=arguments)
-    running.start()
-    where = dict(wait_for(lambda: nodes(tmp_path, 3)))
-    [lost] = [task for task, node in where.items() if node == doomed.node_id]
-    cluster.remove_node(doomed, allow_graceful=False)
-    (tmp_path / "go.part").write_text(doomed.node_id)  # its worker may live on for a moment
-    (tmp_path / "go.part").rename(tmp_path / "go")
-    running.join(60)
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(
+            lambda: run_stage("square", wait_for_the_signal, [1, 2, 3, 4], tmp_path / "out", machine)
+        )
+        where = dict(wait_for(lambda: nodes(tmp_path, 3)))
+        [lost] = [task for task, node in where.items() if node == doomed.node_id]
+        cluster.remove_node(doomed, allow_graceful=False)
+        (tmp_path / "go.part").write_text(doomed.node_id)  # its worker may live on for a moment
+        (tmp_path / "go.part").rename(tmp_path / "go")
+        reports = running.result(60)
+    assert total(reports, "count") == {"tasks": 4}
     assert squares(tmp_path / "out") == {"1.txt": "1", "2.txt": "4", "3.txt": "9", "4.txt": "16"}
     assert calls(tmp_path) == [1, 2, 3, 4]
     [_, again] = [node for task, node in nodes(tmp_path, 5) or [] if task == lost]
@@ -146,6 +156,64 @@ class Elsewhere:
     folder = Path("elsewhere")
 
 
+def test_after_an_error_of_a_task_there_is_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Exception] = []
+    monkeypatch.setattr("ray._private.worker._unhandled_error_handler", told.append)
+    with pytest.raises(InputError, match="page 3 is bad"):
+        run_stage("square", refuse_three, [3, *range(10, 20)], tmp_path / "out", RAY)
+    worker = ray._private.worker.global_worker
+    reference = ray.remote(refuse_three).remote(3, tmp_path)  # an error that nobody has asked for
+    ray.wait([reference])
+    unread = worker.core_worker.get_objects([reference], -1)
+    worker.raise_errors(unread, [reference])
+    assert told == []
+    monkeypatch.delenv("RAY_IGNORE_UNHANDLED_ERRORS")
+    worker.raise_errors(unread, [reference])
+    assert len(told) == 1
+
+
+def test_an_address_where_nobody_answers_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        executor._check_address()
+    with pytest.raises(InputError, match=f"^Ray: nobody answers at {address}, which RAY_ADDRESS names .*"):
+        executor._check_address()
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text(f"{address}\n")
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    for harmless in ("local", "auto", "ray://127.0.0.1:1"):
+        monkeypatch.setenv("RAY_ADDRESS", harmless)
+        executor._check_address()
+    monkeypatch.delenv("RAY_ADDRESS")
+    with pytest.raises(InputError, match=f"at {address}, which {tmp_path}/ray/ray_current_cluster names"):
+        executor._check_address()
+
+
+NODES = [  # of CPUs and gigabytes, what is said
+    ([(1, 1), (8, 0.5)], None),
+    ([(0, 64)], "no node of the Ray cluster has a CPU"),
+    ([(0.5, 64)], "no node of the Ray cluster has a CPU"),
+    ([], "no node of the Ray cluster has a CPU"),
+    ([(0, 64), (4, 0.5)], "may take 1024MB .* no node of the Ray cluster with a CPU has more than 512MB"),
+]
+
+
+@pytest.mark.parametrize(("nodes", "said"), NODES)
+def test_a_cluster_that_could_never_run_a_task_is_refused(
+    nodes: list[tuple[float, float]], said: str | None, tmp_path: Path
+) -> None:
+    there = [{"Alive": True, "Resources": {"CPU": cpus, "memory": size * (1 << 30)}} for cpus, size in nodes]
+    gone = {"Alive": False, "Resources": {"CPU": 64, "memory": 1 << 40}}
+    cluster = SimpleNamespace(nodes=lambda: [*there, gone])
+    engine = executor.Executor(lambda *_: None, Machine(1, 1 << 30, "ray"), tmp_path, Progress("square", [1], "task"))
+    if said is None:
+        engine._check_nodes(cluster)
+    else:
+        with pytest.raises(UsageError, match=said):
+            engine._check_nodes(cluster)
+
+
 def test_a_node_that_does_not_see_the_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"elsewhere: the node \S+ does not see this folder: .* share"):
         executor._run(Elsewhere(), 0, str(tmp_path / "elsewhere" / ".x.part"), executor._libraries())
@@ -158,7 +226,9 @@ def test_a_node_with_another_library_is_named(tmp_path: Path) -> None:
 
 
 def test_memory_that_no_node_has_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"may take 5120MB .* more than 4096MB: give less --memory or more --jobs"):
+    with pytest.raises(
+        UsageError, match=r"may take 5120MB .* with a CPU has more than 4096MB: give less --memory or more --jobs"
+    ):
         run_stage("square", write_square, [1], tmp_path / "out", Machine(2, 10 << 30, "ray"))
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.engine import SLURM_JOBS, Machine, find_machine, run_stage, total
+from temporalwiki.builders.engine import SLURM_JOBS, Machine, find_machine, remove, run_stage, total
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.executors import slurm
 
@@ -66,11 +67,9 @@ def test_a_stage_is_one_array_and_reports_come_in_order(tmp_path: Path, spool: P
     assert arrays(spool) == 1
     assert not (tmp_path / "out" / SLURM_JOBS).exists()
     asked = (spool / "100.asked").read_text().split()
-    assert "--array=0-2%2" in asked
-    # anything else is for the variables SBATCH_*, which do not go before arguments
-    assert {word.partition("=")[0] for word in asked if word[0] == "-"} == {"--parsable", "--array", "--output"}
-    given = [word for word in asked if word[0] != "-" and not word.startswith("job-name=")]
-    assert given == ["nodes=1", "cpus-per-task=1", "mem=1024M", "requeue="]
+    asked = [word for word in asked if not word.startswith(("job-name=", "output="))]
+    assert asked == ["array=0-2%2", "cpus-per-task=1", "mem=1024M", "nodes=1", "parsable=", "requeue="]
+    assert list((tmp_path / "out" / "executor").glob("array-*")) == []
 
 
 def test_a_job_that_is_killed_is_submitted_again(tmp_path: Path, spool: Path) -> None:
@@ -109,6 +108,61 @@ def test_a_task_that_breaks_down_shows_where(tmp_path: Path) -> None:
         run_stage("square", break_down_at_three, [3], tmp_path / "out", SLURM)
 
 
+HIDING = {
+    "SBATCH_JOB_NAME": "mine",
+    "SBATCH_WAIT": "1",
+    "SBATCH_CLUSTERS": "west",
+    "SQUEUE_STATES": "FAILED",
+    "SCANCEL_STATE": "PENDING",
+}
+
+
+@pytest.mark.parametrize("variable", HIDING)
+def test_no_variable_hides_the_jobs(
+    tmp_path: Path, spool: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, HIDING[variable])
+    killed_while_jobs_wait(tmp_path, spool)
+    if variable == "SBATCH_CLUSTERS":  # it is noted
+        monkeypatch.delenv(variable)
+    run_stage("square", write_square, [1, 3], tmp_path / "out", SLURM)
+    assert not [job for job in fake_slurm.jobs(spool) if job.startswith("100_")]
+    assert calls(tmp_path) == [1, 3]
+    assert arrays(spool) == 2
+
+
+def test_a_queue_that_has_room_again_takes_whole_arrays(tmp_path: Path, spool: Path) -> None:
+    (spool / "limit").write_text("1")
+    (spool / "100.held").touch()
+
+    def make_room() -> None:
+        refused = spool / "refused"
+        wait_for(lambda: refused.exists() and refused.read_text() == "6 3 1 ")  # and one was taken before the last
+        (spool / "limit").unlink()
+        (spool / "100.held").unlink()
+
+    helper = threading.Thread(target=make_room)
+    helper.start()
+    run_stage("square", write_square, [1, 2, 3, 4, 5, 6], tmp_path / "out", SLURM)
+    helper.join()
+    assert calls(tmp_path) == [1, 2, 3, 4, 5, 6]
+    assert arrays(spool) == 2
+
+
+def test_an_error_comes_out_of_a_full_disk(tmp_path: Path, spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = slurm.Executor._note
+
+    def full(self: slurm.Executor, cancelled: bool = False) -> None:
+        if cancelled:
+            raise InputError("no space left")
+        note(self)
+
+    monkeypatch.setattr(slurm.Executor, "_note", full)
+    with pytest.raises(InputError, match="page 3 is bad"):
+        run_stage("square", refuse_three, [3, 1, 2], tmp_path / "out", Machine(1, engine="slurm"))
+    assert fake_slurm.jobs(spool) == []
+
+
 def test_a_full_queue_is_waited_for(tmp_path: Path, spool: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (spool / "limit").write_text("1")
     run_stage("square", write_square, [1, 2, 3], tmp_path / "out", SLURM)
@@ -124,19 +178,38 @@ def test_many_tasks_are_arrays_one_after_the_other(
     monkeypatch.setattr(slurm, "LARGEST_ARRAY", 2)
     run_stage("square", write_square, [1, 2, 3], tmp_path / "out", SLURM)
     assert calls(tmp_path) == [1, 2, 3]
-    assert "--dependency=afterany:100" in (spool / "101.asked").read_text().split()
+    assert "dependency=afterany:100" in (spool / "101.asked").read_text().split()
 
 
-def test_a_controller_that_does_not_answer_loses_nothing(tmp_path: Path, spool: Path) -> None:
+def test_arrays_that_leave_workers_idle_run_beside_each_other(
+    tmp_path: Path, spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "LARGEST_ARRAY", 1)
+    run_stage("square", write_square, [1, 2], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 2]
+    assert "dependency" not in (spool / "101.asked").read_text()
+
+
+def test_a_controller_that_does_not_answer_loses_nothing(
+    tmp_path: Path, spool: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (spool / "down").touch()
     run_stage("square", write_square, [1, 2], tmp_path / "out", SLURM)
     assert calls(tmp_path) == [1, 2]
     assert arrays(spool) == 1
+    assert capfd.readouterr().err.count("square: squeue does not answer, waiting\n") == 1
 
 
 def test_what_slurm_refuses_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SBATCH_PARTITION", "none")
     with pytest.raises(InputError, match=r"^square: Slurm refused the job: .*invalid partition specified: none.*$"):
+        run_stage("square", write_square, [1], tmp_path / "out", SLURM)
+
+
+@pytest.mark.parametrize("command", ["squeue", "scancel"])
+def test_half_of_slurm_is_one_line(tmp_path: Path, command: str) -> None:
+    (tmp_path / "slurm" / "bin" / command).unlink()
+    with pytest.raises(UsageError, match=f"there is no {command} here"):
         run_stage("square", write_square, [1], tmp_path / "out", SLURM)
 
 
@@ -187,6 +260,17 @@ def test_jobs_that_nobody_waits_for_are_cancelled(
     run_stage("square", write_square, tasks, tmp_path / "out", machine)
     assert calls(tmp_path) == tasks
     assert not [job for job in fake_slurm.jobs(spool) if job.startswith("100_")]
+
+
+def test_jobs_are_cancelled_before_their_folder_is_deleted(tmp_path: Path, spool: Path) -> None:
+    killed_while_jobs_wait(tmp_path, spool)
+    (tmp_path / "place").mkdir()
+    (tmp_path / "out").rename(tmp_path / "place" / "out")
+    name = next(spool.glob("100.name"))
+    name.write_text(slurm._name(tmp_path / "place" / "out"))
+    remove(tmp_path / "place")
+    assert not (tmp_path / "place").exists()
+    assert fake_slurm.jobs(spool) == []
 
 
 def test_jobs_that_were_submitted_but_not_noted_are_cancelled(tmp_path: Path, spool: Path) -> None:
