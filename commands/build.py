@@ -105,6 +105,8 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Build, or with --plan say what would be done."""
+    # what is used wrongly is said before anything is looked for or started
+    machine = find_machine("local", arguments.jobs, arguments.memory)
     interval = Interval(arguments.wiki, arguments.prev, arguments.recent)
     wikidata = tuple(arguments.wikidata) if arguments.wikidata else None
     options = BuildOptions(
@@ -114,13 +116,13 @@ def run(arguments: argparse.Namespace) -> None:
         allow_truncated=arguments.allow_truncated,
     )
     sources = find_sources(arguments.dumps, interval, wikidata)
-    # a plan starts nothing, no cluster either
-    machine = find_machine("local" if arguments.plan else arguments.engine, arguments.jobs, arguments.memory)
     out = arguments.out.resolve()  # so that "." and ".." have names, too
     work = arguments.work or out.with_name(f"{out.name}.work")
     if arguments.plan:
         print(describe_plan(estimate(sources, out, work, options, machine)))
         return
+    if arguments.engine != "local":
+        machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
     manifest = build(sources, out, work, options, machine)
     print(describe_manifest(arguments.out, manifest))
 
