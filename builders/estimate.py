@@ -56,6 +56,7 @@ _CLEANED = 1 << 20  # bytes of wikitext that are made into sentences
 # CPU time beside what was measured on the sample: of decoding (a), of making sentences of a text (b), of reading JSON
 # (c). Fitted to the stages of builds with one job; `python benchmarks/plan.py` prints plans beside builds.
 _READ_XML = 0.25  # wiki-extract, of (b)
+_SKIM = 0.35  # of that, for pages that did not change
 _READ_EXTRACTS = 0.02  # wiki-diff of pages that did not change, of (b)
 _COMPARE = 1.2  # wiki-diff of pages that did, and of those whose whole text is written, of (b)
 _ALIGN = 0.7  # align, of (b) of the pages that changed
@@ -239,10 +240,18 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
         longest=a_byte * max(left, default=0),
         read=sum(sizes),
     )
+    folder = None
     for side, dump, text in (("prev", sources.prev, prev), ("recent", sources.recent, recent)):
+        base = None
+        if side == "recent":  # the text of what has the same revision in prev is not read, but linked
+            base = layers.Base("prev", 0, "")
+            if folder is not None and layers.is_finished(folder):
+                base = layers.base_of(folder)
         folder = place(dump.files, functools.partial(places.articles, dump))
-        cpu = text.decode + _READ_XML * text.clean * text.text / max(1.0, text.wikitext)
-        yield extract(f"wiki-extract {side}", dump, text.sizes, folder, cpu, text.packed + text.pages * _PAGE)
+        new = 1.0 if base is None else CHANGED
+        cpu = _READ_XML * text.clean * text.text / max(1.0, text.wikitext) * (new + (1 - new) * _SKIM)
+        disk = text.packed * new + text.pages * _PAGE
+        yield extract(f"wiki-extract {side}", dump, text.sizes, folder, text.decode + cpu, disk)
     folder = None
     for side, dump, items in (
         ("prev", sources.wikidata_prev, items_prev),

@@ -244,6 +244,7 @@ def test_a_large_file_of_one_stream_is_not_searched_for_another(
 
 def test_the_real_pair(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("temporalwiki.builders.wikipedia.extract.RANGE", 64 << 20)
+    monkeypatch.setattr(module, "CHANGED", 1.0)  # a year and a half lies between them
     sources = find_sources(shared_data / "dumps", Interval("enwiki", "20141106", "20160501"), ("20141201", "20170330"))
     plan = estimate(sources, tmp_path / "out", tmp_path / "work", BuildOptions(unchanged_fraction=1.0))
     manifest = build(sources, tmp_path / "out", tmp_path / "work", BuildOptions(unchanged_fraction=1.0))
