@@ -243,7 +243,13 @@ def join_pyspark(folder: Path) -> int:
         .getOrCreate()
     )
     prev, recent = (spark.read.parquet(str(folder / side / "facts-*.parquet")) for side in ("prev", "recent"))
-    return int(recent.join(prev, ["s", "p", "o"], "left_anti").count())
+    found = int(recent.join(prev, ["s", "p", "o"], "left_anti").count())
+    gateway = spark.sparkContext._gateway
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()  # the time of a process counts when it has ended
+    return found
 
 
 JOINS = {"duckdb": join_duckdb, "polars": join_polars, "pyspark": join_pyspark}
