@@ -69,7 +69,9 @@ def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
 def _phase(run: Run) -> dict[str, Any]:
     state = processes()
     what = _identity(run)
-    if (finished := _finished(run.output, what)) is not None:
+    finished = _finished(run.output, what)
+    state.wait_for_everyone()  # what one of them writes is not what another finds
+    if finished is not None:
         if state.is_main_process:
             _tidy(run.output)
         return finished
