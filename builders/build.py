@@ -137,6 +137,15 @@ class Places:
         return self.work / f"{interval.wiki}-{interval.name}-{fingerprint(names, versions, self.options)}"
 
 
+def check_folders(out: Path, work: Path) -> tuple[Path, Path]:
+    """The dataset folder and the work folder in full. Raises UsageError or InputError if they cannot be used so."""
+    out, work = out.resolve(), work.resolve()
+    if out == work or work in out.parents:
+        raise UsageError(f"{out}: the dataset folder cannot be the work folder or lie in it")
+    dataset_folder.check_place(out)
+    return out, work
+
+
 def build(
     sources: Sources,
     out: Path,
@@ -151,10 +160,7 @@ def build(
     to ``out`` before everything is ready. Raises InputError for dumps that cannot be used.
     """
     options, machine = options or BuildOptions(), machine or Machine()
-    out, work = out.resolve(), work.resolve()  # the locks below are on names
-    if out == work or work in out.parents:
-        raise UsageError(f"{out}: the dataset folder cannot be the work folder or lie in it")
-    dataset_folder.check_place(out)
+    out, work = check_folders(out, work)  # the locks below are on names
     with only_one(work, "build"), only_one(out, "build"):
         return _Build(sources, out, work, options, machine).run()
 

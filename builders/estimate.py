@@ -26,10 +26,8 @@ import pyarrow as pa
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor
 
 from temporalwiki.builders import checksums, layers
-from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Places, Sources
-from temporalwiki.builders.dataset_folder import check_place
+from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Places, Sources, check_folders
 from temporalwiki.builders.engine import Machine
-from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.inspection import table
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import DAMAGE, compression, split
@@ -148,10 +146,7 @@ def estimate(
     Takes a few CPU seconds and writes nothing. Raises InputError for dumps and folders that cannot be used.
     """
     options, machine = options or BuildOptions(), machine or Machine()
-    out, work = out.resolve(), work.resolve()
-    if out == work or work in out.parents:
-        raise UsageError(f"{out}: the dataset folder cannot be the work folder or lie in it")
-    check_place(out)
+    out, work = check_folders(out, work)
     disks = {folder: next(at for at in (folder, *folder.parents) if at.is_dir()) for folder in (work, out)}
     return Estimate(
         stages=tuple(_stages(sources, work, options)),

@@ -44,11 +44,10 @@ class Task(Protocol):
 
 def base_of(folder: Path) -> Base | None:
     """A finished extract as the base of the next one; None where the next one is to read all anew."""
-    try:
-        done = json.loads((folder / _FINISHED).read_text("utf-8"))
-        base = _base(done)
-    except (OSError, ValueError, KeyError, TypeError):
+    done = _done(folder)
+    if done is None:
         return None
+    base = _base(done)
     generation = 0 if base is None else base.generation + 1
     return Base(folder.name, generation, fingerprint(done)) if generation < GENERATIONS else None
 
@@ -60,11 +59,14 @@ def is_finished(folder: Path) -> bool:
 
 def finished_with(folder: Path, tasks: Sequence[Task], base: Base | None) -> Base | None:
     """The base that a finished extract of ``tasks`` was read with; ``base`` where there is none in ``folder``."""
-    try:
-        done = json.loads((folder / _FINISHED).read_text("utf-8"))
-        return _base(done) if done["plan"] == _key(tasks) else base
-    except (OSError, ValueError, KeyError, TypeError):
-        return base
+    done = _done(folder)
+    return _base(done) if done is not None and done["plan"] == _key(tasks) else base
+
+
+def made_with(folder: Path, base: Base) -> bool:
+    """Whether a finished extract was read with ``base``."""
+    done = _done(folder)
+    return done is not None and _base(done) == base
 
 
 def finish(folder: Path, tasks: Sequence[Task], base: Base | None) -> None:
@@ -82,6 +84,16 @@ def link(path: Path, target: Path) -> None:
     except OSError:  # not every disk has links, and some have few
         with whole_file(target) as part:
             shutil.copyfile(path, part)
+
+
+def _done(folder: Path) -> dict[str, Any] | None:
+    """What a finished extract says of itself; None where there is none, or it says nothing that can be read."""
+    try:
+        done = json.loads((folder / _FINISHED).read_text("utf-8"))
+        _base(done)
+        return {"plan": done["plan"], "base": done["base"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _base(done: dict[str, Any]) -> Base | None:

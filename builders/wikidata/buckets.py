@@ -6,9 +6,7 @@ say of an item up to which generation rows of it do not count, because it was re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import whole_file
-from temporalwiki.builders.layers import Base, base_of
+from temporalwiki.builders.layers import Base, base_of, made_with
 from temporalwiki.builders.parquet import group_range
 from temporalwiki.builders.wikidata.extract import files
 from temporalwiki.builders.wikidata.revisions import Integers
@@ -172,10 +170,6 @@ class Changes:
 def changes(prev: Path, recent: Path, first: int, end: int) -> Changes | None:
     """What differs between two extracts; None where that is not known, as the second was not read with the first."""
     base = base_of(prev)
-    try:
-        done = json.loads((recent / "finished.json").read_text("utf-8"))
-        if base is None or done["base"] != asdict(base):
-            return None
-    except (OSError, ValueError, KeyError, TypeError):
+    if base is None or not made_with(recent, base):
         return None
     return Changes(prev, base, recent, first, end)
