@@ -20,8 +20,10 @@ from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 
 from temporalwiki.builders.errors import InputError
 
-READ = 1 << 20
-OUT = 1 << 22  # a decompression bomb comes out in pieces of this size
+# Small enough that memory is used again: fresh pages for every piece of 4 MB cost as much as decoding gzip.
+READ = 1 << 17
+OUT = 1 << 19  # a decompression bomb comes out in pieces of this size
+_HEAD = 1 << 20  # holds the largest block of bz2
 _PROBE = 64 << 20  # how far a stream's start is looked for before a file counts as one stream
 
 BZ2_MAGIC = b"BZh"
@@ -240,7 +242,7 @@ def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
         return False
     with path.open("rb") as file:
         file.seek(offset)
-        data = file.read(READ)
+        data = file.read(_HEAD)
     try:
         _decoder(kind).decompress(data, OUT)
     except DAMAGE:
