@@ -31,6 +31,7 @@ _PAGE_OR_END = re.compile(rb"<(?:page(?:\s[^<>]{0,1000})?|/mediawiki\s*)>")
 _REVISION_OR_PAGE_END = re.compile(rb"<(?:revision(?:\s[^<>]{0,1000})?|/?page(?:\s[^<>]{0,1000})?)>")
 _REVISION_END = re.compile(rb"</revision\s*>")
 _LONGEST_TAG = 1100
+_PAGE_IN_SIGHT = 1 << 16  # bytes after which a page of the usual form has come to its end, mostly
 _UP_TO_THE_TEXT = re.compile(
     rb"""~(<page>)~<title>([^<>]+)</title>~<ns>(-?[0-9]{1,9})</ns>~<id>([1-9][0-9]{0,17})</id>~
     (<redirect[ ]title="[^"<>]*"[ ]?/>~)?(?:<restrictions>[^<>]*</restrictions>~)?
@@ -73,6 +74,7 @@ class Page(NamedTuple):
 
     @property
     def text(self) -> str | None:
+        """The wikitext; None where the dump does not hold it."""
         return None if self.escaped is None else unescape(self.escaped)
 
 
@@ -100,6 +102,7 @@ class Reading:
     bytes: int = 0  # of XML
 
     def drop(self, reason: str) -> None:
+        """Count a page that is left out."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
 
@@ -211,6 +214,8 @@ def _pages(window: _Window, header: Header, reading: Reading, limit: str | None)
             else:
                 reading.drop("after_the_date")
             continue
+        if may_be_usual and len(window.buffer) - window.position < _PAGE_IN_SIGHT and window.more():
+            continue  # what follows may just not be there yet
         tag = window.seek(_PAGE_OR_END)
         if tag is None:
             break
