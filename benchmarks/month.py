@@ -1,19 +1,21 @@
 """A month's build beside the floor (decompressing the same bytes) and beside the authors' way: CPU time and memory.
 
-    python benchmarks/month.py --folder /tmp/bench                       # sizes 1, 4 and 16: about ten minutes
+    python benchmarks/month.py --folder /tmp/bench                       # sizes 1, 4 and 16: about 25 minutes
     python benchmarks/month.py --folder /tmp/bench --sizes 1 --pages 100000 --items 60000      # one size of your own
 
 Generated worlds of several sizes, with as much Wikidata beside Wikipedia as there really is (12 MB of JSON a MB of
-XML, 5 % of both changed), are read by all, in one run. Prints Markdown tables:
+XML, 5 % of both changed), are read by all, in one run. Of the unchanged articles as small a share is sampled as in a
+real month, 10,000 of 6.9 million. Prints Markdown tables:
 
 - decoders: each that is installed, on the same dumps; the fastest for bz2 and the fastest for gz are the floor;
 - the whole, for every size: floor and build, cold and with last month's extracts kept, and how both grow;
-- the stages, at the largest size: CPU time, rate, and peak memory;
-- the authors' way, at the largest size: each of their steps (see ``authors_way.py``) beside ours.
+- the stages, at every size: CPU time and peak memory;
+- the authors' way, at the middle size, as it takes 20 times longer: each of their steps (see ``authors_way.py``)
+  beside ours.
 
 CPU time is user and system time of a command and all its children. Builds run with ``--jobs 1``: more jobs make no
 less work. Memory is the most that a command's processes held together, sampled 20 times a second.
-Needs ``pip install 'temporalwiki[bench]'``. The folder takes about 3 GB at the default sizes; dumps are kept there
+Needs ``pip install 'temporalwiki[bench]'``. The folder takes about 12 GB at the default sizes; dumps are kept there
 and found again, everything else is removed.
 """
 
@@ -35,15 +37,21 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped, unused-ignore]
 
+from temporalwiki.builders.build import UNCHANGED_PAGES
 from temporalwiki.builders.dataset_folder import read_manifests
 from temporalwiki.builders.world import World, write_world
 
 AUTHORS = Path(__file__).parent / "authors_way.py"
+ARTICLES = 6_900_000  # in English Wikipedia
 EXTRACTION = ("wikidata-extract", "wikidata-index", "wikidata-carry")  # the stages from a Wikidata dump to facts
 # Programs that decompress the files named, in pieces of a megabyte, and print how many bytes came out.
 _READ = (
     "import sys\n{imports}\nsize = 0\nfor name in sys.argv[1:]:\n    with {opened} as file:\n"
     "        while piece := file.read(1 << 20):\n            size += len(piece)\nprint(size)"
+)
+_BUILD = (
+    "import sys, temporalwiki.builders.build as build\nfrom temporalwiki.commands import main\n"
+    "build.UNCHANGED_PAGES = {sampled}\nsys.exit(main())"
 )
 DECODERS = {
     "bz2": {
@@ -99,6 +107,7 @@ class Size:
     floor_kept: float
     cold: Build
     kept: Build
+    sampled: tuple[int, float]  # unchanged articles whose text was read, and CPU seconds that each costs
 
     def build(self, name: str) -> Build:
         """The build that is called ``cold`` or ``kept``."""
@@ -188,11 +197,11 @@ def make(folder: Path, pages: int, items: int) -> Path:
     return dumps
 
 
-def build(dumps: Path, folder: Path) -> Build:
-    """Run the command once, with the work folder as it is."""
+def build(dumps: Path, folder: Path, sampled: int) -> Build:
+    """Run the command once, with the work folder as it is, and a sample of so many unchanged articles."""
     out = folder / "temporalwiki"
     shutil.rmtree(out, ignore_errors=True)
-    program = [sys.executable, "-c", "import sys; from temporalwiki.commands import main; sys.exit(main())"]
+    program = [sys.executable, "-c", _BUILD.format(sampled=sampled)]
     options = ["--dumps", str(dumps), "--out", str(out), "--work", str(folder / "work"), "--jobs", "1"]
     took = measure([*program, "build", *World().dates, *options])
     [manifest] = read_manifests(out)
@@ -210,20 +219,25 @@ def forget_recent(work: Path) -> None:
             shutil.rmtree(other)
 
 
-def measure_size(size: int, dumps: dict[str, list[Path]], best: dict[str, str], folder: Path) -> Size:
-    """Floor and builds of one world."""
+def measure_size(size: int, pages: int, dumps: dict[str, list[Path]], best: dict[str, str], folder: Path) -> Size:
+    """Floor and builds of one world of so many pages."""
     both = {form: best_of_two(name, form, dumps[form]) for form, name in best.items()}
     recent = {form: best_of_two(name, form, dumps[form][-1:]) for form, name in best.items()}
     work = folder / "work"
     shutil.rmtree(work, ignore_errors=True)
     root = dumps["bz2"][0].parents[2]
-    cold = build(root, folder)
+    few = max(1, pages * UNCHANGED_PAGES // ARTICLES)
+    cold = build(root, folder, few)
     forget_recent(work)
-    kept = build(root, folder)
+    kept = build(root, folder, few)
+    many = min(UNCHANGED_PAGES, pages)
+    for interval in work.glob("enwiki-*"):
+        shutil.rmtree(interval)
+    more = build(root, folder, many).cpu("wiki-diff") - kept.cpu("wiki-diff")
     shutil.rmtree(work)
     return Size(
         size, int(both["bz2"].output), int(both["gz"].output), int(recent["gz"].output),
-        sum(m.cpu for m in both.values()), sum(m.cpu for m in recent.values()), cold, kept,
+        sum(m.cpu for m in both.values()), sum(m.cpu for m in recent.values()), cold, kept, (few, more / (many - few)),
     )  # fmt: skip
 
 
@@ -239,6 +253,11 @@ def print_sizes(sizes: list[Size]) -> None:
             )
     table("size | XML MB | JSON MB | floor CPU s | build CPU s | build : floor | MB/s (CPU) | wall s | peak MB", rows)
     print("\nXML and JSON are of both snapshots; the floor of `kept` is the recent one's alone.")
+    few, cost = sizes[-1].sampled
+    print(
+        f"Sampled at size {sizes[-1].size}: {few} unchanged articles, as small a share as in a month of English "
+        f"Wikipedia; each costs {cost * 1000:.2f} ms of CPU, the 10,000 of a real month {cost * 10_000:.1f} s."
+    )
     rows = []
     for stage in sizes[-1].cold.stages:
         found = [one.cold.stages[stage] for one in sizes]
@@ -346,34 +365,30 @@ def print_authors(one: Size, theirs: Authors) -> None:
     )
 
 
-def print_ratios(sizes: list[Size], theirs: Authors | None) -> None:
-    """What the goals of the benchmark are about, at the largest size and in the growth up to it.
+def print_ratios(sizes: list[Size], middle: Size, theirs: Authors | None) -> None:
+    """What the goals of the benchmark are about: beside the authors at the middle size, the rest at the largest.
 
-    A build has costs that do not grow: starting Python, and reading 10,000 sampled unchanged pages closely. They
-    are nothing in a month of six million articles, and much in a world of forty thousand; the growth is without them.
+    A build has costs that do not grow, such as starting Python; the growth is without them.
     """
     last = sizes[-1]
     rows = []
     for name, goal in (("cold", 3), ("kept", 6)):
-        wiki = {one.size: one.build(name).cpu("wiki-extract", "wiki-diff") for one in sizes}
+        if theirs is None:
+            continue
+        one = middle.build(name)
+        wikipedia = theirs.wikipedia / one.cpu("wiki-extract", "wiki-diff")
+        wikidata = sum(theirs.wikidata(middle.json)) / one.cpu(*EXTRACTION)
+        label = f"{name}, size {middle.size}: CPU of the authors' way : ours"
+        rows.append(f"Wikipedia, extract and diff, {label} | {wikipedia:.1f} | >= {goal}")
+        rows.append(f"Wikidata extraction, {label} | {wikidata:.0f} | >= 100")
+    for name in ("cold", "kept"):
         whole = {one.size: (one.build(name).took.cpu, one.floor_of(name)) for one in sizes}
         ours, floor = whole[last.size]
-        label = f"Wikipedia, extract and diff, {name}: CPU of the authors' way : ours"
-        if theirs is not None:
-            rows.append(f"{label} | {theirs.wikipedia / wiki[last.size]:.1f} | >= {goal}")
-            for one in sizes[-2:-1]:
-                share = 1 - one.xml / last.xml
-                grown = theirs.wikipedia * share / (wiki[last.size] - wiki[one.size])
-                rows.append(
-                    f"the same, growth from size {one.size} to {last.size} (theirs in proportion) | {grown:.1f} | "
-                )
-            wikidata = sum(theirs.wikidata(last.json)) / last.build(name).cpu(*EXTRACTION)
-            rows.append(f"Wikidata extraction, {name}: CPU of the authors' way : ours | {wikidata:.0f} | >= 100")
         rows.append(f"the whole, {name}: CPU of ours : floor | {ours / floor:.2f} | <= 1.5")
-        for one in sizes[-2:-1]:
-            before, floor_before = whole[one.size]
+        for smaller in sizes[-2:-1]:
+            before, floor_before = whole[smaller.size]
             grown = (ours - before) / (floor - floor_before)
-            rows.append(f"the same, growth from size {one.size} to {last.size} | {grown:.2f} | ")
+            rows.append(f"the same, growth from size {smaller.size} to {last.size} | {grown:.2f} | ")
     parsed = (last.json - last.json_recent) / 1e6 / last.cold.cpu("wikidata-extract prev")
     skipped = last.json_recent / 1e6 / last.kept.cpu(*EXTRACTION)
     rows.append(f"Wikidata gz to facts in Parquet, every item parsed: MB of JSON a CPU second | {parsed:.0f} | >= 150")
@@ -388,8 +403,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True, help="for the generated dumps and all that is made")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 16], help="of the worlds, in rising order")
-    parser.add_argument("--pages", type=int, default=2_500, help="filler pages of size 1; about 9 KB each")
-    parser.add_argument("--items", type=int, default=20_000, help="filler items of size 1; about 14 KB each")
+    parser.add_argument("--pages", type=int, default=10_000, help="filler pages of size 1; about 9 KB each")
+    parser.add_argument("--items", type=int, default=80_000, help="filler items of size 1; about 14 KB each")
     parser.add_argument("--no-authors", action="store_true", help="without the authors' way")
     parser.add_argument(
         "--authors-items", type=int, default=2_000, help="about how many items their Wikidata extraction is timed on"
@@ -398,7 +413,7 @@ def main() -> None:
     folder: Path = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, commit {_commit()}")
-    measured, best, dumps = [], None, {}
+    measured, best, dumps_of = [], None, {}
     for size in arguments.sizes:
         root = make(folder, size * arguments.pages, size * arguments.items)
         dumps = {
@@ -406,14 +421,15 @@ def main() -> None:
             "gz": sorted(root.glob("wikidatawiki/entities/*/*.json.gz")),
         }
         best = best or fastest(dumps)
-        measured.append(measure_size(size, dumps, best, folder))
+        measured.append(measure_size(size, size * arguments.pages, dumps, best, folder))
+        dumps_of[size] = dumps
     print_sizes(measured)
-    theirs = None
+    theirs, middle = None, measured[len(measured) // 2]
     if not arguments.no_authors:
-        nth = max(1, measured[-1].size * arguments.items // arguments.authors_items)
-        theirs = measure_authors(dumps, folder / "authors", nth * 4, nth)
-        print_authors(measured[-1], theirs)
-    print_ratios(measured, theirs)
+        nth = max(1, middle.size * arguments.items // arguments.authors_items)
+        theirs = measure_authors(dumps_of[middle.size], folder / "authors", nth * 4, nth)
+        print_authors(middle, theirs)
+    print_ratios(measured, middle, theirs)
 
 
 def _commit() -> str:
