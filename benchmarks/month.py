@@ -1,6 +1,6 @@
 """A month's build beside the floor (decompressing the same bytes) and beside the authors' way: CPU time and memory.
 
-    python benchmarks/month.py --folder /tmp/bench                       # sizes 1, 4 and 16: about 25 minutes
+    python benchmarks/month.py --folder /tmp/bench                       # sizes 1, 4 and 16: about 15 minutes
     python benchmarks/month.py --folder /tmp/bench --sizes 1 --pages 100000 --items 60000      # one size of your own
 
 Generated worlds of several sizes, with as much Wikidata beside Wikipedia as there really is (12 MB of JSON a MB of
@@ -15,7 +15,7 @@ real month, 10,000 of 6.9 million. Prints Markdown tables:
 
 CPU time is user and system time of a command and all its children. Builds run with ``--jobs 1``: more jobs make no
 less work. Memory is the most that a command's processes held together, sampled 20 times a second.
-Needs ``pip install 'temporalwiki[bench]'``. The folder takes about 12 GB at the default sizes; dumps are kept there
+Needs ``pip install 'temporalwiki[bench]'``. The folder takes about 7 GB at the default sizes; dumps are kept there
 and found again, everything else is removed.
 """
 
@@ -403,8 +403,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True, help="for the generated dumps and all that is made")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 16], help="of the worlds, in rising order")
-    parser.add_argument("--pages", type=int, default=10_000, help="filler pages of size 1; about 9 KB each")
-    parser.add_argument("--items", type=int, default=80_000, help="filler items of size 1; about 14 KB each")
+    parser.add_argument("--pages", type=int, default=5_000, help="filler pages of size 1; about 9 KB each")
+    parser.add_argument("--items", type=int, default=40_000, help="filler items of size 1; about 14 KB each")
     parser.add_argument("--no-authors", action="store_true", help="without the authors' way")
     parser.add_argument(
         "--authors-items", type=int, default=2_000, help="about how many items their Wikidata extraction is timed on"

@@ -21,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,6 @@ from temporalwiki.builders.wikipedia.extract import ARTICLES
 
 FACTS_A_SUBJECT = 6.25  # as Wikidata: 110 M items have 700 M facts
 SUBJECTS_A_FILE = 200_000
-SUBJECTS_A_FLUSH = SUBJECTS_A_FILE  # a row group a bucket and file
 CHANGED = 0.05  # of the subjects
 DATED = 0.01  # of the facts
 WITH_ARTICLE = 0.08  # of the subjects
@@ -60,8 +58,7 @@ def write_world(folder: Path, facts: int) -> None:
             _Side(folder / "prev", number) as prev,
             _Side(folder / "recent", number) as recent,
         ):
-            for at in range(first, end, SUBJECTS_A_FLUSH):
-                _write_subjects(prev, recent, at, min(at + SUBJECTS_A_FLUSH, end), subjects)
+            _write_subjects(prev, recent, first, end, subjects)
     for side in ("prev", "recent"):
         properties = {
             "p": np.arange(1, 2001),
@@ -85,31 +82,23 @@ class _Side:
 
     def __init__(self, folder: Path, number: int) -> None:
         self._seen = number << 36
-        self._facts = ParquetWriter(folder / f"facts-{number:05d}.parquet", extract.FACTS, rows=1 << 30)
-        self._entities = ParquetWriter(folder / f"entities-{number:05d}.parquet", extract.ENTITIES, rows=1 << 30)
+        self._tables = {name: extract.Buckets(folder, name, f"{number:05d}") for name in ("facts", "entities")}
 
     def __enter__(self) -> _Side:
-        self._facts.__enter__()
-        self._entities.__enter__()
+        for table in self._tables.values():
+            table.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._facts.__exit__(*error)
-        self._entities.__exit__(*error)
+        for table in self._tables.values():
+            table.__exit__(*error)
 
-    def write(self, facts: Columns, entities: Columns) -> None:
-        for file, columns, schema in (
-            (self._facts, facts, extract.FACTS),
-            (self._entities, entities, extract.ENTITIES),
-        ):
-            bucket = (columns["s"] % extract.BUCKETS).astype(np.int32)
-            columns = columns | {"bucket": bucket, "seen": columns["s"] + self._seen}
-            columns |= {name: np.zeros(len(bucket), np.int64) for name in schema.names if name not in columns}
-            order = np.argsort(bucket, kind="stable")
-            table = pa.table({name: columns[name] for name in schema.names}).cast(schema).take(pa.array(order))
-            starts = np.searchsorted(bucket[order], np.arange(extract.BUCKETS + 1))
-            for start, end in pairwise(starts.tolist()):
-                file.write_table(table.slice(start, end - start))
+    def write(self, **tables: Columns) -> None:
+        for name, columns in tables.items():
+            table = self._tables[name]
+            columns = columns | {"bucket": columns["s"] % extract.BUCKETS, "seen": columns["s"] + self._seen}
+            columns |= {name: np.zeros(len(columns["s"])) for name in table.schema.names if name not in columns}
+            table.add_table(pa.table({name: columns[name] for name in table.schema.names}).cast(table.schema))
 
 
 def _write_subjects(prev: _Side, recent: _Side, first: int, end: int, subjects: int) -> None:
@@ -126,7 +115,7 @@ def _write_subjects(prev: _Side, recent: _Side, first: int, end: int, subjects: 
         ),
     }
     facts = _facts_of(random, np.repeat(s, random.poisson(FACTS_A_SUBJECT, len(s))), subjects)
-    prev.write(facts, entities)
+    prev.write(facts=facts, entities=entities)
     changed = random.random(len(s)) < CHANGED
     of_changed = changed[facts["s"] - first - 1]
     ended = of_changed & (random.random(len(of_changed)) < 0.02)
@@ -139,7 +128,7 @@ def _write_subjects(prev: _Side, recent: _Side, first: int, end: int, subjects: 
     order = np.argsort(both["s"].to_numpy(), kind="stable")
     both = {name: column.take(pa.array(order)) for name, column in both.items()}
     after_entities = entities | {"lastrevid": entities["lastrevid"] + changed * 10**6}
-    recent.write(both | {"s": both["s"].to_numpy()}, after_entities)
+    recent.write(facts=both | {"s": both["s"].to_numpy()}, entities=after_entities)
 
 
 def _facts_of(random: np.random.Generator, s: np.ndarray[Any, Any], subjects: int) -> Columns:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import hashlib
 import os
 import zipfile
@@ -23,6 +24,8 @@ LONGEST_CELL = 16 << 20  # characters; a page of Wikipedia has 2 million bytes a
 LONGEST_ROW = 64 << 20  # bytes: what stays in memory of a file whose quote is never closed
 _BOMB = 200  # times what a member is packed: text is packed to a third, and what repeats itself to a fiftieth
 _SMALL = 64 << 20  # bytes that no member is too large for
+# What zipfile raises on a list of files that is damaged, besides OSError.
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError, NotImplementedError)
 _BOM = b"\xef\xbb\xbf"
 _SHADOWS = "__MACOSX"  # the folder of a zip made on macOS with what files have besides their bytes, by the same names
 
@@ -111,6 +114,8 @@ def _of_file(path: Path) -> Iterator[Member]:
         yield Member(path)
         return
     with _readable(path), zipfile.ZipFile(path) as packed:
+        if not all(info.filename for info in packed.infolist()):
+            raise zipfile.BadZipFile("a file without a name")
         names = [info.filename for info in packed.infolist() if not info.is_dir()]
     names = [name for name in names if _SHADOWS not in name.split("/")[:-1]]
     for name in sorted(set(names)):
@@ -124,7 +129,9 @@ def _readable(path: Path) -> Iterator[None]:
     """Say of what goes wrong in a zip which file it is."""
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (*_DAMAGE, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which a place outside of the file gives
+            raise
         raise InputError(f"{path}: a damaged zip, or none ({error}); fetch it again") from None
 
 

@@ -24,7 +24,7 @@ from temporalwiki.builders.ckl.manifest import check_ckl_manifest
 from temporalwiki.builders.engine import room_for, whole_file, write_json
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
-from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.snapshot import Interval, check_date
 
 _TIME = pa.timestamp("s", "UTC")
 _DIFFSET = {
@@ -128,6 +128,23 @@ class _Interval(msgspec.Struct):
     language: str
     prev: str
     recent: str
+    wikidata_prev: str = ""
+    wikidata_recent: str = ""
+
+
+class _Dates(msgspec.Struct):
+    wiki: str
+    prev: str
+    recent: str
+
+
+class _OfInterval(msgspec.Struct):
+    """What all manifests of intervals hold, of those that were imported, too."""
+
+    interval: _Dates
+    configs: dict[str, _Config]
+    counts: dict[str, Any]
+    warnings: list[str] = []
 
 
 class _Pages(msgspec.Struct):
@@ -232,21 +249,29 @@ def _sha256(path: Path) -> str:
 
 
 def read_manifests(folder: Path) -> list[Manifest]:
-    """Manifests of a dataset folder, oldest interval first."""
+    """Manifests of a dataset folder, oldest interval first. Raises InputError, naming the file, for what is none.
+
+    Raises InputError for a folder or file that is none.
+    """
     manifests = []
     for path in sorted((folder / "manifests").glob("*.json")):
         try:
             manifest = json.loads(path.read_text("utf-8"))
+            json.dumps(manifest, ensure_ascii=False).encode()  # half of a character cannot be written again
             if not all(map(_CONFIG_NAME.fullmatch, manifest["configs"])):  # they are folders' names
                 raise ValueError
             if is_ckl(manifest):
                 check_ckl_manifest(manifest, str(path))
                 if manifest["config"] != path.stem:
                     raise ValueError
+            else:
+                msgspec.convert(manifest, _OfInterval)
+                if interval_name(manifest) != path.stem:
+                    raise ValueError
             manifests.append((age(manifest), manifest))
         except InputError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, msgspec.ValidationError):
             again = "build its month again" if _INTERVAL_NAME.fullmatch(path.stem) else "make it again"
             raise InputError(f"{path}: not a manifest of temporalwiki; take it away, or {again}") from None
     return [manifest for _, manifest in sorted(manifests, key=lambda pair: pair[0])]
@@ -276,6 +301,8 @@ def check_manifest(manifest: Any, where: str) -> None:
     try:
         read = msgspec.convert(manifest, _Manifest)
         interval = Interval(read.interval.wiki, read.interval.prev, read.interval.recent)
+        for date in filter(None, (read.interval.wikidata_prev, read.interval.wikidata_recent)):
+            check_date(date)
     except (msgspec.ValidationError, InputError) as error:
         raise InputError(f"{where}: not a manifest of temporalwiki ({error})") from None
     own = dict(names(kind, interval) for kind in SCHEMAS)
@@ -292,9 +319,13 @@ def check_manifest(manifest: Any, where: str) -> None:
 
 
 def check_place(folder: Path) -> None:
-    """Refuse to write a dataset into a folder that is something else."""
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "manifests").is_dir())):
+    """Refuse to write a dataset into a folder that is something else, or holds what no card can be made of."""
+    there = {path.name for path in folder.iterdir()} - {_READY} if folder.is_dir() else set()
+    if (folder.exists() and not folder.is_dir()) or (there and not (folder / "manifests").is_dir()):
         raise InputError(f"{folder}: there is something here that is not a dataset folder; choose another --out")
+    for manifest in read_manifests(folder):
+        if not is_ckl(manifest) and not manifest.get("imported"):
+            check_manifest(manifest, str(folder / manifest_path(manifest)))
 
 
 def problems(folder: Path, manifest: Manifest) -> list[str]:
@@ -336,7 +367,8 @@ def install(staged: Path, manifest: Manifest, folder: Path) -> None:
         from temporalwiki.model_cards.dataset import dataset_card as card
 
     finish_install(folder)
-    if folder.exists() and any(folder.iterdir()):
+    # a disk of its own cannot be renamed to
+    if folder.exists() and (any(folder.iterdir()) or folder.is_mount()):
         _put(staged, manifest, folder, card)
         return
     part = folder.with_name(f".{folder.name}.part")

@@ -8,6 +8,7 @@ did it.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import functools
 import hashlib
@@ -138,7 +139,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """Say which file did not fit where the disk is full; libraries name it rarely."""
+    """Say which file did not fit where the disk is full; libraries name it rarely. Raises InputError then."""
     try:
         yield
     except OSError as error:
@@ -223,6 +224,15 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
+def discard(folder: Path) -> None:
+    """Delete a folder: killed meanwhile, nothing of it is left under its name, and the next time deletes the rest."""
+    gone = folder.with_name(f".{folder.name}.gone")
+    shutil.rmtree(gone, ignore_errors=True)
+    if folder.exists():
+        folder.replace(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
 def _sweep(folder: Path) -> None:
     """Remove what killed tasks left aside."""
     for part in list(folder.rglob(".*.part")):
@@ -276,6 +286,7 @@ def _travels(error: Exception) -> bool:
 def measured() -> Iterator[dict[str, Any]]:
     """Fill in, when the block ends well, what it took: when it began, its wall and CPU seconds, its peak of memory."""
     took: dict[str, Any] = {}
+    give_back_memory()
     began, begun, cpu, children = time.time(), time.perf_counter(), time.process_time(), _cpu_of_children()
     reset = _reset_peak()
     yield took
@@ -291,6 +302,15 @@ def _cpu_of_children() -> float:
     """CPU seconds of the processes that this one started and that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def give_back_memory() -> None:
+    """Give the kernel what this process has freed: its allocators keep it, each for itself alone."""
+    import pyarrow
+
+    pyarrow.default_memory_pool().release_unused()
+    with contextlib.suppress(OSError, AttributeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _reset_peak() -> bool:
@@ -319,6 +339,7 @@ class Progress:
 
     @contextlib.contextmanager
     def shown(self, skipped: set[int]) -> Iterator[None]:
+        """Show the bar while the context lasts, with the tasks ``skipped`` done already."""
         begun = time.perf_counter()
         self.bar = tqdm(
             desc=self.name,
@@ -337,6 +358,7 @@ class Progress:
             print(f"{self.name}: {tasks}{kept}, {took:.1f} s", file=sys.stderr)
 
     def done(self, rank: int) -> None:
+        """Note that task ``rank`` is done."""
         self.bar.update(self.weights[rank])
 
 

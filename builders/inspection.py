@@ -27,7 +27,7 @@ def describe(path: Path) -> str:
         if not manifests:
             found = "".join(f"; {stray}" for stray in strays(path, ()))
             raise InputError(f"{path}: no manifests in it, so it is no dataset folder{found}")
-        return "\n\n".join(describe_manifest(path, manifest) for manifest in manifests)
+        return "\n\n".join(_described(path, manifest) for manifest in manifests)
     compression(path)
     start = next((piece.data for piece in pieces(path, allow_truncated=True)), b"").lstrip()
     if start.startswith((b"[", b"{")):
@@ -43,6 +43,16 @@ def describe_problems(path: Path) -> list[str]:
         return []
     manifests = read_manifests(path)
     return [*(one for manifest in manifests for one in problems(path, manifest)), *strays(path, manifests)]
+
+
+def _described(folder: Path, manifest: Manifest) -> str:
+    try:
+        return describe_manifest(folder, manifest)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        where = folder / manifest_path(manifest)
+        raise InputError(f"{where}: not a manifest of temporalwiki: its counts are not what a build writes") from None
 
 
 def describe_manifest(folder: Path, manifest: Manifest) -> str:

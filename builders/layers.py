@@ -37,9 +37,12 @@ class Task(Protocol):
     """A range of a dump: a dataclass."""
 
     @property
-    def file(self) -> str: ...
+    def file(self) -> str:
+        """The dump's file."""
+
     @property
-    def base(self) -> Base | None: ...
+    def base(self) -> Base | None:
+        """The extract that this one goes on from; None: all is read."""
 
 
 def base_of(folder: Path) -> Base | None:

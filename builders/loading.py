@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import datasets
-from huggingface_hub import HfApi
+import yaml
+from huggingface_hub import DatasetCard, HfApi
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
 from temporalwiki.builders.ckl import schemas as ckl
@@ -16,6 +17,8 @@ from temporalwiki.builders.ckl.make import check_name
 from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, is_ckl, read_manifests
 from temporalwiki.builders.errors import InputError, UsageError
 
+# It would ask a second server, with the token, for what our cards say; where HF_ENDPOINT is not the Hub, any server.
+datasets.config.USE_PARQUET_EXPORT = False
 # Dataset folders in the current folder, as the commands write them, the names of whose configs are enough.
 DEFAULT = "temporalwiki"
 _CKL = "ckl"
@@ -33,6 +36,7 @@ def load_dataset(
 
     - ``revision`` is never ignored: for a local folder, which has none, and where an offline cache holds another
       revision, it raises InputError, while ``datasets`` would load whatever is there;
+    - a local folder whose card names data elsewhere, which ``datasets`` would fetch, raises InputError;
     - splits without rows, which ``datasets`` cannot load, are there and empty in a local folder.
     """
     if name is None and _CONFIG.fullmatch(path):
@@ -52,6 +56,7 @@ def load_dataset(
         )
     if revision is not None:
         _check_revision(path, name, revision)
+    check_card(folder)
     empty, has_rows = _empty_splits(folder, name) if name else ({}, True)
     streaming = bool(options.get("streaming"))
     made = {split: _no_rows(features, streaming) for split, features in empty.items()}
@@ -63,6 +68,37 @@ def load_dataset(
     if isinstance(loaded, dict):
         loaded.update(made)
     return loaded
+
+
+def check_card(folder: Path) -> None:
+    """Raise InputError where the card of a local folder names data that lie outside it.
+
+    `datasets` would read any address or file that a stranger wrote there, offline, too.
+    """
+    for name in ("README.md", ".huggingface.yaml"):
+        try:
+            text = (folder / name).read_text("utf-8")
+            said: Any = yaml.safe_load(text) if name != "README.md" else vars(DatasetCard(text).data)
+        except (OSError, ValueError, TypeError, yaml.YAMLError, RecursionError):
+            continue  # `datasets` reads it in the same way, and says what is wrong
+        configs = said.get("configs") if isinstance(said, dict) else None
+        for config in configs if isinstance(configs, list) else []:
+            wanted = [config.get("data_files"), config.get("data_dir")] if isinstance(config, dict) else []
+            for path in _texts(wanted):
+                if "://" in path or "::" in path or path.startswith("/") or ".." in PurePosixPath(path).parts:
+                    raise InputError(f"{folder / name}: names data outside its folder, {path[:100]!a}: take it out")
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All strings in lists and mappings; what aliases of YAML repeat is looked at once."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, list | dict) and id(part) not in seen:
+            seen.add(id(part))
+            waiting += part.values() if isinstance(part, dict) else part
 
 
 def _is_of_ckl(name: str) -> bool:

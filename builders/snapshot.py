@@ -199,7 +199,10 @@ def check_parts(prev: Dump, recent: Dump) -> None:
 
 
 def wikidata_dump(dumps: Path, date: str, exact: bool = False) -> Dump:
-    """Find the newest Wikidata JSON dump at or before ``date`` (of that very date if ``exact``); gz before bz2."""
+    """Find the newest Wikidata JSON dump at or before ``date`` (of that very date if ``exact``); gz before bz2.
+
+    Raises InputError where there is none.
+    """
     entities = dumps / "wikidatawiki" / "entities"
     dates = sorted(d.name for d in _folders(entities))
     chosen = [d for d in dates if d == date] if exact else [d for d in dates if d <= date]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -29,6 +30,16 @@ COMMANDS = {
 }
 
 
+# What libraries tell their makers of who uses them; each reads its own at its import, in our child processes, too.
+SILENT = {
+    "DISABLE_SAFETENSORS_CONVERSION": "1",  # by a Space, to which the token would go
+    "GRADIO_ANALYTICS_ENABLED": "False",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # a request to a host that is not the Hub's, for each dataset and metric
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser that answers a misspelled subcommand or option with the nearest one."""
 
@@ -44,6 +55,8 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand. Exit status: 0 done, 1 failed with one line, 2 wrong usage."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    for name, value in SILENT.items():
+        os.environ.setdefault(name, value)
     parser = _Parser(prog="temporalwiki", description="Benchmark data for language models that are kept up to date.")
     parser.add_argument("--version", action="version", version=f"temporalwiki {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
@@ -65,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments, unknown = parser.parse_known_args(argv)
         if unknown:  # said by the subcommand's parser, which knows its options
             arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        _check_endpoint()
         arguments.run(arguments)
     except (InputError, OSError) as error:
         if "--debug" in argv:
@@ -75,6 +89,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"temporalwiki {wanted}: interrupted; the same command goes on from here", file=sys.stderr)
         return 1
     return 0
+
+
+def _check_endpoint() -> None:
+    """Raise UsageError for a Hub whose address holds a password: addresses are shown, and written into caches."""
+    if "@" in os.environ.get("HF_ENDPOINT", ""):
+        raise UsageError("HF_ENDPOINT holds a user's name or password: take it out, and set HF_TOKEN to a token")
 
 
 def _one_line(error: Exception) -> str:

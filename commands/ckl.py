@@ -108,7 +108,10 @@ def _add_review(group: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the config, or candidates for it, and say what became of the rows."""
+    """Write the config, or candidates for it, and say what became of the rows.
+
+    Raises UsageError where a package is missing.
+    """
     check_name(arguments.config)
     try:
         for line in _run(arguments):

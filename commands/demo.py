@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the demo, printing what it finds."""
+    """Run the demo, printing what it finds. Raises UsageError where a package is missing."""
     try:
         from temporalwiki.eval_harness.demo import demo, demo_real
     except ModuleNotFoundError as error:

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Score the model and print its scores."""
+    """Score the model and print its scores. Raises UsageError for options that go with nothing."""
     if arguments.limit is not None and arguments.limit < 1:
         raise UsageError(f"--limit must be at least 1, not {arguments.limit}")
     if not (found := _tasks(arguments.tasks)):

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the leaderboard and say where its page is."""
+    """Write the leaderboard and say where its page is. Raises UsageError where a package is missing."""
     try:
         from temporalwiki.eval_harness.leaderboard import write_leaderboard
         from temporalwiki.eval_harness.results import read_results

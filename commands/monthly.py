@@ -61,7 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Do what is to be done this month, or with --dry-run say it."""
+    """Do what is to be done this month, or with --dry-run say it.
+
+    Raises UsageError for a leaderboard without a recipe.
+    """
     if arguments.leaderboard is not None and arguments.recipe is None:
         raise UsageError("--leaderboard shows the results of an experiment: name it with --recipe")
     out = arguments.out.resolve()  # so that "." and ".." have names, too

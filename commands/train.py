@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train, and say where the checkpoint is."""
+    """Train, and say where the checkpoint is. Raises UsageError where an option is missing."""
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     values = (read_recipe(arguments.recipe, arguments.method) if arguments.recipe else {}) | {
         name: value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import shutil
 import sys
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ import torch
 from accelerate import PartialState
 from tqdm import tqdm
 
-from temporalwiki.builders.engine import fingerprint, only_one, whole_file
+from temporalwiki.builders.engine import discard, fingerprint, only_one, whole_file
 from temporalwiki.builders.errors import InputError
 from temporalwiki.eval_harness.generation import Generator
 from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
@@ -66,7 +65,7 @@ class Evaluated:
 
     @cached_property
     def loaded(self) -> checkpoint.Checkpoint:
-        """The model on its device, with its tokenizer."""
+        """The model on its device, with its tokenizer. Raises InputError where none can be loaded."""
         found = checkpoint.load(self.reference, torch.float32)
         known, tokens = found.model.get_input_embeddings().weight.shape[0], found.tokenizer.vocab_size
         if tokens > known:
@@ -132,7 +131,7 @@ class Evaluated:
             yield Evaluated(str(output), self.store, self.precision)
             self.state.wait_for_everyone()
             if main:
-                shutil.rmtree(folder, ignore_errors=True)
+                discard(folder)
 
     def _once(
         self,
@@ -241,26 +240,36 @@ def training(reference: str) -> dict[str, Any]:
         seen.add(folder)
         try:
             manifest = json.loads((folder / _TRAINING).read_text("utf-8"))
+            json.dumps(manifest, ensure_ascii=False).encode()  # half of a character cannot be written
             name, config, before = (str(manifest["run"][key]) for key in ("method", "config", "model"))
             folder = Path(before).resolve()
-        except (OSError, ValueError, KeyError, TypeError):  # none, or another program's
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # none, or another program's
             break
         base = before
-        method, parameters = method or name, parameters or manifest.get("parameters")
+        method, parameters = method or name, parameters or _counts(manifest.get("parameters"))
         if steps := manifest.get("steps"):
             phases.insert(0, {**manifest["run"], "config": config, "steps": steps})
     sizes: list[list[Any]] = [
         [phase.get(key) for key in ("steps", "batch_size", "sequence_length")] for phase in phases
     ]
-    known = bool(sizes) and all(isinstance(number, int) for size in sizes for number in size)
+    known = bool(sizes) and all(_is_count(number) for size in sizes for number in size)
+    rate = phases[-1].get("learning_rate") if phases else None
     return {
         "method": method,
         "trained_on": [phase["config"] for phase in phases],
         "base": _without_path(base),
-        "learning_rate": phases[-1].get("learning_rate") if phases else None,
+        "learning_rate": rate if isinstance(rate, float) and math.isfinite(rate) else None,
         "parameters": parameters,
         "tokens": sum(math.prod(size) for size in sizes) if known else None,
     }
+
+
+def _counts(said: Any) -> dict[str, int] | None:
+    return said if isinstance(said, dict) and all(map(_is_count, said.values())) else None
+
+
+def _is_count(number: Any) -> bool:
+    return type(number) is int and 0 <= number < 1 << 40
 
 
 def _without_path(reference: str) -> str:

@@ -15,7 +15,7 @@ import torch
 from accelerate.utils import set_seed
 from transformers import PreTrainedTokenizerBase, TrainingArguments
 
-from temporalwiki.builders.engine import fingerprint, only_one
+from temporalwiki.builders.engine import discard, fingerprint, only_one
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.eval_harness.evaluated import Evaluated, default_precision
 from temporalwiki.eval_harness.scoring import encoder_inputs, sentinel_of
@@ -64,7 +64,7 @@ def fine_tuned(
         yield Evaluated(str(folder / "model"), model.store, model.precision)
         state.wait_for_everyone()
         if state.is_main_process:
-            shutil.rmtree(folder, ignore_errors=True)
+            discard(folder)
 
 
 def _train(

@@ -170,7 +170,7 @@ def month_of_model(model: Mapping[str, Any]) -> str | None:
     """
     if model.get("method") == "initial":
         return None
-    configs = model["trained_on"] if model.get("method") else [Path(model["name"]).name]
+    configs = model.get("trained_on", ()) if model.get("method") else [Path(model["name"]).name]
     return next((month for config in reversed(configs) if (month := month_of(config))), None)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -32,6 +34,71 @@ class Outcome:
     scores: Mapping[str, Estimate]  # such as "unchanged/perplexity"
     items: Sequence[Mapping[str, Any]]  # a row an item; "id" and "cluster" (what the bootstrap resamples) among them
     excluded: Mapping[str, int]  # items that were not scored, by reason
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class _Score(msgspec.Struct, forbid_unknown_fields=True):  # which are read into Estimate
+    value: float
+    low: float | None
+    high: float | None
+    items: _Count
+    clusters: _Count
+
+    def __post_init__(self) -> None:
+        if (self.low is None) != (self.high is None):
+            raise ValueError("an interval with one end")
+
+
+class _Task(msgspec.Struct):
+    name: str
+    version: _Count
+    options: dict[str, Any]
+
+
+class _Parameters(msgspec.Struct):
+    total: _Count | None = None
+    trainable: _Count | None = None
+
+
+class _Model(msgspec.Struct):
+    name: str
+    revision: str
+    precision: str
+    label: str | None = None
+    method: str | None = None
+    trained_on: list[str] = []
+    base: str | None = None
+    learning_rate: float | None = None
+    parameters: _Parameters | None = None
+    tokens: _Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.learning_rate is not None and not math.isfinite(self.learning_rate):
+            raise ValueError("a learning rate without end")
+
+
+class _Data(msgspec.Struct):
+    dataset: str
+    config: str
+    rows: dict[str, _Count]
+    hash: str
+
+
+class _Run(msgspec.Struct):
+    temporalwiki: str | None = None
+
+
+class _File(msgspec.Struct):
+    """What others rely on; a result file has more."""
+
+    task: _Task
+    model: _Model
+    data: _Data
+    scores: dict[str, _Score]
+    excluded: dict[str, _Count]
+    run: _Run
 
 
 @dataclass(frozen=True)
@@ -75,18 +142,25 @@ def read_result(path: Path) -> Result:
     """Read a result file; raise InputError where it is none, or of a later schema."""
     try:
         data = json.loads(path.read_text("utf-8"))
-        schema = data["schema"]
-        for key in ("task", "model", "data", "scores", "excluded"):
-            data[key]
-    except (OSError, ValueError, KeyError, TypeError):
+        if type(schema := data["schema"]) is not int:
+            raise TypeError
+        json.dumps(data, ensure_ascii=False).encode()  # half of a character cannot be shown
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{path}: not a result file of temporalwiki; remove it") from None
     if schema != SCHEMA:
         raise InputError(f"{path}: a result of schema {schema}, this version reads {SCHEMA}; update temporalwiki")
+    try:
+        msgspec.convert(data, _File)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: not a result file of temporalwiki ({error}); remove it") from None
     return Result(path, data)
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Read all results below a folder, in the order of their paths."""
+    """Read all results below a folder, in the order of their paths.
+
+    Raises InputError where there are none, or one cannot be read.
+    """
     found = [read_result(path) for path in sorted(folder.glob("*/*.json"))]
     if not found:
         raise InputError(f"{folder}: no results in it; `temporalwiki evaluate --output {folder}` writes them")

@@ -175,6 +175,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values adjusted for their number, in the order given (Holm 1979).
 
     To call those below 0.05 significant errs in any of them with a probability of at most 0.05.
+    Raises InputError for what is no p-value.
     """
     adjusted = [0.0] * len(p_values)
     largest = 0.0

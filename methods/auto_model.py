@@ -18,8 +18,6 @@ from temporalwiki.builders.errors import InputError
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.expansion import SPEC, ExpandedConfig
 
-# of ``from_pretrained``, for the repository that is named, not for its base
-_DOWNLOAD = ("cache_dir", "force_download", "local_files_only", "proxies", "token")
 _OF_AUTO = ("adapter_kwargs", "code_revision", "trust_remote_code", "_from_auto", "_from_pipeline")
 
 
@@ -45,7 +43,7 @@ class _Expanded:
         if attention := getattr(config, "_attn_implementation", None):  # the library has put it there
             options["attn_implementation"] = attention
         reference = f"{name}@{revision}" if revision and checkpoint.is_hub_id(str(name)) else str(name)
-        downloads = {option: options[option] for option in _DOWNLOAD if option in options}
+        downloads = {option: options[option] for option in checkpoint.DOWNLOAD if option in options}
         folder = checkpoint.folder_of(reference, **downloads)
         if not (folder / SPEC).is_file():
             raise InputError(f"{reference}: no layers of an expanded model are there (no {SPEC})")

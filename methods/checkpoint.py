@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,9 @@ from temporalwiki.methods.expansion import SPEC, WEIGHTS, read_expansion
 
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
+PICKLES = ("*.bin", "*.ckpt", "*.pkl", "*.pt", "*.pth")  # weights that may run code when they are read
+# of ``from_pretrained``: for the repository that is named, not for its base
+DOWNLOAD = ("cache_dir", "force_download", "local_files_only", "proxies", "token")
 _TOKENIZER = "tokenizer_config.json"
 _PACKAGE = "package:"
 
@@ -62,6 +66,7 @@ def load_model(
     if (folder / SPEC).is_file():
         return load_expanded(folder, dtype, **options)
     if (folder / ADAPTER).is_file():
+        _check_adapter(folder)
         base = load_model(base_of_adapter(folder), dtype, **options)
         try:
             return PeftModel.from_pretrained(base, folder, is_trainable=True)
@@ -71,12 +76,20 @@ def load_model(
     gguf = "gguf_file" in more
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
+        _check_config(config, reference)
+        if not gguf:
+            _check_index(reference, **{name: options[name] for name in DOWNLOAD if name in options})
         auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         if gguf:
             more["quantization_config"] = GgufConfig(dequantize=True)
+        else:
+            options["use_safetensors"] = True
         model = auto.from_pretrained(path, dtype=dtype, trust_remote_code=False, **more, **options)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise InputError(f"{reference}: no language model can be loaded from there: {_first_line(error)}") from None
+        why = _first_line(error)
+        if pickles := _pickles(folder):
+            why = f"{why} {pickles[0]} may run code when it is read, and is not: save the weights as safetensors"
+        raise InputError(f"{reference}: no language model can be loaded from there: {why}") from None
     model.config._name_or_path = model.name_or_path = absolute(reference)  # adapters note their base by this name
     if gguf:  # what is saved from here on is no longer quantized
         model.is_quantized, model.hf_quantizer = False, None
@@ -201,7 +214,10 @@ def absolute(reference: str) -> str:
 
 
 def commit(reference: str) -> str:
-    """Return the commit of the Hub model that ``load`` loads, which may be one in the cache."""
+    """Return the commit of the Hub model that ``load`` loads, which may be one in the cache.
+
+    Raises InputError where there is none.
+    """
     reference = pinned(reference)
     folder = folder_of(reference)
     if folder != Path(reference):
@@ -213,10 +229,13 @@ def commit(reference: str) -> str:
 
 
 def base_of_adapter(folder: Path) -> str:
-    """Return what a peft adapter says its base model is, with the revision where it names one."""
+    """Return what a peft adapter says its base model is, with the revision where it names one.
+
+    Raises InputError where it cannot be read.
+    """
     try:
         config = PeftConfig.from_pretrained(folder)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{folder / ADAPTER}: cannot be read: {_first_line(error)}") from None
     base = str(config.base_model_name_or_path)
     return f"{base}@{config.revision}" if config.revision and is_hub_id(base) else base
@@ -254,6 +273,56 @@ def where(reference: str) -> tuple[str, dict[str, Any]]:
     if not (path / "config.json").is_file():
         raise InputError(f"{reference}: no checkpoint is in this folder (no config.json, {ADAPTER}, {SPEC})")
     return reference, {}
+
+
+def _check_config(config: Any, reference: str) -> None:
+    """Raise InputError for a configuration that names code of the Hub that is to compute the model (a kernel), or
+    weights that are no safetensors, which the library reads even where it is told not to."""
+    if not str(weights := getattr(config, "transformers_weights", None) or ".safetensors").endswith(".safetensors"):
+        raise InputError(f"{reference}: config.json names weights that are no safetensors file, {weights!a}")
+    for part in (config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", ()))):
+        named = getattr(part, "_attn_implementation", None), getattr(part, "_experts_implementation", None)
+        if found := [name for name in named if isinstance(name, str) and "/" in name]:
+            raise InputError(
+                f"{reference}: config.json names code of the Hub, {found[0]!r}, which is not run: take it out"
+            )
+
+
+def _check_index(reference: str, **options: Any) -> None:
+    """Raise InputError where weights in several files are to be read from other files than safetensors."""
+    name = "model.safetensors.index.json"
+    path = Path(reference) / name if Path(reference).is_dir() else hub_file(reference, name, **options)
+    if path is None or not path.is_file():
+        return
+    try:
+        parts = json.loads(path.read_text("utf-8"))["weight_map"].values()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(f"{reference}: {name} cannot be read: {_first_line(error)}") from None
+    if wrong := [part for part in parts if not str(part).endswith(".safetensors")]:
+        raise InputError(f"{reference}: {name} names weights that are no safetensors file, {wrong[0]!a}")
+
+
+def _check_adapter(folder: Path) -> None:
+    """Raise InputError for an adapter that is no LoRA or DoRA in safetensors.
+
+    Those of other kinds name tokenizers, models and files that peft would load, too.
+    """
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        why = f"; {pickles[0]} may run code when it is read, and is not" if (pickles := _pickles(folder)) else ""
+        raise InputError(f"{folder}: there is {ADAPTER}, but no {ADAPTER_WEIGHTS}{why}")
+    try:
+        spec = json.loads((folder / ADAPTER).read_text("utf-8"))
+        kind = spec["peft_type"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InputError(f"{folder / ADAPTER}: cannot be read: {_first_line(error)}") from None
+    if kind != "LORA":
+        raise InputError(f"{folder}: a checkpoint of another peft method ({kind!a}); merge it into its base first")
+    if spec.get("megatron_config"):
+        raise InputError(f"{folder / ADAPTER}: megatron_config names a module to import, which is not done")
+
+
+def _pickles(folder: Path) -> list[str]:
+    return sorted(path.name for of in PICKLES for path in folder.glob(of)) if folder.is_dir() else []
 
 
 def _first_line(error: Any) -> str:

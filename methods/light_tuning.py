@@ -43,7 +43,10 @@ class LightTuner(Continual, SFTTrainer):
 
 
 def facts(rows: datasets.Dataset, name: str) -> datasets.Dataset:
-    """Return prompts and completions, "subject relation" and " object", of the facts of config ``name``."""
+    """Return prompts and completions, "subject relation" and " object", of the facts of config ``name``.
+
+    Raises InputError where there are none.
+    """
     for column in _COLUMNS:
         if column not in rows.column_names:
             raise InputError(

@@ -79,7 +79,10 @@ class LoRA(Method):
         return model
 
     def adapted(self, model: PreTrainedModel, seed: int, **options: Any) -> PeftModel:
-        """Return the model with fresh adapters of rank ``rank``, twice that on a fused layer."""
+        """Return the model with fresh adapters of rank ``rank``, twice that on a fused layer.
+
+        Raises InputError for a model without query and value.
+        """
         targets = [
             name
             for name, module in stack(model).module.named_modules()

@@ -22,7 +22,7 @@ from trl import SFTConfig
 from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.builders.loading import load_dataset
+from temporalwiki.builders.loading import check_card, load_dataset
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.light_tuning import LightTuner, LightTuning, facts
 from temporalwiki.methods.method import Batch, Method
@@ -75,8 +75,12 @@ def read(
 
 
 def config_names(data: str) -> list[str]:
-    """Return the configs of a dataset folder, a Hub id or ``id@revision``."""
+    """Return the configs of a dataset folder, a Hub id or ``id@revision``.
+
+    Raises InputError where there is no dataset.
+    """
     path, revision = _split(data)
+    check_card(Path(path))
     try:
         return list(datasets.get_dataset_config_names(path, revision=revision))
     except (OSError, ValueError, RuntimeError) as error:
@@ -98,6 +102,7 @@ def past_config(name: str, data: str, config: str, configs: list[str]) -> str:
     """Return the config that past data comes from when none is named.
 
     Beside ``diffset-PREV-RECENT``: the snapshot PREV, else what did not change between the two.
+    Raises UsageError where there is none.
     """
     if match := _INTERVAL.fullmatch(config):
         candidates = [f"wikipedia-{match['prev'] or match['month']}", config.replace("diffset", "unchanged")]
@@ -161,6 +166,9 @@ def make_trainer(
 
 
 def load(data: str, config: str, split: str | None) -> Any:
+    """Load a config (``split``: one of its splits alone) as ``datasets`` does. Raises InputError where it cannot be
+    loaded.
+    """
     path, revision = _split(data)
     # the library takes a file for the one that it read before if it has the same name
     files = [
@@ -180,8 +188,12 @@ def load(data: str, config: str, split: str | None) -> Any:
 
 
 def content(data: str, config: str) -> str:
-    """Return a key of a config's content: of its files' bytes. A month that is published later changes it nowhere."""
+    """Return a key of a config's content: of its files' bytes. A month that is published later changes it nowhere.
+
+    Raises InputError where the dataset lacks it.
+    """
     path, revision = _split(data)
+    check_card(Path(path))
     try:
         builder = datasets.load_dataset_builder(path, config, revision=revision)
     except (OSError, ValueError, RuntimeError) as error:

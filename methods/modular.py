@@ -220,12 +220,14 @@ def _pretrained(name: str, vocab_size: int, weights: bool) -> T5Stack:
     Without ``weights`` it is only built like that one.
     """
     try:
-        config = AutoConfig.from_pretrained(name)
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False)
         if config.model_type != "t5":
             raise InputError(f"{name}: a {config.model_type}, no T5")
         if config.vocab_size != vocab_size:
             raise InputError(f"{name}: its vocabulary has {config.vocab_size} tokens, the model's {vocab_size}")
-        return (T5EncoderModel.from_pretrained(name) if weights else T5EncoderModel(config)).encoder
+        if not weights:
+            return T5EncoderModel(config).encoder
+        return T5EncoderModel.from_pretrained(name, trust_remote_code=False, use_safetensors=True).encoder
     except InputError:
         raise
     except (OSError, ValueError, StrictDataclassError) as error:

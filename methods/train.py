@@ -109,7 +109,7 @@ def _finished(output: Path, what: dict[str, Any]) -> dict[str, Any] | None:
         try:
             manifest = json.loads((output / name).read_text("utf-8"))
             there = manifest["run"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(f"{output / name}: not a run's description; use another --output") from None
         other = [key for key in {**there, **what} if there.get(key) != what.get(key)]
         if other and name == _RUN and last_complete(output / _CHECKPOINTS) is None:
@@ -118,7 +118,7 @@ def _finished(output: Path, what: dict[str, Any]) -> dict[str, Any] | None:
             changes = ", ".join(f"{key} {there.get(key)!r} there, {what.get(key)!r} here" for key in sorted(other))
             raise InputError(f"{output}: holds another run ({changes}); use another --output, or remove it")
         return dict(manifest) if name == MANIFEST else None
-    if output.is_dir() and any(output.iterdir()):
+    if output.is_dir() and any(not path.name.startswith(".") for path in output.iterdir()):
         raise InputError(f"{output}: is not empty and holds no run; use another --output")
     return None
 
@@ -142,6 +142,8 @@ def _train(run: Run, what: dict[str, Any], state: PartialState) -> dict[str, Any
         "versions": {name: version(name) for name in ("temporalwiki", "torch", "transformers", "accelerate", "peft")},
     }
     if not method.trains:
+        if state.is_main_process:
+            _begin(run.output, {"run": what})
         return _save(run, manifest, lambda folder: method.save(model, folder), start.tokenizer, state)
     if method.data != Method.data and not run.config.startswith(f"{method.data}-"):
         _say(state, f"{run.name} is defined on {method.data}-*, and is trained on {run.config} here")
@@ -197,7 +199,13 @@ def _base(reference: str) -> dict[str, str]:
         return {"base": reference}
     try:
         return {"base": str(json.loads((Path(reference) / MANIFEST).read_text("utf-8"))["base"])}
-    except (OSError, ValueError, KeyError, TypeError):  # none, another program's, or begun from a folder
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        RecursionError,
+    ):  # none, another program's, or begun from a folder
         return {}
 
 
@@ -240,9 +248,11 @@ def _save(
 
 
 def _tidy(output: Path) -> None:
-    """Remove what a finished run needed to go on."""
+    """Remove what a finished run needed to go on, and what killed ones left."""
     (output / _RUN).unlink(missing_ok=True)
     shutil.rmtree(output / _CHECKPOINTS, ignore_errors=True)
+    for part in list(output.glob(".*.part")):  # of one that was killed
+        part.unlink(missing_ok=True)
 
 
 def _precision(wanted: str) -> str:

@@ -84,7 +84,10 @@ class Reading(torch.utils.data.Dataset):
 
 
 def micro_batches(options: TrainOptions, processes: int) -> tuple[int, int]:
-    """Return the size of a micro-batch on a device and how many of them a process takes for a step."""
+    """Return the size of a micro-batch on a device and how many of them a process takes for a step.
+
+    Raises UsageError where a batch cannot be divided so.
+    """
     if options.batch_size % processes:
         raise UsageError(
             f"a batch of {options.batch_size} chunks cannot be divided among {processes} processes: "
@@ -321,7 +324,10 @@ class ContinualTrainer(Continual, Trainer):
     def compute_loss(
         self, model: Any, inputs: Batch, return_outputs: bool = False, num_items_in_batch: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """The cross entropy averaged over the tokens of the whole step, plus the method's own term."""
+        """The cross entropy averaged over the tokens of the whole step, plus the method's own term.
+
+        Raises ValueError without the step's number of tokens.
+        """
         if num_items_in_batch is None:
             raise ValueError("the loss is averaged over the tokens of a whole step, of which there is none here")
         labels = inputs["labels"]
@@ -346,9 +352,10 @@ class Display(TrainerCallback):
         self.bar = tqdm(desc="train", total=state.max_steps, initial=state.global_step, unit="step", disable=not shown)
 
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Count a step; the last one is always logged."""
+        """Count a step; the last one is always logged, and so is one that is saved."""
         self.bar.update(1)
-        if state.global_step == state.max_steps:
+        # a run that goes on from there does not know the losses before, of which the next line is the mean
+        if state.global_step == state.max_steps or control.should_save:
             control.should_log = True
 
     def on_log(self, args: Any, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any) -> None:

@@ -89,7 +89,10 @@ def month_tag(manifest: Manifest, there: Sequence[Manifest] = ()) -> str:
 
 
 def published(head: Head) -> list[Manifest]:
-    """Return the manifests that a repository holds, oldest interval first; each names its ``tag``."""
+    """Return the manifests that a repository holds, oldest interval first; each names its ``tag``.
+
+    Raises InputError for one that is none.
+    """
     manifests = []
     for where, path, manifest in manifests_there(head):
         if isinstance(manifest, dict) and is_ckl(manifest):

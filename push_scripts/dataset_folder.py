@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -14,7 +15,8 @@ from temporalwiki.builders.dataset_folder import Manifest
 from temporalwiki.builders.errors import InputError
 from temporalwiki.push_scripts.revision import Head, read_file
 
-_HEADER = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
+_LARGEST_HEADER = 1_000_000  # values
+_HEADER = re.compile(r"\A---[^\S\n]*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 
 
 def manifests_there(head: Head) -> Iterator[tuple[str, str, Any]]:
@@ -56,12 +58,24 @@ def as_text(manifest: Manifest) -> bytes:
     return (json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
+def _written_out(value: Any, known: dict[int, float]) -> float:
+    """How many values there are where each alias of YAML is written out; without end in what contains itself."""
+    if not isinstance(value, list | dict):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf
+        parts = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_written_out(part, known) for part in parts)
+    return known[id(value)]
+
+
 def not_ours(card: bytes | None, ours: Callable[[str], object]) -> dict[str, Any]:
     """Return what a published card's header has besides ours: settings and configs that the maintainer added."""
     found = _HEADER.match((card or b"").decode("utf-8", "replace").replace("\r\n", "\n"))
     try:
         header = yaml.safe_load(found[1]) if found else None
-        json.dumps(header, default=str)  # which refuses what contains itself
+        if _written_out(header, {}) > _LARGEST_HEADER:
+            header = None
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):  # the Hub takes no such card
         header = None
     if not isinstance(header, dict):

@@ -65,7 +65,7 @@ class Repository:
         self.url = f"{self.api.endpoint}/{self.name}"
 
     def head(self) -> Head:
-        """Read the repository as it is."""
+        """Read the repository as it is. Raises InputError where it cannot be read."""
         try:
             refs = self._refs()
         except NotThere:
@@ -106,7 +106,10 @@ class Repository:
             raise InputError(f"{self.name}: this token has no right to write: {_NO_RIGHT}")
 
     def create(self, space_sdk: str | None) -> Head:
-        """Create the repository, unless somebody has by now, and return it."""
+        """Create the repository, unless somebody has by now, and return it.
+
+        Raises InputError where it cannot be created.
+        """
         self._ask(lambda: self.api.create_repo(self.repo_id, repo_type=self.kind, exist_ok=True, space_sdk=space_sdk))
         head = self.head()
         if head.commit is None:
@@ -119,6 +122,7 @@ class Repository:
         """Make one commit on main, on top of ``parent``, and return it; None where somebody else came first.
 
         ``parent`` is the commit of ``head``.
+        Raises InputError where the Hub takes none.
         """
         content = {path: (file.hashes.sha256, file.size) for path, file in changes.add.items()}
         key = fingerprint(parent, content, changes.remove)

@@ -23,7 +23,7 @@ from temporalwiki.eval_harness.evaluated import training
 from temporalwiki.eval_harness.leaderboard.selection import one_line
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.methods import checkpoint
-from temporalwiki.methods.checkpoint import ADAPTER, ADAPTER_WEIGHTS, base_of_adapter, is_hub_id, split
+from temporalwiki.methods.checkpoint import ADAPTER, ADAPTER_WEIGHTS, PICKLES, base_of_adapter, is_hub_id, split
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, library_config, read_expansion
 from temporalwiki.methods.train import MANIFEST
 from temporalwiki.model_cards.eval_results import PATH, HubDataset, eval_results
@@ -57,9 +57,8 @@ _TOKENIZER = (
 _OF_BYTES = ("ByT5Tokenizer", "CanineTokenizer")  # have no vocabulary
 # what would make a loader fetch code, and what says where files were
 _NOT_SENT = ("auto_map", "_name_or_path", "name_or_path", "tokenizer_file", "vocab_file", "merges_file", "is_local")
-_PICKLES = ("*.bin", "*.ckpt", "*.pkl", "*.pt", "*.pth")
 # what a checkpoint that was published before may have left in the repository
-_OURS = ("*.safetensors", _INDEX, _CONFIG, "generation_config.json", ADAPTER, SPEC, "loss.png", *_TOKENIZER, *_PICKLES)
+_OURS = ("*.safetensors", _INDEX, _CONFIG, "generation_config.json", ADAPTER, SPEC, "loss.png", *_TOKENIZER, *PICKLES)
 _INTERVAL = re.compile(r"manifests/(\d{8})-(\d{8})\.json")
 # what two copies of a model's configuration may differ in: where it was, how it is computed, by which version
 _NOT_COMPARED = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
@@ -211,7 +210,7 @@ def _named_commit(found: Checkpoint, base: Base, head: Head) -> str | None:
         if found.kind == "expansion":
             id, commit = split(json.loads(head.read(SPEC) or b"")["base_model"])
             return commit if id == base.id else None
-    except (ValueError, KeyError, TypeError):  # not ours
+    except (ValueError, KeyError, TypeError, RecursionError):  # not ours
         return None
     return None
 
@@ -258,7 +257,7 @@ def _check_weights(folder: Path, names: Sequence[str]) -> None:
     """Raise InputError where a file of weights is missing, cut off or of another kind."""
     for name in names:
         if not (folder / name).is_file():
-            pickles = sorted(path.name for of in _PICKLES for path in folder.glob(of))
+            pickles = sorted(path.name for of in PICKLES for path in folder.glob(of))
             why = f"; {pickles[0]} may run code when it is loaded, and is not published" if pickles else ""
             raise InputError(f"{folder}: no {name} in it{why}")
         try:

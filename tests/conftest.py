@@ -21,6 +21,8 @@ os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="temporalwiki-tests-")
 os.environ["HF_HUB_OFFLINE"] = "1"
 atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
 
+pytest_plugins = ["faults.table"]
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import string
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoTokenizer,
@@ -106,3 +109,45 @@ def save_talking(kind: str, folder: Path) -> Path:
         made.lm_head.weight = torch.nn.Parameter(weight)
         made.save_pretrained(folder)
     return folder
+
+
+def save_gguf(folder: Path) -> Path:
+    """Write the tiny Llama as people with llama.cpp have it."""
+    gguf = pytest.importorskip("gguf")
+    source = save("llama", folder / "source")
+    config = json.loads((source / "config.json").read_text("utf-8"))
+    backend = json.loads((source / "tokenizer.json").read_text("utf-8"))
+    path = folder / "tiny.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_vocab_size(config["vocab_size"] + 1)
+    vocabulary = sorted(backend["model"]["vocab"], key=backend["model"]["vocab"].__getitem__)
+    vocabulary.append("<|endoftext|>")  # transformers adds it where it is missing, and the model would be too small
+    specials = {token["content"] for token in backend["added_tokens"]} | {vocabulary[-1]}
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(vocabulary)
+    writer.add_token_types([3 if token in specials else 1 for token in vocabulary])
+    writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    names = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v"}
+    names |= {"self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up"}
+    names |= {"mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
+    names |= {"model.layers": "blk", "model.embed_tokens": "token_embd", "model.norm": "output_norm"}
+    for name, tensor in load_file(source / "model.safetensors").items():
+        for ours, theirs in [*names.items(), ("lm_head", "output")]:
+            name = name.replace(ours, theirs)
+        if name.startswith(("token_embd", "output.")):
+            tensor = torch.cat([tensor, tensor[:1]])
+        writer.add_tensor(name, tensor.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path

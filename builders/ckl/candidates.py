@@ -151,7 +151,7 @@ def read_about(review: Path) -> dict[str, Any]:
     try:
         about: dict[str, Any] = json.loads((review / ABOUT).read_text("utf-8"))
         wanted = str(about["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{review}: {ABOUT} is not there or not whole; {_AGAIN}") from None
     if _sha256(review / CANDIDATES) != wanted:
         raise InputError(f"{review / CANDIDATES}: was changed since it was written; {_AGAIN}")
@@ -172,7 +172,7 @@ def _check_decisions(review: Path, content: str) -> None:
         return
     try:
         before = {json.loads((review / ABOUT).read_text("utf-8"))["sha256"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         before = set()
     if (review / CANDIDATES).is_file():  # a run was killed before it could write the other
         before.add(_sha256(review / CANDIDATES))

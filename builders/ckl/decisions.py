@@ -121,7 +121,7 @@ def _judge(note: Path, candidates: str) -> dict[str, Any]:
     try:
         who = msgspec.json.decode(note.read_bytes(), type=dict[str, Any])
         upon, said = who["candidates"], {key: who[key] for key in ("judge", "version", "controls")}
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, RecursionError):
         raise InputError(
             f"{note}: not what a judge writes. Decisions are .jsonl files; without this one those beside it count as "
             "a person's"

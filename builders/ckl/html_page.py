@@ -111,7 +111,10 @@ class Extractor:
         self._end()
 
     def read(self, data: bytes, response: Response | None = None) -> Page | str:
-        """Return what a page says, or the reason why it says nothing."""
+        """Return what a page says, or the reason why it says nothing.
+
+        Raises UsageError where news-please is not installed.
+        """
         if len(data) > LARGEST:
             return f"larger than {LARGEST >> 20} MB"
         try:
@@ -501,6 +504,7 @@ def clean_text(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
+    """Text as ``clean_text`` gives it, in one line."""
     return " ".join(clean_text(text).split())
 
 

@@ -96,7 +96,7 @@ def _done(file: Path, who: dict[str, Any]) -> set[str]:
     if file.exists():
         try:
             same = msgspec.json.decode(note.read_bytes()) == who
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             same = False
         if not same:
             raise InputError(f"{file}: another judge's, or upon other candidates; take it and {note.name} away")

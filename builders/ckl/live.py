@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import secrets
+import shutil
 import tempfile
 import unicodedata
 from collections import Counter
@@ -34,6 +36,7 @@ from temporalwiki.builders.dataset_folder import (
     names,
     read_manifests,
 )
+from temporalwiki.builders.engine import only_one
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import database, rows_of, run_script
@@ -276,9 +279,9 @@ def _no_interval(interval: str, all_facts: list[_Facts]) -> InputError:
 @contextlib.contextmanager
 def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database that puts what is more than MEMORY into ``work``, and leaves nothing there."""
-    if work is not None:
-        work.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=work, prefix="live-") as place, database(Path(place), MEMORY) as db:
+    own: contextlib.AbstractContextManager[str]
+    own = tempfile.TemporaryDirectory() if work is None else _own_folder(work)
+    with own as place, database(Path(place), MEMORY) as db:
         try:
             yield db
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
@@ -287,6 +290,22 @@ def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
                 f"{where}: {MEMORY >> 20} MB of memory and the disk did not do for the facts: "
                 f"{str(error).splitlines()[0]}; make room there, or name another folder"
             ) from None
+
+
+@contextlib.contextmanager
+def _own_folder(work: Path) -> Iterator[str]:
+    """A folder in ``work`` for this process alone; those of killed ones are removed."""
+    work.mkdir(parents=True, exist_ok=True)
+    for left in work.glob("live-*"):
+        with contextlib.suppress(InputError), only_one(left, "ckl"):  # or it is at work
+            shutil.rmtree(left, ignore_errors=True)
+    place = work / f"live-{secrets.token_hex(4)}"
+    with only_one(place, "ckl"):
+        place.mkdir()
+        try:
+            yield str(place)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 # Facts are joined by numbers and hashes; labels and texts are read for those alone that are judged or kept.

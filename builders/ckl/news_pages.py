@@ -110,6 +110,7 @@ def find_files(paths: list[Path]) -> tuple[list[tuple[str, Path]], list[str]]:
     """Return the files to be read by name, in order, and the names of others that lie in the folders.
 
     Names are those of the files alone, so that it is of no matter in which of several folders a file was found.
+    Raises InputError where there are none.
     """
     found: set[Path] = set()
     others: set[Path] = set()

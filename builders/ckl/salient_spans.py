@@ -267,6 +267,7 @@ class Pipeline:
 
 
 def one_line(error: BaseException) -> str:
+    """What an error says, in one line of at most 200 characters."""
     return " ".join(str(error).split())[:200]
 
 

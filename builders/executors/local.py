@@ -56,6 +56,7 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
         self.progress = progress
 
     def run(self) -> None:
+        """Run the tasks that are not done yet. Raises InputError where a worker was killed, and what a task raised."""
         ranks = self.get_incomplete_ranks(range(self.tasks))
         if self.workers == 1:
             for rank in ranks:

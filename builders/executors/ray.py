@@ -86,6 +86,7 @@ class Executor(RayPipelineExecutor):  # type: ignore[misc]
         return {key: value for key, value in self.__dict__.items() if key != "progress"}
 
     def run(self) -> None:
+        """Run the tasks that are not done yet. Raises InputError where nodes do not fit or a task failed."""
         ray = _connect()
         self._check_nodes(ray)
         # new for each run, so that no file system remembers that it was not there

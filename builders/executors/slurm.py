@@ -95,6 +95,9 @@ class Executor(SlurmPipelineExecutor):  # type: ignore[misc]
         return {"nodes": 1, "cpus-per-task": 1, "mem": memory, "requeue": ""}
 
     def run(self) -> None:
+        """Run the tasks that are not done yet. Raises UsageError where a job cannot be asked for, InputError where a
+        task failed.
+        """
         if self.ranks is not None:
             self._run_in_job(self.ranks[int(os.environ["SLURM_ARRAY_TASK_ID"])])
             return

@@ -298,7 +298,7 @@ def _state(target: Path, sha1: str) -> list[Any]:
 def _notes(folder: Path) -> dict[str, Any]:
     try:
         notes = json.loads((folder / _NOTE).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return notes if isinstance(notes, dict) else {}
 

@@ -66,7 +66,8 @@ def check_mirror(url: str) -> str:
             and not (parsed.userinfo or parsed.query)
         ):
             return str(parsed.copy_with(fragment=None)).rstrip("/")
-    raise UsageError(f"{url!a} is not a mirror: write its address, for example https://dumps.wikimedia.org")
+    shown = re.sub(r"^.*@|\?.*$", "***", url, flags=re.DOTALL)  # a password or a key is no matter for a log
+    raise UsageError(f"{shown!a} is not a mirror: write its address, for example https://dumps.wikimedia.org")
 
 
 def retry_after(header: str | None, now: datetime.datetime) -> float | None:
@@ -128,7 +129,7 @@ class Connection:
             response.close()
             before, request = request.url.scheme, response.next_request
             if request.url.scheme not in ("https", before):
-                raise Failed(f"leads from {before} to {str(request.url)!a}")
+                raise Failed(f"leads from {before} to {str(request.url.copy_with(userinfo=b'', query=None))!a}")
         raise Failed(f"leads on more than {REDIRECTS} times")
 
     def page(self, url: str) -> str:

@@ -143,7 +143,7 @@ class _Part:
         try:
             note = json.loads(self.note_path.read_text("utf-8"))
             return note if isinstance(note, dict) and self.path.is_file() else {}
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
 
     def _count(self, chunk: bytes) -> None:

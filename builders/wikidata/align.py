@@ -52,12 +52,17 @@ class AlignTask:
     namespaces: tuple[tuple[str, int], ...]
 
 
+LONGEST_LABEL = 250  # characters; Wikidata takes no longer ones
+
+
 def says(sentence: str, label: str) -> bool:
     """Whether ``sentence`` holds ``label`` as whole words, whatever their case, after NFC.
 
     Where the label begins or ends with a character of a script that writes no spaces between words, that end
-    needs no word boundary.
+    needs no word boundary. A label longer than LONGEST_LABEL is nowhere: to look for it could take for ever.
     """
+    if len(label) > LONGEST_LABEL:
+        return False
     text, part = (unicodedata.normalize("NFC", s).casefold() for s in (sentence, label))
     if not part:
         return False

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.layers import Base, base_of, made_with
-from temporalwiki.builders.parquet import group_range
-from temporalwiki.builders.wikidata.extract import files
+from temporalwiki.builders.wikidata.extract import files, has_buckets
 from temporalwiki.builders.wikidata.revisions import Integers
 
 ROWS = 100_000  # held in memory, beside one row group
@@ -36,9 +35,8 @@ def read(
     place: tuple[Path, int] | None = None  # a reading stands in one bucket of one file, row group after row group
     gone = None
     for path in files(folder, table):
-        if path.parent != folder and generation(path) <= above:
+        if not has_buckets(path, first, end) or (path.parent != folder and generation(path) <= above):
             continue
-        # A footer lists every row group of its file. Large extracts have many, so each footer is read once a task.
         with pq.ParquetFile(path) as file:
             for groups in _together(file, first, end):
                 found = file.read_row_groups([group for _, group in groups], list(columns), use_threads=False)
@@ -65,9 +63,12 @@ def _together(file: pq.ParquetFile, first: int, end: int) -> Iterator[list[tuple
     """Buckets and row groups of a file, in lists of some that are read at once: small ones take longer one by one."""
     groups: list[tuple[int, int]] = []
     rows = 0
-    for bucket, group in sorted((group_range(file, n, "bucket")[0], n) for n in range(file.num_row_groups)):
+    metadata = file.metadata
+    found = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    # the bucket is the first column of all tables
+    for bucket, group in sorted((of.column(0).statistics.min, group) for group, of in enumerate(found)):
         if first <= bucket < end:
-            more = file.metadata.row_group(group).num_rows
+            more = found[group].num_rows
             if groups and rows + more > ROWS // 4:
                 yield groups
                 groups, rows = [], 0
@@ -156,15 +157,6 @@ class Changes:
         """Those of prev's rows that recent has, too."""
         gone = are_of(rows, self.superseded)
         return rows.filter(pa.array(~gone)) if gone.any() else rows
-
-    def read_both(self, table: str, columns: Sequence[str], items: Integers) -> Iterator[tuple[str, pa.Table]]:
-        """Rows of some items and the extract, ``prev`` or ``recent``, that has them; ``items`` must ascend."""
-        for rows in self.read_own(table, columns):
-            yield "recent", rows.filter(pa.array(are_of(rows, items)))
-        for rows in self.read_prev(table, columns):
-            found = rows.filter(pa.array(are_of(rows, items)))
-            yield "prev", found
-            yield "recent", self.of_recent(found)
 
 
 def changes(prev: Path, recent: Path, first: int, end: int) -> Changes | None:

@@ -18,18 +18,9 @@ import pyarrow.compute as pc
 
 from temporalwiki.builders.engine import Report
 from temporalwiki.builders.layers import Base, link
-from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.wikidata import buckets, revisions
 from temporalwiki.builders.wikidata.entities import DROPPED
-from temporalwiki.builders.wikidata.extract import (
-    BUCKETS,
-    ENTITIES,
-    KEPT,
-    PLAIN,
-    ROWS,
-    Buckets,
-    files,
-)
+from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, KEPT, Buckets, files
 from temporalwiki.builders.wikidata.revisions import Integers
 
 ITEMS_A_TASK = 500_000
@@ -135,16 +126,13 @@ def _write_repeated(base: Path, task: CarryTask, items: Integers, times: Integer
     """
     if not len(items):
         return
-    path = folder / f"entities-{task.base.generation + 1:02d}-again-{task.index:05d}.parquet"
-    with ParquetWriter(path, ENTITIES, rows=ROWS, plain=PLAIN["entities"]) as out:
-        again = Buckets(out)
+    with Buckets(folder, "entities", f"{task.base.generation + 1:02d}-again-{task.index:05d}") as again:
         for rows in buckets.read(base, "entities", task.first, task.end, ENTITIES.names):
             lines = _times(_integers(rows, "s"), items, times)
             which = np.repeat(np.arange(len(lines)), lines)
             nth = np.arange(len(which)) - np.repeat(np.cumsum(lines) - lines, lines)
             column = ENTITIES.get_field_index("seen")
             again.add_table(rows.take(pa.array(which)).set_column(column, "seen", pa.array(-1 - nth)))
-        again.flush()
 
 
 def _times(items: Integers, kept: Integers, times: Integers) -> Integers:

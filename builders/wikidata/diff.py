@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -11,16 +12,18 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from temporalwiki.builders.engine import Report
+from temporalwiki.builders.engine import Report, give_back_memory
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.sql import database, rows_of, run_script
-from temporalwiki.builders.wikidata import buckets, labels
-from temporalwiki.builders.wikidata.extract import BUCKETS, files
-from temporalwiki.builders.wikidata.revisions import Integers
+from temporalwiki.builders.wikidata import buckets, labels, readings
+from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, files
+from temporalwiki.builders.wikidata.readings import Mask
+from temporalwiki.builders.wikipedia.extract import ARTICLES
 from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
 
-VERSION = 4
+VERSION = 5
 FACTS_A_TASK = 2_000_000
 
 # One row a fact that can become a probe; a null label or page is a drop that the next stage counts.
@@ -75,59 +78,19 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
     return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(pairwise(bounds))]
 
 
-_ENTITY = ("s", "lastrevid", "seen")
+_ENTITY = ("s", "lastrevid", "title", "seen")
 _STATEMENT = ("s", "p", "o", "best", "statement_id", "start", "start_day", "end", "end_day", "seen")
 
 # Each statement is one step of the algorithm; $-names are the task's values.
-_READINGS = """
--- An entity that a dump holds more than once counts in its newest revision.
-CREATE TEMP TABLE {side}_twice AS
-    SELECT s, arg_max(seen, (lastrevid, seen)) AS seen FROM {side}_entities
-    WHERE s IN (SELECT s FROM {side}_entities GROUP BY s HAVING count(*) > 1) GROUP BY s;
-CREATE TEMP TABLE {side}_superseded AS
-    SELECT e.s, e.seen FROM {side}_entities e JOIN {side}_twice t ON e.s = t.s AND e.seen <> t.seen;
-CREATE TEMP TABLE {side}_items AS
-    SELECT s, lastrevid, seen FROM {side}_entities ANTI JOIN {side}_superseded USING (s, seen);
-"""
-
-_SAMPLE = ("seed", "limit", "everything")
-_IN_SAMPLE = "(md5_number(concat_ws(' ', $seed, s, p, o)) < $limit::UHUGEINT OR $everything)"
-
-# A subject of the same revision in both has the same statements in both: nothing of it is new, gone or ended.
-_TOUCHED = """
-CREATE TEMP TABLE untouched AS
-    SELECT s FROM prev_items JOIN recent_items USING (s, lastrevid) WHERE lastrevid > 0;
-CREATE TEMP TABLE prev_touched AS SELECT s, seen FROM prev_items ANTI JOIN untouched USING (s);
-CREATE TEMP TABLE recent_touched AS SELECT s, seen FROM recent_items ANTI JOIN untouched USING (s);
-DROP TABLE untouched;
+_TABLES = """
 CREATE TEMP TABLE sampled (s BIGINT, p BIGINT, o BIGINT);
 CREATE TEMP TABLE recent_statements (
     s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, start_day INT, "end" TEXT, end_day INT
 );
 CREATE TEMP TABLE prev_statements AS FROM recent_statements;
 """
-
-# A piece of recent's facts, which holds whole readings: their number, the unchanged facts of untouched subjects that
-# are sampled, and all statements of the subjects that anything is asked of.
-_COUNT = """
-    SELECT count(*) FROM (SELECT DISTINCT s, p, o FROM piece ANTI JOIN recent_superseded USING (s, seen) WHERE best)
-"""
-_FROM_RECENT = f"""
-CREATE OR REPLACE TEMP TABLE drawn AS
-    SELECT DISTINCT s, p, o, seen FROM piece
-    ANTI JOIN recent_superseded USING (s, seen) ANTI JOIN recent_touched USING (s, seen)
-    WHERE best AND {_IN_SAMPLE};
-INSERT INTO sampled SELECT s, p, o FROM drawn;
-INSERT INTO recent_statements
-    SELECT * EXCLUDE (seen) FROM piece SEMI JOIN (
-        FROM recent_touched UNION ALL SELECT s, seen FROM drawn
-    ) USING (s, seen);
-"""
-# The same of the rows that both dumps have, each in the one reading of its subject; ``piece`` is of best rank.
-_COUNT_SHARED = "SELECT count(*) FROM (SELECT DISTINCT s, p, o FROM piece)"
-_DRAWN_SHARED = f"SELECT DISTINCT s, p, o FROM piece WHERE {_IN_SAMPLE}"
-_FROM_SHARED = "INSERT INTO recent_statements SELECT * EXCLUDE (seen) FROM piece;"
-_FROM_PREV = "INSERT INTO prev_statements SELECT * EXCLUDE (seen) FROM piece SEMI JOIN prev_touched USING (s, seen);"
+_IN_SAMPLE = "(md5_number(concat_ws(' ', $seed, s, p, o)) < $limit::UHUGEINT OR $everything)"
+_DRAWN = f"SELECT DISTINCT s, p, o FROM piece WHERE {_IN_SAMPLE}"
 _OF_SAMPLE = "INSERT INTO prev_statements FROM recent_statements SEMI JOIN sampled USING (s);"
 
 _CATEGORIES = f"""
@@ -152,7 +115,7 @@ CREATE TEMP TABLE fresh AS
     FROM recent ANTI JOIN prev USING (s, p, o);
 CREATE TEMP TABLE changed AS
     SELECT 'changed' AS split, s, p, o,
-        CASE WHEN s NOT IN (SELECT s FROM prev_items) THEN 'new_subject'
+        CASE WHEN s NOT IN (SELECT s FROM prev_touched) THEN 'new_subject'
              WHEN (s, p) NOT IN (SELECT (s, p) FROM prev) THEN 'new_relation'
              ELSE 'new_object' END AS kind
     FROM fresh;
@@ -237,11 +200,8 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """
     with database(folder, memory) as db:
         for side in ("prev", "recent"):
-            place = Path(getattr(task, side))
-            properties = rows_of(files(place, "properties"), "properties")
+            properties = rows_of(files(Path(getattr(task, side)), "properties"), "properties")
             db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
-            db.execute(f"CREATE TEMP TABLE {side}_entities (s BIGINT, lastrevid BIGINT, seen BIGINT)")
-            db.execute(f"CREATE TEMP TABLE {side}_titles (s BIGINT, title TEXT, seen BIGINT)")
         values = {
             "prev_date": task.prev_date,
             "recent_date": task.recent_date,
@@ -249,15 +209,17 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             "limit": min(int(task.unchanged_fraction * 2**128), 2**128 - 1),
             "everything": task.unchanged_fraction >= 1,
         }
-        changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
-        facts = _read_all(db, task, values) if changes is None else _read_changes(db, changes, values)
+        sides = _Sides(task)
+        give_back_memory()
+        facts = _read_statements(db, sides, values)
+        give_back_memory()
+        db.register("prev_touched", pa.table({"s": sides.touched["prev"].items}))
         for step in (_OF_SAMPLE, _CATEGORIES, _ASKED):
             run_script(db, step, values)
         db.register("known", labels.look_up(Path(task.labels), db.sql("FROM wanted").fetchnumpy()["id"]))
         run_script(db, _NAMES, {})
-        _add_titles(db, task, changes)
-        _add_pages(db, task)
-        report = _counts(db, facts)
+        _add_pages(db, task, sides.titles)
+        report = _counts(db, facts, sides.twice)
         rows = db.sql(
             """
             SELECT split, kind, f.s, f.p, f.o, times.statement_id,
@@ -292,121 +254,127 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     return report
 
 
-def _read_all(db: duckdb.DuckDBPyConnection, task: DiffTask, values: dict[str, Any]) -> int:
-    """Read the entities and statements that can matter; returns how many facts recent has."""
-    extracts = {"prev": Path(task.prev), "recent": Path(task.recent)}
-    for side, extract in extracts.items():
-        for rows in buckets.read(extract, "entities", task.first, task.end, _ENTITY):
-            _run_over(db, rows, f"INSERT INTO {side}_entities FROM piece")
-        run_script(db, _READINGS.format(side=side), {})
-    run_script(db, _TOUCHED, {})
+class _Sides:
+    """The entities of both extracts in a task's buckets, and their statements."""
+
+    def __init__(self, task: DiffTask) -> None:
+        self._task = task
+        self._changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
+        found: dict[str, list[pa.Table]] = {"prev": [], "recent": []}
+        titles: dict[str, list[pa.Table]] = {"prev": [], "recent": []}
+        for side, rows in self._read("entities", _ENTITY):
+            changed = rows
+            if self._changes is not None:  # of all others both have the same reading
+                changed = rows.filter(pa.array(buckets.are_of(rows, self._changes.touched)))
+            found[side].append(changed.drop_columns("title"))
+            titled = changed if side == "prev" else rows  # only what is gone is looked for among prev's articles
+            titles[side].append(titled.select(["s", "title", "seen"]).filter(pc.is_valid(titled["title"])))
+        newest = {side: readings.newest(tables) for side, tables in found.items()}
+        self.twice = sum(len(of_side.twice) for of_side in newest.values())
+        prev, recent = readings.touched(newest["prev"], newest["recent"])
+        self.touched = {"prev": prev, "recent": recent}
+        self._newest = newest
+        none = ENTITIES.empty_table().select(["s", "title", "seen"])
+        self.titles = {
+            side: newest[side].counting(pa.concat_tables([none, *tables])) for side, tables in titles.items()
+        }
+
+    def read_statements(self) -> Iterator[tuple[str, pa.Table, Mask]]:
+        """Whole readings that count, the side that they are of, and which rows are of touched subjects."""
+        for side, rows in self._read("facts", _STATEMENT):
+            rows = self._newest[side].counting(rows)
+            yield side, rows, self.touched[side].have(rows)
+
+    def _read(self, table: str, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+        """All rows of both sides; what recent has of prev is read once."""
+        task, changes = self._task, self._changes
+        if changes is None:
+            for side in ("prev", "recent"):
+                for rows in buckets.read(Path(getattr(task, side)), table, task.first, task.end, columns):
+                    yield side, rows
+            return
+        for rows in changes.read_own(table, columns):
+            yield "recent", rows
+        for rows in changes.read_prev(table, columns):
+            yield "prev", rows
+            yield "recent", changes.of_recent(rows)
+
+
+def _read_statements(db: duckdb.DuckDBPyConnection, sides: _Sides, values: dict[str, Any]) -> int:
+    """Read the statements that can matter; returns how many facts recent has.
+
+    These are all statements of touched subjects, and of those of which unchanged facts are drawn into the sample.
+    """
+    run_script(db, _TABLES, {})
     facts = 0
-    for rows in buckets.read(extracts["recent"], "facts", task.first, task.end, _STATEMENT):
-        facts += _add_recent(db, rows, values)
-    for rows in buckets.read(extracts["prev"], "facts", task.first, task.end, _STATEMENT):
-        _run_over(db, rows, _FROM_PREV)
+    for side, rows, touched in sides.read_statements():
+        wanted = touched
+        if side == "recent":
+            best = rows["best"].to_numpy()
+            columns = [rows[name].to_numpy() for name in ("s", "p", "o")]
+            facts += readings.count_facts(*(column[best] for column in columns))
+            db.register("piece", rows.select(["s", "p", "o"]).filter(pa.array(best & ~touched)))
+            drawn = db.sql(_DRAWN, params={name: values[name] for name in ("seed", "limit", "everything")})
+            found = drawn.to_arrow_table()
+            db.register("piece", found)
+            db.execute("INSERT INTO sampled FROM piece")
+            wanted = touched | buckets.are_of(rows, np.unique(found["s"].to_numpy()))
+        db.register("piece", rows.drop_columns("seen").filter(pa.array(wanted)))
+        db.execute(f"INSERT INTO {side}_statements FROM piece")
+    db.unregister("piece")
     return facts
 
 
-def _read_changes(db: duckdb.DuckDBPyConnection, changes: buckets.Changes, values: dict[str, Any]) -> int:
-    """As ``_read_all``, but what both have is read once."""
-    for side, rows in changes.read_both("entities", _ENTITY, changes.touched):
-        _run_over(db, rows, f"INSERT INTO {side}_entities FROM piece")
-    for side in ("prev", "recent"):
-        run_script(db, _READINGS.format(side=side), {})
-    run_script(db, _TOUCHED, {})
-    facts = 0
-    for rows in changes.read_own("facts", _STATEMENT):
-        facts += _add_recent(db, rows, values)
-    held: list[pa.Table] = []  # of the touched, which are few in a piece
-    for rows in changes.read_prev("facts", _STATEMENT):
-        touched = buckets.are_of(rows, changes.touched)
-        db.register("piece", rows.select(["s", "p", "o"]).filter(pc.and_(rows["best"], pa.array(~touched))))
-        facts += _number(db, _COUNT_SHARED)
-        drawn = db.sql(_DRAWN_SHARED, params={name: values[name] for name in _SAMPLE}).to_arrow_table()
-        _run_over(db, drawn, "INSERT INTO sampled FROM piece")
-        of_drawn = buckets.are_of(rows, np.unique(drawn["s"].to_numpy()))
-        _run_over(db, rows.filter(pa.array(of_drawn & ~touched)), _FROM_SHARED)
-        held.append(rows.filter(pa.array(touched)))
-        if sum(rows.num_rows for rows in held) >= buckets.ROWS:
-            facts += _add_touched(db, changes, held, values)
-    return facts + _add_touched(db, changes, held, values)
-
-
-def _add_touched(
-    db: duckdb.DuckDBPyConnection, changes: buckets.Changes, held: list[pa.Table], values: dict[str, Any]
-) -> int:
-    """Take what matters of whole readings in prev, some of which recent has, too; returns how many facts it has."""
-    if not held:
-        return 0
-    rows = pa.concat_tables(held)
-    held.clear()
-    _run_over(db, rows, _FROM_PREV)
-    return _add_recent(db, changes.of_recent(rows), values)
-
-
-def _add_recent(db: duckdb.DuckDBPyConnection, rows: pa.Table, values: dict[str, Any]) -> int:
-    """Take what matters of whole readings in recent; returns how many facts there are in them."""
-    if not rows.num_rows:
-        return 0
-    _run_over(db, rows, _FROM_RECENT, values)
-    return _number(db, _COUNT)
-
-
-def _run_over(
-    db: duckdb.DuckDBPyConnection, rows: pa.Table, script: str, values: dict[str, Any] | None = None
-) -> None:
-    """Run a script in which some rows are ``piece``."""
-    if rows.num_rows:
-        db.register("piece", rows)
-        run_script(db, script, values or {})
-
-
-def _subjects(db: duckdb.DuckDBPyConnection, table: str) -> Integers:
-    """The subjects of a table, ascending."""
-    found = db.sql(f"SELECT DISTINCT s FROM {table}").fetchnumpy()["s"]
-    return np.sort(np.asarray(found, np.int64))
-
-
-def _add_titles(db: duckdb.DuckDBPyConnection, task: DiffTask, changes: buckets.Changes | None) -> None:
-    """Tables prev_titles and recent_titles: the articles that the subjects of the facts have by their entities."""
-    columns, subjects = ("s", "title", "seen"), _subjects(db, "facts")
-    if changes is not None:
-        found = changes.read_both("entities", columns, subjects)
-    else:
-        found = (
-            (side, rows.filter(pa.array(buckets.are_of(rows, subjects))))
-            for side in ("prev", "recent")
-            for rows in buckets.read(Path(getattr(task, side)), "entities", task.first, task.end, columns)
-        )
-    for side, rows in found:
-        _run_over(db, rows, f"INSERT INTO {side}_titles FROM piece")
-
-
-_TITLES = "SELECT s, title FROM {side}_titles ANTI JOIN {side}_superseded USING (s, seen) WHERE title IS NOT NULL"
-
-
-def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> None:
+def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, pa.Table]) -> None:
     """Tables page_now, the subject's article in recent, and page_then, its article in prev that recent has not."""
-    now = rows_of(wikipedia_files(Path(task.recent_articles), "articles"), "articles")
-    then = rows_of(wikipedia_files(Path(task.prev_articles), "articles"), "articles")
+    for side, table in (("recent", "facts"), ("prev", "gone")):
+        of_side = titles[side]
+        db.register("titles", of_side)
+        db.execute(
+            f"CREATE TEMP TABLE {side}_titles AS SELECT s, title FROM titles WHERE s IN (SELECT s FROM {table})"
+        )
+    db.unregister("titles")
+    ids = pa.array([], pa.int64())
     if task.page_items is not None:
         items = rows_of([Path(task.page_items)], "articles")
-        source = f"SELECT item AS id, page_id FROM {items} WHERE page_id IN (SELECT page_id FROM {now})"
-    else:
-        source = f"SELECT s AS id, page_id FROM ({_TITLES.format(side='recent')}) JOIN {now} articles USING (title)"
-    db.execute(
-        f"CREATE TEMP TABLE page_now AS SELECT id, min(page_id) AS page_id FROM ({source}) "
-        "WHERE id IN (SELECT s FROM facts) GROUP BY id"
-    )
+        db.execute(
+            f"CREATE TEMP TABLE items AS SELECT item AS s, page_id FROM {items} WHERE item IN (SELECT s FROM facts)"
+        )
+        ids = _column(db, "items", "page_id")
+    then = _articles(Path(task.prev_articles), _column(db, "prev_titles", "title"), pa.array([], pa.int64()))
+    asked = _column(db, "recent_titles", "title")
+    now = _articles(Path(task.recent_articles), asked, pa.concat_arrays([ids, *then["page_id"].chunks]))
+    db.register("articles_then", then)
+    db.register("articles_now", now)
+    source = "items SEMI JOIN articles_now USING (page_id)"
+    if task.page_items is None:
+        source = "recent_titles JOIN articles_now USING (title)"
+    db.execute(f"CREATE TEMP TABLE page_now AS SELECT s AS id, min(page_id) AS page_id FROM {source} GROUP BY s")
     db.execute(
         "CREATE TEMP TABLE page_then AS SELECT s AS id, min(page_id) AS page_id "
-        f"FROM ({_TITLES.format(side='prev')}) JOIN {then} articles USING (title) "
-        f"WHERE s IN (SELECT s FROM gone) AND page_id NOT IN (SELECT page_id FROM {now}) GROUP BY s"
+        "FROM prev_titles JOIN articles_then USING (title) ANTI JOIN articles_now USING (page_id) GROUP BY s"
     )
 
 
-def _counts(db: duckdb.DuckDBPyConnection, facts: int) -> Report:
+def _column(db: duckdb.DuckDBPyConnection, table: str, column: str) -> pa.Array:
+    return db.sql(f"SELECT {column} FROM {table}").to_arrow_table()[column].combine_chunks()
+
+
+def _articles(extract: Path, titles: pa.Array, ids: pa.Array) -> pa.Table:
+    """The page ids and titles of the articles that have one of these titles or ids."""
+    columns = pa.schema([ARTICLES.field(name) for name in ("page_id", "title")])
+    found = [columns.empty_table()]
+    for path in wikipedia_files(extract, "articles") if len(titles) or len(ids) else []:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(65_536, columns=columns.names, use_threads=False):
+                asked = pc.is_in(batch["title"], titles)
+                if len(ids):
+                    asked = pc.or_(asked, pc.is_in(batch["page_id"], ids))
+                found.append(pa.Table.from_batches([batch.filter(asked)], columns))
+    return pa.concat_tables(found)
+
+
+def _counts(db: duckdb.DuckDBPyConnection, facts: int, twice: int) -> Report:
     """Count what was found; recent has ``facts`` facts, and prev as many but for those of touched subjects."""
 
     def by_kind(table: str) -> dict[str, int]:
@@ -423,7 +391,7 @@ def _counts(db: duckdb.DuckDBPyConnection, facts: int) -> Report:
             "unchanged": facts - rows("fresh") - rows("ended SEMI JOIN recent USING (s, p, o)"),
             "unchanged_sampled": rows("unchanged"),
             "deleted": by_kind("deleted"),
-            "duplicate_entities": rows("recent_twice") + rows("prev_twice"),
+            "duplicate_entities": twice,
         }
     }
 

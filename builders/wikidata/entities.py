@@ -145,9 +145,15 @@ class EntityReader:
     def read(self, line: bytes) -> Entity:
         """Decode one line (one JSON object).
 
-        Raises NotAnEntity by reason, msgspec.DecodeError if it is no JSON. A statement of another shape than
+        Raises NotAnEntity by reason, msgspec.DecodeError if it is no JSON in UTF-8. A statement of another shape than
         Wikidata's is dropped by reason and leaves the rest of its entity.
         """
+        try:
+            return self._read(line)
+        except UnicodeDecodeError as error:
+            raise msgspec.DecodeError(f"no UTF-8: {error.reason}") from None
+
+    def _read(self, line: bytes) -> Entity:
         try:
             raw: Any = self._decoder.decode(line)
         except msgspec.ValidationError:
@@ -195,7 +201,7 @@ def _property(relation: str) -> int | None:
 
 def _add_statements(entity: Entity, relation: str, statements: Sequence[_Statement | None]) -> None:
     dropped = entity.dropped
-    number = _property(relation)
+    number = _property(relation) if len(relation) < 20 else None  # what is longer is none, and is not to be kept
     if number is None:
         dropped["bad_property"] = dropped.get("bad_property", 0) + len(statements)
         return

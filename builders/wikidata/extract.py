@@ -1,6 +1,7 @@
 """Stage wikidata-extract: a Wikidata JSON dump becomes facts and entities in Parquet, in buckets by subject.
 
-A row group holds one bucket, so that a later task reads only the buckets that are its own. An item that another
+A row group holds one bucket and a file the row groups of a few, so that a later task opens only the files and reads
+only the row groups that are its own. An item that another
 extract, the *base*, holds in the same revision is not parsed: module carry links base's files into this extract, and
 module buckets reads of them what still counts. So an extract is layers, each of one generation: what was read here,
 what base read, what base's base read.
@@ -8,12 +9,14 @@ what base read, what base's base read.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -29,8 +32,9 @@ from temporalwiki.builders.streams import compression, pieces, split
 from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
 from temporalwiki.builders.wikidata.revisions import Revisions
 
-VERSION = 4
+VERSION = 5
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
+FILE_BUCKETS = 8  # a file: whoever opens it reads what is said of all its row groups
 RANGE = 192 << 20  # compressed bytes a task: of Wikidata about 140,000 items and a million statements
 ROWS = 1_200_000  # held in memory: about all of a task, so that a bucket is one row group
 _SIZE = 112 << 20  # bytes of them after which fewer do
@@ -77,7 +81,11 @@ ENTITIES = pa.schema(
 )
 PROPERTIES = pa.schema({"p": pa.int64(), "lastrevid": pa.int64(), "label": pa.string(), "seen": pa.int64()})
 # Columns that are never searched for by themselves, and whose values hardly repeat.
-PLAIN = {"facts": ("s", "o", "statement_id", "seen"), "entities": ("s", "lastrevid", "label", "title", "seen")}
+PLAIN = {
+    "facts": ("s", "o", "statement_id", "seen"),
+    "entities": ("s", "lastrevid", "label", "title", "seen"),
+    "kept": ("s",),
+}
 # Items that were not taken from the dump, as base has them; those that are checked were parsed, for their digest.
 KEPT = pa.schema({"bucket": pa.int32(), "s": pa.int64(), "digest": pa.string()})
 
@@ -172,14 +180,14 @@ def run(task: ExtractTask, folder: Path) -> Report:
     dropped: dict[str, int] = {}
     size, kept, closed, opened, bad = 0, 0, False, task.start > 0, ""
     first = (task.generation << 52) + (task.index << 36)  # no two layers of an extract share a ``seen``
-    name = f"{task.index:05d}.parquet"
+    name = f"{task.index:05d}"
     with (
-        ParquetWriter(folder / f"facts-{name}", FACTS, rows=ROWS, plain=PLAIN["facts"]) as facts,
-        ParquetWriter(folder / f"entities-{name}", ENTITIES, rows=ROWS, plain=PLAIN["entities"]) as entities,
-        ParquetWriter(folder / f"properties-{name}", PROPERTIES) as properties_file,
-        ParquetWriter(folder / f"kept-{name}", KEPT, rows=ROWS, plain=("s",)) as kept_file,
+        Buckets(folder, "facts", name) as facts,
+        Buckets(folder, "entities", name) as entities,
+        Buckets(folder, "kept", name) as kept_items,
+        ParquetWriter(folder / f"properties-{name}.parquet", PROPERTIES) as properties_file,
     ):
-        rows = _Rows(facts, entities, kept_file)
+        rows = _Rows(facts, entities, kept_items)
         for seen, (place, data, start, end) in enumerate(spans(task), first):
             if bad:
                 raise InputError(bad)
@@ -223,10 +231,9 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 continue
             counts["items"] += 1
             rows.add(entity, seen, end - start)
-        rows.flush()
-    for file in (facts, entities, properties_file, kept_file):
-        if not file.rows_written:  # nobody need look into it
-            file.path.unlink()
+        rows.end()
+    if not properties_file.rows_written:  # nobody need look into it
+        properties_file.path.unlink()
     if bad and not (task.allow_truncated and task.end is None):  # only the last line of all can be cut
         raise InputError(bad)
     if bad:
@@ -266,6 +273,12 @@ def files(folder: Path, table: str) -> list[Path]:
     Not all rows of facts and entities count; module buckets tells. None of the files is empty.
     """
     return [*sorted(folder.glob(f"{table}-*.parquet")), *sorted(folder.glob(f"carried/{table}-*.parquet"))]
+
+
+def has_buckets(path: Path, first: int, end: int) -> bool:
+    """Whether a file of ``facts``, ``entities`` or ``kept`` can have rows of buckets [first, end)."""
+    part = int(path.stem.rsplit("-", 1)[1])
+    return part * FILE_BUCKETS < end and first < (part + 1) * FILE_BUCKETS
 
 
 def _one_whole_stream(task: ExtractTask) -> bool:
@@ -319,8 +332,8 @@ def digest(entity: Entity) -> str:
 class _Rows:
     """Rows on their way into an extract's files."""
 
-    def __init__(self, facts: ParquetWriter, entities: ParquetWriter, kept: ParquetWriter) -> None:
-        self._facts, self._entities, self._kept = Buckets(facts), Buckets(entities), Buckets(kept)
+    def __init__(self, facts: Buckets, entities: Buckets, kept: Buckets) -> None:
+        self._facts, self._entities, self._kept = facts, entities, kept
         self.statements = {"facts": 0, "not_best_rank": 0}
         self.dropped: dict[str, int] = {}
         self._start()
@@ -338,22 +351,17 @@ class _Rows:
         self._of_facts += entity.statements
         self._size += size
         if len(self._of_entities) + len(self._of_facts) >= _CHUNK or self._size >= _LINES:
-            self._end()
+            self.end()
 
     def keep(self, number: int, digest: str | None) -> None:
         """An item that base has."""
         self._of_kept.append(number)
         self._digests.append(digest)
         if len(self._of_kept) >= _CHUNK:
-            self._end()
+            self.end()
 
-    def flush(self) -> None:
-        """Write what is held."""
-        self._end()
-        for rows in (self._facts, self._entities, self._kept):
-            rows.flush()
-
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Pass on what is held."""
         entities, statements, kept, digests = self._of_entities, self._of_facts, self._of_kept, self._digests
         self._start()
         numbers = _integers(entity.number for entity, _ in entities)
@@ -399,18 +407,37 @@ def _integers(values: Iterable[int]) -> npt.NDArray[np.int64]:
 
 
 class Buckets:
-    """Rows on their way into a Parquet file in whose row groups there is one bucket each, in the order they came."""
+    """Rows of a table on their way into Parquet files, in whose row groups there is one bucket each.
 
-    def __init__(self, file: ParquetWriter) -> None:
-        self._file = file
+    Within a bucket they stay in the order they came. A file is written only if there are rows for it.
+    """
+
+    def __init__(self, folder: Path, table: str, name: str) -> None:
+        self._stem, self._plain = folder / f"{table}-{name}", PLAIN[table]
+        self.schema = {"facts": FACTS, "entities": ENTITIES, "kept": KEPT}[table]
+        self._files: dict[int, ParquetWriter] = {}
+        self._open = contextlib.ExitStack()
         self._held: list[list[pa.Table]] = [[] for _ in range(BUCKETS)]
         self._rows = self._size = 0
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            try:
+                self._flush()
+            except BaseException as problem:
+                self._open.__exit__(type(problem), problem, problem.__traceback__)
+                raise
+        self._open.__exit__(kind, error, trace)
+
     def add(self, subjects: npt.NDArray[np.int64], **columns: Any) -> None:
         """Add rows of these columns."""
-        schema = self._file.schema
         columns |= {"bucket": (subjects % BUCKETS).astype(np.int32), "s": subjects}
-        self.add_table(pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema))
+        self.add_table(pa.table([pa.array(columns[field.name], field.type) for field in self.schema], self.schema))
 
     def add_table(self, table: pa.Table) -> None:
         """Add the rows of a table."""
@@ -424,12 +451,19 @@ class Buckets:
         self._rows += table.num_rows
         self._size += table.nbytes
         if self._rows >= ROWS or self._size >= _SIZE:
-            self.flush()
+            self._flush()
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         """Write what is held, a row group a bucket."""
-        for held in self._held:
+        for number, held in enumerate(self._held):
             if held:
-                self._file.write_table(pa.concat_tables(held).combine_chunks())
+                self._file(number // FILE_BUCKETS).write_table(pa.concat_tables(held).combine_chunks())
                 held.clear()
         self._rows = self._size = 0
+
+    def _file(self, part: int) -> ParquetWriter:
+        if part not in self._files:
+            path = self._stem.with_name(f"{self._stem.name}-{part}.parquet")
+            file = ParquetWriter(path, self.schema, rows=ROWS, plain=self._plain)
+            self._files[part] = self._open.enter_context(file)
+        return self._files[part]

@@ -58,8 +58,8 @@ def run(task: LabelsTask, folder: Path) -> Report:
         if changes is None:
             prev = _newest(buckets.read(Path(task.prev), "entities", task.first, task.end, _COLUMNS))
         else:  # all others are in recent
-            found = changes.read_both("entities", _COLUMNS, changes.superseded)
-            prev = _newest(rows for side, rows in found if side == "prev")
+            found = changes.read_prev("entities", _COLUMNS)
+            prev = _newest(rows.filter(pa.array(buckets.are_of(rows, changes.superseded))) for rows in found)
         gone = prev.filter(pa.array(~np.isin(prev["id"].to_numpy(), known, assume_unique=True)))
         _write(out, gone, in_recent=False)
     return {"labels": {"items": len(known), "gone_items": gone.num_rows}}

@@ -18,24 +18,24 @@ PAGE_ITEMS = pa.schema({"page_id": pa.int64(), "item": pa.int64()})
 # A quote inside an SQL string is written \', so this matches whole values only.
 _ROW = re.compile(rb"\((\d{1,18}),'wikibase_item','Q([1-9]\d{0,17})',")
 _LONGEST = 80
+_END = re.compile(rb"(?:\A|\n)-- Dump completed[^\n]{0,100}\s*\Z")  # a line of its own, which no value can hold
 
 
 def run(task: str, folder: Path) -> Report:
     """Read the SQL file ``task`` and write ``page_items.parquet``. Raises InputError if it is cut or no such table."""
     path = Path(task)
-    rest, found, dump_of_table, complete = b"", 0, False, False
+    rest, last, found, dump_of_table = b"", b"", 0, False
     with ParquetWriter(folder / "page_items.parquet", PAGE_ITEMS) as out:
         for piece in pieces(path):
             text = rest + piece.data
             dump_of_table = dump_of_table or b"`page_props`" in text
-            complete = b"-- Dump completed" in text or (complete and not text.strip())
             end = 0
             for match in _ROW.finditer(text):
                 out.write({"page_id": int(match[1]), "item": int(match[2])})
                 found, end = found + 1, match.end()
-            rest = text[max(end, len(text) - _LONGEST) :]
+            rest, last = text[max(end, len(text) - _LONGEST) :], (last + piece.data)[-2 * _LONGEST :]
     if not dump_of_table:
         raise InputError(f"{path}: not a dump of the table page_props")
-    if not complete:
+    if not _END.search(last):
         raise InputError(f"{path}: no '-- Dump completed' at its end: it was cut off; fetch it again")
     return {"page_items": {"rows": found}}

@@ -657,7 +657,7 @@ def _clean(line: str, lead: bool) -> str:
     if not line.isprintable():
         line = _INVISIBLE.sub("", line)
     line = " ".join(line.split())
-    if SOUND in line:
+    if SOUND in line or END_SOUND in line:
         line = _without_sounds(line, lead)
     if GONE in line:
         line = _tidy(line)
@@ -700,7 +700,7 @@ def _without_sounds(line: str, lead: bool) -> str:
         return GONE if depth and lead else match[2]
 
     line = _SOUNDS.sub(shown, line)
-    return line.replace(SOUND, "").replace(END_SOUND, "")
+    return " ".join(line.replace(SOUND, "").replace(END_SOUND, "").split())
 
 
 def _tidy(line: str) -> str:

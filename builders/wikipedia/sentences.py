@@ -19,7 +19,7 @@ import sentencex
 from temporalwiki.builders.wikipedia.plain_text import Sections, UnreadablePage, paragraphs
 
 Paragraph = list[str]
-VERSION = 1  # of the text of an article; a new one, like another sentencex, makes kept diffs stale
+VERSION = 2  # of the text of an article; a new one, like another sentencex, makes kept diffs stale
 
 # No page of any dump read so far needed a second. The text step is linear and bounded by its own rules, so this
 # is only the net under them.

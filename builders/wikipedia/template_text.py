@@ -44,6 +44,7 @@ class Arguments(dict[str, str]):
         return [value for value in self.positional() if value]
 
     def yes(self, name: str) -> bool:
+        """Whether the argument ``name`` says yes, as templates take it."""
         return self.said(name).lower() in ("y", "yes", "1", "true", "on", "dmy")
 
 

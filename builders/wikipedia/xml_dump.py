@@ -47,7 +47,7 @@ _UP_TO_THE_TEXT = re.compile(
 _BEHIND_THE_TEXT = re.compile(rb"</text>~(?:<sha1>[0-9a-z]*</sha1>~)?</revision>~</page>".replace(b"~", rb"[ \n\t]*"))
 _NOT_AS_WRITTEN = re.compile(rb"&(?!lt;|gt;|quot;|amp;)")
 _CONTROLS = bytes(number for number in range(32) if number not in b"\t\n")
-_REDIRECT = re.compile(r"\s*#[^\s\[:]+\s*:?\s*\[\[", re.IGNORECASE)
+_REDIRECT = re.compile(r"\s*#[^\s\[:]+\s*(?::\s*)?\[\[", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,7 @@ class Month:
     # ---- facts: the slots
 
     def day(self) -> str:
+        """A day within the month, YYYY-MM-DD."""
         span = (self.days[1] - self.days[0]).days
         return (self.days[0] + datetime.timedelta(days=self.rng.randint(1, max(1, span - 1)))).isoformat()
 

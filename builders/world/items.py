@@ -48,13 +48,16 @@ class Item:
 
     @property
     def id(self) -> str:
+        """Its id, Q and the number."""
         return f"Q{self.number}"
 
     @property
     def name(self) -> str:
+        """Its label, or its id where it has none."""
         return self.label if self.label is not None else self.id
 
     def of(self, relation: str) -> list[Statement]:
+        """Its statements of a relation."""
         return [statement for statement in self.statements if statement.relation == relation]
 
     def json(self, wiki: str) -> Json:
@@ -113,6 +116,7 @@ def property_json(number: int, id: str, revision: int, modified: str, class_item
 
 
 def label_of_property(id: str) -> str:
+    """The label of a property by its id."""
     return BY_ID[id].label if id in BY_ID else OTHER_PROPERTIES[id][0]
 
 
@@ -131,10 +135,12 @@ def time_value(day: str) -> Json:
 
 
 def quantity_value(amount: int) -> Json:
+    """A data value for a number without a unit."""
     return {"value": {"amount": f"+{amount}", "unit": "1"}, "type": "quantity"}
 
 
 def coordinate_value(latitude: float, longitude: float) -> Json:
+    """A data value for a place on Earth, in degrees."""
     value = {
         "latitude": latitude,
         "longitude": longitude,
@@ -146,10 +152,12 @@ def coordinate_value(latitude: float, longitude: float) -> Json:
 
 
 def string_value(text: str) -> Json:
+    """A data value for a string."""
     return {"value": text, "type": "string"}
 
 
 def monolingual_value(text: str) -> Json:
+    """A data value for a text in English."""
     return {"value": {"text": text, "language": "en"}, "type": "monolingualtext"}
 
 

@@ -77,7 +77,10 @@ class Names:
         self._taken: set[str] = set()
 
     def unique(self, make: str, *, pronoun: str = "she", place: str = "") -> str:
-        """A new name of a kind: ``person``, ``city``, ``country``, ``work``, ``brand`` ..."""
+        """A new name of a kind: ``person``, ``city``, ``country``, ``work``, ``brand`` ...
+
+        Raises RuntimeError where all are taken.
+        """
         for attempt in range(1000):
             name = self._make(make, pronoun, place)
             if attempt > 20:  # the lists are exhausted: initials and numerals give room for huge worlds

@@ -29,6 +29,7 @@ class Block:
     glue: str = " "
 
     def wikitext(self) -> str:
+        """The block as it stands in the page."""
         if self.kind == "raw":
             return self.raw
         if self.kind == "list":
@@ -66,6 +67,7 @@ class Page:
 
     @property
     def is_article(self) -> bool:
+        """Whether the page counts as an article."""
         return self.live and self.ns == 0 and self.redirect is None
 
     def told(self) -> list[Block]:
@@ -73,13 +75,16 @@ class Page:
         return [block for block in self.blocks if block.kind != "raw"]
 
     def prose(self) -> list[Block]:
+        """Paragraphs, in order."""
         return [block for block in self.blocks if block.kind == "prose"]
 
     def sentences(self) -> Iterator[Sentence]:
+        """Sentences of paragraphs and lists, in order."""
         for block in self.told():
             yield from block.sentences
 
     def block_of(self, sentence: Sentence) -> Block:
+        """The block that holds a sentence."""
         return next(block for block in self.told() if sentence in block.sentences)
 
     def render(self) -> str:
@@ -132,6 +137,7 @@ class Editor:
         return Text(text.plain, text.wiki + form.format(n=number))
 
     def paragraph(self, page: Page, size: int) -> Block:
+        """A paragraph of ``size`` sentences of filler."""
         return Block("prose", [self.filler(page) for _ in range(size)])
 
     def add(self, page: Page, sentence: Sentence, where: str = "any") -> None:
@@ -145,10 +151,12 @@ class Editor:
         block.sentences.insert(place, sentence)
 
     def insert_paragraph(self, page: Page, block: Block) -> None:
+        """Put a block behind a paragraph that is drawn."""
         anchor = self.rng.choice(page.prose())
         page.blocks.insert(page.blocks.index(anchor) + 1, block)
 
     def remove(self, page: Page, sentence: Sentence) -> None:
+        """Take a sentence away, and its paragraph where it was the only one."""
         block = page.block_of(sentence)
         block.sentences.remove(sentence)
         self.bury(page, [sentence])
@@ -165,6 +173,7 @@ class Editor:
                 del page.stated[key]
 
     def replace(self, page: Page, old: Sentence, new: Sentence) -> None:
+        """Put a sentence into the place of another."""
         block = page.block_of(old)
         block.sentences[block.sentences.index(old)] = new
         self.bury(page, [old])
@@ -175,10 +184,12 @@ class Editor:
         return self.rng.choice(choices) if choices else None
 
     def list_block(self, page: Page, items: list[Text]) -> Block:
+        """A list of items."""
         sentences = [sentence for text in items if (sentence := self.new(page, text)) is not None]
         return Block("list", sentences)
 
     def heading(self, name: str) -> Block:
+        """A heading of a section."""
         return Block("raw", raw=f"== {name} ==")
 
     def ornament(self, page: Page) -> Block:

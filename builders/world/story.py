@@ -135,6 +135,7 @@ class Story:
         return f"{name} Province" if kind == "region" else name
 
     def add_item(self, kind: str, label: str | None, *, pronoun: str = "it", number: int | None = None) -> Item:
+        """Add an item of a kind; without ``number`` it gets the next free one."""
         if number is None:
             self.last_item += self.rng.randint(1, 9)
             number = self.last_item
@@ -162,6 +163,7 @@ class Story:
         return item
 
     def add_person(self, kind: str) -> Item:
+        """Add a person with a name that nobody has."""
         pronoun = self.rng.choice(("she", "he"))
         item = self.add_item(kind, self.names.unique("person", pronoun=pronoun), pronoun=pronoun)
         item.other["P1477"] = wd.monolingual_value(item.name)
@@ -280,6 +282,7 @@ class Story:
     # ---- pages
 
     def link(self, id: str) -> Text:
+        """A link to an item's page, or its name where it has none."""
         item = self.by_id[id]
         if item.label is None:
             return as_is("an office without a name")
@@ -303,6 +306,7 @@ class Story:
         return fill(template, S=self.subject(item, opening), o=name, when=as_is(when or ""))
 
     def title_for(self, item: Item) -> str:
+        """A page's title for an item, which no other page has."""
         # No title may hold # < > [ ] | { } or _, or begin with a small letter where the case is first-letter.
         base = "".join(c for c in item.name if c not in "#<>[]|{}_").replace("  ", " ").strip()
         base = base[0].upper() + base[1:]
@@ -311,6 +315,7 @@ class Story:
         return title
 
     def next_page_id(self) -> int:
+        """An id above all that were given."""
         self.last_page += self.rng.randint(1, 40)
         return self.last_page
 
@@ -425,6 +430,7 @@ class Story:
         return page
 
     def write_plain(self, page: Page, editor: Editor) -> None:
+        """Write a page of filler alone."""
         sizes = [self.rng.randint(2, 6) for _ in range(self.rng.randint(2, 4))]
         page.blocks = [editor.paragraph(page, size) for size in sizes]
         page.tail = "[[Category:Essays of a generated world]]"
@@ -454,6 +460,7 @@ class Story:
     # ---- what the dumps need, and the truth
 
     def dump_pages(self) -> list[Page]:
+        """Pages that there are this month, by id."""
         return sorted((page for page in self.pages if page.live), key=lambda page: page.id)
 
     def entities(self) -> Iterator[wd.Json]:

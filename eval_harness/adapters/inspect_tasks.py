@@ -21,6 +21,7 @@ def twiki_probes(data: str = "temporalwiki", config: str = "probes-1112", splits
 
     ``data`` is a dataset folder, a Hub id or ``id@revision``. The answer is the continuation up to the end of its
     sentence; its scores are ours (``metrics/knowledge_match.py``), 0 to 1, by split and averaged over the splits.
+    Raises UsageError for splits that there are not.
     """
     rows = load_probes(data, config)
     wanted = splits.split(",")

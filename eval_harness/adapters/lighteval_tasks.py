@@ -62,10 +62,12 @@ TOKENIZER = setting("TEMPORALWIKI_TOKENIZER", "the model's name")
 
 @cache
 def tokenizer() -> Any:
-    return AutoTokenizer.from_pretrained(TOKENIZER)
+    """Return the tokenizer that is named in the environment."""
+    return AutoTokenizer.from_pretrained(TOKENIZER, trust_remote_code=False)
 
 
 def prompt(row: Row) -> str:
+    """Return what a model is asked, "SUBJECT RELATION"."""
     return f"{row['subject']} {row['relation']}"
 
 
@@ -114,6 +116,7 @@ class PerToken(Preparator):
     """Log-likelihood (nats) and number of tokens; lighteval's own perplexities are per word or byte."""
 
     def prepare(self, doc: Doc, model_response: ModelResponse, **_: Any) -> PerplexityCorpusMetricInput:
+        """Return the log-likelihood of a probe and the number of its tokens that were scored."""
         (tokens,) = model_response.output_tokens
         return PerplexityCorpusMetricInput(sum(model_response.logprobs), len(scored(tokens)))
 
@@ -122,6 +125,7 @@ class OfInstance(SampleLevelComputation):
     """The perplexity of one text."""
 
     def compute(self, doc: Doc, model_response: ModelResponse, **_: Any) -> float:
+        """Return the perplexity of a probe."""
         of_text = PerToken().prepare(doc, model_response)
         return math.exp(-of_text.logprobs / of_text.weights)
 
@@ -130,6 +134,7 @@ class SameTokens(SampleLevelComputation):
     """Whether lighteval scored the tokens that it should."""
 
     def compute(self, doc: Doc, model_response: ModelResponse, **_: Any) -> float:
+        """Return 1 where the tokens that were scored are ours, else 0."""
         context, target = scored(model_response.input_tokens), scored(model_response.output_tokens[0])
         return float({"context": context, "target": target} == doc.specific)
 
@@ -141,6 +146,7 @@ class Match(SampleLevelComputation):
         self.score = score
 
     def compute(self, doc: Doc, model_response: ModelResponse, **_: Any) -> float:
+        """Return how an answer, cut as ours are, agrees with the object."""
         (text,) = model_response.final_text
         return self.score(first_sentence(text), doc.choices[0])
 
@@ -160,6 +166,7 @@ def normalize(text: str) -> str:
 
 
 def exact_match(prediction: str, reference: str) -> float:
+    """Return 1 where both are equal after normalisation, else 0."""
     return float(normalize(prediction) == normalize(reference))
 
 
@@ -172,12 +179,14 @@ def f1(prediction: str, reference: str) -> float:
 
 
 def over_all(name: str, preparator: Preparator, kind: str) -> CorpusLevelMetric:
+    """Return a metric over all tokens of all probes."""
     return CorpusLevelMetric(name, False, SamplingMethod.LOGPROBS, preparator, CorpusLevelPerplexityMetric(kind))
 
 
 def mean(
     name: str, category: SamplingMethod, of_probe: SampleLevelComputation, better: bool = True
 ) -> SampleLevelMetric:
+    """Return a metric that is the mean over probes."""
     return SampleLevelMetric(name, better, category, of_probe, np.mean)
 
 

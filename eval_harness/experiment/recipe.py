@@ -11,6 +11,7 @@ from typing import Any
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.eval_harness.task import Task
 from temporalwiki.eval_harness.tasks import find_task
+from temporalwiki.methods import find_method
 from temporalwiki.methods.material import config_names
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.options import TrainOptions, did_you_mean, from_mapping
@@ -134,13 +135,18 @@ def _line(
     name = own.pop("method", label)
     if not isinstance(name, str):
         raise UsageError(f"{where}method is one name, not {name!r}")
+    try:
+        find_method(name)
+    except UsageError as error:
+        raise UsageError(f"{where}{error}") from None
     past = own.pop("past", past)
     if past is not None:
         past = _text(past, f"{where}past")
     values = read_recipe(recipe, name)
+    own = {str(key).replace("-", "_"): value for key, value in own.items()}
     for key in ("experiment", "model", "method", "data", "config", "past", "output"):
         values.pop(key, None)
-    method, options = configured(name, values | {key.replace("-", "_"): value for key, value in own.items()}, where)
+    method, options = configured(name, values | own, where)
     configs = phases or tuple(_config(method, month) for month in months)
     return Line(label, name, method, options, past, configs if method.trains else configs[:1])
 
@@ -157,7 +163,10 @@ def _what(line: Line) -> tuple[Any, ...]:
 
 
 def _asked(name: str, own: Any, data: str, where: str) -> Asked:
-    of = find_task(name)
+    try:
+        of = find_task(name)
+    except UsageError as error:
+        raise UsageError(f"{where}{error}") from None
     own = dict(_mapping(own, f"{where}{name}"))
     data = _text(own.pop("data", data), f"{where}{name}: data")
     configs = _list(own.pop("configs", None), f"{where}{name}: configs")

@@ -190,7 +190,7 @@ def _note(cell: Cell) -> dict[str, Any] | None:
         return dict(json.loads(cell.note.read_text("utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError, RecursionError):
         raise InputError(f"{cell.note}: cannot be read; remove it, and the cell runs again") from None
 
 

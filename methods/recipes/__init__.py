@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
+class _WithoutAliases(yaml.SafeLoader):
+    """YAML in which nothing stands for something else: ten lines of that can say more than memory holds."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError(f"an alias, *{self.peek_event().anchor[:40]}: write out what it stands for")
+        return super().compose_node(parent, index)
+
+
 def names() -> list[str]:
     """Return the names of the recipes that come with the package."""
     return sorted(path.stem for path in HERE.glob("*.yaml"))
@@ -40,7 +49,7 @@ def read_recipe(name_or_path: str, method: str | None) -> dict[str, Any]:
             hint = did_you_mean(name_or_path, names())
             raise UsageError(f"no recipe {name_or_path!r}{hint}: a YAML file, or {', '.join(names())}")
     try:
-        recipe = yaml.safe_load(path.read_text("utf-8"))
+        recipe = _WithoutAliases(path.read_text("utf-8")).get_single_data()
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise UsageError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(recipe, dict) or not all(isinstance(key, str) for key in recipe):

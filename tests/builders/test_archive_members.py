@@ -34,6 +34,7 @@ READ = {
 }  # fmt: skip
 
 
+@pytest.mark.fault("hostile CSV", "formulas, markup, line ends in cells, other scripts", "they come back as they were")
 @pytest.mark.parametrize("case", READ)
 def test_what_is_read(case: str, tmp_path: Path) -> None:
     data, rows = READ[case]
@@ -60,6 +61,9 @@ REFUSED = {
 }
 
 
+@pytest.mark.fault(
+    "hostile CSV", "cut quotes, NUL, other encodings, too few and too many cells", "refused with file and line"
+)
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused_and_where(case: str, tmp_path: Path) -> None:
     data, said = REFUSED[case]
@@ -99,6 +103,9 @@ def test_articles_of_megabytes_are_read_one_at_a_time(tmp_path: Path) -> None:
     assert peak < path.stat().st_size * 0.75  # a few copies of one of twelve articles
 
 
+@pytest.mark.fault(
+    "too little memory", "import: a quote of CSV is never closed", "one line names the line where it opens"
+)
 def test_a_quote_that_is_never_closed_ends_before_memory_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_members, "LONGEST_CELL", 1000)
     monkeypatch.setattr(archive_members, "LONGEST_ROW", 4000)
@@ -127,6 +134,7 @@ def test_members_are_found_in_folders_and_zips_in_order(tmp_path: Path) -> None:
         list(members([tmp_path / "nowhere"]))
 
 
+@pytest.mark.fault("hostile archive", "pipes and shadow files among archives", "passed by")
 def test_pipes_and_shadows_are_passed_by(tmp_path: Path) -> None:
     place = tmp_path / "in"
     (place / "__MACOSX").mkdir(parents=True)
@@ -142,6 +150,7 @@ def test_pipes_and_shadows_are_passed_by(tmp_path: Path) -> None:
         list(members([place / "pipe.csv"]))
 
 
+@pytest.mark.fault("hostile archive", "a zip with paths that lead elsewhere", "nothing of it is unpacked")
 def test_nothing_of_a_zip_is_unpacked(tmp_path: Path) -> None:
     place = tmp_path / "in" / "side"
     place.mkdir(parents=True)
@@ -152,6 +161,7 @@ def test_nothing_of_a_zip_is_unpacked(tmp_path: Path) -> None:
     assert [*tmp_path.rglob("*")] == [tmp_path / "in", place, place / "x.zip"]
 
 
+@pytest.mark.fault("bomb", "a zip bomb is imported", "refused before it is opened")
 def test_a_bomb_is_refused_before_it_is_opened(tmp_path: Path) -> None:
     bomb = packed(tmp_path / "bomb.zip", {"text.csv": b"text\n" + b"a" * (65 << 20)})
     [member] = members([bomb])
@@ -161,6 +171,7 @@ def test_a_bomb_is_refused_before_it_is_opened(tmp_path: Path) -> None:
         list(CsvFile(member, ("text",)).rows([]))
 
 
+@pytest.mark.fault("bomb", "a zip bomb that lies about its size", "no more comes out than it says")
 def test_a_bomb_that_lies_about_its_size_gives_no_more_than_it_says(tmp_path: Path) -> None:
     path = packed(tmp_path / "lies.zip", {"text.csv": b"text\n" + b"a,\n" * 100_000})
     data = bytearray(path.read_bytes())
@@ -172,6 +183,7 @@ def test_a_bomb_that_lies_about_its_size_gives_no_more_than_it_says(tmp_path: Pa
         list(CsvFile(member, ("text",)).rows([]))
 
 
+@pytest.mark.fault("hostile archive", "damaged zips", "refused in one line")
 def test_damaged_zips(tmp_path: Path) -> None:
     text = b"text\n" + b"".join(b"%d\n" % (number * 7919 % 100_003) for number in range(30_000))
     path = packed(tmp_path / "x.zip", {"x.csv": text})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -14,6 +16,7 @@ import pytest
 
 from temporalwiki.builders.engine import (
     Machine,
+    discard,
     find_machine,
     fingerprint,
     only_one,
@@ -26,6 +29,7 @@ from temporalwiki.builders.engine import (
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.executors import local
 
+from a_stop import Killed, Stop
 from engine_tasks import (
     Weighed,
     begin_anew,
@@ -129,6 +133,9 @@ def test_tasks_are_sent_to_each_worker_once(tmp_path: Path) -> None:
     assert len(log.read_text()) == 2 * len(tasks)
 
 
+@pytest.mark.fault(
+    "too little memory", "build: a worker is killed in a stage", "one line names the stage; a rerun does what is left"
+)
 def test_a_killed_worker_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a worker process was killed"):
         run_stage("square", die_at_three, [1, 2, 3, 4, 5, 6], tmp_path / "out", Machine(2))
@@ -147,6 +154,7 @@ def test_what_a_task_raises_comes_out(tmp_path: Path, jobs: int) -> None:
         run_stage("square", refuse_three, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
 
 
+@pytest.mark.fault("kill -9", "build: its workers when it is killed", "they end, too")
 def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
@@ -277,6 +285,22 @@ def test_what_killed_tasks_left_aside_is_swept_away(tmp_path: Path) -> None:
         run_stage("square", refuse_three, [1, 3], out)
     assert sorted(path.name for path in out.rglob(".*")) == []
     assert (out / "1.txt").exists()
+
+
+def test_a_folder_that_is_discarded_is_whole_or_absent(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    for nth in itertools.count(1):
+        write_json(folder / "a.json", 1)
+        write_json(folder / "deep" / "b.json", 2)
+        stop = Stop(nth)
+        with stop, contextlib.suppress(Killed):
+            discard(folder)
+        assert not folder.exists() or len(list(folder.rglob("*.json"))) == 2
+        discard(folder)
+        assert list(tmp_path.iterdir()) == []
+        if not stop.reached:
+            break
+    assert nth > 4
 
 
 def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:

@@ -7,85 +7,36 @@ import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pytest
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.ckl.kilt import NAMES
 from temporalwiki.builders.ckl.make import CONFIGS
 from temporalwiki.builders.dataset_folder import problems, read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import main
 
+from tiny_ckl import decide, write_kilt, write_lama, write_news
+
 Run = Callable[..., tuple[int, str, str]]
 DATES = ("20211101", "20211201", "20220101")
-# that a rule can ask of: a person as the subject of a clause, a place at its end
-PLACES = ("Easton", "Weston", "Norton", "Sutton", "Milton", "Dalton", "Hilton", "Walton", "Preston", "Bolton")
-PEOPLE = ("Weber", "Lind", "Moreau", "Rossi", "Novak", "Silva", "Kim", "Okafor", "Haas", "Duarte")
 
 
 @pytest.fixture(scope="module")
 def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """LAMA, KILT, news, a corpus of the past and a dataset folder, as small as they can be."""
     folder = tmp_path_factory.mktemp("material")
-    (folder / "lama" / "TREx").mkdir(parents=True)
-    relations, kilt = _lama(folder / "lama"), folder / "kilt"
-    assert len(relations) == 28
-    kilt.mkdir()
-    for name in NAMES:
-        for split in ("train", "dev", "test_without_answers"):
-            file = name.removesuffix("_support_only")  # KILT's script adds the questions to TriviaQA's own files
-            if split == "train" and name in ("wned", "cweb"):
-                continue
-            row: dict[str, Any] = {"id": f"{split}-1", "input": f"Which {name}?"}
-            if split != "test_without_answers":
-                row["output"] = [{"answer": "SUPPORTS" if name == "fever" else "Oslo"}]
-            (kilt / f"{file}-{split}-kilt.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
-    (folder / "news.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _news()), "utf-8")
+    write_lama(folder / "lama")
+    write_kilt(folder / "kilt")
+    write_news(folder / "news.jsonl")
     (folder / "past.jsonl").write_text(json.dumps({"title": "Easton", "text": "Easton is a town."}) + "\n", "utf-8")
     write_world(folder / "dumps", World(people=60, dates=DATES, wikidata_dates=DATES, page_props=True))
     for prev, recent in pairwise(DATES):
         sources = find_sources(folder / "dumps", Interval("enwiki", prev, recent))
         build(sources, folder / "temporalwiki", folder / "work", BuildOptions(unchanged_fraction=1))
     return folder
-
-
-def _lama(folder: Path) -> list[str]:
-    from temporalwiki.builders.ckl.invariantlama import RELATIONS
-
-    rows = [{"relation": relation, "template": f"[X] {relation} [Y] ."} for relation in RELATIONS]
-    (folder / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    for relation in RELATIONS:
-        facts = [("Ann", "Oslo"), ("Oslo Airport", "Oslo"), ("Bo", "painter")]
-        lines = [
-            json.dumps({"uuid": f"{relation}-{i}", "predicate_id": relation, "sub_label": s, "obj_label": o})
-            for i, (s, o) in enumerate(facts)
-        ]
-        (folder / "TREx" / f"{relation}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    return list(RELATIONS)
-
-
-def _news() -> list[dict[str, Any]]:
-    """Sixty pages of other words each, from both of CKL's phases."""
-    rows = []
-    for i in range(60):
-        person, place = f"{PEOPLE[i % 10]}-{PEOPLE[i // 10]}", PLACES[i * 7 % 10]
-        other = " ".join(f"word{i}x{k}" for k in range(50))
-        text = f"Maria {person} opened the new library of the town in {place}. The rest is {other}."
-        day = "2020-06-01" if i % 2 else "2021-01-15"
-        rows.append(
-            {
-                "url": f"https://news.example/{i}",
-                "title": f"Page {i}",
-                "maintext": text,
-                "date_publish": f"{day} 09:00:00",
-                "language": "en",
-            }
-        )
-    return rows
 
 
 @pytest.fixture
@@ -117,7 +68,7 @@ def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tm
     for command in commands:
         status, _, err = run(*command)
         assert status == 0, err
-    _decide(tmp_path / "review")
+    decide(tmp_path / "review")
     status, _, err = run("updatedlama", "--review", "review")  # and newlama
     assert status == 0, err
     live = {"updatedlama-1112", "updatedlama-1201", "newlama-1201", "invariantlama-1101"}
@@ -134,15 +85,6 @@ def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tm
     ]  # fmt: skip
     by_date = datasets.load_dataset(str(folder), "recentnews-small-p1")["train"]["published"]
     assert {moment.year for moment in by_date} == {2020}
-
-
-def _decide(review: Path) -> None:
-    """Call the first candidate updated and the others new."""
-    ids = [json.loads(line)["id"] for line in (review / "candidates.jsonl").read_text("utf-8").splitlines()]
-    assert len(ids) > 2
-    lines = [{"id": id, "valid": True, "answer_right": True, "past": "none"} for id in ids]
-    lines[0] |= {"past": "other", "old_answers": ["Nobody Else"]}
-    (review / "decisions" / "ann.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
 
 
 def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(material: Path, run: Run, tmp_path: Path) -> None:

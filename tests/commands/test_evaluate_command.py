@@ -21,6 +21,7 @@ from temporalwiki.eval_harness.store import Store
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 
 import tiny_models
+from faults.rows import ONE_LINE
 from tiny_probes import CHANGED, LIGHT_TUNING, UNCHANGED, rows, write_dataset
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -185,6 +186,7 @@ def test_what_is_needed_is_named(missing: str, evaluate: Run) -> None:
     assert last_line(err) == f"temporalwiki evaluate: the following arguments are required: --{missing}"
 
 
+@pytest.mark.fault("full disk", "evaluate: while a result is written", ONE_LINE)
 def test_a_full_disk_is_one_line(evaluate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")

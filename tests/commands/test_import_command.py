@@ -15,6 +15,8 @@ import pytest
 from temporalwiki.builders.dataset_folder import problems, read_manifests
 from temporalwiki.commands import main
 
+from faults.rows import SAME_BYTES
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -63,6 +65,7 @@ def test_what_goes_wrong_is_said_in_one_line(case: str, here: Path, capsys: pyte
     assert sorted(here.rglob("*")) == before
 
 
+@pytest.mark.fault("kill -9", "import: while rows are written", SAME_BYTES)
 def test_a_kill_leaves_what_was_there_and_a_rerun_ends_the_same(here: Path) -> None:
     source = here / "wikipedia_0809_gpt2.csv"
     source.write_text("text\n" + "earlier\n" * 10, "utf-8")

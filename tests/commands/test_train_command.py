@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,8 @@ from temporalwiki.methods import train as train_module
 from temporalwiki.methods import trainer as trainer_module
 
 import tiny_models
+from a_disk import disk
+from faults.rows import ONE_LINE, REFUSED
 
 SHORT = ("--batch-size", 2, "--micro-batch-size", 2, "--sequence-length", 32, "--max-steps", 2)
 NAMES = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen")
@@ -222,6 +222,7 @@ def test_a_loss_that_is_no_number_ends_the_run(
     assert train(*GIVEN, *SHORT, "--output", tmp_path / "output")[0] == 0
 
 
+@pytest.mark.fault("two at once", "two of train in one folder", REFUSED)
 def test_two_trainings_do_not_share_an_output(
     train: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,23 +254,6 @@ def test_an_interrupted_run_says_how_to_go_on(
     assert last_line(err) == "temporalwiki train: interrupted; the same command goes on from here"
 
 
-@contextlib.contextmanager
-def disk(folder: Path, size: str) -> Iterator[Callable[[str], None]]:
-    """A disk of a size at ``folder``, and what gives it another; the test is skipped where none can be had."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    try:
-        yield lambda to: void(subprocess.run(["mount", "-o", f"remount,size={to}", str(folder)], check=True))
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)  # a tensor may still be mapped
-
-
-def void(_: object) -> None:
-    """Return nothing."""
-
-
 # A tiny GPT-2 has 280 kB of weights, and twice that of the optimizer's state. A checkpoint is kept while the next one
 # is written.
 FULL_AT: dict[str, tuple[str, int]] = {
@@ -281,6 +265,7 @@ FULL_AT: dict[str, tuple[str, int]] = {
 }
 
 
+@pytest.mark.fault("full disk", "train: its output's", ONE_LINE)
 @pytest.mark.parametrize("when", FULL_AT)
 def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
     when: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path
@@ -312,6 +297,7 @@ FULL = {
 
 
 @pytest.mark.parametrize("who", FULL)
+@pytest.mark.fault("full disk", "train: a library says it in words of its own", "one line names the disk")
 def test_a_full_disk_is_one_line_whoever_says_it(
     who: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

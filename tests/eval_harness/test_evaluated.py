@@ -106,47 +106,8 @@ def test_every_kind_of_checkpoint_is_scored_as_by_plain_transformers(
         assert scores.nll == pytest.approx(alone(model, tokenizer, text), abs=1e-4), text
 
 
-def write_gguf(folder: Path, kind: str = "llama") -> Path:
-    """Write the tiny Llama as people with llama.cpp have it."""
-    gguf = pytest.importorskip("gguf")
-    source = tiny_models.save(kind, folder / "source")
-    config = json.loads((source / "config.json").read_text("utf-8"))
-    backend = json.loads((source / "tokenizer.json").read_text("utf-8"))
-    path = folder / "tiny.gguf"
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_vocab_size(config["vocab_size"])
-    vocabulary = sorted(backend["model"]["vocab"], key=backend["model"]["vocab"].__getitem__)
-    specials = {token["content"] for token in backend["added_tokens"]}
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list(vocabulary)
-    writer.add_token_types([3 if token in specials else 1 for token in vocabulary])
-    writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
-    names = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v"}
-    names |= {"self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up"}
-    names |= {"mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
-    names |= {"model.layers": "blk", "model.embed_tokens": "token_embd", "model.norm": "output_norm"}
-    for name, tensor in load_file(source / "model.safetensors").items():
-        for ours, theirs in [*names.items(), ("lm_head", "output")]:
-            name = name.replace(ours, theirs)
-        writer.add_tensor(name, tensor.numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
 def test_a_gguf_file_is_scored_as_by_plain_transformers(tmp_path: Path) -> None:
-    path = write_gguf(tmp_path)
+    path = tiny_models.save_gguf(tmp_path)
     model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
     text = Text("The capital of Norland is", " Easton")
@@ -526,6 +487,7 @@ def test_other_facts_or_another_model_are_another_light_tuning(
     assert len(list((tmp_path / "light-tuned").glob("[!.]*"))) == 3
 
 
+@pytest.mark.fault("two at once", "two of evaluate that light-tune one model", "the second is refused in one line")
 def test_two_evaluations_do_not_share_light_tuned_weights(models: dict[str, Path], tmp_path: Path) -> None:
     """The first to end would remove what the other reads."""
     with Evaluated(str(models["gpt2"]), tmp_path).light_tuned(rows(LIGHT_TUNING)):

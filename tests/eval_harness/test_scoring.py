@@ -474,6 +474,7 @@ def broken(kind: str, error: BaseException, most: int) -> Scorer:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.fault("too little memory", "evaluate: a batch is too large", "it is halved, and the scores are the same")
 def test_where_memory_is_short_batches_are_halved(kind: str) -> None:
     scorer = broken(kind, torch.OutOfMemoryError("CUDA out of memory"), 80)
     same(found(scorer), of_probes(kind))

@@ -138,6 +138,7 @@ def in_process(run: Callable[[], None]) -> multiprocessing.process.BaseProcess:
     return process
 
 
+@pytest.mark.fault("two at once", "four evaluations that keep scores", "all scores are kept")
 def test_processes_write_at_the_same_time(tmp_path: Path) -> None:
     texts = [[Text(str(writer), str(i)) for i in range(40)] for writer in range(4)]
 
@@ -154,6 +155,7 @@ def test_processes_write_at_the_same_time(tmp_path: Path) -> None:
     assert [of.nll.tolist() for of in found.values()] == [[writer, i] for writer in range(4) for i in range(40)]
 
 
+@pytest.mark.fault("kill -9", "evaluate: while scores are kept", "those of whole batches are kept, none of a half one")
 def test_what_was_kept_outlives_a_kill(tmp_path: Path) -> None:
     def write() -> None:
         store = Store(tmp_path, "abc", POLICY)

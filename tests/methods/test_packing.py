@@ -48,6 +48,8 @@ from temporalwiki.methods.packing import (
     texts,
 )
 
+from faults.rows import ONE_LINE
+
 LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
@@ -452,10 +454,12 @@ def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> No
     assert json.loads(path.with_suffix(".json").read_text())["counts"] == {"rows": 2500}
 
 
+@pytest.mark.fault("kill -9", "train: while text is made ready", "what was half made is made again")
 def test_a_process_that_is_killed_leaves_nothing_that_counts(tmp_path: Path) -> None:
     script = f"""
 import os, pathlib, signal, pyarrow as pa
 from temporalwiki.methods.packing import made_once
+
 def rows(counts):
     for number in range(2500):
         if number == 2000:
@@ -471,6 +475,7 @@ made_once(pathlib.Path({str(tmp_path)!r}), "s", 1, schema, rows, "x")
     assert not list(tmp_path.glob(".*.part"))
 
 
+@pytest.mark.fault("two at once", "two trainings that want the same text", "one makes it, the others wait")
 def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     makers: list[int] = []
     sizes: list[int] = []
@@ -492,6 +497,7 @@ def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsy
     assert "another process is making it; waiting" in capsys.readouterr().err
 
 
+@pytest.mark.fault("full disk", "train: while text is made ready", ONE_LINE)
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

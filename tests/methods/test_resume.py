@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -23,6 +24,9 @@ from temporalwiki.commands import main
 from temporalwiki.methods import METHODS, find_method
 from temporalwiki.methods import train as train_module
 from temporalwiki.methods import trainer as trainer_module
+
+import a_stop
+from a_stop import Stop
 
 SHORT = ("--batch-size", 4, "--micro-batch-size", 2, "--sequence-length", 32, "--save-steps", 2, "--logging-steps", 1)
 STEPS = ("--max-steps", 5)
@@ -142,6 +146,9 @@ def same(got: Path, expected: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "method"), [(kind, method) for kind in ("gpt2", "t5") for method in METHODS_OF[kind]]
+)
+@pytest.mark.fault(
+    "kill -9", "train: any method, at any step", "a rerun ends with the same weights and losses, to the bit"
 )
 def test_a_run_of_any_method_goes_on_to_the_same_bits(
     kind: str, method: str, words: Callable[..., list[str]], tmp_path: Path
@@ -291,6 +298,38 @@ def test_a_checkpoint_that_was_being_written_does_not_count(
     assert main(command) == 0
     assert "going on from step 2 of 5" in capsys.readouterr().err
     same(tmp_path / "parts", whole_gpt2)
+
+
+def test_lines_of_the_log_that_are_further_apart_than_checkpoints_are_the_same(
+    words: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    """A line is the mean since the line before, of which a run that goes on knows only what came after it began."""
+    far = (*STEPS, "--logging-steps", 100)
+    assert main(words("diff", "gpt2", tmp_path / "whole", *far)) == 0
+    with killed_after(3):
+        main(words("diff", "gpt2", tmp_path / "parts", *far))
+    assert main(words("diff", "gpt2", tmp_path / "parts", *far)) == 0
+    same(tmp_path / "parts", tmp_path / "whole")
+    assert [line["step"] for line in read(tmp_path / "whole" / "training.json")["log"]] == [1, 2, 4, 5]
+
+
+def test_what_trains_nothing_goes_on_wherever_it_was_killed(words: Callable[..., list[str]], tmp_path: Path) -> None:
+    command = words("initial", "gpt2", tmp_path / "parts")
+    assert main(words("initial", "gpt2", tmp_path / "whole")) == 0
+    for nth in itertools.count(1):
+        stop = Stop(nth)
+        with stop, contextlib.suppress(a_stop.Killed):
+            main(command)
+        assert main(command) == 0
+        got, expected = (
+            {path.relative_to(top): path.read_bytes() for path in top.rglob("*") if path.is_file()}
+            for top in (tmp_path / "parts", tmp_path / "whole")
+        )
+        assert got == expected
+        shutil.rmtree(tmp_path / "parts")
+        if not stop.reached:
+            break
+    assert nth > 5
 
 
 AT_THE_END: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
@@ -444,6 +483,7 @@ def test_a_process_that_is_killed_at_a_step_goes_on(
     same(tmp_path / "parts", whole_gpt2)
 
 
+@pytest.mark.fault("kill -9", "train: at any time", "a rerun ends with the same weights and losses, to the bit")
 def test_a_process_that_is_killed_at_any_time_goes_on(words: Callable[..., list[str]], tmp_path: Path) -> None:
     # a checkpoint a step, so that it is mostly killed while one is written
     more = ("--max-steps", 12, "--save-steps", 1, "--config", "new", "past")

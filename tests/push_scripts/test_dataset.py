@@ -254,6 +254,7 @@ def test_a_card_of_a_header_alone_keeps_its_settings(folder: Path, hub: Loopback
 HOSTILE = "---\nlicense: mit\n---\n`<script>` {{x}} | \"quoted\" 'it' #: & * ! % @ \u2028 \x85 🦆 =cmd()"
 
 
+@pytest.mark.fault("hostile titles", "names in a manifest that is published", "the card is valid YAML and one table")
 def test_a_card_with_hostile_names_is_valid_yaml_and_one_table(folder: Path, hub: LoopbackHub) -> None:
     month(folder, 0)
     path = folder / "manifests" / "20211101-20211201.json"
@@ -319,6 +320,7 @@ def test_a_tag_that_a_killed_publisher_did_not_make_is_made_by_the_next(folder: 
     assert hub.repo("dataset", REPO).tags["2021.12"] == commit
 
 
+@pytest.mark.fault("two at once", "two publishers of two months", "both months are there")
 def test_of_two_publishers_at_once_both_months_are_there(folder: Path, hub: LoopbackHub) -> None:
     other = folder.with_name("other")
     month(folder, 0)

@@ -341,6 +341,11 @@ def test_what_was_done_before_a_fault_is_not_done_again(
     assert tags(hub) == ["2021.09"]
 
 
+@pytest.mark.fault(
+    "kill -9",
+    "monthly: when the commit is there and its tag is not",
+    "a rerun fetches nothing again, and the tag goes to that commit",
+)
 def test_a_job_that_is_killed_goes_on(
     run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
 ) -> None:

@@ -130,6 +130,11 @@ FAULTS = {
 }
 
 
+@pytest.mark.fault(
+    "dead network in a push",
+    "every request of a push fails in every way: cut, 409, 412, 429, 5xx",
+    "main is whole at every moment, and a rerun completes",
+)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_request_fails_main_is_whole_and_a_rerun_completes(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -171,6 +176,11 @@ def killable(tmp_path: Path) -> Callable[[str], multiprocessing.process.BaseProc
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the request", "after the request"])
+@pytest.mark.fault(
+    "kill -9",
+    "publish: before or after any of its requests",
+    "the Hub has the whole revision or nothing of it, and a rerun completes it",
+)
 def test_killed_at_any_request_a_rerun_completes(
     after: bool,
     tmp_path: Path,
@@ -195,6 +205,9 @@ def test_killed_at_any_request_a_rerun_completes(
     assert killed > 20
 
 
+@pytest.mark.fault(
+    "two at once", "publish: somebody else commits, at any moment", "that commit is kept, and ours follows it"
+)
 def test_a_commit_by_somebody_else_at_any_moment_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overtaken, number = 0, 0
     while True:
@@ -278,6 +291,7 @@ def test_branches_that_killed_publishers_left_are_removed_and_others_stay(old: L
 
 
 @pytest.mark.parametrize("nth", range(1, 30))
+@pytest.mark.fault("two at once", "two publishers of one month, at any moment", "the month is there once")
 def test_the_same_revision_is_published_by_another_at_any_moment(nth: int, old: LoopbackHub) -> None:
     old.when("*", "", run, nth=nth)  # type: ignore[arg-type]
     run()
@@ -418,6 +432,7 @@ def test_a_dry_run_needs_no_hub(old: LoopbackHub, monkeypatch: pytest.MonkeyPatc
     assert [line.split("  ")[1] for line in said[2:-1]] == ["+ README.md", "+ b.parquet", "+ c.txt", "tag 2021.12"]
 
 
+@pytest.mark.fault("dead network in a push", "the Hub does not answer", "one clear line")
 def test_a_hub_that_is_not_there_is_said(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 

@@ -35,7 +35,7 @@ def load_probes(
         raise InputError(f"{data}, {config}: holds no probes; name a config such as probes-1112")
     if tokenizer or pretrained:
         of_model = {name: others[name] for name in ("revision", "subfolder", "gguf_file") if name in others}
-        read = AutoTokenizer.from_pretrained(tokenizer or pretrained, **of_model)
+        read = AutoTokenizer.from_pretrained(tokenizer or pretrained, trust_remote_code=False, **of_model)
 
         def lengths(texts: list[str]) -> list[int]:
             return [len(ids) for ids in read(texts, add_special_tokens=False).input_ids] if texts else []

@@ -94,7 +94,7 @@ def show(
     )
 
 
-with gr.Blocks(title="TemporalWiki leaderboard") as demo:
+with gr.Blocks(title="TemporalWiki leaderboard", analytics_enabled=False) as demo:
     page = html.escape(f"/gradio_api/file={quote(str(HERE / 'index.html'))}")
     gr.HTML(f'<h1>Leaderboard</h1><p><a href="{page}" target="_blank" rel="noopener">The whole leaderboard</a></p>')
     tasks = values(ROWS, "task")

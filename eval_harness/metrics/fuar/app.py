@@ -48,7 +48,7 @@ def _cell(value: Any) -> Any:
         return value
 
 
-with gr.Blocks(title="FUAR") as demo:
+with gr.Blocks(title="FUAR", analytics_enabled=False) as demo:
     gr.Markdown(TEXT)
     scores = gr.Dataframe(
         EXAMPLES["one earlier corpus"],

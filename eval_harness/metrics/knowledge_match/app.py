@@ -38,7 +38,7 @@ def score(table: list[list[Any]]) -> tuple[list[list[Any]], list[list[Any]]]:
     )
 
 
-with gr.Blocks(title="Knowledge match") as demo:
+with gr.Blocks(title="Knowledge match", analytics_enabled=False) as demo:
     gr.Markdown(TEXT)
     answers = gr.Dataframe(
         EXAMPLES["answers"],

@@ -22,7 +22,7 @@ LIMIT = 1000  # lines
 
 
 def score(model: str, probes: str) -> tuple[float, float, float, int, list[list[Any]]]:
-    """Return the scores of all lines, and each line with its own perplexity."""
+    """Return the scores of all lines, and each line with its own perplexity; raise gr.Error for what is wrong."""
     lines = [line.strip() for line in probes.splitlines() if line.strip()]
     model = model.strip()
     try:
@@ -50,7 +50,7 @@ def _on_the_hub(model: str) -> bool:
     return not Path(model).exists()
 
 
-with gr.Blocks(title="Perplexity of probes") as demo:
+with gr.Blocks(title="Perplexity of probes", analytics_enabled=False) as demo:
     gr.Markdown(TEXT)
     name = gr.Textbox("openai-community/gpt2", label="model", info="a decoder-only model's id on the Hub")
     lines = gr.Textbox(PROBES, label="probes", info="one a line", lines=6)

@@ -275,6 +275,7 @@ def test_a_page_that_is_too_large_is_not_parsed(extractor: Extractor, monkeypatc
     assert extractor.read(b"<p>" * (1 << 20) + b"x") == "larger than 3 MB"
 
 
+@pytest.mark.fault("bomb", "a news page compressed as a bomb", "dropped by reason")
 @pytest.mark.parametrize(
     ("encoding", "compress"), [("gzip", gzip.compress), ("br", partial(brotli.compress, quality=0))]
 )
@@ -288,6 +289,11 @@ def test_a_bomb_is_dropped(extractor: Extractor, encoding: str, compress: Callab
     assert extractor.read(compress(bytes(200 << 20)), Response(encoding=encoding)) == "larger than 10 MB"
 
 
+@pytest.mark.fault(
+    "large page",
+    "a news page that takes too long",
+    "its worker is killed, the page dropped by reason, the next one read",
+)
 def test_a_page_that_takes_too_long_is_dropped_and_the_next_is_read() -> None:
     with Extractor(cpu_seconds=1) as extractor:
         assert extractor.read(b"<p>x</p>" * 200_000) == "takes too long to parse"

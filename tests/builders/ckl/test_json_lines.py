@@ -78,6 +78,7 @@ def test_the_longest_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         read(tmp_path / "f.jsonl")
 
 
+@pytest.mark.fault("too little memory", "ckl: a line has no end", "it is not read into memory")
 def test_a_line_without_an_end_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_lines, "LONGEST_LINE", 1 << 20)
     with (tmp_path / "f.jsonl").open("wb") as file:

@@ -34,6 +34,7 @@ from temporalwiki.builders.fetch.progress import Progress
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 
+from faults.rows import ONE_LINE, REFUSED
 from file_server import Fault, FileServer, lists_of, served
 
 MONTH = Interval("enwiki", "20211101", "20211201")
@@ -388,6 +389,9 @@ def test_a_page_that_never_ends_is_not_taken_to_its_end(server: FileServer, tmp_
     assert server.sent < 40 << 20
 
 
+@pytest.mark.fault(
+    "full disk", "fetch: more is to come than there is room for", "it is said before anything is fetched"
+)
 def test_too_small_a_disk_is_said_before(server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = sum(SIZES.values())
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=missing - 1))
@@ -400,6 +404,7 @@ def test_too_small_a_disk_is_said_before(server: FileServer, tmp_path: Path, mon
     fetch(MONTH, tmp_path, [server.url])  # all is there
 
 
+@pytest.mark.fault("full disk", "fetch: in the middle of a file", ONE_LINE)
 def test_a_full_disk_is_one_clear_line(server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -437,6 +442,7 @@ def test_a_server_without_an_index_has_wikidata_of_the_very_dates(server: FileSe
     assert fetch(MONTH, tmp_path, [server.url]) == [tmp_path / path for path in moved]
 
 
+@pytest.mark.fault("two at once", "two of fetch in one folder", REFUSED)
 def test_two_fetches_into_one_folder_are_refused(server: FileServer, tmp_path: Path) -> None:
     with only_one(tmp_path / "wikidatawiki", "fetch"), pytest.raises(InputError, match="another fetch is at work"):
         fetch(MONTH, tmp_path, [server.url])
@@ -540,6 +546,11 @@ def test_a_build_of_what_was_fetched(tmp_path: Path) -> None:
     assert manifests[0] == manifests[1]
 
 
+@pytest.mark.fault(
+    "kill -9",
+    "fetch: in the middle of a file",
+    "no dump has its name before it is whole, and a rerun goes on from the bytes that are there",
+)
 def test_killed_at_any_moment_a_rerun_completes(server: FileServer, tmp_path: Path) -> None:
     server.fault(r"\.(bz2|gz)$", Fault(delay=0.02), times=10_000)
     code = (
@@ -654,6 +665,11 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.fault(
+    "server that misbehaves",
+    "any faults in any order, drawn at random",
+    "right bytes or one clear line, and a rerun completes",
+)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, max_size=6), again=st.lists(STEPS, max_size=3))
 def test_any_faults_in_any_order(

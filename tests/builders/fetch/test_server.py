@@ -79,6 +79,7 @@ TAKEN: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
+@pytest.mark.fault("hostile titles", "a server lists files named as paths elsewhere", "none of them is fetched")
 @pytest.mark.parametrize("case", TAKEN)
 def test_which_files_are_taken(case: str) -> None:
     files, names = TAKEN[case]
@@ -118,6 +119,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.fault(
+    "hostile JSON", "a server's dumpstatus.json of every wrong shape", "refused in one line that names the dump"
+)
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused(case: str) -> None:
     data, said = REFUSED[case]

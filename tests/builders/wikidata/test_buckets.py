@@ -7,16 +7,19 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.builders import layers
 from temporalwiki.builders.engine import Report
-from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikidata import buckets, carry, diff, extract, labels
 from temporalwiki.builders.wikipedia import extract as wiki_extract
@@ -148,3 +151,60 @@ def test_a_diff_of_layers_is_that_of_full_readings(
             if (prev, recent) == (2, 3) and fraction != 0.3:  # it draws by another number
                 slow = compared(place / "slow", full[2], full[3], place / "articles", fraction, slow=True)
                 assert found == slow
+
+
+def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its next extract is read anew, so that the two share no layers; the diff is the same."""
+    monkeypatch.setattr(layers, "GENERATIONS", 1)
+    pages = multistream(articles_file(tmp_path, "20211101"), [page(1, "T1", "text")])
+    for task in wiki_extract.plan(Dump("x", (pages,)), "enwiki", False):
+        wiki_extract.run(task, tmp_path / "articles")
+
+    def claims(objects: list[int]) -> dict[str, Any]:
+        return {"P5": [statement(value(o), "normal", id=f"Q1${o}") for o in objects]}
+
+    months: list[Month] = [[(1, 1), (2, 1), (3, 1)], [(1, 1), (2, 2), (3, 1)], [(1, 2), (2, 2), (3, 1), (4, 1)]]
+    contents = {(n, revision): (claims([n, 10 + revision]), f"L{n}") for n in range(1, 5) for revision in (1, 2)}
+    layered: list[Path] = []
+    full: list[Path] = []
+    for month, items in enumerate(months):
+        dump = write_dump(tmp_path / f"{month}.json.gz", items, contents)
+        layered.append(read(dump, tmp_path / str(month), layered[-1] if layered else None))
+        full.append(read(dump, tmp_path / f"full{month}"))
+    bases = [layers.base_of(folder) for folder in layered]
+    assert [base.generation if base else None for base in bases] == [0, None, 0]
+    with_layers = [buckets.changes(a, b, 0, extract.BUCKETS) is not None for a, b in pairwise(layered)]
+    assert with_layers == [True, False]
+    for prev, recent in pairwise(range(3)):
+        name = f"{prev}{recent}"
+        found = compared(tmp_path / f"l{name}", layered[prev], layered[recent], tmp_path / "articles", 1.0)
+        assert found == compared(tmp_path / f"f{name}", full[prev], full[recent], tmp_path / "articles", 1.0)
+        assert any(found[0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    readings=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), min_size=1, max_size=12),
+    group=st.integers(1, 5),
+    held=st.integers(1, 12),
+)
+def test_no_reading_is_cut_wherever_row_groups_end(
+    tmp_path_factory: pytest.TempPathFactory, readings: list[tuple[int, int]], group: int, held: int
+) -> None:
+    """Readings of (bucket, rows) in one file, whose row groups may end within a reading."""
+    folder = tmp_path_factory.mktemp("x")
+    of_bucket = sorted((bucket, extract.BUCKETS * n + bucket, rows) for n, (bucket, rows) in enumerate(readings))
+    rows_of = {subject: rows for _, subject, rows in of_bucket}
+    columns = {name: pa.nulls(sum(rows_of.values()), extract.FACTS.field(name).type) for name in extract.FACTS.names}
+    columns["bucket"] = pa.array([b for b, _, rows in of_bucket for _ in range(rows)], pa.int32())
+    columns["s"] = pa.array([subject for _, subject, rows in of_bucket for _ in range(rows)], pa.int64())
+    table = pa.table(columns, schema=extract.FACTS)
+    with ParquetWriter(folder / "facts-00000-0.parquet", extract.FACTS, rows=group) as out:
+        for number in sorted({bucket for bucket, _ in readings}):
+            out.write_table(table.filter(pc.equal(table["bucket"], number)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buckets, "ROWS", held)
+        pieces = [rows["s"].to_pylist() for rows in buckets.read(folder, "facts", 0, extract.BUCKETS, ("s",))]
+    assert [s for piece in pieces for s in piece] == columns["s"].to_pylist()
+    for piece in pieces:
+        assert {s: piece.count(s) for s in piece} == {s: rows_of[s] for s in piece}

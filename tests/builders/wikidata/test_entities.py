@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from temporalwiki.builders.wikidata import entities
 from temporalwiki.builders.wikidata.entities import Entity, EntityReader, NotAnEntity, first_day, label_languages
 
 from tiny_dumps import item, property_, statement, time, value
@@ -65,6 +66,7 @@ def test_facts_are_main_snaks_of_best_rank_that_are_items(case: str) -> None:
     assert facts({"P54": statements}) == [(54, o) for o in objects]
 
 
+@pytest.mark.fault("ranks that flip", "statements of all ranks", "those of best rank are facts")
 def test_rank_is_best_within_a_property() -> None:
     claims = {"P1": [statement(value(5))], "P2": [statement(value(6), "preferred"), statement(value(7))]}
     assert facts(claims) == [(1, 5), (2, 6)]
@@ -204,6 +206,9 @@ ODD_STATEMENTS = {
 }
 
 
+@pytest.mark.fault(
+    "hostile JSON", "a statement of Wikidata of every wrong shape", "dropped by reason; the rest of its entity is kept"
+)
 @pytest.mark.parametrize("case", ODD_STATEMENTS)
 def test_a_statement_of_another_shape_is_dropped_and_leaves_the_rest(case: str) -> None:
     entity = read(item(1, {"P54": [ODD_STATEMENTS[case], statement(value(5))]}))  # type: ignore[list-item]
@@ -221,6 +226,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.fault("hostile JSON", "a line of Wikidata that is deep, huge or of another kind", "no entity, by reason")
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_hostile_line_is_no_entity(case: str) -> None:
     with pytest.raises(NotAnEntity):
@@ -231,9 +237,21 @@ def test_a_property_that_is_none_is_dropped() -> None:
     assert read(item(1, {"P9999999999999999999": [statement(value(5))]})).dropped == {"bad_property": 1}
 
 
-def test_a_line_that_is_no_json_is_an_error() -> None:
+def test_names_of_properties_that_are_none_are_not_kept() -> None:
+    """One of them may be as long as a line."""
+    before = entities._property.cache_info().currsize
+    read(item(1, {f"P{number}{'x' * 50}": [statement(value(5))] for number in range(100)}))
+    assert entities._property.cache_info().currsize == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"type":"item","id":"Q1"', b'{"type":"\xd7"}', b'{"type":"item","id":"Q1","claims":{"P1\xff":[]}}'],
+    ids=["cut", "not UTF-8", "a property not in UTF-8"],
+)
+def test_a_line_that_is_no_json_is_an_error(line: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
-        EntityReader("enwiki", "en").read(b'{"type":"item","id":"Q1"')
+        EntityReader("enwiki", "en").read(line)
 
 
 def test_real_entities_of_several_years_are_read(shared_data: Path) -> None:

@@ -102,6 +102,9 @@ def test_the_order_of_statements_outlives_the_cut_into_row_groups(
     assert count(tmp_path, ANY, items, facts)["subject"] == {f"Q{1000 + i}": 1 for i in range(1, 5)}
 
 
+@pytest.mark.fault(
+    "too little memory", "build: a join has more than its memory", "one line says to give more --memory"
+)
 def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
     items = [a(i, 5, label=f"{i}") for i in range(1, 3000)]
     with pytest.raises(InputError, match=r"too little memory or disk \(0 MB of memory\).*; give more --memory"):

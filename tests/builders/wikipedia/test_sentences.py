@@ -102,6 +102,7 @@ def test_equal_sentences_have_equal_keys() -> None:
     assert sentence_key("\nCafe\u0301  Noir ") == sentence_key("Caf\u00e9\u00a0Noir") == "Caf\u00e9 Noir"
 
 
+@pytest.mark.fault("large page", "a page that takes more than a minute", "dropped by reason")
 def test_a_page_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     def forever(wikitext: str, namespaces: object = None) -> list[str]:
         while True:

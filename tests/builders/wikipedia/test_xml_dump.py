@@ -238,6 +238,7 @@ UNUSUAL = {
 }
 
 
+@pytest.mark.fault("hostile XML", "a page in every unusual form", "the fast reader and the XML parser say the same")
 @pytest.mark.parametrize("case", UNUSUAL)
 def test_whatever_is_unusual_is_to_both_ways_of_reading_the_same(tmp_path: Path, case: str) -> None:
     old, new = UNUSUAL[case]
@@ -266,6 +267,9 @@ SNIPPETS = (
 PARTS = st.sampled_from([*SNIPPETS.split(" "), "<id>7</id>", " ", '"', "<redirect/>", "</mediawiki>", "<sha1/>", "0"])
 
 
+@pytest.mark.fault(
+    "hostile XML", "bytes of a page replaced at random", "the fast reader and the XML parser say the same"
+)
 @settings(max_examples=250, deadline=None)
 @given(
     chosen=st.lists(st.sampled_from(USUAL), min_size=1, max_size=3),
@@ -327,6 +331,11 @@ BAD = {
 }
 
 
+@pytest.mark.fault(
+    "hostile XML",
+    "a DOCTYPE, entities, tags that do not close, a page in a page, joined dumps",
+    "refused with file and place",
+)
 @pytest.mark.parametrize("case", BAD)
 def test_bad_xml_is_refused_with_file_and_place(tmp_path: Path, case: str) -> None:
     text, expected = BAD[case]
@@ -344,6 +353,7 @@ def test_a_cut_dump_is_read_as_far_as_it_goes_where_that_is_allowed(tmp_path: Pa
     assert not reading.complete
 
 
+@pytest.mark.fault("large page", "a revision of more than 64 MB of XML", "dropped by reason")
 def test_a_revision_beyond_all_bounds_is_dropped_by_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("temporalwiki.builders.wikipedia.xml_dump.MAX_REVISION", 10_000)
     monkeypatch.setattr("temporalwiki.builders.streams.OUT", 1_000)

@@ -27,6 +27,7 @@ from temporalwiki.eval_harness.experiment.run import Progress
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 
 import tiny_models
+from faults.rows import SAME_BYTES
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -167,6 +168,7 @@ def test_an_unknown_cell(write: Write) -> None:
 COMMAND = [sys.executable, "-m", "temporalwiki", "experiment"]
 
 
+@pytest.mark.fault("kill -9", "experiment: at random moments", SAME_BYTES)
 def test_killed_at_random_moments_it_ends_with_the_same_results(write: Write, tmp_path: Path) -> None:
     recipe = write(save_steps=1, max_steps=6)
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

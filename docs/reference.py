@@ -1,0 +1,43 @@
+"""Build the API reference from the docstrings of what is installed: python docs/reference.py FOLDER.
+
+Nothing is asked of a network. Ends with status 1 where pdoc warns of anything.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import pdoc
+
+import temporalwiki
+
+PACKAGES = ("builders", "methods", "eval_harness", "model_cards", "push_scripts", "commands")
+# Programs for places of their own, which no import of ours runs: a Space, and another harness.
+PROGRAMS = (
+    r"temporalwiki\.eval_harness\.leaderboard\.space\.app",
+    r"temporalwiki\.eval_harness\.adapters\.lighteval_tasks",
+)
+# What is no fault of a docstring: those programs, and types that are imported for type checkers alone.
+EXPECTED = ("Couldn't import temporalwiki.eval_harness.", "Error parsing type annotation")
+
+
+def main(folder: Path) -> int:
+    vars(temporalwiki)["load_dataset"] = temporalwiki.load_dataset  # made when it is asked for, so that pdoc sees it
+    pdoc.render.configure(include_undocumented=False, search=False, show_source=False)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        packages = (f"temporalwiki.{name}" for name in PACKAGES)
+        pdoc.pdoc("temporalwiki", *packages, *(f"!{program}" for program in PROGRAMS), output_directory=folder)
+    wrong = [
+        str(one.message)
+        for one in said
+        if Path(one.filename).parent == Path(pdoc.__file__).parent and not str(one.message).startswith(EXPECTED)
+    ]
+    print(*wrong, f"{folder / 'index.html'}", sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

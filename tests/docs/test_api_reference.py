@@ -1,0 +1,91 @@
+"""The API reference is built from docstrings without a warning, and there is a docstring for all that is public."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from documents import ROOT
+
+PACKAGES = ("builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts")
+FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if not path.is_symlink()]
+# Being rewritten; each has a gap, and this line goes when they are done.
+NOT_YET = {"builders/wikidata/extract.py", "builders/wikipedia/diff.py", "builders/wikipedia/extract.py"}
+CHECKED = [path for path in FILES if path.relative_to(ROOT).as_posix() not in NOT_YET]
+OURS = {"InputError", "UsageError", "UnreadablePage", "NotAnEntity", "ValueError", "RuntimeError"}
+SAYS = ("raise", "refuse", "error", "fail", "check")  # in which words a docstring tells that something is raised
+Documented = ast.FunctionDef | ast.ClassDef
+
+
+def public(path: Path) -> Iterator[tuple[str, Documented]]:
+    """Public functions, classes and methods of a module, those within functions left out."""
+    nodes: list[tuple[str, ast.Module | ast.ClassDef]] = [("", ast.parse(path.read_text("utf-8")))]
+    while nodes:
+        prefix, node = nodes.pop()
+        for one in node.body:
+            if isinstance(one, Documented) and not one.name.startswith("_"):
+                yield f"{prefix}{one.name}", one
+                if isinstance(one, ast.ClassDef):
+                    nodes.append((f"{prefix}{one.name}.", one))
+
+
+def raised(function: ast.FunctionDef) -> set[str]:
+    """What a function itself raises by name, those within it left out."""
+    found, nodes = set[str](), list[ast.AST](function.body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name):
+            found.add(node.exc.func.id)
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            nodes += ast.iter_child_nodes(node)
+    return found & OURS
+
+
+@pytest.mark.parametrize("path", CHECKED, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_all_that_is_public_has_a_docstring(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8"))) or not path.read_text("utf-8"), "the module has none"
+    assert [name for name, one in public(path) if not ast.get_docstring(one)] == []
+
+
+@pytest.mark.parametrize("path", CHECKED, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_what_is_raised_is_said(path: Path) -> None:
+    silent = [
+        f"{name}: {', '.join(sorted(raised(one)))}"
+        for name, one in public(path)
+        if isinstance(one, ast.FunctionDef) and raised(one)
+        if not any(word in (ast.get_docstring(one) or "").lower() for word in SAYS)
+    ]
+    assert silent == []
+
+
+def test_the_reference_is_built_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("pdoc", reason="pdoc, which builds the reference, is not installed")
+    pytest.importorskip("inspect_ai", reason="inspect-ai, of which there is an adapter, is not installed")
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "reference.py", tmp_path / "docs"],
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert done.stdout.split() == [str(tmp_path / "docs" / "index.html")]
+    page = (tmp_path / "docs" / "temporalwiki" / "builders" / "snapshot.html").read_text("utf-8")
+    assert "Return <code>text</code> if it is a date written YYYYMMDD" in page
+    modules = {path.relative_to(tmp_path / "docs").with_suffix("") for path in (tmp_path / "docs").rglob("*.html")}
+    lacking = {
+        path.relative_to(ROOT).with_suffix("").as_posix()
+        for path in FILES
+        if path.name != "__init__.py"
+        and not path.name.startswith("_")
+        and Path("temporalwiki") / path.relative_to(ROOT).with_suffix("") not in modules
+    }
+    assert {name for name in lacking if not name.startswith("eval_harness/metrics/")} == {
+        "eval_harness/adapters/lighteval_tasks",
+        "eval_harness/leaderboard/space/app",
+    }

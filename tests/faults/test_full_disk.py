@@ -1,0 +1,99 @@
+"""A disk that is full: one line that names it, nothing half written under a final name, and a rerun with room goes on.
+
+The disks are small file systems in memory, which the tests mount; where none can be mounted they are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a_disk import disk
+from faults.commands import Bench
+from faults.rows import ONE_LINE
+
+PAGE = 4096  # of which a file takes whole ones
+SAID = ("no space left on the disk; free some", "make room for them", "database or disk is full; set HF_HOME to")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder of a command that lies on a small disk, and shares of what it needs there at which that is full."""
+
+    command: str
+    folder: str
+    shares: tuple[float, ...] = (0.0, 0.6)
+
+
+OF_DATA = {
+    "build: --out": Place("build", "temporalwiki", (0.4,)),
+    "build: --work": Place("build", "work"),
+    "build of the next month: --out": Place("build of the next month", "temporalwiki", (0.5,)),
+    "fetch: --dumps": Place("fetch", "dumps"),
+    "ckl: --out": Place("ckl", "ckl"),
+    "import: --out": Place("import", "temporalwiki"),
+}
+OF_MODELS = {
+    "evaluate: --output": Place("evaluate", "results", (0.5,)),
+    "evaluate: kept scores": Place("evaluate", ".home", (0.0,)),
+    "experiment: its output": Place("experiment", "out", (0.3,)),
+}
+
+
+def fill(bench: Bench, place: Place, share: float) -> None:
+    """Run a command whose folder lies on a disk of a share of what it needs, and again with room."""
+    name = place.command
+    bench.undisturbed(name)
+    files = [path for path in (bench.folder / "whole" / name / place.folder).rglob("*") if path.is_file()]
+    needed = sum(-(-file.stat().st_size // PAGE) * PAGE for file in files)
+    top = bench.folder / f"{name} {place.folder} {share}"
+    with ExitStack() as mounted:
+        at = top / place.folder
+        resize = mounted.enter_context(disk(at, "100m"))
+        bench.prepare(name, top)
+        before = bench.contents(name, top)
+        resize(str(_used(at) + int(needed * share)))
+        ended = bench.run(name, top)
+        last = ended.err.splitlines()[-1]
+        assert (ended.status, ended.out) == (1, ""), ended.err
+        assert last.startswith(f"temporalwiki {name.split()[0]}: "), ended.err
+        assert any(said in last for said in SAID), last
+        assert str(at) in last or last.split()[2].startswith(place.folder), last
+        assert "Traceback" not in ended.err
+        bench.check_whole(name, top, before, "full")
+        resize("100m")
+        bench.check_same(name, top, "with room")
+
+
+def _used(at: Path) -> int:
+    """Bytes of a disk that are in use."""
+    found = os.statvfs(at)
+    return max(1, found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def cases(places: dict[str, Place]) -> list[Any]:
+    return [
+        pytest.param(
+            place,
+            share,
+            id=f"{name}, {share:.0%} of what it takes",
+            marks=pytest.mark.fault("full disk", name, ONE_LINE),
+        )
+        for name, place in places.items()
+        for share in place.shares
+    ]
+
+
+@pytest.mark.parametrize(("place", "share"), cases(OF_DATA))
+def test_of_data(place: Place, share: float, of_data: Bench) -> None:
+    fill(of_data, place, share)
+
+
+@pytest.mark.parametrize(("place", "share"), cases(OF_MODELS))
+def test_of_models(place: Place, share: float, of_models: Bench) -> None:
+    fill(of_models, place, share)

@@ -1,0 +1,145 @@
+"""JSON of strangers: every field replaced by what nobody expects there, and bytes that are no JSON at all."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from a_mutation import mutations
+
+from temporalwiki.builders.dataset_folder import check_place, read_manifests
+from temporalwiki.builders.errors import InputError
+from temporalwiki.eval_harness import inspection
+from temporalwiki.eval_harness.evaluated import training
+from temporalwiki.eval_harness.leaderboard.fuar import fuar_rows
+from temporalwiki.eval_harness.leaderboard.page import write_page
+from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
+from temporalwiki.eval_harness.leaderboard.space import write_space
+from temporalwiki.eval_harness.results import Outcome, read_result, read_results, write_result
+from temporalwiki.model_cards.dataset import dataset_card
+
+import a_result
+from a_month import add_month, article
+
+Record = Callable[[str, object], None]
+
+
+def tried(
+    path: Path, read: Callable[[], object], keep: Callable[[str], bool] = lambda _what: True, named: str = ""
+) -> int:
+    """Put each mutation in the place of a file; reading it gives something, or one line that names the file."""
+    whole, cases = path.read_bytes(), 0
+    for what, data in mutations(json.loads(whole)):
+        if not keep(what):
+            continue
+        cases += 1
+        path.write_bytes(data)
+        try:
+            read()
+        except InputError as error:
+            assert re.search(named or re.escape(path.name), str(error)), what
+            assert "\n" not in str(error), what
+            assert len(str(error)) < 2000, what
+        except Exception as error:
+            raise AssertionError(f"{path.name}, {what}: {error!r}") from error
+    path.write_bytes(whole)
+    return cases
+
+
+def one_in(many: int, what: str) -> bool:
+    """Whether a case is among a few, always the same ones, that are tried where each takes long."""
+    return zlib.crc32(what.encode()) % many == 0 or what.startswith("bytes: ")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Two models on two months."""
+    for name, method in (("base", None), ("lora", "lora")):
+        for config in ("probes-1112", "probes-1201"):
+            splits = {"unchanged": a_result.facts(1, 2, 3), "changed": a_result.facts(2, 3, 4)}
+            known: dict[str, Any] = {"method": method, "trained_on": ["diffset-1112"] if method else []}
+            known |= {"learning_rate": 0.1, "parameters": {"total": 2, "trainable": 1}, "tokens": 5}
+            a_result.write_probes(tmp_path / "results", config, splits, name=name, **known)
+    return tmp_path / "results"
+
+
+@pytest.mark.fault(
+    "hostile JSON",
+    "each field of a result is another thing, for inspect and leaderboard",
+    "refused in one line, or shown as text",
+)
+@pytest.mark.parametrize("reader", ["inspect", "leaderboard"])
+def test_results(reader: str, results: Path, tmp_path: Path, record_property: Record) -> None:
+    def leaderboard() -> None:
+        found = read_results(results)
+        lines = rows(found, results)
+        lines += fuar_rows(found, lines, results)
+        write_parquet(lines, tmp_path / "out" / "results.parquet")
+        write_space(tmp_path / "out", found, title="T")
+        write_page(lines, {}, {}, tmp_path / "out", results="r")
+
+    read = leaderboard if reader == "leaderboard" else lambda: (inspection.describe(results) or "").encode()
+    cases = tried(sorted(results.glob("*/*.json"))[0], read, lambda what: reader == "inspect" or one_in(4, what))
+    record_property("cases", cases)
+
+
+def test_a_result_of_another_schema_says_so(results: Path) -> None:
+    path = sorted(results.glob("*/*.json"))[0]
+    path.write_text(path.read_text().replace('"schema": 1', '"schema": 2'))
+    with pytest.raises(InputError, match="a result of schema 2, this version reads 1; update temporalwiki"):
+        read_result(path)
+
+
+@pytest.mark.fault(
+    "hostile JSON",
+    "each field of a dataset folder's manifest is another thing",
+    "refused in one line before anything is built into it, or shown as text",
+)
+def test_manifests(tmp_path: Path, record_property: Record) -> None:
+    folder = tmp_path / "temporalwiki"
+    add_month(folder, "20211101", "20211201", [article(1)])
+    add_month(folder, "20211201", "20220101", [article(1)])
+
+    def read() -> None:
+        check_place(folder)  # as a build does before all else
+        dataset_card(read_manifests(folder)).encode()
+
+    cases = tried(
+        folder / "manifests" / "20211101-20211201.json",
+        read,
+        lambda what: one_in(2, what) and ("configs/" not in what or "configs/diffset" in what),
+    )
+    record_property("cases", cases)
+
+
+TRAINED: Mapping[str, Any] = {
+    "run": {"method": "lora", "config": "diffset-1112", "model": "base", "data": "data", "learning_rate": 0.1,
+            "batch_size": 2, "sequence_length": 16},
+    "steps": 3, "parameters": {"total": 2, "trainable": 1}, "architecture": "decoder-only",
+}  # fmt: skip
+
+
+@pytest.mark.fault(
+    "hostile JSON",
+    "each field of a checkpoint's training.json is another thing",
+    "what is known of it, and a result that can be read again",
+)
+def test_what_is_known_of_a_checkpoint(tmp_path: Path, record_property: Record) -> None:
+    path = tmp_path / "training.json"
+    path.write_text(json.dumps(TRAINED))
+    what = {
+        "task": {"name": "t", "version": 1, "options": {}},
+        "data": {"dataset": "d", "config": "c", "rows": {}, "hash": "h"},
+    }
+
+    def read() -> None:
+        model = {"name": "m", "revision": "r", "precision": "fp32", **training(str(tmp_path))}
+        write_result(tmp_path / "out" / "r.json", {**what, "model": model}, Outcome({}, [{"id": "1"}], {}), {})
+        read_result(tmp_path / "out" / "r.json")
+
+    record_property("cases", tried(path, read, named="training.json|File name too long"))

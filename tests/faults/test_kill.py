@@ -1,0 +1,65 @@
+"""kill -9 anywhere: nothing half written has a final name, and a rerun ends with the bytes of an undisturbed run.
+
+Each command is killed several times in a row, before or after a change of its files or after some time, and then run
+to its end. ``SEEDS=200`` tries so many such rows of each command; a failure names its seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from faults.commands import DATA, MODELS, Bench, Command
+from faults.rows import SAME_BYTES
+
+SEEDS = int(os.environ.get("SEEDS") or 0)
+KILLS = 3  # in a row
+LONG = {"build in two processes", "experiment"}  # which others kill a few times, too
+
+
+def kill(bench: Bench, name: str, seed: int) -> int:
+    """Kill a command several times, run it to its end, and compare. Returns how many kills there were."""
+    folder, chance = bench.folder / f"{name} {seed}", random.Random(f"{name} {seed}")
+    _, whole = bench.undisturbed(name)
+    bench.prepare(name, folder)
+    before = bench.contents(name, folder)
+    killed = 0
+    for _ in range(KILLS):
+        if not killed or chance.random() < 0.75:
+            when: dict[str, Any] = {"at": chance.randint(1, whole.changes)}
+        else:
+            when = {"after": whole.seconds * chance.random()}
+        ended = bench.run(name, folder, **when)
+        killed += ended.killed
+        assert ended.killed or ended.status == 0, f"seed {seed}, {when}: {ended.err}"
+        bench.check_whole(name, folder, before, f"seed {seed}, {when}")
+        if not ended.killed:
+            break
+    bench.check_same(name, folder, f"seed {seed}")
+    shutil.rmtree(folder)
+    return killed
+
+
+def cases(commands: Mapping[str, Command]) -> list[Any]:
+    found = []
+    for name in commands:
+        marks = [pytest.mark.fault("kill -9", f"{name}: at random moments", SAME_BYTES)]
+        if name in LONG:
+            marks.append(pytest.mark.skipif(not SEEDS, reason="takes long: SEEDS=1 runs it"))
+        found.append(pytest.param(name, id=name, marks=marks))
+    return found
+
+
+@pytest.mark.parametrize("name", cases(DATA))
+def test_of_data(name: str, of_data: Bench, record_property: Callable[[str, object], None]) -> None:
+    record_property("cases", sum(kill(of_data, name, seed) for seed in range(max(1, SEEDS))))
+
+
+@pytest.mark.parametrize("name", cases(MODELS))
+def test_of_models(name: str, of_models: Bench, record_property: Callable[[str, object], None]) -> None:
+    record_property("cases", sum(kill(of_models, name, seed) for seed in range(max(1, SEEDS))))

@@ -1,0 +1,84 @@
+"""YAML of strangers: recipes, and the cards of repositories that are published to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.loading import check_card
+from temporalwiki.methods.recipes import read_recipe
+from temporalwiki.push_scripts.dataset_folder import not_ours
+
+LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
+)
+TAGS = [
+    "!!python/object/apply:os.system ['touch here']",
+    "!!python/name:os.system",
+    "!!python/module:os",
+    "!!python/object/new:type {args: [a, [], {}]}",
+    "!custom x",
+]
+HOSTILE: dict[str, str] = {
+    **{f"a tag: {tag}": f"learning_rate: {tag}\n" for tag in TAGS},
+    "a billion laughs": LAUGHS + "learning_rate: *a11\n",
+    "a billion laughs as a key": LAUGHS + "? *a11\n: 1\n",
+    "what contains itself": "learning_rate: &a [*a]\n",
+    "nested 100,000 times": "[" * 100_000,
+    "nested maps": "{a: " * 10_000,
+    "no YAML": "a: b: c: [",
+    "a list": "- a\n",
+    "a text": "a\n",
+    "nothing": "",
+    "two documents": "a: 1\n---\na: 2\n",
+    "NUL": "a: \0\n",
+    "tabs": "a:\n\t- b\n",
+    "keys that are no text": "1: 2\n",
+    "merged keys": "a: &a {b: 1}\nc: {<<: *a}\n",
+}
+
+
+@pytest.mark.fault(
+    "hostile YAML",
+    "a recipe with tags of Python, a billion laughs, deep nesting",
+    "refused in one line, nothing is run",
+)
+@pytest.mark.parametrize("case", HOSTILE)
+def test_recipes(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(HOSTILE[case])
+    with pytest.raises(InputError, match=r"recipe\.yaml: ") as caught:
+        read_recipe(str(recipe), None)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 2000
+    assert [path.name for path in tmp_path.iterdir()] == ["recipe.yaml"]
+
+
+@pytest.mark.fault(
+    "hostile YAML", "the card of a repository or folder has such a header", "it counts as none; nothing is run"
+)
+@pytest.mark.parametrize("case", [case for case in HOSTILE if case != "keys that are no text"])
+def test_cards(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    card = f"---\n{HOSTILE[case]}---\n"
+    (tmp_path / "README.md").write_text(card)
+    kept = not_ours(card.encode(), lambda _name: False)
+    assert len(yaml.safe_dump(kept)) < 2000
+    check_card(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+
+
+def test_a_billion_laughs_in_the_configs_of_a_card(tmp_path: Path) -> None:
+    card = f"---\n{LAUGHS}configs:\n- config_name: a\n  data_files: *a11\n---\n"
+    (tmp_path / "README.md").write_text(card)
+    check_card(tmp_path)
+    assert not_ours(card.encode(), lambda _name: False) == {}
+
+
+def test_an_alias_in_a_card_is_kept() -> None:
+    kept = not_ours(b"---\ntags: &a [x]\nmore: *a\n---\n", lambda _name: False)
+    assert kept == {"tags": ["x"], "more": ["x"], "configs": [], "dataset_info": []}

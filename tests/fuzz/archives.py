@@ -1,0 +1,93 @@
+"""Released archives: a CSV file and its answers, loose or in a zip: each row is kept or counted, or all refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Sequence
+
+from temporalwiki.builders.archive_members import members
+from temporalwiki.builders.archives import _clozes, _probes, _read_answers, recognise
+from temporalwiki.builders.ckl.config import Counts
+from temporalwiki.builders.errors import InputError
+
+from fuzz.files import file, folder
+
+_CSV = 'unique_id,statement,new_answer,question,old_answer\n1,"A, <extra_id_0>.",b,"q?",c\n2,"x\ny <extra_id_0>",d,,\n'
+_ANSWERS = {"1": [{"old": ["c"], "new": ["b", 1]}], "9": ["x", 2.5]}
+_FACTS = "subject,relation,object\nAnn,plays for,Roma\nAnn,plays for,Roma\n,plays for,Roma\n"
+_NAMES = ("updatedLAMA.csv", "updatedlama_val_answers.json", "0801-0901_changed.csv", "0801-0901_unchanged.csv")
+_BETWEEN = b"\x00\x00"
+
+
+def _zip(names: Sequence[str] = _NAMES) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, text in zip(names, (_CSV, json.dumps(_ANSWERS), _FACTS, _FACTS), strict=False):
+            out.writestr(zipfile.ZipInfo(name), text)
+    return packed.getvalue()
+
+
+# loose files one after another, or a zip
+SEEDS = (
+    _BETWEEN.join([_CSV.encode(), json.dumps(_ANSWERS).encode(), _FACTS.encode(), _FACTS.encode()]),
+    _zip(),
+    _zip([f"folder/{name}" for name in _NAMES]),
+    b"\xef\xbb\xbf" + _CSV.replace("\n", "\r\n").encode(),
+    _CSV.encode() + _BETWEEN + b'{"1": ["\\ud800"]}',
+)
+FOUND: tuple[bytes, ...] = (
+    _zip([""]),  # a file without a name
+    b"PK" + _zip()[60:],  # the list of files points before the first byte
+    _zip(["é"]).replace("é".encode(), b"\xff\xff"),  # a name that is not UTF-8, as the zip says it is
+)
+WORDS = (b'"', b'""', b",", b"\n", b"\r\n", b"\r", _BETWEEN, b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"../",
+         b"<extra_id_0>", b'{"old":[', b'"new":[', b"=1+1", b"\xef\xbb\xbf", b"\xff", b"1e400", b"9" * 5000,
+         b"unique_id")  # fmt: skip
+
+
+def check(data: bytes) -> None:
+    for old in folder().glob("archive/*"):
+        old.unlink()
+    if data.startswith(b"PK"):
+        paths = [file("archive/released.zip", data)]
+    else:
+        paths = [file(f"archive/{name}", part) for name, part in zip(_NAMES, data.split(_BETWEEN), strict=False)]
+    try:
+        for member in members(paths):
+            assert "/" not in member.name, "a name with a path"
+        found = recognise(paths)
+        for interval in found.intervals:
+            seen: set[bytes] = set()
+            for split, rows in found.probes(interval).items():
+                counts, warnings = Counts(), list[str]()
+                _account(len(list(_probes(rows, split, counts, seen, warnings))), counts, warnings)
+        for released in found.ckl:
+            answers = found.files.get(released.answers or "")
+            accepted = _read_answers(answers) if answers else {}
+            counts, warnings = Counts(), list[str]()
+            kept = list(_clozes(found.rows(released), released, accepted, counts, warnings))
+            _account(len(kept), counts, warnings)
+            assert len({row["id"] for row in kept}) == len(kept), "an id twice"
+            assert all(row["answers"] and all(row["answers"]) for row in kept), "a row without an answer"
+    except InputError as error:
+        assert str(folder()) in str(error) and "\n" not in str(error), f"not one line with the file: {error}"
+        return
+    if not data.startswith(b"PK") and zlib.crc32(data) % 4 == 0:
+        _compare(data)
+
+
+def _account(kept: int, counts: Counts, warnings: list[str]) -> None:
+    assert counts.kept == kept and counts.read == kept + sum(counts.dropped.values()), "a row is lost"
+    assert all("\n" not in warning for warning in warnings)
+
+
+def _compare(data: bytes) -> None:
+    """Against the standard library's reader of CSV: as many rows of the first file."""
+    text = data.split(_BETWEEN)[0].decode().removeprefix("\ufeff")
+    rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+    found = recognise([folder() / "archive" / _NAMES[0]])
+    assert len(list(found.rows(found.ckl[0]).rows([]))) == len(rows) - 1, "another number of rows"

@@ -1,0 +1,90 @@
+"""A compressed file: what the standard library makes of it, or a refusal that names file and byte."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import zlib
+from pathlib import Path
+from unittest import mock
+
+from temporalwiki.builders import streams
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.streams import pieces, split
+
+from fuzz.files import file
+
+_TEXT = b"<page>a</page>\n" * 20
+_TWO = bz2.compress(_TEXT[:50], 1) + bz2.compress(_TEXT[50:], 9)
+_MEMBERS = gzip.compress(_TEXT[:50], mtime=0) + gzip.compress(_TEXT[50:], mtime=0)
+SEEDS = (
+    *(
+        b"b" + data
+        for data in (bz2.compress(_TEXT), _TWO, _TWO[:-1], _TWO[:60], _TWO + b"x", bz2.compress(b""), b"BZh9")
+    ),
+    *(
+        b"g" + data
+        for data in (gzip.compress(_TEXT, mtime=0), _MEMBERS, _MEMBERS + b"\0" * 9, _MEMBERS[:-1], b"\x1f\x8b")
+    ),
+    b"b" + bz2.compress(b"BZh91AY&SY" * 9),
+    b"p" + _TEXT,
+)
+FOUND: tuple[bytes, ...] = ()
+WORDS = (
+    b"BZh",
+    b"BZh91AY&SY",
+    b"1AY&SY",
+    b"\x17rE8P\x90",
+    b"\x1f\x8b\x08",
+    b"\x1f\x8b\x08\x08",
+    b"\0\0\0\0",
+    b"\xff\xff\xff\xff",
+)
+_ENDINGS = {b"b": "bz2", b"g": "gz"}
+_MOST = 64 << 20  # bytes that are decoded
+
+
+def check(data: bytes) -> None:
+    kind = _ENDINGS.get(data[:1], "xml")
+    path = file(f"dump.{kind}", data[1:])
+    size = path.stat().st_size
+    one, problem = _decoded(path, None)
+    if kind == "bz2":
+        assert _decoded(path, size) == (one, problem), "two decoders of bz2 differ"
+    with mock.patch.object(streams, "READ", 1 + zlib.crc32(data) % 61):
+        small, with_small = _decoded(path, None)
+        assert (problem is None) == (with_small is None), "other pieces, and it is damaged"
+        assert small == one or problem, "other pieces, other bytes"
+    cut, _ = _decoded(path, None, allow_truncated=True)
+    assert cut == one or problem, "what is whole is read otherwise where it may be cut"
+    if problem is None and kind != "xml":
+        assert _slowly(kind, data[1:]) == one, "the standard library reads something else"
+    if not problem:
+        starts = split(path, max(1, size // 3))
+        assert starts[0] == 0 and starts == sorted(set(starts))
+        parts = b""
+        for start, end in zip(starts, [*starts[1:], None], strict=True):
+            parts += b"".join(piece.data for piece in pieces(path, start) if end is None or piece.stream < end)
+        assert parts == one, "ranges give other bytes than the whole"
+
+
+def _decoded(path: Path, end: int | None, allow_truncated: bool = False) -> tuple[bytes, str | None]:
+    out = bytearray()
+    try:
+        for piece in pieces(path, 0, allow_truncated, end):
+            assert piece.data, "an empty piece"
+            out += piece.data
+            if len(out) > _MOST:
+                return bytes(out), "too much"
+    except InputError as error:
+        assert str(path) in str(error) and "\n" not in str(error), f"not one line with the file: {error}"
+        return bytes(out), str(error)
+    return bytes(out), None
+
+
+def _slowly(kind: str, data: bytes) -> bytes | None:
+    """What the standard library makes of a file that was read to its end without complaint."""
+    try:
+        return bz2.decompress(data) if kind == "bz2" else gzip.decompress(data)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None

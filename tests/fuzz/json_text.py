@@ -1,0 +1,101 @@
+"""Mutation of JSON by its structure: what comes out is JSON still, with something in it that nobody expects."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+HOSTILE: tuple[Any, ...] = (
+    *(None, True, 0, -1, 1.5, 1e308, 2**31, 2**63, -(2**63) - 1, 10**30, "", "0", [], {}, [[]], [None], {"": {}}),
+    *(
+        "../../x",
+        "a/b",
+        "/etc/passwd",
+        "C:\\x",
+        ".",
+        "nul\0nul",
+        "a\nb",
+        "a\r\nb",
+        "---\n",
+        "\u2028",
+        "\u202e",
+        "\x85",
+    ),
+    *(
+        "<script>x</script>",
+        "{{x}}",
+        "${x}",
+        "`x`",
+        "| a |",
+        "=1+1",
+        "@x",
+        "'",
+        '"',
+        "!!python/object:x",
+        "&a *a",
+        "a: b",
+    ),
+    *("\ud800", "\U0001f600", "e\u0301", "ﬀ", "x" * 300, "null", "true", "1e5", "2021-10-01", "nan"),
+    *("Q0", "P1", "%s"),
+    *(float("nan"), float("inf"), "+99999999999999999-00-00T", "20211101", "99999999", "0" * 40, "-", "config"),
+)
+
+
+def mutate(data: bytes, longest: int, seed: int, plain: Callable[[bytes, int], bytes]) -> bytes:
+    """Mutate JSON, or lines of it: half of the time by its structure, else (and what is no JSON) as ``plain`` does.
+
+    ``plain`` is libFuzzer's own way.
+    """
+    chosen = random.Random(seed)
+    if chosen.random() < 0.5:
+        return plain(data, longest)
+    lines = data.split(b"\n")
+    at = chosen.randrange(len(lines))
+    comma = b"," if lines[at].endswith(b",") else b""
+    try:
+        tree = json.loads(lines[at].removesuffix(b",")) if len(lines) > 1 else json.loads(data)
+        for _ in range(chosen.choice((1, 1, 2, 4))):
+            tree = _changed(tree, chosen)
+        changed = json.dumps(tree, ensure_ascii=chosen.random() < 0.5, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        return plain(data, longest)
+    lines[at] = changed + comma
+    return b"\n".join(lines)[:longest]
+
+
+def _changed(tree: Any, chosen: random.Random) -> Any:
+    """The tree with one change at one of its places."""
+    places: list[tuple[Any, Any]] = []
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict | list):
+            here = list(node) if isinstance(node, dict) else range(len(node))
+            places += [(node, key) for key in here]
+            todo += [node[key] for key in here]
+    if not places:
+        return _hostile(chosen)
+    node, key = chosen.choice(places)
+    other, value_key = chosen.choice(places)
+    how = chosen.randrange(6)
+    if how == 0:
+        del node[key]
+    elif how == 1:
+        node[key] = copy.deepcopy(other[value_key])  # so that nothing holds itself
+    elif how == 2 and isinstance(node, dict):
+        node[str(_hostile(chosen))] = node.pop(key)
+    elif how == 3 and isinstance(node, list):
+        node.insert(key, _hostile(chosen))
+    elif how == 4 and isinstance(node[key], str):
+        text, place = node[key], chosen.randrange(len(node[key]) + 1)
+        node[key] = text[:place] + str(_hostile(chosen)) + text[place:]
+    else:
+        node[key] = _hostile(chosen)
+    return tree
+
+
+def _hostile(chosen: random.Random) -> Any:
+    return copy.deepcopy(chosen.choice(HOSTILE))

@@ -1,0 +1,78 @@
+"""Algorithm 1 on two versions of an article: all its sentences are of the text, in order, and each is there once."""
+
+from __future__ import annotations
+
+import zlib
+
+from temporalwiki.builders.wikipedia.diff import Versions, new_sentences
+from temporalwiki.builders.wikipedia.sentences import (
+    Paragraph,
+    join_paragraphs,
+    join_sentences,
+    sentence_key,
+    split_sentences,
+)
+
+_BETWEEN = b"\x00"  # the versions; a paragraph ends at a blank line
+SEEDS = (
+    b"It is old. It stays.\n\nGone.\x00It is new. It stays.\n\nA paragraph. Of its own.",
+    "Tea, etc. She (he died.) drank 3 in.² No. 5 is; and 3. B.\n\n* a\nb. C\x00Tea, etc. She (he died.) b. C".encode(),
+    '"He." said “she” c. 1900, p. 5. On Nov. 1. R.\x00漢。字。 é. e\u0301.'.encode(),
+    b"A.\nB. C.\nD.\x00B.\nA. C.",
+)
+FOUND: tuple[bytes, ...] = ()
+WORDS = (
+    *(b"\x00", b"\n\n", b"\n", b". ", b"! ", b"? ", b"etc. ", b".) ", b' "', b"No. 5", b"c. 1", b"1. ", b"; and 3. "),
+    *("².".encode(), "。".encode(), "“".encode(), "”".encode(), "»".encode(), "e\u0301".encode()),
+    *(b"\xc2\x85", b"..."),
+    *(b"\xe2\x80\xa8", b"\xe3\x80\x80", b"a.m.", b"(", b"[", b"'", b"Mr. ", b"A. B. ", b"\x1c", b"\xc2\xa0"),
+)
+_PUMPED = 30_000  # characters
+_ONE_IN = 16  # inputs are pumped
+
+
+def check(data: bytes) -> None:
+    before, _, after = data.decode("utf-8", "replace").partition("\0")
+    previous, recent = _paragraphs(before), _paragraphs(after)
+    for language in ("en", "de", "ja"):
+        old, new = _split(previous, language), _split(recent, language)
+        versions = Versions(previous, recent, language)
+        _check_new(old, new, versions.fresh())
+        _check_new(new, old, versions.gone())
+        assert new_sentences(new, new) == [] == Versions(recent, recent, language).fresh()
+        assert join_paragraphs(new) == "\n\n".join(map(join_sentences, new))
+    if after and zlib.crc32(data) % _ONE_IN == 0:
+        half = len(after) // 2
+        for longer in (after * (_PUMPED // len(after)), after[:half] * (_PUMPED // len(after))):
+            split_sentences(longer, "en")
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Paragraphs as they come out of wikitext."""
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    found = "\n".join(lines).split("\n\n")
+    return [paragraph for one in found if (paragraph := one.strip("\n"))]
+
+
+def _split(paragraphs: list[str], language: str) -> list[Paragraph]:
+    found = []
+    for paragraph in paragraphs:
+        sentences = split_sentences(paragraph, language)
+        assert sentences == split_sentences(paragraph, language), "cut twice, other sentences"
+        assert all(sentence.strip() for sentence in sentences), "an empty sentence"
+        assert _squeezed("".join(sentences)) == _squeezed(paragraph), "cutting lost something or added to it"
+        if sentences:
+            found.append(sentences)
+    return found
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _check_new(before: list[Paragraph], after: list[Paragraph], fresh: list[Paragraph]) -> None:
+    assert fresh == new_sentences(before, after), "another result than from all sentences"
+    known = {sentence_key(sentence) for paragraph in before for sentence in paragraph}
+    wanted = [[s for s in paragraph if sentence_key(s) not in known] for paragraph in after]
+    found = [[s.lstrip("\n") for s in paragraph] for paragraph in fresh]
+    assert found == [[s.lstrip("\n") for s in one] for one in wanted if one], "not the sentences that are new"

@@ -1,0 +1,114 @@
+"""The targets on their corpora and on what fuzzing found, without a fuzzer; and that they notice broken promises."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from fuzz import TARGETS
+from fuzz.__main__ import shortest
+from fuzz.json_text import mutate
+
+HERE = Path(__file__).parent
+NO_TARGETS = ("__init__", "__main__", "files", "json_text", "test_corpus")
+
+
+def _module(target: str) -> Any:
+    if target == "news_page":
+        pytest.importorskip("newsplease")
+    return importlib.import_module(f"fuzz.{target}")
+
+
+def test_every_target_is_named() -> None:
+    files = {path.stem for path in HERE.glob("*.py")} - set(NO_TARGETS)
+    assert files == set(TARGETS)
+    assert list(TARGETS) == sorted(TARGETS)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_known_breaks_no_promise(target: str) -> None:
+    module = _module(target)
+    assert sum(map(len, module.SEEDS)) < 24_000, "a corpus is tiny"
+    for data in (*module.SEEDS, *module.FOUND, b""):
+        try:
+            module.check(data)
+        except Exception as error:
+            error.add_note(f"in fuzz/{target}.py, with {data!r}")
+            raise
+
+
+# A fault in the code, and the target that must see it in its corpus.
+PLANTED = [
+    ("archives", "builders.ckl.config.Counts.drop", lambda _self, _reason, _number=1: None),
+    ("cards", "model_cards.dataset.loadable", lambda _configs: {}),
+    ("compressed", "builders.streams._ends_at", lambda _decoder, _size: True),
+    ("experiment", "eval_harness.experiment.recipe._text", lambda value, _where: value),
+    ("news_page", "builders.ckl.html_page.web_address", lambda url: url and "ftp://a.example/"),
+    ("page_props", "builders.wikipedia.page_props._ROW", re.compile(rb"(\d)(\d)")),
+    ("results", "eval_harness.results.msgspec.convert", lambda data, _kind: data),
+    ("sentence_diff", "builders.wikipedia.diff._without", lambda _known, paragraph: paragraph),
+    ("server_answers", "builders.fetch.server._SHA1", re.compile(".*")),
+    ("wikidata_dump", "builders.wikidata.extract._Rows.add", lambda _self, _entity, _seen, _size: None),
+    ("wikidata_json", "builders.wikidata.entities._add_statements", lambda _entity, _relation, _statements: None),
+    ("wikitext", "builders.wikipedia.plain_text._without_sounds", lambda line, _lead: line),
+    ("xml_dump", "builders.wikipedia.xml_dump._only_characters", lambda _text: True),
+]
+
+
+@pytest.mark.parametrize(("target", "place", "fault"), PLANTED, ids=[f"{one}-{place}" for one, place, _ in PLANTED])
+def test_a_fault_is_seen(target: str, place: str, fault: Any) -> None:
+    module = _module(target)
+    broken = []
+    with mock.patch(f"temporalwiki.{place}", fault):
+        for data in (*module.SEEDS, *module.FOUND):
+            try:
+                module.check(data)
+            except Exception as error:  # noqa: BLE001  # any: that it comes out is the finding
+                broken.append(error)
+    assert broken, f"{target} did not see it"
+
+
+def test_every_target_has_a_planted_fault() -> None:
+    assert {target for target, _, _ in PLANTED} == set(TARGETS)
+
+
+def test_json_is_mutated_into_json() -> None:
+    before = b'{"a": [1, {"b": "text"}], "c": null}'
+    made = {mutate(before, 500, seed, lambda data, _longest: data) for seed in range(300)}
+    assert len(made) > 100
+    for data in made:
+        json.loads(data)
+    lines = [mutate(b'[\n{"a": 1},\n{"b": 2}\n]', 500, seed, lambda data, _longest: data) for seed in range(200)]
+    assert all(line.count(b"\n") == 3 for line in lines) and len(set(lines)) > 10
+    assert mutate(b"no JSON", 500, 1, lambda data, _longest: data + b"!") == b"no JSON!"
+    assert all(len(mutate(before, 20, seed, lambda data, longest: data[:longest])) <= 20 for seed in range(50))
+
+
+def test_what_is_found_is_made_short() -> None:
+    def check(data: bytes) -> None:
+        if b"a" in data and data.endswith(b"z"):
+            raise KeyError("a and z")
+        if b"b" in data:
+            raise ValueError("b")
+
+    assert shortest(SimpleNamespace(check=check), b"xxb..a....b..z") == b"az"
+
+
+def test_a_run_is_logged(tmp_path: Path) -> None:
+    """With atheris, which the plain tests do not need: the extra "fuzz" has it."""
+    pytest.importorskip("atheris")
+    command = [sys.executable, "-m", "fuzz", "wikidata_json", "--seconds", "2", "--out", str(tmp_path)]
+    subprocess.run(command, cwd=HERE.parent, check=True, capture_output=True)
+    [line] = (tmp_path / "log.jsonl").read_text().splitlines()
+    told = json.loads(line)
+    assert told["target"] == "wikidata_json" and told["exit"] == 0 and told["found"] == []
+    assert told["inputs"] > 100 and told["coverage"] > 50 and told["kept"] > 0

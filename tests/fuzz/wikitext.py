@@ -1,0 +1,108 @@
+"""Wikitext to paragraphs: only what is readable comes out, at once or section by section, and in linear time."""
+
+from __future__ import annotations
+
+import unicodedata
+import zlib
+
+from temporalwiki.builders.wikipedia.plain_text import MARKS, Sections, UnreadablePage, paragraphs
+
+SEEDS = tuple(
+    text.encode()
+    for text in (
+        "'''A''' is [[B|b]] of {{lang|fr|''c''}}.<ref>d</ref>\n\n== H ==\nText {{convert|3|km|mi|abbr=on}} on.",
+        "{| class=x\n|-\n| a || b\n|}\nAfter.\n* one\n* two\n:three\n; t : d\n\n== References ==\n{{reflist}}",
+        "[[File:A.jpg|thumb|A [[b]] c]] It<ref name=a/> was {{circa|1900}} ([[pipe (trick)|]]) &amp; &#x41;.",
+        "<math>x</math> <nowiki>[[a]]</nowiki><!-- c --> l'''orage'' __TOC__ [http://a.b c] x<sup>2</sup>",
+        "<poem>a\nb</poem> {{music|flat}} {{zh|c=漢}}",
+        "{{IPA|/a/}} ({{IPAc-en|a}}; {{lang-de|b}}) {{birth date|1900|1|2}} {{val|1.5|u=kg}} {{ill|a|de|b}}",
+        "{{coord|1|2|N|3|4|E}} {{USS|A|1}} {{frac|1|2}} {{nihongo|a|漢|b}} {{DEU}} {{ubl|a|b}} {{as of|2020}}",
+        "{{quote|a}} {{currency|1|USD}} {{pop density|1|2|km2}} {{su|b=1|p=2}} {{langx|de|a}} {{IPAc-en|ˈ|a}}",
+    )
+)
+FOUND: tuple[bytes, ...] = (
+    b"== R {{respell}}",  # a blank where a pronunciation was left out
+    b"{{respell|>\n\n=c''}}",  # a mark, of a pronunciation over two paragraphs
+)
+WORDS = (
+    *(b"{{", b"}}", b"{{{", b"}}}", b"[[", b"]]", b"{|", b"|}", b"\n{|", b"\n|}", b"|-", b"||", b"<ref>", b"</ref>"),
+    *(b"<ref name=a/>", b"<!--", b"-->", b"<nowiki>", b"</nowiki>", b"<math>", b"</math>", b"<poem>", b"</poem>"),
+    *(b"<table>", b"</table>", b"<br>", b"<sup>2</sup>", b"<sub>2</sub>", b"<li>", b"<p>", b"''", b"'''", b"'''''"),
+    *(b"\n== See also ==\n", b"\n=== H ===\n", b"\n\n", b"\n*", b"\n#", b"\n:", b"\n;a:b", b"\n----", b"__TOC__"),
+    *(
+        b"[http://a b]",
+        b"[[File:",
+        b"[[Category:",
+        b"[[de:",
+        b"[[:",
+        b"|]]",
+        b"&amp;",
+        b"&nbsp;",
+        b"&#1;",
+        b"&#xD800;",
+    ),
+    *(b"{{convert|", b"{{lang|", b"{{lang-", b"{{nowrap|", b"{{zh|", b"{{val|", b"{{coord|", b"{{IPA", b"{{as of|"),
+    *(
+        b"{{birth date|",
+        b"{{frac|",
+        b"{{currency|",
+        b"{{ill|",
+        b"{{nihongo|",
+        b"{{ubl|",
+        b"{{hlist|",
+        b"{{su|",
+        b"|1=",
+    ),
+    *(
+        b"{{formatnum:",
+        b"{{USS|",
+        b"{{ship|",
+        b"{{harvtxt|",
+        b"{{langx|",
+        b"{{respell|",
+        b"{{chem|",
+        b"{{music|",
+        b"=on",
+    ),
+    *("\u0301".encode(), b"\xe2\x80\x8b", b"\x01", b"\x02", b"\r", b"#REDIRECT [[x]]", b" (;", b",", b"\xef\xbc\x88"),
+)
+NAMESPACES = {"Datei": 6, "Kategorie": 14}
+_PUMPED = 40_000  # characters: what takes the square of its length does not end within the fuzzer's time
+_ONE_IN = 16  # inputs are pumped
+
+
+def check(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    said = _read(text)
+    assert _read(text) == said, "read twice, another text"
+    if isinstance(said, list):
+        for paragraph in said:
+            assert paragraph and unicodedata.is_normalized("NFC", paragraph), f"not NFC: {paragraph!a}"
+            assert not any(mark in paragraph for mark in MARKS), f"a mark is left in {paragraph!a}"
+            for line in paragraph.split("\n"):
+                assert line == " ".join(line.split()), f"white space in {paragraph!a}"
+        _check_size(text, said)
+    sections: Sections = {}
+    assert _read(text, sections) == said, "section by section, another text"
+    assert _read(text, sections) == said, "from kept sections, another text"
+    half = len(text) // 2
+    other = text[half:] + text[:half]
+    assert _read(other, sections) == _read(other), "with another version's sections, another text"
+    if text and zlib.crc32(data) % _ONE_IN == 0:
+        times = _PUMPED // len(text)
+        for longer in (text * times, text[:half] * times, text[:half] * (times // 2) + text[half:] * (times // 2)):
+            if isinstance(found := _read(longer), list):
+                _check_size(longer, found)
+
+
+def _read(text: str, sections: Sections | None = None) -> list[str] | str:
+    try:
+        return paragraphs(text, namespaces=NAMESPACES, sections=sections)
+    except UnreadablePage as error:
+        assert error.reason in ("too_long", "nested_too_deep"), error.reason
+        return error.reason
+
+
+def _check_size(text: str, said: list[str]) -> None:
+    """A template says a few words at most beside its arguments, and says none of them many times."""
+    assert sum(map(len, said)) <= 12 * len(text) + 100, "far more comes out than went in"

@@ -1,0 +1,121 @@
+"""docs/dependencies.md, setup.cfg and the imports of all files say the same."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import importlib.metadata
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import temporalwiki
+
+ROOT = Path(temporalwiki.__file__).parents[2]
+OURS = (
+    "builders",
+    "methods",
+    "eval_harness",
+    "model_cards",
+    "push_scripts",
+    "commands",
+    "benchmarks",
+    "tests",
+    "docs",
+)
+# imported, and declared nowhere -> why
+ELSEWHERE = {
+    "lighteval": "its own environment, which cannot hold temporalwiki",
+    "pyspark": "needs Java; one benchmark takes it where it is",
+    "definition": "eval_harness/metrics/*/definition.py, beside a Space's app.py",
+}
+
+
+@cache
+def declared() -> dict[str, set[str]]:
+    """Package -> where setup.cfg names it: an extra, or base."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    parts = {"base": parser["options"]["install_requires"], **parser["options.extras_require"]}
+    found: dict[str, set[str]] = {}
+    for extra, text in parts.items():
+        for line in text.split("\n"):
+            name = re.match(r"[\w.-]*", line.strip())
+            if name and name[0] and name[0] != "temporalwiki":
+                found.setdefault(name[0], set()).add(extra)
+    return found
+
+
+def tables() -> list[list[list[str]]]:
+    """The tables of docs/dependencies.md, without their heads."""
+    text = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+    found = re.findall(r"\|[-|]+\|\n((?:\|.*\|\n)+)", text)
+    return [[[cell.strip(" `") for cell in line[1:-1].split(" | ")] for line in one.splitlines()] for one in found]
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """File -> the packages that it imports from outside of Python and of the project, by name or by importlib."""
+    known = {path.stem for path in (ROOT / "tests").iterdir()} | {"temporalwiki"}
+    found = {}
+    for folder in OURS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            names = set()
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Import):
+                    names |= {alias.name for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                    names.add(node.module or "")
+                elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
+                    names |= {part.value for part in node.args if isinstance(part, ast.Constant)}
+            own = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - known
+            found[path.relative_to(ROOT).as_posix()] = own - {other.stem for other in path.parent.iterdir()}
+    return found
+
+
+def test_the_table_names_what_setup_cfg_does() -> None:
+    assert {row[0]: set(row[2].split(", ")) for row in tables()[0]} == declared()
+
+
+def test_each_is_used_where_the_table_says() -> None:
+    for package, module, _, _, where, _ in tables()[0]:
+        by_name = re.search(rf"\b{re.escape(module)}\b", (ROOT / where).read_text("utf-8"))
+        assert module in imports().get(where, ()) or by_name, f"{package} is not used in {where}"
+
+
+def test_nothing_is_imported_that_is_not_declared() -> None:
+    modules = {row[1] for row in tables()[0]} | ELSEWHERE.keys()
+    undeclared = {name: path for path, names in imports().items() for name in names - modules}
+    assert undeclared == {}
+
+
+def test_each_that_can_be_imported_is_imported_somewhere() -> None:
+    """What is only named are programs, types, plugins, and what another package looks for."""
+    everywhere = set().union(*imports().values())
+    only_named = {row[0] for row in tables()[0] if row[1] not in everywhere}
+    programs = {
+        "mypy",
+        "ruff",
+        "pytest-xdist",
+        "types-regex",
+        "types-tqdm",
+        "gensim",
+        "indexed_bzip2",
+        "wikiextractor",
+    }
+    assert only_named <= programs | {"gguf", "tensorboard", "trackio", "pdoc", "atheris"}
+
+
+def test_all_copyleft_is_named() -> None:
+    """Of what is installed here, behind others as well: by what the packages themselves say."""
+    copyleft = set()
+    for installed in importlib.metadata.distributions():
+        said = installed.metadata
+        classifiers = [text for text in said.get_all("Classifier") or [] if text.startswith("License")]
+        first = (said.get("License") or "").split("\n")[0][:100]
+        licence = " ".join([said.get("License-Expression") or "", first, *classifiers])
+        if re.search(r"GPL|General Public|EUPL|SSPL|CC-BY-(NC|SA)|Commercial|Proprietary", licence):
+            copyleft.add(said["Name"].lower())
+    named = {row[0] for row in tables()[1]}
+    assert copyleft <= named

@@ -1,0 +1,35 @@
+"""Python imports this at its start where its folder is on PYTHONPATH: a process that asks for a network ends there.
+
+It is so for every process that a watched one starts, too. WATCH names a file that gets a line for each attempt, and
+WATCH_ALLOWED the addresses (HOST:PORT, with spaces between) that were asked for.
+"""
+
+import os
+import sys
+
+_ALLOWED = os.environ.get("WATCH_ALLOWED", "").split()
+_HERE = {None, "", b"", *(address.rpartition(":")[0] for address in _ALLOWED)}
+_HOSTS = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
+_ADDRESSES = ("socket.connect", "socket.sendto", "socket.sendmsg", "socket.getnameinfo")
+
+
+def _watch(event: str, arguments: tuple[object, ...]) -> None:
+    if event in _HOSTS:
+        host = arguments[0]
+        asked = host.decode() if isinstance(host, bytes) else host
+        fine = host in _HERE or asked in _HERE
+    elif event in _ADDRESSES:
+        address = arguments[0] if event == "socket.getnameinfo" else arguments[1]
+        # no tuple: a socket in the file system, or of a connection that there is already
+        asked = address
+        fine = not isinstance(address, tuple) or f"{address[0]}:{address[1]}" in _ALLOWED
+    else:
+        return
+    if not fine:
+        with open(os.environ["WATCH"], "a") as file:  # noqa: PTH123 - nothing is imported here
+            file.write(f"{event} {asked!r} by {sys.argv!r}\n")
+        os._exit(97)  # no handler of errors hides it
+
+
+if "WATCH" in os.environ:
+    sys.addaudithook(_watch)
