@@ -150,9 +150,12 @@ def read_result(path: Path) -> Result:
     if schema != SCHEMA:
         raise InputError(f"{path}: a result of schema {schema}, this version reads {SCHEMA}; update temporalwiki")
     try:
-        msgspec.convert(data, _File)
+        read = msgspec.convert(data, _File)
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: not a result file of temporalwiki ({error}); remove it") from None
+    data["scores"] = {name: msgspec.structs.asdict(score) for name, score in read.scores.items()}  # 1 is 1.0
+    if read.model.learning_rate is not None:
+        data["model"]["learning_rate"] = read.model.learning_rate
     return Result(path, data)
 
 

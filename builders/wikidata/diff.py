@@ -25,6 +25,8 @@ from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
 
 VERSION = 5
 FACTS_A_TASK = 2_000_000
+_ARTICLES = 250_000  # searched at once; 10 MB
+_NO_PROPERTIES = "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT"
 
 # One row a fact that can become a probe; a null label or page is a drop that the next stage counts.
 CANDIDATES = pa.schema(
@@ -200,7 +202,7 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """
     with database(folder, memory) as db:
         for side in ("prev", "recent"):
-            properties = rows_of(files(Path(getattr(task, side)), "properties"), "properties")
+            properties = rows_of(files(Path(getattr(task, side)), "properties"), _NO_PROPERTIES)
             db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
         values = {
             "prev_date": task.prev_date,
@@ -336,7 +338,7 @@ def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[st
     db.unregister("titles")
     ids = pa.array([], pa.int64())
     if task.page_items is not None:
-        items = rows_of([Path(task.page_items)], "articles")
+        items = rows_of([Path(task.page_items)])
         db.execute(
             f"CREATE TEMP TABLE items AS SELECT item AS s, page_id FROM {items} WHERE item IN (SELECT s FROM facts)"
         )
@@ -363,14 +365,20 @@ def _column(db: duckdb.DuckDBPyConnection, table: str, column: str) -> pa.Array:
 def _articles(extract: Path, titles: pa.Array, ids: pa.Array) -> pa.Table:
     """The page ids and titles of the articles that have one of these titles or ids."""
     columns = pa.schema([ARTICLES.field(name) for name in ("page_id", "title")])
-    found = [columns.empty_table()]
-    for path in wikipedia_files(extract, "articles") if len(titles) or len(ids) else []:
+    found, held, rows = [columns.empty_table()], [columns.empty_table()], 0
+    paths = wikipedia_files(extract, "articles") if len(titles) or len(ids) else []
+    for number, path in enumerate(paths, 1):
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(65_536, columns=columns.names, use_threads=False):
-                asked = pc.is_in(batch["title"], titles)
-                if len(ids):
-                    asked = pc.or_(asked, pc.is_in(batch["page_id"], ids))
-                found.append(pa.Table.from_batches([batch.filter(asked)], columns))
+            held.append(file.read(columns=columns.names, use_threads=False))
+        rows += held[-1].num_rows
+        if rows < _ARTICLES and number < len(paths):
+            continue  # what is asked is made ready for search anew every time
+        articles = pa.concat_tables(held)
+        asked = pc.is_in(articles["title"], titles)
+        if len(ids):
+            asked = pc.or_(asked, pc.is_in(articles["page_id"], ids))
+        found.append(articles.filter(asked))
+        held, rows = [], 0
     return pa.concat_tables(found)
 
 

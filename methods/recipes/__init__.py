@@ -71,7 +71,8 @@ def read_recipe(name_or_path: str, method: str | None) -> dict[str, Any]:
 def configured(name: str, values: Mapping[str, Any], where: str) -> tuple[Method, TrainOptions]:
     """Return method ``name`` and how it is trained, from plain values of its own options and of training's.
 
-    Raises UsageError, which begins with ``where``, for an unknown option or a value of another type.
+    Raises UsageError, which begins with ``where``, for an unknown option or a value of another type or out
+    of range.
     """
     of = find_method(name)
     own = {f.name for f in fields(of)}
@@ -81,6 +82,10 @@ def configured(name: str, values: Mapping[str, Any], where: str) -> tuple[Method
             raise UsageError(
                 f"{where}no option {key!r}{did_you_mean(key, known)}; there are {', '.join(sorted(known))}"
             )
-    method = from_mapping(of, {key: value for key, value in values.items() if key in own}, where)
     common = {key: value for key, value in values.items() if key not in own}
-    return method, from_mapping(TrainOptions, dict(of.defaults) | common, where)
+    try:
+        method = from_mapping(of, {key: value for key, value in values.items() if key in own}, where)
+        return method, from_mapping(TrainOptions, dict(of.defaults) | common, where)
+    except UsageError as error:
+        said = str(error)
+        raise UsageError(said if said.startswith(where) else f"{where}{said}") from None  # out of range

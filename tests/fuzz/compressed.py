@@ -29,7 +29,11 @@ SEEDS = (
     b"b" + bz2.compress(b"BZh91AY&SY" * 9),
     b"p" + _TEXT,
 )
-FOUND: tuple[bytes, ...] = ()
+FOUND = (
+    # one block, damaged, behind which the fast decoder sees the end of the stream
+    b'bBZh11AY&SY\xd1\xd6\xd9`\x00\x00\x06Y\x80\x00\x10\x00\x00\x80\x05"\x80@\x00 \x001\x0c\x08+\xfdR\x06Y\x80'
+    b"\x00\x10\x00\x00E8P\x90g~\x1c\x88",
+)
 WORDS = (
     b"BZh",
     b"BZh91AY&SY",
@@ -50,7 +54,8 @@ def check(data: bytes) -> None:
     size = path.stat().st_size
     one, problem = _decoded(path, None)
     if kind == "bz2":
-        assert _decoded(path, size) == (one, problem), "two decoders of bz2 differ"
+        fast, with_fast = _decoded(path, size)  # may have given some of what is damaged before it was seen
+        assert problem == with_fast and (fast == one or problem), "two decoders of bz2 differ"
     with mock.patch.object(streams, "READ", 1 + zlib.crc32(data) % 61):
         small, with_small = _decoded(path, None)
         assert (problem is None) == (with_small is None), "other pieces, and it is damaged"

@@ -38,6 +38,7 @@ FOUND: tuple[bytes, ...] = (
     _FILE.replace(b"method: mix_review, ", b""),  # "no method", without a word of the file
     _FILE.replace(b"twiki_probes: {}", b"twiki_probs: {}"),  # "no task", likewise
     _FILE.replace(b"learning-rate", b"1"),  # an option whose name is a number
+    _FILE.replace(b"1.0e-3", b"0.0"),  # an option out of range, without a word of the file
 )
 WORDS = (b"!!python/object/apply:os.system ['true']", b"&a", b"*a", b"<<: *a", b"!!binary", b"!!set",
          b"? ", b"- ", b"[", b"{", b"}", b"null", b"~", b".inf", b".nan", b"0x", b"0112", b"|\n",

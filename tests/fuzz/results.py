@@ -61,7 +61,10 @@ SEEDS = (
     json.dumps(_RESULT | {"scores": {"f1": {"value": "1"}}}).encode(),
     b'{"schema": 2, "task": {}, "model": {}, "data": {}, "scores": {}, "excluded": {}}',
 )
-FOUND: tuple[bytes, ...] = ()
+FOUND = (
+    # a whole number that no column of the leaderboard's file holds
+    json.dumps(_RESULT | {"scores": {"exact_match": _SCORE | {"value": -(1 << 63) - 1}}}).encode(),
+)
 WORDS = (
     b"NaN",
     b"-Infinity",

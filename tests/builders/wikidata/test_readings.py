@@ -1,0 +1,60 @@
+"""Readings that count, by arrays, against the same said of one row at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from temporalwiki.builders.wikidata import readings
+
+LARGEST = 2**62  # three of them do not fit into one number
+Entity = tuple[int, int, int]  # item, revision, seen
+ENTITIES = st.lists(
+    st.tuples(st.integers(1, 6), st.integers(0, 2), st.integers(0, 99)), max_size=12, unique_by=lambda row: row[2]
+)
+
+
+def table(entities: list[Entity]) -> pa.Table:
+    columns = [pa.array([row[at] for row in entities], pa.int64()) for at in range(3)]
+    return pa.table(columns, names=["s", "lastrevid", "seen"])
+
+
+def newest(entities: list[Entity]) -> dict[int, Entity]:
+    return {item: max(row for row in entities if row[0] == item) for item, _, _ in entities}
+
+
+@settings(deadline=None)
+@given(prev=ENTITIES, recent=ENTITIES)
+def test_the_newest_readings_and_which_are_touched(prev: list[Entity], recent: list[Entity]) -> None:
+    sides = [readings.newest([table(side[:3]), table(side[3:])]) for side in (prev, recent)]
+    slow = [newest(side) for side in (prev, recent)]
+    for found, of_side, entities in zip(sides, slow, (prev, recent), strict=True):
+        rows = list(zip(found.items.tolist(), found.revisions.tolist(), found.seen.tolist(), strict=True))
+        assert rows == sorted(of_side.values())
+        held = [item for item, _, _ in entities]
+        assert found.twice.tolist() == sorted({item for item in held if held.count(item) > 1})
+        grouped = sorted(entities)
+        assert found.have(table(grouped)).tolist() == [row == of_side[row[0]] for row in grouped]
+        assert found.counting(table(grouped)).equals(table(sorted(of_side.values())))
+    same = {item for item in slow[0] if item in slow[1] and slow[0][item][1] == slow[1][item][1] > 0}
+    for touched, of_side in zip(readings.touched(sides[0], sides[1]), slow, strict=True):
+        assert touched.items.tolist() == sorted(set(of_side) - same)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([1, 2, LARGEST]),
+            st.sampled_from([1, 2, LARGEST]),
+            st.sampled_from([1, 2, 3, LARGEST]),
+        ),
+        max_size=15,
+    )
+)
+def test_a_fact_counts_once(facts: list[tuple[int, int, int]]) -> None:
+    facts.sort(key=lambda fact: fact[0])
+    columns = [np.array([fact[at] for fact in facts], np.int64) for at in range(3)]
+    assert readings.count_facts(columns[0], columns[1], columns[2]) == len(set(facts))
