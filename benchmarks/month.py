@@ -39,6 +39,7 @@ import psutil  # type: ignore[import-untyped, unused-ignore]
 
 from temporalwiki.builders.build import UNCHANGED_PAGES
 from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.streams import digest
 from temporalwiki.builders.world import World, write_world
 
 AUTHORS = Path(__file__).parent / "authors_way.py"
@@ -194,6 +195,9 @@ def make(folder: Path, pages: int, items: int) -> Path:
         shutil.rmtree(dumps, ignore_errors=True)
         write_world(dumps, world)
         made.write_text(repr(world))
+    for folder in {file.parent for file in dumps.glob("**/*.*z*")}:  # as Wikimedia's servers have them
+        sums = [f"{digest(file, 'sha1')}  {file.name}\n" for file in sorted(folder.glob("*.*z*"))]
+        (folder / "sha1sums.txt").write_text("".join(sums))
     return dumps
 
 

@@ -40,6 +40,16 @@ def run(task: ChecksumTask, _folder: Path) -> Report:
     return {**asdict(task), **{algorithm: digest(Path(task.file), algorithm) for algorithm in task.algorithms}}
 
 
+def check_unchanged(file: Path, task: ChecksumTask) -> None:
+    """Raise InputError where a file is not the one any more that ``task`` told of."""
+    try:
+        told = file.stat()
+    except FileNotFoundError:
+        raise InputError(f"{file}: deleted while it was read; put it back and run the same command again") from None
+    if (told.st_size, told.st_mtime_ns, told.st_ctime_ns) != (task.size, task.modified, task.changed):
+        raise InputError(f"{file}: changed while it was read; run the same command again")
+
+
 def known(folder: Path) -> dict[ChecksumTask, Report]:
     """The reports of all runs whose folders lie in ``folder``, by what was read."""
     found: dict[ChecksumTask, Report] = {}
@@ -52,6 +62,11 @@ def known(folder: Path) -> dict[ChecksumTask, Report]:
             if all(isinstance(report[algorithm], str) for algorithm in task.algorithms):
                 found[task] = report
     return found
+
+
+def is_listed(path: Path) -> bool:
+    """Whether a list beside a file has a checksum of it."""
+    return any(True for _ in _listed(path))
 
 
 def compare(path: Path, report: Report) -> None:

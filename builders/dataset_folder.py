@@ -8,7 +8,6 @@ temporalwiki/
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -25,6 +24,7 @@ from temporalwiki.builders.engine import room_for, whole_file, write_json
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Interval, check_date
+from temporalwiki.builders.streams import digest
 
 _TIME = pa.timestamp("s", "UTC")
 _DIFFSET = {
@@ -123,19 +123,16 @@ class _Config(msgspec.Struct):
     splits: dict[str, _Split]
 
 
-class _Interval(msgspec.Struct):
-    wiki: str
-    language: str
-    prev: str
-    recent: str
-    wikidata_prev: str = ""
-    wikidata_recent: str = ""
-
-
 class _Dates(msgspec.Struct):
     wiki: str
     prev: str
     recent: str
+
+
+class _Interval(_Dates):
+    language: str
+    wikidata_prev: str = ""
+    wikidata_recent: str = ""
 
 
 class _OfInterval(msgspec.Struct):
@@ -237,27 +234,19 @@ def write_split(
             {
                 "path": final.relative_to(folder).as_posix(),
                 "size": final.stat().st_size,
-                "sha256": _sha256(final),
+                "sha256": digest(final, "sha256"),
             }
         )
     return SplitFiles(examples, size, files)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def read_manifests(folder: Path) -> list[Manifest]:
-    """Manifests of a dataset folder, oldest interval first. Raises InputError, naming the file, for what is none.
-
-    Raises InputError for a folder or file that is none.
-    """
+    """Manifests of a dataset folder, oldest interval first. Raises InputError, naming the file, for what is none."""
     manifests = []
     for path in sorted((folder / "manifests").glob("*.json")):
         try:
             manifest = json.loads(path.read_text("utf-8"))
-            json.dumps(manifest, ensure_ascii=False).encode()  # half of a character cannot be written again
+            json.dumps(manifest, ensure_ascii=False, allow_nan=False).encode()  # half of a character cannot be written
             if not all(map(_CONFIG_NAME.fullmatch, manifest["configs"])):  # they are folders' names
                 raise ValueError
             if is_ckl(manifest):
@@ -337,7 +326,7 @@ def problems(folder: Path, manifest: Manifest) -> list[str]:
                 path = folder / file["path"]
                 if not path.is_file():
                     found.append(f"{file['path']}: missing")
-                elif path.stat().st_size != file["size"] or _sha256(path) != file["sha256"]:
+                elif path.stat().st_size != file["size"] or digest(path, "sha256") != file["sha256"]:
                     found.append(f"{file['path']}: not the file that the manifest describes")
     return found
 

@@ -152,7 +152,8 @@ def read_result(path: Path) -> Result:
     try:
         read = msgspec.convert(data, _File)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: not a result file of temporalwiki ({error}); remove it") from None
+        what = " ".join(str(error).split())  # a key can hold line ends
+        raise InputError(f"{path}: not a result file of temporalwiki ({what}); remove it") from None
     data["scores"] = {name: msgspec.structs.asdict(score) for name, score in read.scores.items()}  # 1 is 1.0
     if read.model.learning_rate is not None:
         data["model"]["learning_rate"] = read.model.learning_rate

@@ -68,6 +68,7 @@ SEEDS = tuple(
 )
 FOUND: tuple[bytes, ...] = (
     json.dumps(_BUILT).replace("20211129", "2021112!").encode(),  # no date, which only the jumps looked at
+    json.dumps(_BUILT | {"options": {"unchanged_fraction": float("nan")}}).encode(),  # not equal to itself
 )
 WORDS = (
     b"[" * 1200,

@@ -64,6 +64,8 @@ SEEDS = (
 FOUND = (
     # a whole number that no column of the leaderboard's file holds
     json.dumps(_RESULT | {"scores": {"exact_match": _SCORE | {"value": -(1 << 63) - 1}}}).encode(),
+    # a refusal of several lines
+    json.dumps(_RESULT | {"scores": {"exact_match": _SCORE | {"---\n": 1}}}).encode(),
 )
 WORDS = (
     b"NaN",
