@@ -27,7 +27,7 @@ docs: .venv-test/ready
 
 # The table of what the world does to this program; SEEDS=200 tries more of what is tried at random.
 faults: .venv-test/ready
-	SEEDS=$(SEEDS) .venv-test/bin/pytest -n $(JOBS) --dist loadfile -m fault --faults docs/faults.md
+	SEEDS=$(SEEDS) .venv-test/bin/pytest -n $(JOBS) --dist loadfile -m fault --faults=docs/faults.md
 
 # Each target of tests/fuzz in turn, or the named ones: make fuzz TARGETS='wikitext xml_dump' SECONDS=3600
 fuzz: .venv-test/ready

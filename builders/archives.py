@@ -1,29 +1,27 @@
 """Released archives: the authors' files of TemporalWiki and CKL, imported to the configs that a build makes.
 
-The probes and diffsets that were released are of 2021, with the months in the names of their files. CKL's files are
-one a benchmark or corpus, with more answers in JSON beside them. What a file does not say is null in the config. No
-archive came with a licence: manifests say ``imported``, and what they describe is never published.
+What a file does not say is null in the config. No archive came with a licence: manifests say ``imported``, and what
+they describe is never published.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 from tqdm import tqdm
 
-from temporalwiki.builders.archive_members import CsvFile, Member, members, shown
-from temporalwiki.builders.ckl.config import Config, Counts, write
+from temporalwiki.builders.archive_members import CsvFile, Member, shown
+from temporalwiki.builders.ckl.config import Config, Counts, unique_id, write
+from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.dataset_folder import (
     Manifest,
     check_place,
@@ -37,6 +35,8 @@ from temporalwiki.builders.dataset_folder import (
 )
 from temporalwiki.builders.engine import only_one
 from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.layers import link
+from temporalwiki.builders.released_files import NAMES, ROWS, SPLITS_OF_PROBES, Found, Released, recognise
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.streams import digest
 
@@ -45,165 +45,8 @@ Row = dict[str, Any]
 
 WIKI_FOLDER, CKL_FOLDER = Path("temporalwiki"), Path("ckl")
 
-_INTERVALS = (("0801", "0901"), ("0901", "1001"), ("1001", "1101"), ("1101", "1201"))  # that were released, of 2021
-_SPLITS = ("unchanged", "changed")
-# Rows of the released probes by the names of their files (Table 2): cut off between two rows, a file is still CSV.
-_ROWS = {
-    f"{prev}-{recent}_{split}.csv": rows
-    for (prev, recent), of in zip(_INTERVALS, ((6935, 1776), (7340, 1982), (7313, 1358), (7293, 1951)), strict=True)
-    for split, rows in zip(_SPLITS, of, strict=True)
-}
 _BOTH = "facts are in both splits"
-_BLANK = "<extra_id_0>"
 _LARGEST_ANSWERS = 256 << 20  # bytes; the file is read whole
-
-
-@dataclass(frozen=True)
-class Released:
-    """A config, and the released file that it is made of."""
-
-    config: str
-    file: str
-    kind: str  # of the config's columns, in builders/ckl/schemas.py
-    split: str
-    columns: tuple[str, ...]
-    optional: tuple[str, ...] = ()
-    answers: str | None = None  # the file with all accepted answers, by the rows' ids
-    about: str = ""
-
-
-_EASY = ("unique_id", "statement", "question", "answer")
-_PIECE = "a piece of a news article, as the authors cut it"
-RELEASED = (
-    Released(
-        "invariantlama", "invariantLAMA.csv", "invariant", "test", ("id", "input", "output"),
-        about="a cloze about a fact that does not change",
-    ),
-    Released(
-        "updatedlama", "updatedLAMA.csv", "annotated", "test", ("unique_id", "statement", "new_answer"),
-        ("question", "old_answer"), "updatedlama_val_answers.json",
-        about="a cloze about a fact that was another one before, decided upon by annotators",
-    ),
-    Released(
-        "newlama", "newLAMA.csv", "annotated", "test", ("unique_id", "statement", "answer"),
-        ("question",), "recentlama_h_val_answers.json",
-        about="a cloze about a fact that is new, decided upon by annotators",
-    ),
-    Released(
-        "newlama-easy", "newLAMA_easy.csv", "easy", "test", _EASY, answers="recentlama_val_answers.json",
-        about="a cloze about a fact that is new, made by machines",
-    ),
-    Released(
-        "newquestions-easy", "newLAMA_easy.csv", "easy", "test", _EASY, answers="recentlama_val_answers.json",
-        about="a question about a fact that is new, made by machines",
-    ),
-    *(
-        Released(config, f"{file}.csv", "masked-news", "train", ("original",), ("input", "output"), about=_PIECE)
-        for config, file in (
-            ("recentnews", "recent_news_full"),
-            ("recentnews-small", "recent_news_small"),
-            ("recentnews-small-p1", "recent_news_small1"),
-            ("recentnews-small-p2", "recent_news_small2"),
-        )
-    ),
-)  # fmt: skip
-
-_PROBES = {
-    f"{prev}-{recent}_{split}.csv": (Interval("enwiki", f"2021{prev}", f"2021{recent}"), split)
-    for prev, recent in _INTERVALS
-    for split in _SPLITS
-}
-_DIFFSETS = {
-    f"wikipedia_{prev[:2]}{recent[:2]}_gpt2.csv": Interval("enwiki", f"2021{prev}", f"2021{recent}")
-    for prev, recent in _INTERVALS
-}
-_ALL = {
-    name.lower(): name
-    for name in (*_PROBES, *_DIFFSETS, *(one.file for one in RELEASED), *(one.answers for one in RELEASED))
-    if name
-}
-
-
-@dataclass
-class Found:
-    """Files of released archives, by the names that they were released under."""
-
-    files: dict[str, Member] = field(default_factory=dict)
-    others: list[Member] = field(default_factory=list)  # that are none of them
-
-    @property
-    def intervals(self) -> list[Interval]:
-        """The intervals of which there is something, oldest first."""
-        there = [_PROBES[name][0] for name in self.files if name in _PROBES]
-        there += [_DIFFSETS[name] for name in self.files if name in _DIFFSETS]
-        return sorted(set(there), key=lambda interval: interval.name)
-
-    @property
-    def ckl(self) -> list[Released]:
-        """CKL's configs of which the file is there."""
-        return [one for one in RELEASED if one.file in self.files]
-
-    def probes(self, interval: Interval) -> dict[str, CsvFile]:
-        """The probes of an interval by split."""
-        columns = ("subject", "relation", "object")
-        of = {split: name for name, (its, split) in _PROBES.items() if its == interval and name in self.files}
-        return {split: CsvFile(self.files[of[split]], columns) for split in _SPLITS if split in of}
-
-    def diffset(self, interval: Interval) -> CsvFile | None:
-        """The diffset of an interval."""
-        of = [name for name, its in _DIFFSETS.items() if its == interval and name in self.files]
-        return CsvFile(self.files[of[0]], ("text",)) if of else None
-
-    def rows(self, released: Released) -> CsvFile:
-        """The rows of one of CKL's configs."""
-        return CsvFile(self.files[released.file], released.columns, released.optional)
-
-
-def recognise(paths: Sequence[Path]) -> Found:
-    """Find the released files at ``paths`` (files, folders at any depth, zips) by their names, and read their headers.
-
-    Raises InputError for a named file that is none of them, where there is none at all, one is there twice, has other
-    columns or cannot be read, and where an interval's probes lack one of their two splits.
-    """
-    found = Found()
-    for member in members(paths):
-        name = _ALL.get(member.name.lower())
-        if name is None:
-            if member.inside is None and member.path in paths:
-                raise InputError(f"{member.where}: not a file of a released archive{_nearest([member.name])}")
-            found.others.append(member)
-        elif name in found.files and not found.files[name].same(member):
-            raise InputError(
-                f"{found.files[name].where} and {member.where}: two {name} that differ; give the one to import"
-            )
-        else:
-            found.files[name] = member
-    if not found.intervals and not found.ckl:
-        where = ", ".join(map(str, paths))
-        if found.files:
-            raise InputError(f"{where}: answers without their questions: a csv file of CKL's belongs to them")
-        near = _nearest([member.name for member in found.others])
-        raise InputError(f"{where}: no file of a released archive there{near}")
-    for name, (interval, split) in _PROBES.items():
-        have = found.probes(interval)
-        if have and split not in have:
-            [other] = have.values()
-            raise InputError(f"{other.member.where}: {name} is missing; probes are imported with both splits")
-    for interval in found.intervals:
-        for file in (*found.probes(interval).values(), found.diffset(interval)):
-            if file is not None:
-                file.header()
-    for released in found.ckl:
-        found.rows(released).header()
-    return found
-
-
-def _nearest(known: Sequence[str]) -> str:
-    """Return a hint at the released file whose name is nearest to one of these."""
-    for name in known:
-        if near := get_close_matches(name.lower(), _ALL, n=1, cutoff=0.7):
-            return f"; did you mean {_ALL[near[0]]}?"
-    return "; known are 0801-0901_changed.csv, wikipedia_0809_gpt2.csv and the like, and CKL's csv files"
 
 
 def import_archives(paths: Sequence[Path], out: Path | None = None) -> Iterator[str]:
@@ -275,7 +118,7 @@ def _import_interval(found: Found, interval: Interval, out: Path) -> Iterator[st
                 progress = tqdm(rows, desc=f"{config} {split}", unit="row", disable=not sys.stderr.isatty())
                 written = asdict(write_split(staged, config, split, progress))
                 manifest["configs"].setdefault(config, {"short_name": short, "splits": {}})["splits"][split] = written
-                manifest["counts"].setdefault(config, {})[split] = _as_json(counts)
+                manifest["counts"].setdefault(config, {})[split] = counts.as_json()
                 manifest["inputs"].append({"config": config, **_input(file.member)})
                 manifest["warnings"] += [f"{config}: {warning}" for warning in warned]
             if both := sum(counts.more.get(_BOTH, 0) for *_, counts, _, _ in sources):
@@ -324,15 +167,8 @@ def _keep(before: Manifest, manifest: Manifest, replaced: set[str], out: Path, s
             manifest["counts"][config] = before["counts"][config]
             manifest["inputs"] += [one for one in before["inputs"] if one["config"] == config]
             manifest["warnings"] += [text for text in before["warnings"] if text.startswith(f"{config}: ")]
-            shutil.copytree(out / "data" / config, staged / "data" / config, copy_function=_link)
-
-
-def _link(source: str, target: str) -> None:
-    """Give a file a second name, or copy it where the file system cannot."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
+            for file in (out / "data" / config).iterdir():
+                link(file, staged / "data" / config / file.name)
 
 
 def _input(member: Member) -> Row:
@@ -349,7 +185,7 @@ def _input(member: Member) -> Row:
 def _probes(file: CsvFile, split: str, counts: Counts, seen: set[bytes], warnings: list[str]) -> Iterator[Row]:
     for cells in file.rows(warnings):
         counts.read += 1
-        keys = {of: _key(of, *cells.values()) for of in _SPLITS}
+        keys = {of: _key(of, *cells.values()) for of in SPLITS_OF_PROBES}
         missing = next((name for name in file.columns if not cells[name].strip()), None)
         if missing is not None:
             counts.drop(f"no {missing}")
@@ -362,10 +198,10 @@ def _probes(file: CsvFile, split: str, counts: Counts, seen: set[bytes], warning
             # of what changed it is not said why: the subject, the relation or the object is new
             yield {**cells, "kind": "unchanged" if split == "unchanged" else None, "previous_objects": []}
     _check_kept(file, counts)
-    name = _ALL[file.member.name.lower()]
-    if counts.read != _ROWS[name]:
+    name = NAMES[file.member.name.lower()]
+    if counts.read != ROWS[name]:
         warnings.append(
-            f"{name}: {counts.read:,} rows, and the released file has {_ROWS[name]:,}: cut off, or another file?"
+            f"{name}: {counts.read:,} rows, and the released file has {ROWS[name]:,}: cut off, or another file?"
         )
 
 
@@ -430,7 +266,7 @@ def _clozes(
     id_column, statement, *_, answer = released.columns
     asked = "question" if released.config == "newquestions-easy" else statement
     seen: set[bytes] = set()
-    ids: set[str] = set()
+    ids: dict[str, int] = {}
     notes: Counter[str] = Counter()
     found: set[str] = set()
     of_file: list[str] = []
@@ -452,13 +288,13 @@ def _clozes(
         else:
             counts.kept += 1
             seen.add(key)
-            if asked == statement and cells[statement].count(_BLANK) != 1:
-                notes[f"without exactly one {_BLANK}, so that they cannot be asked"] += 1
+            if asked == statement and cells[statement].count(SENTINEL) != 1:
+                notes[f"without exactly one {SENTINEL}, so that they cannot be asked"] += 1
             if answers and id not in answers:
                 notes[f"without answers in {released.answers}, so that those of {released.file} count"] += 1
             if again:
                 notes[f"with the id of a row before, so that the answers of {released.file} count"] += 1
-            row: Row = {"id": _unique(id or str(counts.read), ids), "statement": cells[statement].strip() or None}
+            row: Row = {"id": unique_id(id or str(counts.read), ids), "statement": cells[statement].strip() or None}
             if released.kind == "invariant":
                 yield row | {"object": accepted.new[0]}
                 continue
@@ -511,16 +347,6 @@ def _distinct(texts: Sequence[_Text]) -> list[str]:
     return [text for text in dict.fromkeys(str(text).strip() for text in texts) if text]
 
 
-def _unique(id: str, taken: set[str]) -> str:
-    """Return an id that no row before has: the first with it keeps it, others get a number."""
-    made, number = id, 1
-    while made in taken:
-        number += 1
-        made = f"{id}-{number}"
-    taken.add(made)
-    return made
-
-
 def _key(*texts: str) -> bytes:
     """Return what equal texts have in common; some hundred bytes of memory in a set."""
     return hashlib.blake2b(msgspec.msgpack.encode(texts), digest_size=16).digest()
@@ -529,10 +355,6 @@ def _key(*texts: str) -> bytes:
 def _check_kept(file: CsvFile, counts: Counts) -> None:
     if not counts.kept:
         raise InputError(f"{file.member.where}: no rows to import in it: {_in_words(counts)}")
-
-
-def _as_json(counts: Counts) -> Row:
-    return {"read": counts.read, "kept": counts.kept, "dropped": dict(sorted(counts.dropped.items()))}
 
 
 def _in_words(counts: Counts) -> str:

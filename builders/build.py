@@ -175,6 +175,7 @@ class _Build:
         self.reports: dict[str, list[Report]] = {}
         self.stages: dict[str, dict[str, Any]] = {}  # what each took, for the manifest
         self.warnings: list[str] = []
+        self.read: dict[str, checksums.ChecksumTask] = {}  # what the inputs were when their checksums were made
 
     def run(self) -> dataset_folder.Manifest:
         later = self.sources.wikidata_recent.date
@@ -186,7 +187,7 @@ class _Build:
         facts_prev = self._extract_wikidata("wikidata-extract prev", self.sources.wikidata_prev)
         facts_recent = self._extract_wikidata("wikidata-extract recent", self.sources.wikidata_recent, facts_prev)
         page_items = self._page_items()
-        namespaces = read_header(self.sources.recent.files[0]).namespaces
+        namespaces = self._namespaces()
         place = self._place()
 
         diffs = place / "wiki-diff"
@@ -195,6 +196,8 @@ class _Build:
             prev, recent, self.interval.language, namespaces, self.options.seed, UNCHANGED_PAGES, whole
         )
         self._stage("wiki-diff", wiki_diff.run, diff_tasks, diffs)
+        for side, extract in (("prev", prev), ("recent", recent)):
+            self._compare(f"wiki-extract {side}", extract, total(self.reports["wiki-diff"], "found")[side], diffs)
 
         candidates = place / "wikidata-diff"
         facts = self._extracted("wikidata-extract recent", "statements").get("facts", 0)
@@ -224,6 +227,19 @@ class _Build:
         ]
         self._stage("align", align.run, align_tasks, aligned)
         return self._finish(diffs, aligned, facts_prev, facts_recent, place / "finish")
+
+    def _namespaces(self) -> dict[str, int]:
+        first = self.sources.recent.files[0]
+        namespaces = read_header(first).namespaces
+        checksums.check_unchanged(first, self.read[str(first)])
+        return namespaces
+
+    def _compare(self, name: str, extract: Path, found: int, diffs: Path) -> None:
+        """Raise InputError unless the next stage found all articles of an extract."""
+        articles = self._extracted(name, "pages")["articles"]
+        if found != articles:
+            remove(diffs)
+            raise InputError(f"{extract}: {articles} articles, of which {found} are there; delete it and build again")
 
     def _place(self) -> Path:
         """Folder of this interval's own stages; those of other options, dumps or versions are deleted."""
@@ -264,7 +280,7 @@ class _Build:
         self.stages["checksums"] = clock.took(runs, [task.size for task in tasks])
         sums: dict[Path, str] = {}
         for file, task in zip(self.sources.files, tasks, strict=True):
-            sums[file] = found[task]["sha1"]
+            sums[file], self.read[str(file)] = found[task]["sha1"], task
             checksums.compare(file, found[task])
         return sums
 
@@ -274,7 +290,7 @@ class _Build:
         A finished one is taken as it is, whichever way it came about: there is the same in it.
         """
         tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
-        folder = self.places.articles(dump)
+        folder = self._kept(name, self.places.articles(dump))
         before = layers.base_of(base) if base is not None else None
         with_base = layers.finished_with(folder, tasks, before)
         self._extract(name, wiki_extract.run, [replace(task, base=with_base) for task in tasks], folder)
@@ -290,7 +306,8 @@ class _Build:
 
         A finished one is taken as it is, whichever way it came about: there is the same in it.
         """
-        folder, interval, truncated = self.places.facts(dump), self.interval, self.options.allow_truncated
+        interval, truncated = self.interval, self.options.allow_truncated
+        folder = self._kept(name, self.places.facts(dump))
         tasks = wikidata_extract.plan(dump, interval.wiki, interval.language, truncated)
         before = layers.base_of(base) if base is not None else None
         if base is not None and before is not None:
@@ -302,7 +319,8 @@ class _Build:
             print(f"{name}: {differ} items differ in the same revision; all are read", file=sys.stderr)
             with_base = None
             problem = self._read_wikidata(name, dump, tasks, folder, with_base)
-        layers.finish(folder, tasks, with_base)
+        if not layers.is_finished(folder):
+            layers.finish(folder, tasks, with_base)
         if problem:
             self._warn(f"{name}: {problem}")
         return folder
@@ -325,23 +343,33 @@ class _Build:
             self._stage(_carried(name), carry.run, carry.plan(kept, base), folder / "carried")
         return problem
 
+    def _kept(self, name: str, folder: Path) -> Path:
+        """The folder of an extract; what an earlier build left there is deleted if it has lost something since."""
+        if (lost := layers.lost(folder)) is not None:
+            print(f"{name}: {lost} is not as it was left; the dump is read again", file=sys.stderr)
+            remove(folder)
+        return folder
+
     def _extracted(self, name: str, part: str) -> dict[str, Any]:
         """Counts of an extract, those of what was carried over included."""
         return total([*self.reports[name], *self.reports.get(_carried(name), [])], part)
 
     def _extract(self, name: str, run: Any, tasks: list[Any], folder: Path) -> None:
         """Run an extract. Its folder is named after the files' content, so where they lie does not count."""
-        size_of = {task.file: Path(task.file).stat().st_size for task in tasks}
-        sizes = [(size_of[task.file] if task.end is None else task.end) - task.start for task in tasks]
         plan = [replace(task, file=Path(task.file).name) for task in tasks]
-        self._stage(name, run, tasks, folder, sizes, plan)
+        tasks = [replace(task, listed=checksums.is_listed(Path(task.file))) for task in tasks]
+        self._stage(name, self._of_known_files(run), tasks, folder, layers.sizes(tasks), plan)
+
+    def _of_known_files(self, run: Any) -> Any:
+        return functools.partial(_of_known_files, run=run, known=self.read)
 
     def _page_items(self) -> Path | None:
         if self.sources.page_props is None:
             return None
         folder = self.places.page_items(self.sources.page_props)
         sizes = [self.sources.page_props.stat().st_size]
-        self._stage("page-props", page_props.run, [str(self.sources.page_props)], folder, sizes)
+        run = self._of_known_files(page_props.run)
+        self._stage("page-props", run, [str(self.sources.page_props)], folder, sizes)
         return folder / "page_items.parquet"
 
     def _warn(self, text: str) -> None:
@@ -436,6 +464,14 @@ class _Build:
                 "stages": self.stages,
             },
         }
+
+
+def _of_known_files(task: Any, folder: Path, *, run: Any, known: Mapping[str, checksums.ChecksumTask]) -> Report:
+    """Run a task that reads an input; raise InputError if that is not the file any more whose checksum is known."""
+    report: Report = run(task, folder)
+    file = task if isinstance(task, str) else task.file
+    checksums.check_unchanged(Path(file), known[file])
+    return report
 
 
 def _carried(name: str) -> str:

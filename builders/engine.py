@@ -2,7 +2,7 @@
 
 A stage is a plain function ``run(task, folder) -> report`` over a list of tasks. Its folder holds what the tasks
 write, one JSON report a task, and datatrove's completion markers: a rerun skips what is complete, whichever engine
-did it.
+did it. A task is complete whose marker, report and files, which the report lists with their sizes, are all there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,6 +47,8 @@ SLURM_JOBS = "slurm_jobs.json"  # in a stage's folder while its tasks may be wit
 Report = dict[str, Any]
 Step = Callable[[object, int, int], None]  # a task, as datatrove calls it: data, its number, how many there are
 T = TypeVar("T")
+
+_wrote: set[Path] = set()  # the whole files that this process has written since its task began
 
 # The executor's own log lines would drown the progress; its per-task files and stats are kept.
 loguru.logger.disable("datatrove")
@@ -133,8 +135,31 @@ def whole_file(path: Path) -> Iterator[Path]:
             with part.open("rb") as file:
                 os.fsync(file.fileno())
             part.replace(path)
+            note_written(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def note_written(path: Path) -> None:
+    """Let the report of the task that this process runs list a file, which ``whole_file`` does by itself."""
+    _wrote.add(path)
+
+
+def sizes_in(folder: Path, files: Iterable[Path]) -> dict[str, int]:
+    """The sizes in bytes of those of ``files`` that are in a folder, by their names in it."""
+    there = sorted(file for file in files if file.is_relative_to(folder) and file.exists())
+    return {file.relative_to(folder).as_posix(): file.stat().st_size for file in there}
+
+
+def first_lost(folder: Path, sizes: Mapping[str, int]) -> str | None:
+    """The first of the files that ``sizes_in`` named that is gone or has another size; None if there is none."""
+    for name, size in sizes.items():
+        try:
+            if (folder / name).stat().st_size != size:
+                return name
+        except OSError:
+            return name
+    return None
 
 
 @contextlib.contextmanager
@@ -178,9 +203,10 @@ def run_stage(
 
     ``folder`` is started afresh if it was made by another ``plan``, and continued otherwise; the plan is the tasks
     themselves unless it is given. ``sizes`` (bytes a task) weigh the progress, which ``name`` heads. What a task
-    writes aside lies in the folder under a hidden name that ends in .part, until it is whole. In a report, "run" says
-    what the task took, and in "kept" whether an earlier run had done it. Raises what a task raised, or InputError
-    where a worker was killed.
+    writes aside lies in the folder under a hidden name that ends in .part, until it is whole. In a report, "files" are
+    those that the task wrote here, with their sizes, "run" says what it took, and in "kept" whether an earlier run had
+    done it: if something of it was lost since, it is done again. Raises what a task raised, or InputError where a
+    worker was killed.
     """
     key = fingerprint(list(tasks) if plan is None else plan)
     stage_file = folder / "stage.json"
@@ -194,6 +220,11 @@ def run_stage(
     (folder / "reports").mkdir(exist_ok=True)
     if not (folder / SLURM_JOBS).exists():  # those are at work
         _sweep(folder)
+    for rank in range(len(tasks)):
+        marker = folder / "executor" / "completions" / f"{rank:05d}"
+        if marker.exists() and (lost := _lost(folder, rank)) is not None:
+            print(f"{name}: {folder / lost} is not as it was left; its task is done again", file=sys.stderr)
+            marker.unlink()
     ranks: list[int] = []
     if tasks:
         step = functools.partial(_run_task, run=run, tasks=list(tasks), folder=folder, key=key)
@@ -205,7 +236,7 @@ def run_stage(
             if ranks:
                 executor.run()
                 _sweep(folder)
-    reports = [json.loads((folder / "reports" / f"{rank:05d}.json").read_text("utf-8")) for rank in range(len(tasks))]
+    reports = [json.loads((folder / _report(rank)).read_text("utf-8")) for rank in range(len(tasks))]
     for rank, report in enumerate(reports):
         report["run"]["kept"] = rank not in ranks
     return reports
@@ -250,6 +281,20 @@ def _planned(stage_file: Path) -> str | None:
         return None
 
 
+def _report(rank: int) -> str:
+    """The report of a task, in its stage's folder."""
+    return f"reports/{rank:05d}.json"
+
+
+def _lost(folder: Path, rank: int) -> str | None:
+    """What of a task that is done is not there as it left it: its report, or a file that this lists."""
+    try:
+        report = json.loads((folder / _report(rank)).read_text("utf-8"))
+        return _report(rank) if "run" not in report else first_lost(folder, report["files"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return _report(rank)
+
+
 def _run_task(
     _data: object,
     rank: int,
@@ -260,6 +305,7 @@ def _run_task(
     folder: Path,
     key: str,
 ) -> None:
+    _wrote.clear()
     with measured() as took:
         try:
             report = run(tasks[rank], folder)
@@ -267,10 +313,10 @@ def _run_task(
             if not _travels(error):
                 raise RuntimeError(traceback.format_exc()) from None
             raise
-    report["run"] = took
+    report |= {"run": took, "files": sizes_in(folder, _wrote)}
     if _planned(folder / "stage.json") != key:  # whoever waited for this task is gone, and another took the folder
         raise InputError(f"{folder}: another command has begun this stage anew, with other dumps or options")
-    write_json(folder / "reports" / f"{rank:05d}.json", report)
+    write_json(folder / _report(rank), report)
 
 
 def _travels(error: Exception) -> bool:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -320,17 +320,6 @@ def _recorded(folder: Path | None) -> _Recorded | None:
         return None
 
 
-class _Task(Protocol):
-    """A range of compressed bytes of a dump, as the plans of the extracts have it."""
-
-    @property
-    def file(self) -> str: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int | None: ...
-
-
 @dataclass
 class _Dump:
     """A dump, reckoned from a sample of it; seconds are of the CPU, bytes are of the whole dump."""
@@ -343,10 +332,9 @@ class _Dump:
     share: float  # how many times as large as the samples it is
 
 
-def _look_at(tasks: Sequence[_Task]) -> _Dump:
+def _look_at(tasks: Sequence[layers.Task]) -> _Dump:
     """Decompress a little of a dump in several places."""
-    length = {task.file: Path(task.file).stat().st_size for task in tasks}
-    sizes = [(length[task.file] if task.end is None else task.end) - task.start for task in tasks]
+    sizes = layers.sizes(tasks)
     picked = [tasks[(2 * i + 1) * len(tasks) // (2 * _PLACES)] for i in range(_PLACES)]
     starts = list(dict.fromkeys((Path(task.file), task.start) for task in picked))
     if len(tasks) == 1 and sizes[0] <= _SEARCHED:
@@ -409,10 +397,10 @@ class _Text(_Dump):
     clean: float = 0  # seconds to make sentences of it
 
 
-_WIKITEXT = re.compile(rb"<text[^>]*>([^<]*)</text>")
+_WIKITEXT = re.compile(rb"<text[^<>]*>([^<]*)</text>")
 
 
-def _look_at_text(tasks: Sequence[_Task], language: str) -> _Text:
+def _look_at_text(tasks: Sequence[layers.Task], language: str) -> _Text:
     """What a Wikipedia dump holds."""
     found = _look_at(tasks)
     articles: list[bytes] = []

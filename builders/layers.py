@@ -11,13 +11,15 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from temporalwiki.builders.engine import fingerprint, whole_file, write_json
+from temporalwiki.builders.engine import fingerprint, first_lost, note_written, sizes_in, whole_file, write_json
 
-_FINISHED = "finished.json"  # in an extract's folder
+_FINISHED = "finished.json"  # in an extract's folder: which tasks and base it was read with, and all its files
+_OWN = ("[!.]*.*", "reports/*.json", "executor/completions/*")
+_FILES = (*_OWN, *(f"carried/{pattern}" for pattern in _OWN))  # all but logs
 # Extracts in a row that are made of the one before; the next reads all anew. A month changes about 5 % of Wikidata's
 # items, whose old rows stay in the files and are read for nothing: a third after so many. And what no check found
 # ends here.
@@ -33,16 +35,27 @@ class Base:
     made: str  # the same for extracts of the same layers
 
 
-class Task(Protocol):
-    """A range of a dump: a dataclass."""
+@dataclass(frozen=True)
+class Task:
+    """A compressed byte range of a dump's file: ``end`` None means to the end of the file."""
+
+    index: int
+    file: str
+    start: int
+    end: int | None
+    base: Base | None = field(default=None, kw_only=True)  # the extract that this one goes on from; None: all is read
+    listed: bool = field(default=False, kw_only=True)  # the file is the one whose checksum its maker has listed
 
     @property
-    def file(self) -> str:
-        """The dump's file."""
+    def generation(self) -> int:
+        """Of what is read here: base's and one, 0 without a base."""
+        return 0 if self.base is None else self.base.generation + 1
 
-    @property
-    def base(self) -> Base | None:
-        """The extract that this one goes on from; None: all is read."""
+
+def sizes(tasks: Sequence[Task]) -> list[int]:
+    """Compressed bytes of each range."""
+    length = {task.file: Path(task.file).stat().st_size for task in tasks}
+    return [(length[task.file] if task.end is None else task.end) - task.start for task in tasks]
 
 
 def base_of(folder: Path) -> Base | None:
@@ -52,12 +65,25 @@ def base_of(folder: Path) -> Base | None:
         return None
     base = _base(done)
     generation = 0 if base is None else base.generation + 1
-    return Base(folder.name, generation, fingerprint(done)) if generation < GENERATIONS else None
+    made = fingerprint({"plan": done["plan"], "base": done["base"]})
+    return Base(folder.name, generation, made) if generation < GENERATIONS else None
 
 
 def is_finished(folder: Path) -> bool:
     """Whether an extract that can be a base, or be taken as it is, is in ``folder``."""
     return (folder / _FINISHED).exists()
+
+
+def lost(folder: Path) -> Path | None:
+    """A file that was in the extract in ``folder`` when it was finished, and is gone now or has another size.
+
+    None if there is none, or if it is not finished. One that lost a file is no use: what reads it takes what is there.
+    """
+    if not is_finished(folder):
+        return None
+    done = _done(folder)
+    name = _FINISHED if done is None else first_lost(folder, done["files"])
+    return folder / name if name is not None else None
 
 
 def finished_with(folder: Path, tasks: Sequence[Task], base: Base | None) -> Base | None:
@@ -74,13 +100,17 @@ def made_with(folder: Path, base: Base) -> bool:
 
 def finish(folder: Path, tasks: Sequence[Task], base: Base | None) -> None:
     """Note that all of an extract is there, and with which base it was read: another one need not read it again."""
-    write_json(folder / _FINISHED, {"plan": _key(tasks), "base": asdict(base) if base is not None else None})
+    files = [path for pattern in _FILES for path in folder.glob(pattern) if path.name != _FINISHED]
+    done = {"plan": _key(tasks), "base": asdict(base) if base is not None else None, "files": sizes_in(folder, files)}
+    write_json(folder / _FINISHED, done)
 
 
 def link(path: Path, target: Path) -> None:
-    """Give a file that is never written again another name, or copy it; one that is there already is right."""
-    if target.exists():
+    """Give a file that is never written again another name, or copy it; one that is there in its size is right."""
+    note_written(target)
+    if target.exists() and target.stat().st_size == path.stat().st_size:
         return
+    target.unlink(missing_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(path, target)
@@ -94,7 +124,7 @@ def _done(folder: Path) -> dict[str, Any] | None:
     try:
         done = json.loads((folder / _FINISHED).read_text("utf-8"))
         _base(done)
-        return {"plan": done["plan"], "base": done["base"]}
+        return {"plan": done["plan"], "base": done["base"], "files": dict[str, int](done["files"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -103,5 +133,5 @@ def _base(done: dict[str, Any]) -> Base | None:
     return Base(**done["base"]) if done["base"] is not None else None
 
 
-def _key(tasks: Sequence[Any]) -> str:
+def _key(tasks: Sequence[Task]) -> str:
     return fingerprint([replace(task, file=Path(task.file).name, base=None) for task in tasks])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import whole_file
+from temporalwiki.builders.errors import InputError
 
 # zstd everywhere, small enough row groups to be skipped, and no thread-dependent choices. Level 1 takes half the time
 # of level 3 on wikitext, for a seventh more disk: right for what only the stages themselves read.
@@ -51,6 +52,8 @@ class ParquetWriter:
     def __enter__(self) -> Self:
         level = _LEVEL_PUBLISHED if self._published else _LEVEL
         options: dict[str, Any] = {"compression": "zstd", "compression_level": level}
+        if not self._published:  # KeptFile looks at them
+            options["write_page_checksum"] = True
         if self._packed:
             by_column = {name: "none" if name in self._packed else "zstd" for name in self.schema.names}
             levels = {name: level for name, codec in by_column.items() if codec == "zstd"}
@@ -109,15 +112,48 @@ class ParquetWriter:
         self._whole.__exit__(None, None, None)
 
 
+class KeptFile(pq.ParquetFile):  # type: ignore[misc]
+    """A Parquet file that a stage made. Whatever is read of it, InputError is raised if it is gone or damaged."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._whole():
+            super().__init__(path, page_checksum_verification=True)
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowInvalid, OSError) as error:
+            said = str(error).splitlines()[0]
+            raise InputError(f"{self.path}: damaged or gone ({said}); delete its folder and build again") from None
+
+    def read(self, *arguments: Any, **options: Any) -> pa.Table:
+        with self._whole():
+            return super().read(*arguments, **options)
+
+    def read_row_group(self, *arguments: Any, **options: Any) -> pa.Table:
+        with self._whole():
+            return super().read_row_group(*arguments, **options)
+
+    def read_row_groups(self, *arguments: Any, **options: Any) -> pa.Table:
+        with self._whole():
+            return super().read_row_groups(*arguments, **options)
+
+    def iter_batches(self, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+        with self._whole():
+            yield from super().iter_batches(*arguments, **options)
+
+
 def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: int = 4096) -> Iterator[dict[str, Any]]:
     """Rows of several files, one after another, a batch in memory at a time."""
     for path in files:
-        with pq.ParquetFile(path) as file:
+        with KeptFile(path) as file:
             for records in file.iter_batches(batch, columns=columns, use_threads=False):
                 yield from records.to_pylist()
 
 
-def group_range(file: pq.ParquetFile, group: int, column: str) -> tuple[int, int]:
+def group_range(file: KeptFile, group: int, column: str) -> tuple[int, int]:
     """Smallest and largest value of an integer column in a row group, from its statistics; nulls count as 0."""
     index = file.schema_arrow.get_field_index(column)
     statistics = file.metadata.row_group(group).column(index).statistics

@@ -45,17 +45,13 @@ def run_script(db: duckdb.DuckDBPyConnection, script: str, values: dict[str, Any
         db.execute(statement, {name: values[name] for name in names} or None)
 
 
-def rows_of(paths: list[Path], table: str) -> str:
-    """SQL for the rows of some files; their folder's name may hold quotes and what DuckDB takes for a pattern."""
-    if paths:
-        quoted = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
-        return f"read_parquet([{quoted}])"
-    empty = {
-        "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, '
-        'start_day INT, "end" TEXT, end_day INT, seen BIGINT, file_row_number BIGINT',
-        "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title TEXT, seen BIGINT",
-        "properties": "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT",
-        "articles": "page_id BIGINT, title TEXT",
-    }[table]
-    columns = ", ".join(f"NULL::{part.split()[1]} AS {part.split()[0]}" for part in empty.split(", "))
-    return f"(SELECT {columns} WHERE false)"
+def rows_of(paths: list[Path], columns: str = "") -> str:
+    """SQL for the rows of some files; their folder's name may hold quotes and what DuckDB takes for a pattern.
+
+    Where there can be no files at all, ``columns`` tells which columns of no rows that gives: "p BIGINT, label TEXT".
+    """
+    if not paths:
+        empty = (column.split() for column in columns.split(", "))
+        return f"(SELECT {', '.join(f'NULL::{kind} AS {name}' for name, kind in empty)} WHERE false)"
+    quoted = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
+    return f"read_parquet([{quoted}])"

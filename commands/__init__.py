@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 from temporalwiki import __version__
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.errors import InputError, UsageError, in_one_line
 
 # subcommand -> what it does; its code is the module of that name, with add_arguments(parser, argv) and run(arguments)
 COMMANDS = {
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (InputError, OSError) as error:
         if "--debug" in argv:
             raise
-        print(f"temporalwiki {wanted}: {_one_line(error)}", file=sys.stderr)
+        print(f"temporalwiki {wanted}: {in_one_line(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print(f"temporalwiki {wanted}: interrupted; the same command goes on from here", file=sys.stderr)
@@ -95,7 +95,3 @@ def _check_endpoint() -> None:
     """Raise UsageError for a Hub whose address holds a password: addresses are shown, and written into caches."""
     if "@" in os.environ.get("HF_ENDPOINT", ""):
         raise UsageError("HF_ENDPOINT holds a user's name or password: take it out, and set HF_TOKEN to a token")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -25,19 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     options = BuildOptions()
     parser.epilog = _EXAMPLE
     add_interval(parser)
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("temporalwiki"),
-        metavar="DIR",
-        help="the dataset folder (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--work",
-        type=Path,
-        metavar="DIR",
-        help="where extracts are kept for a rerun and for next month (default: OUT.work)",
-    )
+    add_folders(parser, "temporalwiki", "extracts are kept for a rerun and for next month")
     parser.add_argument(
         "--include",
         default="",
@@ -79,6 +67,20 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_folders(parser: argparse.ArgumentParser, out: str, kept: str) -> None:
+    """Add --out, the dataset folder, and --work, where what is ``kept``."""
+    parser.add_argument(
+        "--out", type=Path, default=Path(out), metavar="DIR", help="the dataset folder (default: %(default)s)"
+    )
+    parser.add_argument("--work", type=Path, metavar="DIR", help=f"where {kept} (default: OUT.work)")
+
+
+def work_folder(arguments: argparse.Namespace) -> Path:
+    """Return the folder of --work, or the one that is named after that of --out."""
+    out: Path = arguments.out.resolve()  # so that "." and ".." have names, too
+    return arguments.work or out.with_name(f"{out.name}.work")
+
+
 def add_machine(parser: argparse.ArgumentParser) -> None:
     """Add what says where tasks run, and on how much."""
     parser.add_argument(
@@ -116,14 +118,13 @@ def run(arguments: argparse.Namespace) -> None:
         allow_truncated=arguments.allow_truncated,
     )
     sources = find_sources(arguments.dumps, interval, wikidata)
-    out = arguments.out.resolve()  # so that "." and ".." have names, too
-    work = arguments.work or out.with_name(f"{out.name}.work")
+    work = work_folder(arguments)
     if arguments.plan:
-        print(describe_plan(estimate(sources, out, work, options, machine)))
+        print(describe_plan(estimate(sources, arguments.out, work, options, machine)))
         return
     if arguments.engine != "local":
         machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
-    manifest = build(sources, out, work, options, machine)
+    manifest = build(sources, arguments.out, work, options, machine)
     print(describe_manifest(arguments.out, manifest))
 
 

@@ -15,8 +15,9 @@ from temporalwiki.builders.ckl.make import CONFIGS, LAMA, Sources, check_name, c
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.inspection import describe_manifest
+from temporalwiki.commands.build import add_folders, work_folder
 from temporalwiki.commands.train import add_options
-from temporalwiki.methods import not_installed
+from temporalwiki.methods import needs
 from temporalwiki.methods.options import from_mapping
 
 _EXAMPLE = """\
@@ -65,12 +66,7 @@ def _add_common(parser: argparse.ArgumentParser, nargs: str | None = None) -> No
         metavar="CONFIG",
         help=f"one of {', '.join(CONFIGS)}; kilt; with an interval, such as {LAMA[1]}-1112",
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("ckl"), metavar="DIR", help="the dataset folder (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--work", type=Path, metavar="DIR", help="where what is costly is kept for a rerun (default: OUT.work)"
-    )
+    add_folders(parser, "ckl", "what is costly is kept for a rerun")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
     sources = parser.add_argument_group("what it is made of")
     sources.add_argument("--probes", type=Path, nargs="+", metavar="DIR", help="dataset folders of temporalwiki")
@@ -113,20 +109,16 @@ def run(arguments: argparse.Namespace) -> None:
     Raises UsageError where a package is missing.
     """
     check_name(arguments.config)
-    try:
+    with needs("news" if arguments.news else "train"):
         for line in _run(arguments):
             print(line, flush=True)
-    except ModuleNotFoundError as error:
-        raise not_installed(error, "news" if arguments.news else "train") from None
 
 
 def _run(arguments: argparse.Namespace) -> Iterator[str]:
-    out = arguments.out.resolve()  # so that "." and ".." have names, too
-    work = arguments.work or out.with_name(f"{out.name}.work")
+    work = work_folder(arguments)
     if arguments.jobs < 1:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
-    given = [source for source in ("probes", "lama", "review", "news", "kilt") if getattr(arguments, source)]
-    check_sources(arguments.config, given)
+    check_sources(arguments.config, arguments)
     decided = arguments.config in ("updatedlama", "newlama")
     names = ("past", "judge", "least_annotators", *_CANDIDATES) if decided else ()
     of_review = {name: getattr(arguments, name) for name in names}
@@ -160,7 +152,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
             on_drop=stack.enter_context(_drops(dropped)) if dropped else None,
         )
         for config in make(arguments.config, sources, _given(options, arguments) if options else None):
-            yield describe_manifest(arguments.out, write(config, out))
+            yield describe_manifest(arguments.out, write(config, arguments.out))
 
 
 @contextmanager

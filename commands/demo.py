@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from temporalwiki.commands.train import quiet
-from temporalwiki.methods import not_installed
+from temporalwiki.methods import needs
 
 _EXAMPLE = """\
 example:
@@ -26,10 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the demo, printing what it finds. Raises UsageError where a package is missing."""
-    try:
+    with needs("eval"):
         from temporalwiki.eval_harness.demo import demo, demo_real
-    except ModuleNotFoundError as error:
-        raise not_installed(error, "eval") from None
 
     quiet()
     if arguments.real is None:

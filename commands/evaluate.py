@@ -10,7 +10,7 @@ from typing import Any
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.commands.train import add_options, quiet
 from temporalwiki.eval_harness.tasks import TASKS, find_task
-from temporalwiki.methods import not_installed
+from temporalwiki.methods import needs
 from temporalwiki.methods.options import from_mapping
 
 _EXAMPLE = """\
@@ -49,13 +49,11 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--limit must be at least 1, not {arguments.limit}")
     if not (found := _tasks(arguments.tasks)):
         raise UsageError("--tasks: name one or more, with commas between them")
-    try:
+    with needs("eval"):
         from temporalwiki.eval_harness.evaluated import Evaluated, default_precision
         from temporalwiki.eval_harness.results import table
         from temporalwiki.eval_harness.runner import Evaluation, evaluate
         from temporalwiki.eval_harness.store import cache
-    except ModuleNotFoundError as error:
-        raise not_installed(error, "eval") from None
 
     quiet()
     tasks = {}
@@ -75,10 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _tasks(names: str) -> dict[str, Any]:
-    try:
-        return {name: find_task(name) for name in names.replace(",", " ").split()}
-    except ModuleNotFoundError as error:
-        raise not_installed(error, "eval") from None
+    return {name: find_task(name) for name in names.replace(",", " ").split()}
 
 
 def _tasks_in(argv: list[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.commands.train import quiet
-from temporalwiki.methods import not_installed
+from temporalwiki.methods import needs
 
 _EXAMPLE = """\
 example:
@@ -35,11 +35,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the experiment, then write its leaderboard; raise InputError where cells failed."""
     if arguments.jobs < 1:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
-    try:
+    with needs("eval"):
         from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
         from temporalwiki.eval_harness.experiment.engines import end_with_parent, find_engine
-    except ModuleNotFoundError as error:
-        raise not_installed(error, "eval") from None
 
     quiet()
     experiment = read_experiment(arguments.recipe)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from temporalwiki.methods import not_installed
+from temporalwiki.methods import needs
 
 _EXAMPLE = """\
 example:
@@ -24,11 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the leaderboard and say where its page is. Raises UsageError where a package is missing."""
-    try:
+    with needs("eval"):
         from temporalwiki.eval_harness.leaderboard import write_leaderboard
         from temporalwiki.eval_harness.results import read_results
-    except ModuleNotFoundError as error:
-        raise not_installed(error, "eval") from None
 
     results = read_results(arguments.results)
     for text in write_leaderboard(results, arguments.results, arguments.out, arguments.data):

@@ -8,7 +8,7 @@ from pathlib import Path
 from temporalwiki.builders.engine import find_machine
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.fetch import MIRROR
-from temporalwiki.commands.build import add_machine
+from temporalwiki.commands.build import add_folders, add_machine, work_folder
 from temporalwiki.push_scripts.monthly import Job, monthly
 
 _EXAMPLE = """\
@@ -32,16 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--dumps", type=Path, default=Path("dumps"), metavar="DIR", help="where dumps are kept (default: %(default)s)"
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("temporalwiki"),
-        metavar="DIR",
-        help="the dataset folder (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--work", type=Path, metavar="DIR", help="where extracts are kept for next month (default: OUT.work)"
-    )
+    add_folders(parser, "temporalwiki", "extracts are kept for next month")
     add_machine(parser)
     parser.add_argument(
         "--mirror",
@@ -67,13 +58,12 @@ def run(arguments: argparse.Namespace) -> None:
     """
     if arguments.leaderboard is not None and arguments.recipe is None:
         raise UsageError("--leaderboard shows the results of an experiment: name it with --recipe")
-    out = arguments.out.resolve()  # so that "." and ".." have names, too
     job = Job(
         wiki=arguments.wiki,
         repo_id=arguments.repo,
         dumps=arguments.dumps,
         out=arguments.out,
-        work=arguments.work or out.with_name(f"{out.name}.work"),
+        work=work_folder(arguments),
         # a dry run starts nothing, no cluster either
         machine=find_machine("local" if arguments.dry_run else arguments.engine, arguments.jobs, arguments.memory),
         mirrors=tuple(arguments.mirror or [MIRROR]),

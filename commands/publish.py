@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from temporalwiki.methods import not_installed
+from temporalwiki.methods import needs
 
 _EXAMPLE = """\
 example:
@@ -49,36 +49,34 @@ def run(arguments: argparse.Namespace) -> None:
     for name, kind in (of_a_dataset | {"base": "model", "results": "model"}).items():
         if getattr(arguments, name) and arguments.kind != kind:
             arguments.parser.error(f"--{name.replace('_', '-')} is of a {kind}, not of a {arguments.kind}")
-    for line in _publish(arguments):
-        print(line, flush=True)
+    with needs("eval"):
+        for line in _publish(arguments):
+            print(line, flush=True)
 
 
 def _publish(arguments: argparse.Namespace) -> Iterator[str]:
     path, repo_id, tag, dry_run = arguments.path, arguments.repo_id, arguments.tag, arguments.dry_run
-    try:
-        if arguments.kind == "dataset":
-            from temporalwiki.push_scripts.dataset import publish_dataset
+    if arguments.kind == "dataset":
+        from temporalwiki.push_scripts.dataset import publish_dataset
 
-            return publish_dataset(
-                path,
-                repo_id,
-                tag=tag,
-                accept_jump=arguments.accept_jump,
-                replace=arguments.replace,
-                accept_noncommercial=arguments.accept_noncommercial,
-                dry_run=dry_run,
-            )
-        if arguments.kind == "model":
-            from temporalwiki.push_scripts.model import publish_model
+        return publish_dataset(
+            path,
+            repo_id,
+            tag=tag,
+            accept_jump=arguments.accept_jump,
+            replace=arguments.replace,
+            accept_noncommercial=arguments.accept_noncommercial,
+            dry_run=dry_run,
+        )
+    if arguments.kind == "model":
+        from temporalwiki.push_scripts.model import publish_model
 
-            base, results = arguments.base, arguments.results
-            return publish_model(path, repo_id, tag=tag, base=base, results=results, dry_run=dry_run)
-        if arguments.kind == "metric":
-            from temporalwiki.push_scripts.metric import publish_metric
+        base, results = arguments.base, arguments.results
+        return publish_model(path, repo_id, tag=tag, base=base, results=results, dry_run=dry_run)
+    if arguments.kind == "metric":
+        from temporalwiki.push_scripts.metric import publish_metric
 
-            return publish_metric(path, repo_id, tag=tag, dry_run=dry_run)
-        from temporalwiki.push_scripts.leaderboard import publish_leaderboard
+        return publish_metric(path, repo_id, tag=tag, dry_run=dry_run)
+    from temporalwiki.push_scripts.leaderboard import publish_leaderboard
 
-        return publish_leaderboard(path, repo_id, tag=tag, dry_run=dry_run)
-    except ModuleNotFoundError as error:
-        raise not_installed(error, "eval") from None
+    return publish_leaderboard(path, repo_id, tag=tag, dry_run=dry_run)

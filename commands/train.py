@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from temporalwiki.builders.errors import UsageError
-from temporalwiki.methods import METHODS, find_method, not_installed
+from temporalwiki.methods import METHODS, find_method, needs
 from temporalwiki.methods.options import TrainOptions, element
 from temporalwiki.methods.recipes import configured, names, read_recipe
 
@@ -64,12 +64,10 @@ def run(arguments: argparse.Namespace) -> None:
     options = {name: value for name, value in values.items() if name not in (*_OWN, "experiment")}
     configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])
 
-    try:
+    with needs("train"):
         from accelerate import PartialState
 
         from temporalwiki.methods.train import MANIFEST, Run, train  # torch and transformers take seconds to import
-    except ModuleNotFoundError as error:
-        raise not_installed(error) from None
 
     quiet()
     method, how = configured(str(values["method"]), options, where)

@@ -136,9 +136,7 @@ class _Batch:
     """Makes batches of examples, padded at the right."""
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
-        pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        start = getattr(model.config, "decoder_start_token_id", None)
-        self._padded = MaskedBatch(pad, pad if start is None else start)
+        self._padded = MaskedBatch.of(model, tokenizer)
         self._decoded = is_encoder_decoder(model)
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:

@@ -50,15 +50,13 @@ class Matrix:
         return list(dict.fromkeys(row.method for row in self.rows if row.method and row.month in self.columns))
 
 
-def matrix(results: Sequence[Result], task: str, score: str, kind: str = "") -> Matrix:
+def matrix(results: Sequence[Result], task: str, score: str) -> Matrix:
     """Arrange a score (such as "average/perplexity") of a task's results.
 
-    ``kind``: how the configs' names begin, for a task that reads several of a month ("diffset", "unchanged").
     A model's month is the last in its result's "trained_on"; where no method is known either, the one in its name.
     Raises InputError where there is no such task or score, a config is of no month, a model has two results for a
     month, and where two models were not asked the same.
     """
-    results = [result for result in results if result.data["data"]["config"].startswith(kind)]
     found = [result for result in results if result.data["task"]["name"] == task]
     tasks = sorted({result.data["task"]["name"] for result in results})
     if not found:
@@ -96,20 +94,6 @@ def matrix(results: Sequence[Result], task: str, score: str, kind: str = "") -> 
         tuple(columns[column] for column in sorted(columns)),
         tuple(tuple(_estimate(result, score) for result in cells) for cells in values),
     )
-
-
-def relative(matrix: Matrix, to: str) -> list[list[float | None]]:
-    """Return every value divided by that of the model ``to`` in its column, [rows, columns].
-
-    With Initial this is how TemporalWiki's figure 2 shows perplexity, with the model of a month its figure 4. None
-    where one of the two was not scored, or ``to`` has 0. Whether two models differ by more than chance is a question
-    for ``statistics.compare``. Raises InputError where not just one row is of that name.
-    """
-    base = [cell.value if cell else None for cell in _values_of(matrix, to)]
-    return [
-        [cell.value / of if cell and of else None for cell, of in zip(values, base, strict=True)]
-        for values in matrix.values
-    ]
 
 
 def transfer(

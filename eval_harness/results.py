@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import fingerprint, whole_file, write_json
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, in_one_line
 from temporalwiki.eval_harness.measures import MEASURES
 from temporalwiki.eval_harness.statistics import Estimate
 
@@ -152,7 +152,7 @@ def read_result(path: Path) -> Result:
     try:
         read = msgspec.convert(data, _File)
     except msgspec.ValidationError as error:
-        what = " ".join(str(error).split())  # a key can hold line ends
+        what = in_one_line(error)  # a key can hold line ends
         raise InputError(f"{path}: not a result file of temporalwiki ({what}); remove it") from None
     data["scores"] = {name: msgspec.structs.asdict(score) for name, score in read.scores.items()}  # 1 is 1.0
     if read.model.learning_rate is not None:

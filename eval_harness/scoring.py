@@ -21,7 +21,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from temporalwiki.builders.errors import InputError
 from temporalwiki.methods.architecture import is_encoder_decoder
-from temporalwiki.methods.packing import Encoder
+from temporalwiki.methods.packing import Encoder, Ints
 
 VERSION = 1  # of the numbers: a change that moves one makes kept scores stale
 SENTINEL = "<extra_id_0>"  # where an encoder-decoder model writes its answer
@@ -30,7 +30,6 @@ SENTINEL = "<extra_id_0>"  # where an encoder-decoder model writes its answer
 _ROW = 512
 _LOGITS = 1 << 29  # most numbers of the output layer at once on an accelerator (2 GB)
 
-Ints = np.ndarray[Any, np.dtype[Any]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 

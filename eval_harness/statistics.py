@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.metrics.fuar import fuar
 
 Floats = npt.NDArray[np.float64]
 Transform = Callable[[Floats], Floats]
@@ -71,16 +70,12 @@ class Ranks(NamedTuple):
 class Transfer:
     """What months of training did to the tests of all months; None where no cell that is needed was measured.
 
-    ``average`` and ``forgetting`` are in the score's own unit: the first is good or bad as the score is, the second
-    bad if positive. ``backward`` and ``forward`` are good if positive. ``missing`` counts, for each of the four, the
-    cells that it reads and that are None.
+    All are in the score's own unit: ``backward`` and ``forward`` are good if positive, ``forgetting`` is bad.
     """
 
-    average: float | None
     backward: float | None
     forward: float | None
     forgetting: float | None
-    missing: dict[str, int]
 
 
 def ratio(
@@ -149,7 +144,7 @@ def compare(
 
     Each side is what ``mean_of_ratios`` takes, with ids; one test is a sequence of one. ``p_value`` is two-sided,
     twice (1 + resamples on the other side of 0, or on it) / (1 + resamples), at most 1: never 0, and below 0.05 where
-    the interval is clear of 0, but for one resample. It cannot be below 2 / (1 + resamples), so ``holm`` needs many.
+    the interval is clear of 0, but for one resample.
 
     Without a transform, NLLs over tokens give the log of the ratio of the two perplexities.
 
@@ -169,22 +164,6 @@ def compare(
         p_value = min(1.0, 2 * (1 + tail) / (1 + len(differences)))
     difference = float(values[tests:].mean() - values[:tests].mean())
     return Comparison(difference, low, high, p_value, sum(len(group.clusters) for group in first), clusters)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number, in the order given (Holm 1979).
-
-    To call those below 0.05 significant errs in any of them with a probability of at most 0.05.
-    Raises InputError for what is no p-value.
-    """
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        if not 0 <= p_values[i] <= 1:
-            raise InputError(f"p-value {i} is {p_values[i]}, not between 0 and 1")
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted
 
 
 def ranks(
@@ -254,8 +233,7 @@ def transfer(matrix: Matrix, baseline: Sequence[float | None] | None = None, *, 
     ``matrix`` is square, with None for what was not measured; ``baseline[j]`` is the model's score on the test of
     month j before any training. T is the last month. Means are over the terms that have both cells.
 
-    - average: mean over j of R[T][j] (Lopez-Paz & Ranzato 2017, equation 2)
-    - backward: mean over j < T of R[T][j] - R[j][j] (equation 3)
+    - backward: mean over j < T of R[T][j] - R[j][j] (Lopez-Paz & Ranzato 2017, equation 3)
     - forward: mean over j > 0 of R[j-1][j] - baseline[j] (equation 4)
     - forgetting: mean over j < T of the best R[i][j] with i < T, minus R[T][j] (Chaudhry et al. 2018, equation 3)
 
@@ -269,62 +247,10 @@ def transfer(matrix: Matrix, baseline: Sequence[float | None] | None = None, *, 
     last, diagonal, next_month = cells[-1], np.diag(cells), np.diag(cells, 1)
     best = np.fmax.reduce(sign * cells[:-1, :-1], axis=0, initial=-np.inf)
     return Transfer(
-        average=_mean(last),
         backward=_mean(sign * (last - diagonal)[:-1]),
         forward=_mean(sign * (next_month - before[1:])),
         forgetting=_mean(best - sign * last[:-1]),
-        missing={
-            "average": _missing(last),
-            "backward": _missing(last[:-1], diagonal[:-1]),
-            "forward": _missing(next_month, before[1:]),
-            "forgetting": _missing(cells[:, :-1]),
-        },
     )
-
-
-def fuar_over_months(*, invariant: Matrix, updated: Matrix, new: Matrix) -> list[dict[str, Any] | None]:
-    """Return FUAR after month 1, 2, ..., each against all earlier models (CKL, section 3.3, equation 1).
-
-    Each matrix has a model per row and a corpus per column: ``updated[i][j]`` is the score of LM_i on what D_j
-    updated, ``new[i][j]`` on what D_j brought, ``invariant[i][j]`` on what D_j says and later corpora do not change.
-    LM_0 is the model before any month, D_0 what it was pretrained on. Higher is better: of perplexities give the
-    negatives. A column of None alone is a task that is not defined; LM_n is compared with LM_i if D_i has an invariant
-    task. The result for month n is what ``fuar`` returns, or None where a cell that it needs was not measured, where
-    no earlier corpus has an invariant task, and where D_n has neither of its own.
-
-    Month 1 forgets 20 - 17 and gains (10 - 2) + (4 - 0). Month 2 forgets (20 - 6) + (18 - 16) and gains
-    (13 - 1) + (6 - 1) over LM_0 and (13 - 3) + (6 - 1) over LM_1:
-
-    >>> months = fuar_over_months(
-    ...     invariant=[[20, None, None], [17, 18, None], [6, 16, None]],
-    ...     updated=[[None, 2, 1], [None, 10, 3], [None, 9, 13]],
-    ...     new=[[None, 0, 1], [None, 4, 1], [None, 4, 6]],
-    ... )
-    >>> [month["fuar"] for month in months]
-    [0.25, 0.5]
-
-    Raises InputError for matrices that are empty, not square or not of one size, and numbers that are not finite.
-    """
-    models = range(len(invariant))
-    for name, table in (("invariant", invariant), ("updated", updated), ("new", new)):
-        _cells(f"the matrix {name!r}", table, (len(models), len(models)))
-
-    def defined(table: Matrix, j: int) -> bool:
-        return any(table[i][j] is not None for i in models)
-
-    def month(n: int) -> dict[str, Any] | None:
-        earlier = [i for i in range(n) if defined(invariant, i)]
-        needed = [(invariant, model, i) for i in earlier for model in (i, n)]
-        needed += [(table, model, n) for table in (updated, new) for model in (*earlier, n) if defined(table, n)]
-        if not earlier or not (defined(updated, n) or defined(new, n)):
-            return None
-        if any(table[model][j] is None for table, model, j in needed):
-            return None
-        after = [{"invariant": invariant[n][i], "updated": updated[n][n], "new": new[n][n]} for i in earlier]
-        before = [{"invariant": invariant[i][i], "updated": updated[i][n], "new": new[i][n]} for i in earlier]
-        return fuar(after, before)
-
-    return [month(n) for n in models[1:]]
 
 
 def _bootstrap(
@@ -488,7 +414,3 @@ def _cells(what: str, rows: Matrix, shape: tuple[int, int]) -> Floats:
 def _mean(terms: Floats) -> float | None:
     known = terms[np.isfinite(terms)]
     return float(known.mean()) if len(known) else None
-
-
-def _missing(*cells: Floats) -> int:
-    return sum(int(np.isnan(part).sum()) for part in cells)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from difflib import get_close_matches
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from temporalwiki.builders.errors import UsageError
+from temporalwiki.methods.options import did_you_mean
 
 if TYPE_CHECKING:
     from temporalwiki.methods.method import Method
@@ -30,24 +32,25 @@ METHODS = {
 }
 
 
-def not_installed(error: ModuleNotFoundError, extra: str = "train") -> Exception:
-    """Return what to raise where a package of an extra, ``train``, ``eval`` or ``news``, is missing."""
-    package = (error.name or "").split(".")[0]
-    if package == "temporalwiki":
-        return error
-    what = {"train": "training", "eval": "evaluation", "news": "reading news"}[extra]
-    return UsageError(f"{what} needs the package {package}: pip install 'temporalwiki[{extra}]'")
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Say that an extra, ``train``, ``eval`` or ``news``, is to be installed where a package misses in the block."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").split(".")[0]
+        if package == "temporalwiki":
+            raise
+        what = {"train": "training", "eval": "evaluation", "news": "reading news"}[extra]
+        raise UsageError(f"{what} needs the package {package}: pip install 'temporalwiki[{extra}]'") from None
 
 
 def find_method(name: str) -> type[Method]:
     """Return the class of method ``name``; raise UsageError for an unknown one, with the nearest that exists."""
     if name not in METHODS:
-        near = get_close_matches(name.lower().replace("-", "_"), METHODS, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise UsageError(f"no method {name!r}{hint}; there are {', '.join(METHODS)}")
-    try:
+        near = did_you_mean(name.lower().replace("-", "_"), METHODS)
+        raise UsageError(f"no method {name!r}{near}; there are {', '.join(METHODS)}")
+    with needs("train"):
         module = importlib.import_module(f"temporalwiki.methods.{name}")
-    except ModuleNotFoundError as error:
-        raise not_installed(error) from None
     method: type[Method] = getattr(module, METHODS[name])
     return method

@@ -11,7 +11,6 @@ from temporalwiki.builders.errors import InputError
 
 _LAYERS = ("layers", "h", "block")  # Llama and most others, GPT-2, T5
 _FINAL_NORMS = ("norm", "ln_f", "final_layer_norm")
-_EMBEDDINGS = ("embed_tokens", "wte")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +101,10 @@ def load_model(
 
 def load_expanded(folder: Path, dtype: torch.dtype | str = torch.float32, **options: Any) -> PreTrainedModel:
     """Load the base that a folder's layers (K-Adapter, Modular) were built into, and build them in; see ``load``."""
-    from temporalwiki.methods import find_method
-
     expansion = read_expansion(folder)
     base = load_model(expansion.base_model, dtype, **options)
-    return find_method(expansion.method).attach(base, folder)  # type: ignore[attr-defined]
+    expanded: PreTrainedModel = import_module(f"temporalwiki.methods.{expansion.method}").attach(base, folder)
+    return expanded
 
 
 def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:

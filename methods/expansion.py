@@ -125,6 +125,8 @@ def read_expansion(folder: Path) -> Expansion:
         for name in ("method", "base_model", "model_type"):
             if not isinstance(spec[name], str):
                 raise TypeError(f"{name} is no string")
+        if spec["method"] not in PREFIXES:
+            raise TypeError(f"method is none of {', '.join(PREFIXES)}")
         if type(spec["layers"]) is not int:
             raise TypeError("layers is no whole number")
         if not isinstance(spec["phases"], list) or not spec["phases"]:

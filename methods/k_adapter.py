@@ -107,11 +107,6 @@ class KAdapter(Method):
         set_expansion(model, replace(expansion, phases=(*expansion.phases, options)))
         return model
 
-    @staticmethod
-    def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
-        """Read what ``save`` wrote; see the function ``attach``."""
-        return attach(model, folder)
-
 
 def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
     """Build what ``save`` wrote into its base model, in place, and return that model, with nothing to train.

@@ -23,6 +23,7 @@ from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.loading import check_card, load_dataset
+from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.light_tuning import LightTuner, LightTuning, facts
 from temporalwiki.methods.method import Batch, Method
@@ -79,7 +80,7 @@ def config_names(data: str) -> list[str]:
 
     Raises InputError where there is no dataset.
     """
-    path, revision = _split(data)
+    path, revision = checkpoint.split(data)
     check_card(Path(path))
     try:
         return list(datasets.get_dataset_config_names(path, revision=revision))
@@ -138,13 +139,14 @@ def make_trainer(
         )
         tuner.begin(options, method)
         return tuner
-    collate = _collate(model, tokenizer, options)
+    of_spans = is_encoder_decoder(model)
+    collate: Any = MaskedBatch.of(model, tokenizer) if of_spans else PackedBatch.of(tokenizer, options.sequence_length)
     reading = Reading(order, material.new, material.past)
     trainer = ContinualTrainer(
         model=model, args=arguments(of=TrainingArguments), train_dataset=reading, data_collator=collate
     )
     trainer.begin(options, method)
-    if trainer.is_fsdp_enabled and (is_encoder_decoder(model) or options.optimizer == "adafactor"):
+    if trainer.is_fsdp_enabled and (of_spans or options.optimizer == "adafactor"):
         raise UsageError("FSDP shards neither T5, for its shared embedding, nor Adafactor's state: train it with DDP")
 
     def some(wanted: int) -> list[Batch]:
@@ -169,7 +171,7 @@ def load(data: str, config: str, split: str | None) -> Any:
     """Load a config (``split``: one of its splits alone) as ``datasets`` does. Raises InputError where it cannot be
     loaded.
     """
-    path, revision = _split(data)
+    path, revision = checkpoint.split(data)
     # the library takes a file for the one that it read before if it has the same name
     files = [
         (str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(Path(path).rglob("*.parquet"))
@@ -192,7 +194,7 @@ def content(data: str, config: str) -> str:
 
     Raises InputError where the dataset lacks it.
     """
-    path, revision = _split(data)
+    path, revision = checkpoint.split(data)
     check_card(Path(path))
     try:
         builder = datasets.load_dataset_builder(path, config, revision=revision)
@@ -215,14 +217,6 @@ def _digest(file: str) -> str:
         return hashlib.file_digest(opened, "sha1").hexdigest()
 
 
-def _split(data: str) -> tuple[str, str | None]:
-    """Take ``id@revision`` apart; a folder may have an @ in its name."""
-    if "@" in data and not Path(data).exists():
-        path, _, revision = data.rpartition("@")
-        return path, revision
-    return data, None
-
-
 def _examples(
     data: str, config: str, options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase
 ) -> tuple[datasets.Dataset, dict[str, Any]]:
@@ -242,13 +236,6 @@ def _examples(
     packed = pack_dataset(rows, config, tokenizer, options.sequence_length, cache)
     counts = {"articles": packed.articles, "empty": packed.empty, "tokens": packed.tokens, "of": rows._fingerprint}
     return packed.dataset, {**counts, "chunks": len(packed.dataset)}
-
-
-def _collate(model: Any, tokenizer: PreTrainedTokenizerBase, options: TrainOptions) -> Any:
-    if is_encoder_decoder(model):
-        start = getattr(model.config, "decoder_start_token_id", None)
-        return MaskedBatch(tokenizer.pad_token_id, tokenizer.pad_token_id if start is None else start)
-    return PackedBatch.of(tokenizer, options.sequence_length)
 
 
 def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:

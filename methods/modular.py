@@ -96,11 +96,6 @@ class Modular(Method):
         set_expansion(model, replace(expansion, phases=(*expansion.phases, options)))
         return model
 
-    @staticmethod
-    def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
-        """Read what ``save`` wrote; see the function ``attach``."""
-        return attach(model, folder)
-
     def _small_encoder(self, model: PreTrainedModel) -> SmallEncoder:
         """Return a small encoder of ``model``'s vocabulary, all of it trained."""
         like = next(model.get_encoder().final_layer_norm.parameters())

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import datasets
 import numpy as np
@@ -175,6 +176,13 @@ class MaskedBatch:
     pad_token: int
     decoder_start_token: int
     multiple: int = 8
+
+    @classmethod
+    def of(cls, model: Any, tokenizer: Tokenizer) -> MaskedBatch:
+        """Make the one for what an encoder-decoder model reads."""
+        pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        start = getattr(model.config, "decoder_start_token_id", None)
+        return cls(pad, pad if start is None else start)
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """Return ``input_ids``, ``attention_mask``, ``labels`` and ``decoder_input_ids``, int64 [rows, length].

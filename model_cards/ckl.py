@@ -11,6 +11,7 @@ from typing import Any
 from temporalwiki.builders.ckl.invariantlama import RELATIONS, RULES, table
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.dataset_folder import Manifest
+from temporalwiki.model_cards.citations import TEMPORALWIKI
 from temporalwiki.model_cards.dataset_header import header, languages, loadable
 
 # What the Hub calls a licence -> what people do.
@@ -57,16 +58,6 @@ _KILT = """\
   year = {2021}
 }
 """
-_TEMPORALWIKI = """\
-@inproceedings{jang2022temporalwiki,
-  title = {TemporalWiki: A Lifelong Benchmark for Training and Evaluating Ever-Evolving Language Models},
-  author = {Jang, Joel and Ye, Seonghyeon and Lee, Changho and Yang, Sohee and Shin, Joongbo and Han, Janghoon
-            and Kim, Gyeonghun and Seo, Minjoon},
-  booktitle = {EMNLP},
-  year = {2022}
-}
-"""
-
 # Of a kind of rows: its columns that others do not have or have otherwise, and what it cannot do.
 _COLUMNS = {
     "invariant": "`statement` is `template` with `subject` in the place of `[X]` and `<extra_id_0>` in that of `[Y]`, "
@@ -339,7 +330,7 @@ def _citations(manifests: Sequence[Manifest]) -> Iterator[str]:
     if any(manifest["kind"] == "kilt" for manifest in manifests):
         yield _KILT
     if any(manifest["kind"] == "live" for manifest in manifests):
-        yield _TEMPORALWIKI
+        yield TEMPORALWIKI
 
 
 def _in_words(reason: str) -> str:

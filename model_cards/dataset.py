@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, Manifest
+from temporalwiki.builders.errors import in_one_line
+from temporalwiki.model_cards.citations import TEMPORALWIKI
 from temporalwiki.model_cards.dataset_header import header, languages, loadable
 
 _ROWS = {
@@ -178,14 +180,7 @@ because an editor added what was always true. Names of living people occur, as t
 ## Citation
 
 ```bibtex
-@inproceedings{{jang2022temporalwiki,
-  title = {{TemporalWiki: A Lifelong Benchmark for Training and Evaluating Ever-Evolving Language Models}},
-  author = {{Jang, Joel and Ye, Seonghyeon and Lee, Changho and Yang, Sohee and Shin, Joongbo and Han, Janghoon
-            and Kim, Gyeonghun and Seo, Minjoon}},
-  booktitle = {{EMNLP}},
-  year = {{2022}}
-}}
-```
+{TEMPORALWIKI}```
 """
 
 
@@ -256,7 +251,7 @@ def _imports(imported: list[Manifest]) -> str:
 
 def _by_reason(dropped: Mapping[str, int]) -> str:
     said = {
-        html.escape(_one_line(reason)).replace("|", "&#124;"): number for reason, number in sorted(dropped.items())
+        html.escape(in_one_line(reason)).replace("|", "&#124;"): number for reason, number in sorted(dropped.items())
     }
     return ", ".join(f"{number:,}: {reason}" for reason, number in said.items()) or "0"
 
@@ -298,7 +293,7 @@ def _categories(manifest: Manifest) -> str:
 def _warnings(manifests: list[Manifest]) -> str:
     """What builds warned of; nothing where there was nothing."""
     found = [
-        f"- {manifest['interval']['prev']} to {manifest['interval']['recent']}: {html.escape(_one_line(warning))}"
+        f"- {manifest['interval']['prev']} to {manifest['interval']['recent']}: {html.escape(in_one_line(warning))}"
         for manifest in manifests
         for warning in manifest["warnings"]
     ]
@@ -306,9 +301,5 @@ def _warnings(manifests: list[Manifest]) -> str:
 
 
 def _sources(manifest: Manifest) -> str:
-    files = [(_one_line(source["file"]).replace("`", "'"), source["size"]) for source in manifest["inputs"]]
+    files = [(in_one_line(source["file"]).replace("`", "'"), source["size"]) for source in manifest["inputs"]]
     return "\n".join(f"- `{file}`, {size:,} bytes" for file, size in files)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

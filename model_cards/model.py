@@ -18,6 +18,7 @@ from temporalwiki.eval_harness.leaderboard.tables.table import Cell
 from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.results import Result, place_of_measure, place_of_test
 from temporalwiki.methods import METHODS
+from temporalwiki.model_cards.citations import TEMPORALWIKI
 from temporalwiki.model_cards.dataset_header import languages
 from temporalwiki.model_cards.eval_results import HubDataset
 
@@ -28,13 +29,6 @@ _INDEXED = ("perplexity", "exact_match", "f1")  # measures that are metrics on t
 _ID = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
 _OF_RUN = ("method", "model", "data", "config", "past")  # of a manifest's "run"; all else are options
 
-_PAPER = """@inproceedings{jang2022temporalwiki,
-  title = {TemporalWiki: A Lifelong Benchmark for Training and Evaluating Ever-Evolving Language Models},
-  author = {Jang, Joel and Ye, Seonghyeon and Lee, Changho and Yang, Sohee and Shin, Joongbo and Han, Janghoon
-            and Kim, Gyeonghun and Seo, Minjoon},
-  booktitle = {EMNLP},
-  year = {2022}
-}"""
 _CKL = """@inproceedings{jang2022towards,
   title = {Towards Continual Knowledge Learning of Language Models},
   author = {Jang, Joel and Ye, Seonghyeon and Yang, Sohee and Shin, Joongbo and Han, Janghoon and Kim, Gyeonghun
@@ -340,7 +334,7 @@ def _licence(card: Card) -> str:
 
 
 def _citation(method: str) -> str:
-    entries = [_PAPER, _CKL]
+    entries = [TEMPORALWIKI.rstrip(), _CKL]
     if method in _OF_METHOD:
         author, title, where, year = _OF_METHOD[method]
         key = f"{author.split(',')[0].lower()}{year}"

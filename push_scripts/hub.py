@@ -33,7 +33,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
 )
 
 from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.errors import InputError, UsageError, in_one_line
 from temporalwiki.push_scripts.revision import Changes, Head, Kind, RemoteFile, Revision
 
 WAITS = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between tries, unless the Hub says how long
@@ -56,7 +56,7 @@ class Repository:
         try:
             validate_repo_id(repo_id)
         except HFValidationError as error:
-            raise UsageError(f"the Hub refuses the name {repo_id!r}: {_line(error)}") from None
+            raise UsageError(f"the Hub refuses the name {repo_id!r}: {in_one_line(error)}") from None
         if "/" not in repo_id:
             raise UsageError(f"{repo_id!r} names no repository: write ORG/NAME, with your user name or organisation")
         self.api = HfApi(library_name="temporalwiki")
@@ -301,7 +301,7 @@ def ask(name: str, call: Callable[[], T]) -> T:
         except InputError:
             raise
         except HFValidationError as error:
-            raise UsageError(f"the Hub refuses the name {name!r}: {_line(error)}") from None
+            raise UsageError(f"the Hub refuses the name {name!r}: {in_one_line(error)}") from None
         except GatedRepoError as error:
             raise InputError(f"{name}: is gated: ask for access on its page") from error
         except (RepositoryNotFoundError, RevisionNotFoundError) as error:
@@ -309,7 +309,7 @@ def ask(name: str, call: Callable[[], T]) -> T:
         except OfflineModeIsEnabled:
             raise Unreachable(f"{name}: HF_HUB_OFFLINE is set, and this needs the Hub") from None
         except OIDCError as error:
-            raise InputError(f"{name}: the trusted publisher got no token: {_line(error)}") from error
+            raise InputError(f"{name}: the trusted publisher got no token: {in_one_line(error)}") from error
         # what goes wrong in an upload comes as RuntimeError, or from the Xet client as a kind of OSError
         except (HfHubHTTPError, httpx2.HTTPError, OSError, RuntimeError, ValueError) as error:
             fault = _fault(error)
@@ -379,16 +379,12 @@ def _explained(fault: BaseException) -> str:
     if isinstance(fault, HfHubHTTPError):
         status, said = fault.response.status_code, fault.server_message or fault.response.reason_phrase
         if status in (401, 403):
-            return f"not allowed ({_line(said)}): {_NO_RIGHT}"
+            return f"not allowed ({in_one_line(said)}): {_NO_RIGHT}"
         request = fault.response.request
         asked = f"{request.method} {request.url.path}"
         again = "; run the same command again to go on" if status in _PASSING else ""
-        return f"the Hub answered {status} to {asked}: {_line(said)}{again}"
+        return f"the Hub answered {status} to {asked}: {in_one_line(said)}{again}"
     if isinstance(fault, httpx2.TransportError | ConnectionError):
-        said = _line(fault) or type(fault).__name__
+        said = in_one_line(fault) or type(fault).__name__
         return f"the Hub cannot be reached ({said}); run the same command again to go on"
-    return _line(fault)
-
-
-def _line(text: object) -> str:
-    return " ".join(str(text).split())
+    return in_one_line(fault)

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig
 
 from temporalwiki.builders.dataset_folder import Manifest, is_ckl, read_manifests
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.errors import InputError, UsageError, in_one_line
 from temporalwiki.eval_harness.evaluated import revision as revision_of
 from temporalwiki.eval_harness.evaluated import training
 from temporalwiki.eval_harness.leaderboard.selection import one_line
@@ -374,7 +374,7 @@ def _check_config(local: str, base: Base, names: Sequence[str] | None = None) ->
         mine = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
         theirs = AutoConfig.from_pretrained(base.id, revision=base.commit, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{base.id}: no model can be loaded from there: {_line(error)}") from None
+        raise InputError(f"{base.id}: no model can be loaded from there: {in_one_line(error)}") from None
     for name in names or sorted({*mine.to_dict(), *theirs.to_dict()} - set(_NOT_COMPARED)):
         here, there = (getattr(config, name, None) for config in (mine, theirs))
         if here != there:
@@ -436,7 +436,3 @@ def _full_names(id: str, commit: str, files: Sequence[str]) -> dict[str, str]:
             if isinstance(config, dict):
                 names[str(config.get("short_name"))] = str(full)
     return names
-
-
-def _line(error: object) -> str:
-    return " ".join(str(error).split())

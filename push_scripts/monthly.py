@@ -30,7 +30,8 @@ from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.fetch import NoSuchDump, dates_of_wikidata, describe_plan, fetch, newest_interval, plan
 from temporalwiki.builders.finish import ALWAYS
 from temporalwiki.builders.snapshot import Interval
-from temporalwiki.methods import not_installed
+from temporalwiki.methods import needs
+from temporalwiki.methods.recipes import read_recipe
 from temporalwiki.push_scripts.ckl import ckl_published
 from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published
 from temporalwiki.push_scripts.hub import Repository, ask
@@ -323,10 +324,6 @@ def _built(out: Path, interval: Interval) -> bool:
 
 def _check_goes_on(recipe: str) -> None:
     """Refuse a recipe whose months end, before anything is done."""
-    try:
-        from temporalwiki.methods.recipes import read_recipe
-    except ModuleNotFoundError as error:
-        raise not_installed(error, "eval") from None
     experiment = read_recipe(recipe, None).get("experiment")
     months = experiment.get("months") if isinstance(experiment, dict) else None
     if not isinstance(months, dict):
@@ -344,11 +341,9 @@ def _leaderboard(job: Job, newest: Interval, dry_run: bool) -> Iterator[str]:
         if job.leaderboard is not None:
             yield f"{job.recipe}: would publish its leaderboard to spaces/{job.leaderboard}"
         return
-    try:
+    with needs("eval"):
         from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
         from temporalwiki.push_scripts.leaderboard import publish_leaderboard
-    except ModuleNotFoundError as error:
-        raise not_installed(error, "eval") from None
     experiment = read_experiment(job.recipe)
     if newest.name not in experiment.months:
         raise InputError(

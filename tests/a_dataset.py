@@ -1,4 +1,4 @@
-"""Dataset folders of one interval or more for figures of the data: probes, and a manifest with their types."""
+"""Dataset folders of a few rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tiny_probes import write_dataset
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+Rows = Sequence[Mapping[str, Any]]
 Types = dict[str, dict[str, dict[str, int]]]
+
+
+def write_dataset(folder: Path, configs: Mapping[str, Mapping[str, Rows | pa.Table] | Rows]) -> Path:
+    """Write a dataset folder: configs, their splits, and rows; rows without splits are the split ``train``."""
+    card = "---\nconfigs:\n"
+    for config, splits in configs.items():
+        card += f'- config_name: "{config}"\n  data_files:\n'
+        for split, rows in (splits if isinstance(splits, Mapping) else {"train": splits}).items():
+            path = folder / "data" / config / f"{split}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows)), path)
+            card += f"  - split: {split}\n    path: {path.relative_to(folder)}\n"
+    (folder / "README.md").write_text(card + "---\n", "utf-8")
+    return folder
 
 
 def write_probes(
@@ -17,7 +33,7 @@ def write_probes(
     relations: Mapping[str, Mapping[str, Sequence[str]]],
     types: Mapping[str, Types | None] | None = None,
 ) -> str:
-    """Write, for each interval (``20211101-20211201``), a probe for each relation of each split.
+    """Write, for each interval (``20211101-20211201``), a probe for each relation of each split: for figures of data.
 
     Each has a short name, too. The manifests hold ``types``, by interval; there is none of an interval that it lacks.
     """

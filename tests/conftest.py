@@ -31,6 +31,14 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) else None
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_power_cuts() -> Iterator[None]:
+    """Files are not forced to the disk, which takes longer than much of what is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Real dumps and texts, which lie beside the project where it is developed and are no part of it."""

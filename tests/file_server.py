@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from a_folder import contents
+
 _ENDLESS = 64 << 20  # bytes after which even an endless body ends, lest a test never does
 
 
@@ -190,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def served(dumps: Path) -> dict[str, bytes]:
     """Files of a folder of dumps with the lists that Wikimedia makes of them."""
-    files = {path.relative_to(dumps).as_posix(): path.read_bytes() for path in dumps.rglob("*") if path.is_file()}
+    files = contents(dumps)
     return files | lists_of(files)
 
 

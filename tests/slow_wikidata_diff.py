@@ -132,19 +132,31 @@ CREATE TEMP TABLE gone_labels AS
 """
 
 
+# Columns of tables that an extract has no file of.
+_NONE = {
+    "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, '
+    'start_day INT, "end" TEXT, end_day INT, seen BIGINT, file_row_number BIGINT',
+    "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title TEXT, seen BIGINT",
+    "properties": "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT",
+    "articles": "page_id BIGINT, title TEXT",
+}
+
+
 def run(task: diff.DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """What diff.run does."""
     with database(folder, memory) as db:
         for side in ("prev", "recent"):
             place = Path(getattr(task, side))
             for table, columns in (("facts", "*"), ("entities", "s, lastrevid, seen, title")):
-                source = rows_of(files(place, table), table)
+                source = rows_of(files(place, table), _NONE[table])
                 db.execute(
                     f"CREATE TEMP VIEW {side}_{table} AS SELECT {columns} FROM {source} "
                     f"WHERE bucket >= {task.first} AND bucket < {task.end}"
                 )
-            db.execute(f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {rows_of(files(place, 'entities'), 'entities')}")
-            properties = rows_of(files(place, "properties"), "properties")
+            db.execute(
+                f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {rows_of(files(place, 'entities'), _NONE['entities'])}"
+            )
+            properties = rows_of(files(place, "properties"), _NONE["properties"])
             db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
             run_script(db, _STEPS.format(side=side, recent_date=task.recent_date), {})
         values = {"recent_date": task.recent_date, "seed": task.seed, "fraction": task.unchanged_fraction}
@@ -188,10 +200,10 @@ def run(task: diff.DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
 
 def _add_pages(db: duckdb.DuckDBPyConnection, task: diff.DiffTask) -> None:
     """Tables page_now, the subject's article in recent, and page_then, its article in prev that recent has not."""
-    now = rows_of(article_files(Path(task.recent_articles), "articles"), "articles")
-    then = rows_of(article_files(Path(task.prev_articles), "articles"), "articles")
+    now = rows_of(article_files(Path(task.recent_articles), "articles"), _NONE["articles"])
+    then = rows_of(article_files(Path(task.prev_articles), "articles"), _NONE["articles"])
     if task.page_items is not None:
-        items = rows_of([Path(task.page_items)], "articles")
+        items = rows_of([Path(task.page_items)])
         source = f"SELECT item AS id, page_id FROM {items} WHERE page_id IN (SELECT page_id FROM {now})"
     else:
         source = f"SELECT s AS id, page_id FROM recent_items JOIN {now} articles USING (title)"

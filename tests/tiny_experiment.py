@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 import tiny_models
-from tiny_probes import CHANGED, UNCHANGED, rows, write_dataset
+from a_dataset import write_dataset
+from tiny_probes import CHANGED, UNCHANGED, rows
 
 Write = Callable[..., Path]
 

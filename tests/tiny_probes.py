@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 import tiny_models
+from a_dataset import write_dataset
 
 Fact = tuple[str, str, str]
 UNCHANGED: list[Fact] = [
@@ -33,20 +32,6 @@ LIGHT_TUNING: list[Fact] = [(f"Town {i}", "is in", f"Norland {i}") for i in rang
 def rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
     """Facts as rows, with the ids that Wikidata has."""
     return [{"subject": s, "relation": r, "object": o, "subject_id": f"Q-{s}", "evidence": ""} for s, r, o in facts]
-
-
-def write_dataset(folder: Path, configs: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> Path:
-    """Write a dataset folder: configs, their splits, and rows."""
-    card = "---\nconfigs:\n"
-    for config, splits in configs.items():
-        card += f'- config_name: "{config}"\n  data_files:\n'
-        for split, of in splits.items():
-            path = folder / "data" / config / f"{split}.parquet"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(pa.Table.from_pylist(list(of)), path)
-            card += f"  - split: {split}\n    path: {path.relative_to(folder)}\n"
-    (folder / "README.md").write_text(card + "---\n", "utf-8")
-    return folder
 
 
 def write_month(folder: Path) -> Path:

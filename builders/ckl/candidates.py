@@ -28,14 +28,15 @@ from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Counts
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, plain
 from temporalwiki.builders.ckl.question_generation import occurs
+from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, identity
 from temporalwiki.builders.engine import fingerprint, only_one, whole_file, write_json
 from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.streams import digest
 from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 from temporalwiki.methods.options import option
 
 CANDIDATES, ABOUT, README, DECISIONS = "candidates.jsonl", "candidates.json", "README.md", "decisions"
-SENTINEL = "<extra_id_0>"
 
 VERSION = 1  # of what is a candidate
 _SENTENCE = range(6, 61)  # words
@@ -129,7 +130,7 @@ def write_candidates(
             if not counts.kept:
                 raise InputError(f"{review}: no candidates in {counts.read:,} names and dates: {_told(counts)}")
             _check_decisions(review, content.hexdigest())
-        about["counts"] = {"read": counts.read, "kept": counts.kept, "dropped": dict(sorted(counts.dropped.items()))}
+        about["counts"] = counts.as_json()
         about["sha256"] = content.hexdigest()
         with whole_file(review / README) as part:
             part.write_text(guide(), encoding="utf-8")
@@ -153,14 +154,9 @@ def read_about(review: Path) -> dict[str, Any]:
         wanted = str(about["sha256"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{review}: {ABOUT} is not there or not whole; {_AGAIN}") from None
-    if _sha256(review / CANDIDATES) != wanted:
+    if digest(review / CANDIDATES, "sha256") != wanted:
         raise InputError(f"{review / CANDIDATES}: was changed since it was written; {_AGAIN}")
     return about
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 _AGAIN = "make the candidates again (what annotators mend belongs into their decisions)"
@@ -175,7 +171,7 @@ def _check_decisions(review: Path, content: str) -> None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         before = set()
     if (review / CANDIDATES).is_file():  # a run was killed before it could write the other
-        before.add(_sha256(review / CANDIDATES))
+        before.add(digest(review / CANDIDATES, "sha256"))
     if content not in before:
         raise InputError(f"{made[0]}: decides upon other candidates than these; take it away, or use another folder")
 

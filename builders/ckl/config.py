@@ -43,6 +43,24 @@ class Counts:
         """Count one row that is left out."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
+    def as_json(self) -> dict[str, Any]:
+        """Return them as manifests have them, without what is ``more``."""
+        return {"read": self.read, "kept": self.kept, "dropped": dict(sorted(self.dropped.items()))}
+
+
+def unique_id(id: str, taken: dict[str, int]) -> str:
+    """Return an id that no row before has: the first with it keeps it, others get a number.
+
+    ``taken`` has the ids before, each with its last number: the time does not grow with how often one comes.
+    """
+    found, n = id, taken.get(id, 1)
+    while found in taken:
+        n += 1
+        found = f"{id}-{n}"
+    taken[id] = n
+    taken.setdefault(found, 1)
+    return found
+
 
 @dataclass
 class Config:
@@ -124,12 +142,7 @@ def _staged(config: Config, staged: Path) -> Manifest:
         **({"imported": True} if config.imported else {}),
         "inputs": described(config.inputs),
         "options": config.options,
-        "counts": {
-            "read": counts.read,
-            "kept": counts.kept,
-            "dropped": dict(sorted(counts.dropped.items())),
-            **counts.more,
-        },
+        "counts": counts.as_json() | counts.more,
         "warnings": [*config.warnings, *warnings],
         "configs": {config.name: {"short_name": config.short_name, "splits": splits}},
     }

@@ -23,7 +23,6 @@ from tqdm import tqdm
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.engine import fingerprint, only_one, whole_file
 from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
@@ -90,11 +89,6 @@ class CorpusIndex:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
-
-    @property
-    def inputs(self) -> list[dict[str, Any]]:
-        """The files that it is of: the ends of their paths, size and SHA-1."""
-        return list(self.about["inputs"])
 
     def search(self, question: str, answer: str, count: int = 5) -> list[Past]:
         """Return the ``count`` passages nearest to a question, nearest first, and one more that holds the answer.
@@ -312,10 +306,11 @@ def _parquet(path: Path) -> Iterator[Text]:
             if "text" not in columns or not is_text(file.schema_arrow.field("text").type):
                 there = ", ".join(file.schema_arrow.names[:8])
                 raise InputError(f"{path}: no column of text named 'text'; there are {there}")
-        for number, row in enumerate(read_rows([path], columns, batch=256)):
-            name = row.get("url") or row.get("id")
-            id = str(name) if name is not None else f"{path.stem}:{number}"
-            yield plain(id), plain(str(row.get("title") or "")), iter([plain(row["text"] or "")])
+            batches = file.iter_batches(256, columns=columns, use_threads=False)
+            for number, row in enumerate(row for records in batches for row in records.to_pylist()):
+                name = row.get("url") or row.get("id")
+                id = str(name) if name is not None else f"{path.stem}:{number}"
+                yield plain(id), plain(str(row.get("title") or "")), iter([plain(row["text"] or "")])
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a Parquet file that can be read: {error}") from None
 

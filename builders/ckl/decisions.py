@@ -17,17 +17,10 @@ from typing import Any, Literal
 import msgspec
 
 from temporalwiki.builders.ckl import json_lines
-from temporalwiki.builders.ckl.candidates import (
-    ABOUT,
-    CANDIDATES,
-    DECISIONS,
-    SENTINEL,
-    Candidate,
-    read_about,
-    read_candidates,
-)
+from temporalwiki.builders.ckl.candidates import ABOUT, CANDIDATES, DECISIONS, Candidate, read_about, read_candidates
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.question_generation import occurs
+from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.eval_harness.metrics.knowledge_match import normalize

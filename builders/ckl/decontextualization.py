@@ -236,7 +236,7 @@ def _named(text: str, before: str, answer: str) -> str:
     return text
 
 
-def full_name(surname: str, before: str, text: str = "") -> str | None:
+def full_name(surname: str, before: str, text: str) -> str | None:
     """Return the full name of a person that ``text`` calls by a surname; None where it is not clear who that is.
 
     It must stand in what is ``before``, be the only one with that surname there, and belong to somebody who speaks

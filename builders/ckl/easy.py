@@ -31,10 +31,10 @@ from temporalwiki.builders.ckl.question_generation import (
     questions,
 )
 from temporalwiki.builders.ckl.salient_spans import RULES, finder, sentence_starts
+from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.errors import UsageError
 from temporalwiki.methods.options import option
 
-SENTINEL = "<extra_id_0>"
 _CONTEXT = 4000  # characters before a sentence that are kept with it
 _CHARACTERS = 20  # of a word, at most, on average
 
@@ -87,18 +87,15 @@ class Made:
     why_none: str | None  # why it has no question
 
 
-def easy(
-    rows: Iterable[Row], options: EasyOptions | None = None, inputs: Sequence[Path] = (), source: str = ""
-) -> list[Config]:
+def easy(rows: Iterable[Row], options: EasyOptions, inputs: Sequence[Path] = ()) -> list[Config]:
     """Return the configs newlama-easy and newquestions-easy of news rows (id, url, title, text, published).
 
     Both hold a cloze and its question; newlama-easy has a row for each cloze, its question null where none could be
     made, newquestions-easy those with a question. The rows are read when the first of the two is. At most
     ``options.sentences`` sentences are in memory, whatever the number of rows, and their order is of no matter.
-    ``inputs``: the files that the rows were read from. ``source``: whose the texts are.
+    ``inputs``: the files that the rows were read from.
     Raises InputError where a pipeline or model that the options name is not there.
     """
-    options = EasyOptions() if options is None else options
     named = {step: getattr(options, step) for step in ("decontextualization", "there", "back", "questions")}
     if (options.there == RULES) != (options.back == RULES):
         raise UsageError("back-translation needs two models, there and back, or none")
@@ -109,7 +106,7 @@ def easy(
     common: dict[str, Any] = {
         "kind": "easy",
         "licences": ("other",),
-        "source": source or "news pages; their texts belong to their publishers",
+        "source": "news pages; their texts belong to their publishers",
         "inputs": list(inputs),
         "options": said,
         "warnings": _warnings(named, options.spans),

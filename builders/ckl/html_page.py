@@ -444,21 +444,9 @@ def _address_dates(url: str) -> Iterator[str]:
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _EPOCH = re.compile(r"1[0-9]{9}(?:[0-9]{3})?")
-_HOURS = {
-    "UTC": 0,
-    "GMT": 0,
-    "Z": 0,
-    "WET": 0,
-    "BST": 1,
-    "WEST": 1,
-    "CET": 1,
-    "CEST": 2,
-    "EET": 2,
-    "EEST": 3,
-    "MSK": 3,
-}
-_HOURS |= {"EST": -5, "CST": -6, "MST": -7, "PST": -8, "AKST": -9, "HST": -10, "JST": 9, "AEST": 10, "AEDT": 11}
-_HOURS |= {"EDT": -4, "CDT": -5, "MDT": -6, "PDT": -7, "AKDT": -8}
+_HOURS = {"UTC": 0, "GMT": 0, "Z": 0, "WET": 0, "BST": 1, "WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3}
+_HOURS |= {"MSK": 3, "EST": -5, "CST": -6, "MST": -7, "PST": -8, "AKST": -9, "HST": -10, "JST": 9, "AEST": 10}
+_HOURS |= {"AEDT": 11, "EDT": -4, "CDT": -5, "MDT": -6, "PDT": -7, "AKDT": -8}
 _FIRST, _END = -2_208_988_800, 4_133_980_800  # 1900 to 2100: what is of no such year is a mistake
 _SOME_DAYS = (datetime.datetime(1972, 2, 29), datetime.datetime(1976, 1, 31))
 

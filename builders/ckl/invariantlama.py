@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from temporalwiki.builders.ckl import json_lines
-from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.config import Config, Counts, Row, unique_id
 from temporalwiki.builders.ckl.templates import Template, one_line, unsound
 from temporalwiki.builders.errors import InputError
 
@@ -134,7 +134,7 @@ def _rows(
             counts.read += 1
             of["raw"] += 1
             subject, object = one_line(fact.sub_label or ""), one_line(fact.obj_label or "")
-            id = _unique(one_line(fact.uuid or "") or f"{relation}-{number}", ids)
+            id = unique_id(one_line(fact.uuid or "") or f"{relation}-{number}", ids)
             row = {
                 "id": id,
                 "relation_id": relation,
@@ -166,14 +166,3 @@ def _reason(subject: str, object: str, seen: set[tuple[str, str]]) -> str | None
     if not object[0].isupper():
         return "object_not_capitalised"
     return "duplicate" if (subject, object) in seen else None
-
-
-def _unique(id: str, taken: dict[str, int]) -> str:
-    """The id, with a number where an earlier row has it; ``taken`` has the last number of each."""
-    found, n = id, taken.get(id, 1)
-    while found in taken:
-        n += 1
-        found = f"{id}-{n}"
-    taken[id] = n
-    taken.setdefault(found, 1)
-    return found

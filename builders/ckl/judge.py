@@ -18,16 +18,11 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 from tqdm import tqdm
 
-from temporalwiki.builders.ckl.candidates import (
-    DECISIONS,
-    SENTINEL,
-    Candidate,
-    read_about,
-    read_candidates,
-)
+from temporalwiki.builders.ckl.candidates import DECISIONS, Candidate, read_about, read_candidates
 from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.decisions import Decision, read_decisions
 from temporalwiki.builders.ckl.question_generation import occurs
+from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
 from temporalwiki.builders.engine import only_one, write_json
 from temporalwiki.builders.errors import InputError

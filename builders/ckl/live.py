@@ -8,42 +8,28 @@ section 3.1 and Appendix B) asks the same of facts that a crowd found in the new
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import shutil
 import tempfile
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from temporalwiki.builders import dataset_folder
+from temporalwiki.builders.ckl.askable import distinct, right_answers, unfit
 from temporalwiki.builders.ckl.config import Config, Counts
+from temporalwiki.builders.ckl.interval_facts import Facts, in_a_row, of_interval, read_facts
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.ckl.templates import BLANK, Template, one_line, template, unsound
-from temporalwiki.builders.dataset_folder import (
-    SPLITS,
-    check_manifest,
-    is_ckl,
-    manifest_path,
-    names,
-    read_manifests,
-)
+from temporalwiki.builders.ckl.templates import one_line, template
 from temporalwiki.builders.engine import only_one
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import database, rows_of, run_script
-from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikidata import probes
-from temporalwiki.builders.wikidata.align import filtered, says
-from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 
 KINDS = ("updatedlama", "newlama", "invariantlama")
 A_RELATION = 1_000  # facts of one relation in invariantlama, as in LAMA
@@ -83,13 +69,13 @@ def live(
     """
     if kind not in KINDS:
         raise UsageError(f"there is no live config {kind!r}; there are {', '.join(KINDS)}")
-    all_facts = _read(folders)
+    all_facts = read_facts(folders)
     warnings: list[str] = []
     if kind == "invariantlama":
-        chain = _chain(all_facts, interval)
+        chain = in_a_row(all_facts, interval)
         warnings = _left_out(all_facts if interval is None else chain, chain)
     else:
-        chain = [_one(all_facts, interval)]
+        chain = [of_interval(all_facts, interval)]
     whole = Interval(chain[0].interval.wiki, chain[0].interval.prev, chain[-1].interval.recent)
     with _scratch(work) as db:
         for facts in chain:
@@ -121,139 +107,7 @@ def live(
     ]
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """The config ``facts-*`` of one interval."""
-
-    folder: Path
-    interval: Interval
-    splits: dict[str, Any]  # of the manifest
-    options: dict[str, Any]  # of its build
-
-    def files(self, *splits: str) -> list[Path]:
-        """Return the files of some splits, of all where none is named."""
-        return [
-            self.folder / file["path"] for split in splits or SPLITS["facts"] for file in self.splits[split]["files"]
-        ]
-
-    def check(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Raise InputError unless the files are those that the manifest describes, and hold facts."""
-        for split in self.splits.values():
-            for file in split["files"]:
-                path = self.folder / file["path"]
-                if not path.is_file() or digest(path, "sha256") != file["sha256"]:
-                    raise InputError(f"{path}: not the file that its manifest describes; build its month again")
-                _check_rows(path, db)
-
-
-_NEVER_NULL = [name for name in dataset_folder.SCHEMAS["facts"].names if name not in ("start_time", "end_time")]
-_IDS = {"subject_id": "Q", "relation_id": "P", "object_id": "Q"}
-_LISTS = ("objects", "objects_before", "gone_objects")
-_SOUND = " AND ".join(
-    [
-        *(f"{name} IS NOT NULL" for name in _NEVER_NULL),
-        *(f"regexp_full_match({name}, '{letter}[1-9][0-9]{{0,17}}')" for name, letter in _IDS.items()),
-        *(f"list_count({name}) = len({name})" for name in _LISTS),  # list_count leaves out null
-    ]
-)
-
-
-def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
-    """Raise InputError where a file has other columns than facts have, or a row that is no fact."""
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{path}: {str(error).splitlines()[0]}; build its month again") from None
-    wanted = dataset_folder.SCHEMAS["facts"]
-    if other := [
-        name for name in wanted.names if name not in schema.names or schema.field(name).type != wanted.field(name).type
-    ]:
-        raise InputError(f"{path}: not the columns of facts ({', '.join(other)}); build its month again")
-    bad = db.execute(
-        f"SELECT file_row_number, {', '.join(_IDS)} FROM {rows_of([path], 'facts')} "
-        f"WHERE NOT coalesce({_SOUND}, false) ORDER BY file_row_number LIMIT 1"
-    ).fetchone()
-    if bad is not None:
-        row, *ids = bad
-        what = ", ".join(f"{name} {str(id)[:40]!r}" for name, id in zip(_IDS, ids, strict=True))
-        raise InputError(
-            f"{path}: row {row + 1} is no fact, or one with a part missing ({what}); build its month again"
-        )
-
-
-def _read(folders: Sequence[Path]) -> list[_Facts]:
-    """Return all intervals with facts, oldest first. Raises InputError where they do not go together."""
-    found: dict[tuple[str, str], _Facts] = {}
-    for folder in dict.fromkeys(folders):
-        of_folder = []
-        for manifest in read_manifests(folder):
-            if is_ckl(manifest) or not any(str(name).startswith("facts-") for name in manifest["configs"]):
-                continue
-            check_manifest(manifest, str(folder / manifest_path(manifest)))
-            of = manifest["interval"]
-            interval = Interval(of["wiki"], of["prev"], of["recent"])
-            splits = manifest["configs"][names("facts", interval)[0]]["splits"]
-            of_folder.append(_Facts(folder, interval, splits, manifest["options"]))
-        if not of_folder:
-            what = "has no config facts-*" if (folder / "manifests").is_dir() else "not a dataset folder"
-            raise InputError(f"{folder}: {what}; build its months with `temporalwiki build`")
-        for facts in of_folder:
-            _check_same_wiki(facts, next(iter(found.values()), facts))
-            twice = found.setdefault((facts.interval.recent, facts.interval.prev), facts)
-            if twice is not facts:
-                raise InputError(f"{folder}: has {facts.interval.name}, as {twice.folder} has; name one of them")
-    return [found[key] for key in sorted(found)]
-
-
-def _check_same_wiki(facts: _Facts, first: _Facts) -> None:
-    if facts.interval.language != "en":
-        raise InputError(
-            f"{facts.folder}: {facts.interval.wiki} has labels in {facts.interval.language!r}; clozes and questions "
-            "are worded in English only"
-        )
-    if facts.interval.wiki != first.interval.wiki:
-        raise InputError(
-            f"{facts.folder} is of {facts.interval.wiki}, {first.folder} of {first.interval.wiki}; one wiki at a time"
-        )
-
-
-def _one(all_facts: list[_Facts], interval: str | None) -> _Facts:
-    for facts in reversed(all_facts):
-        if interval in (None, facts.interval.name, facts.interval.short_name):
-            return facts
-    raise _no_interval(str(interval), all_facts)
-
-
-def _chain(all_facts: list[_Facts], interval: str | None) -> list[_Facts]:
-    """Return intervals that follow one another without a gap, as many as there are from the first date to the last.
-
-    Where a name fits several, the newest end counts, then the newest begin.
-    """
-    wiki = all_facts[0].interval.wiki
-    begins = sorted({facts.interval.prev for facts in all_facts})
-    if interval is None:
-        end = all_facts[-1].interval.recent
-        return next(chains[end] for begin in begins if end in (chains := _chains_from(begin, all_facts)))
-    for end in sorted({facts.interval.recent for facts in all_facts}, reverse=True):
-        for begin in reversed([begin for begin in begins if begin < end]):
-            whole = Interval(wiki, begin, end)
-            if interval in (whole.name, whole.short_name) and end in (chains := _chains_from(begin, all_facts)):
-                return chains[end]
-    raise _no_interval(interval, all_facts)
-
-
-def _chains_from(begin: str, all_facts: list[_Facts]) -> dict[str, list[_Facts]]:
-    """Return, by the date where it ends, the chain of most intervals that begins at a date."""
-    chains: dict[str, list[_Facts]] = {begin: []}
-    for facts in all_facts:  # sorted by where they end, so that what comes before one is complete
-        before = chains.get(facts.interval.prev)
-        # of as many intervals the later to begin
-        if before is not None and len(before) + 1 >= len(chains.get(facts.interval.recent, [])):
-            chains[facts.interval.recent] = [*before, facts]
-    return chains
-
-
-def _left_out(all_facts: list[_Facts], chain: list[_Facts]) -> list[str]:
+def _left_out(all_facts: list[Facts], chain: list[Facts]) -> list[str]:
     """Say what could make invariantlama larger, or surer."""
     warnings = []
     if left := [facts.interval.name for facts in all_facts if facts not in chain]:
@@ -269,11 +123,6 @@ def _left_out(all_facts: list[_Facts], chain: list[_Facts]) -> list[str]:
             "can be invariant: build with --unchanged-fraction 1 for all"
         )
     return warnings
-
-
-def _no_interval(interval: str, all_facts: list[_Facts]) -> InputError:
-    known = ", ".join(facts.interval.name for facts in all_facts)
-    return InputError(f"{all_facts[0].folder}: no interval {interval!r}; there are facts of {known}")
 
 
 @contextlib.contextmanager
@@ -328,7 +177,7 @@ _Place = tuple[int, int]
 
 
 def _changed(
-    kind: str, facts: _Facts, templates: Mapping[str, str] | None, seed: int, counts: Counts, work: Path | None
+    kind: str, facts: Facts, templates: Mapping[str, str] | None, seed: int, counts: Counts, work: Path | None
 ) -> Iterator[Row]:
     """Yield the rows of updatedlama or newlama, by subject and relation."""
     with _scratch(work) as db:
@@ -383,7 +232,7 @@ CREATE OR REPLACE TEMP TABLE candidates AS
 
 
 def _unchanged(
-    chain: Sequence[_Facts], templates: Mapping[str, str] | None, seed: int, counts: Counts, work: Path | None
+    chain: Sequence[Facts], templates: Mapping[str, str] | None, seed: int, counts: Counts, work: Path | None
 ) -> Iterator[Row]:
     """Yield the rows of invariantlama, by subject and relation."""
     with _scratch(work) as db:
@@ -472,7 +321,7 @@ def _see(db: duckdb.DuckDBPyConnection, view: str, files: list[Path]) -> None:
     """Make a view of facts with their numbers, of which a query reads the columns that it names."""
     db.execute(
         f"CREATE OR REPLACE TEMP VIEW {view} AS "
-        f"SELECT *, {_PLACE}, {_NUMBERS}, {_LABEL}, {_OBJECTS} FROM {rows_of(files, 'facts')}"
+        f"SELECT *, {_PLACE}, {_NUMBERS}, {_LABEL}, {_OBJECTS} FROM {rows_of(files)}"
     )
 
 
@@ -519,108 +368,14 @@ def _judged(
     asked: tuple[int, int] | None = None
     for row in rows:
         how = template(row["relation_id"], row["relation"], templates)
-        reason = _not_new(row, kind)
-        if reason is None and kind == "updatedlama":
-            reason = _not_updated(row, how)
-        if reason is None and how is None:
-            reason = "relation_without_template"
+        reason = unfit(row, kind, how)
+        if reason == "relation_without_template":
             without_template[row["relation_id"]] = without_template.get(row["relation_id"], 0) + 1
-        if reason is None and how is not None:
-            reason = cannot_be_asked(row, how)
         if reason is None:
             if (row["s"], row["p"]) == asked:
                 reason = "same_subject_and_relation"
             asked = row["s"], row["p"]
         yield row, reason
-
-
-_KINDS_OF_FACTS = {
-    "updatedlama": ("new_object",),
-    "newlama": ("new_subject", "new_relation"),
-    "invariantlama": ("unchanged",),
-}
-
-
-def _not_new(row: Row, kind: str) -> str | None:
-    if row["kind"] not in _KINDS_OF_FACTS[kind]:
-        return f"kind_{row['kind']}"
-    if not row["current"]:
-        return "not_current"
-    if kind != "invariantlama" and row["known_before"]:
-        return "known_before_at_another_rank"
-    return None
-
-
-def _not_updated(row: Row, how: Template | None) -> str | None:
-    """Why a new object is no update of the world."""
-    right, right_before = ({normalize(label) for label in row[name]} for name in ("objects", "objects_before"))
-    if not row["objects_before"]:
-        return "nothing_held_before"
-    if not row["gone_objects"]:
-        # otherwise what held is stated at another rank, ended long ago, or is no item any more
-        return "addition_to_what_still_holds" if right & right_before else "nothing_went_in_the_interval"
-    if how is not None and how.lasting:
-        return "correction_of_what_does_not_change"
-    if right & right_before:
-        return "an_answer_was_right_before"
-    for old in row["gone_objects"]:
-        for new in _answers(row):
-            a, b = normalize(old), normalize(new)
-            if a == b or says(a, b) or says(b, a):
-                return "old_and_new_answer_overlap"
-    return None
-
-
-_FIGURES = re.compile(r"[QPL]?[0-9\s.,:;/+()−–—-]+")
-
-
-def cannot_be_asked(row: Row, how: Template) -> str | None:
-    """Return why a fact makes no cloze that is sound; None if it does.
-
-    That no label is part of another, which section 3.3 asks of a subject and its object, is asked of the subject and
-    all that is right, and that was. The other objects may have more words than the five that a fact's own may have.
-    """
-    subject = row["subject"]
-    answers = [*_answers(row), *row["gone_objects"]]
-    for label in (subject, *answers):
-        if reason := unsound(label):
-            return reason
-        if _FIGURES.fullmatch(label) and re.search("[0-9]", label):
-            return "label_is_a_number_or_an_id"
-    for answer in answers:
-        if not normalize(answer):
-            return "answer_without_words"
-        if sum(map(str.isalnum, normalize(answer))) < 2:
-            return "answer_of_one_letter"
-    if row["ambiguous"]:
-        return "another_subject_of_this_label"
-    if says_which(row["title"], subject):
-        return "subject_ambiguous"
-    if how.ends_with_life and row["dead"]:
-        return "subject_is_dead"
-    if any(filtered(subject, answer) == "subject_and_object_overlap" for answer in answers):
-        return "answer_and_subject_overlap"
-    said = how.statement(subject).replace(BLANK, " "), how.ask(subject)
-    return "answer_in_the_wording" if any(says(text, answer) for text in said for answer in answers) else None
-
-
-def says_which(title: str, label: str) -> bool:
-    """Whether a title tells its subject from others of the same label: "Easton (band)", "Easton, Ohio"."""
-    whole, part = (unicodedata.normalize("NFC", one_line(text)).casefold() for text in (title, label))
-    return whole.startswith((f"{part} (", f"{part}, "))
-
-
-def _answers(row: Row) -> list[str]:
-    """What is right, the fact's own object first."""
-    return _distinct([row["object"], *row["objects"]])
-
-
-def _distinct(labels: Iterable[str]) -> list[str]:
-    """Labels, but once what an exact match takes for the same."""
-    found: dict[str, str] = {}
-    for label in labels:
-        found.setdefault(normalize(label), label)
-    return list(found.values())
 
 
 def _made(row: Row, templates: Mapping[str, str] | None, counts: Counts) -> Row:
@@ -634,7 +389,7 @@ def _made(row: Row, templates: Mapping[str, str] | None, counts: Counts) -> Row:
         "id": f"{row['subject_id']}-{row['relation_id']}",
         "statement": how.statement(row["subject"]),
         "question": how.ask(row["subject"]),
-        "answers": _answers(row),
-        "old_answers": _distinct(row["gone_objects"]),
+        "answers": right_answers(row),
+        "old_answers": distinct(row["gone_objects"]),
         "template": how.cloze,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,9 @@ def check_name(name: str) -> None:
         )
 
 
-def check_sources(name: str, given: Collection[str]) -> None:
-    """Raise UsageError unless a config can be made of the sources, fields of Sources, that are ``given``."""
+def check_sources(name: str, sources: object) -> None:
+    """Raise UsageError unless a config can be made of the ``sources`` that are given, as fields of Sources."""
+    given = [source for source in ("probes", "lama", "review", "news", "kilt") if getattr(sources, source)]
     live = _LIVE.fullmatch(name)
     ways = _WAYS[live[1] if live else "kilt" if name.startswith("kilt") else name]
     if live:
@@ -88,9 +89,7 @@ def make(name: str, sources: Sources, options: Any = None) -> list[Config]:
     used.
     """
     check_name(name)
-    check_sources(
-        name, [source for source in ("probes", "lama", "review", "news", "kilt") if getattr(sources, source)]
-    )
+    check_sources(name, sources)
     if name in NEWS:
         from temporalwiki.builders.ckl.recentnews import recentnews
 

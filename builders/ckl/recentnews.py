@@ -182,7 +182,7 @@ def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, i
     ):
         columns = ", ".join(f'"{name}"' for name in ARTICLES.names)
         order = ", ".join(f'"{name}"' for name in ("published", "url", "title", "text", "language"))
-        ordered = db.sql(f"SELECT {columns} FROM {rows_of(pages.articles, 'articles')} ORDER BY {order}")
+        ordered = db.sql(f"SELECT {columns} FROM {rows_of(pages.articles)} ORDER BY {order}")
         for batch in ordered.to_arrow_reader(1_000):
             for row in batch.to_pylist():
                 reason = _unfit(row, options) or texts.seen(row["url"], row["text"])
@@ -239,11 +239,7 @@ def _masked(rows: Iterator[Row], find: salient_spans.Find, options: NewsOptions,
             else:
                 windows.kept += 1
                 yield dict(row) | window._asdict() | {"id": f"{row['id']}-{number}"}
-    counts.more["articles"] = {
-        "read": counts.read,
-        "kept": counts.kept,
-        "dropped": dict(sorted(counts.dropped.items())),
-    }
+    counts.more["articles"] = counts.as_json()
     counts.read, counts.kept, counts.dropped = windows.read, windows.kept, windows.dropped
 
 

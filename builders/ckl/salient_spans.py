@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import regex
 
+from temporalwiki.builders.ckl.templates import ANY_SENTINEL
 from temporalwiki.builders.errors import InputError
 
 RULES = "rules"
@@ -25,7 +26,6 @@ VERSION = 1  # of what the rules find; a new one makes kept windows stale
 
 WORDS = 250  # of a window: with T5's tokenizer about the 350 tokens that CKL trains on
 SENTINELS = 100  # of T5
-SENTINEL = regex.compile(r"<extra_id_[0-9]+>")
 
 Ints = np.ndarray[Any, np.dtype[Any]]
 Span = tuple[int, int]  # characters of a text, from and up to
@@ -402,7 +402,7 @@ def masked(
         inside = [span for span in spans if start <= span[0] and span[1] <= end]
         chosen = choose(inside, rate * (end - start), SENTINELS - 1, draw)
         left = _without(text[start:end], [(a - start, b - start) for a, b in chosen])
-        if SENTINEL.search(text, start, end):
+        if ANY_SENTINEL.search(text, start, end):
             yield "writes a sentinel"
         elif not chosen:
             yield "no span"

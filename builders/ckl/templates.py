@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-BLANK = "<extra_id_0>"
-_SENTINEL = re.compile(r"<extra_id_[0-9]+>")
+SENTINEL = "<extra_id_0>"  # where the object belongs
+ANY_SENTINEL = re.compile(r"<extra_id_[0-9]+>")
 # Control characters, and those that turn the direction of what follows: a reader does not see what a model sees.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -24,7 +24,7 @@ def one_line(text: str) -> str:
 
 def unsound(label: str) -> str | None:
     """Return why a label can stand in no cloze, be it subject or object: a reason to count by; None if it can."""
-    if _SENTINEL.search(label):
+    if ANY_SENTINEL.search(label):
         return "label_with_sentinel"
     return "label_with_control_character" if _UNSEEN.search(label) else None
 
@@ -43,7 +43,7 @@ class Template:
 
     def statement(self, subject: str) -> str:
         """Return the cloze about ``subject``, whatever its label holds, with <extra_id_0> for the object."""
-        return "".join({"[X]": subject, "[Y]": BLANK}.get(part, part) for part in _parts(self.cloze))
+        return "".join({"[X]": subject, "[Y]": SENTINEL}.get(part, part) for part in _parts(self.cloze))
 
     def ask(self, subject: str) -> str:
         """Return the question about ``subject``."""

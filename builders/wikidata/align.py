@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import Report
-from temporalwiki.builders.parquet import ParquetWriter, group_range, read_rows
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter, group_range, read_rows
 from temporalwiki.builders.wikidata.diff import CANDIDATES
 from temporalwiki.builders.wikipedia.diff import read_articles
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
@@ -140,7 +139,7 @@ def _candidates(task: AlignTask) -> Iterator[dict[str, Any]]:
 
 
 def _candidates_in(path: Path, task: AlignTask) -> Iterator[dict[str, Any]]:
-    with pq.ParquetFile(path) as file:
+    with KeptFile(path) as file:
         for group in range(file.num_row_groups):
             low, high = group_range(file, group, "page_id")  # those without a page stand at 0
             if high < task.first or low >= task.end:

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.layers import Base, base_of, made_with
+from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.wikidata.extract import files, has_buckets
 from temporalwiki.builders.wikidata.revisions import Integers
 
@@ -37,7 +37,7 @@ def read(
     for path in files(folder, table):
         if not has_buckets(path, first, end) or (path.parent != folder and generation(path) <= above):
             continue
-        with pq.ParquetFile(path) as file:
+        with KeptFile(path) as file:
             for groups in _together(file, first, end):
                 found = file.read_row_groups([group for _, group in groups], list(columns), use_threads=False)
                 if path.parent != folder:
@@ -59,7 +59,7 @@ def read(
         yield pa.concat_tables(held)
 
 
-def _together(file: pq.ParquetFile, first: int, end: int) -> Iterator[list[tuple[int, int]]]:
+def _together(file: KeptFile, first: int, end: int) -> Iterator[list[tuple[int, int]]]:
     """Buckets and row groups of a file, in lists of some that are read at once: small ones take longer one by one."""
     groups: list[tuple[int, int]] = []
     rows = 0

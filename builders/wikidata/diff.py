@@ -12,10 +12,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import Report, give_back_memory
-from temporalwiki.builders.parquet import ParquetWriter
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.sql import database, rows_of, run_script
 from temporalwiki.builders.wikidata import buckets, labels, readings
 from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, files
@@ -368,7 +367,7 @@ def _articles(extract: Path, titles: pa.Array, ids: pa.Array) -> pa.Table:
     found, held, rows = [columns.empty_table()], [columns.empty_table()], 0
     paths = wikipedia_files(extract, "articles") if len(titles) or len(ids) else []
     for number, path in enumerate(paths, 1):
-        with pq.ParquetFile(path) as file:
+        with KeptFile(path) as file:
             held.append(file.read(columns=columns.names, use_threads=False))
         rows += held[-1].num_rows
         if rows < _ARTICLES and number < len(paths):

@@ -25,14 +25,14 @@ import pyarrow as pa
 
 from temporalwiki.builders.engine import Report, fingerprint, total
 from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.layers import Base
+from temporalwiki.builders.layers import Task
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import compression, pieces, split
 from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
 from temporalwiki.builders.wikidata.revisions import Revisions
 
-VERSION = 5
+VERSION = 6
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
 FILE_BUCKETS = 8  # a file: whoever opens it reads what is said of all its row groups
 RANGE = 192 << 20  # compressed bytes a task: of Wikidata about 140,000 items and a million statements
@@ -91,22 +91,12 @@ KEPT = pa.schema({"bucket": pa.int32(), "s": pa.int64(), "digest": pa.string()})
 
 
 @dataclass(frozen=True)
-class ExtractTask:
-    """A compressed byte range of the dump: ``end`` None means to the end of the file."""
+class ExtractTask(Task):
+    """A range of a Wikidata dump."""
 
-    index: int
-    file: str
-    start: int
-    end: int | None
     wiki: str
     language: str
     allow_truncated: bool
-    base: Base | None = None
-
-    @property
-    def generation(self) -> int:
-        """Of what is read here: base's and one, 0 without a base."""
-        return 0 if self.base is None else self.base.generation + 1
 
 
 def plan(dump: Dump, wiki: str, language: str, allow_truncated: bool) -> list[ExtractTask]:
@@ -135,12 +125,15 @@ def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
 
 
 def spans(task: ExtractTask) -> Iterator[tuple[int, bytes, int, int]]:
-    """As ``lines``, but a line is the part [start, end) of a text: most are skipped, and need no copy."""
+    """As ``lines``, but a line is the part [start, end) of a text: most are skipped, and need no copy.
+
+    Raises InputError for a line longer than ``MAX_LINE`` bytes.
+    """
     rest, place, limit = b"", 0, None  # the beginning of a line, and its place
     skip = task.start > 0
     path = Path(task.file)
     last = path.stat().st_size if task.end is None else task.end
-    for piece in pieces(path, task.start, task.allow_truncated, last):
+    for piece in pieces(path, task.start, task.allow_truncated, last, task.listed):
         data, begin, start = piece.data, place + len(rest), 0
         if limit is None and task.end is not None and piece.stream >= task.end:
             limit = begin
@@ -173,7 +166,11 @@ def spans(task: ExtractTask) -> Iterator[tuple[int, bytes, int, int]]:
 
 
 def run(task: ExtractTask, folder: Path) -> Report:
-    """Read one range; every entity and statement is counted, with the reason where it is dropped."""
+    """Read one range; every entity and statement is counted, with the reason where it is dropped.
+
+    Raises InputError for what is no Wikidata dump, and for a line that is not one entity in JSON, but where it is the
+    last of all and may be cut.
+    """
     reader = EntityReader(task.wiki, task.language)
     base = _Base(folder.parent / task.base.name, reader) if task.base is not None else None
     counts = {"items": 0, "properties": 0}

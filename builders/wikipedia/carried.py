@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import write_json
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.layers import Base, link
-from temporalwiki.builders.parquet import group_range
+from temporalwiki.builders.parquet import KeptFile, group_range
 
 _SPANS = "spans.json"  # in an extract's folder: which of its files hold which pages
 _CARRIED = "carried"
@@ -58,7 +57,7 @@ class BaseArticles:
                 end = low
                 break
             if high >= first:
-                with pq.ParquetFile(path) as file:
+                with KeptFile(path) as file:
                     for number in range(file.num_row_groups):
                         lowest, highest = group_range(file, number, "page_id")
                         if highest >= first:
@@ -71,7 +70,7 @@ class BaseArticles:
                 end = min(end, low)
                 break
             rows += size
-            with pq.ParquetFile(path) as file:
+            with KeptFile(path) as file:
                 columns = ["page_id", "revision_id", "size", "sha1", "generation"]
                 tables.append(file.read_row_group(number, columns=columns, use_threads=False))
         self._known, self._end = {}, end
@@ -99,8 +98,8 @@ class CarriedTexts:
         """Whether texts of a generation lie here, and not in the extract's own files."""
         return generation in self._files
 
-    def packed(self, generation: int, page_id: int, revision_id: int) -> pa.Buffer:
-        """The text of an article, packed. Raises InputError if it is not there."""
+    def packed(self, generation: int, page_id: int, revision_id: int) -> tuple[Path, pa.Buffer]:
+        """The text of an article, packed, and the file that has it. Raises InputError if it is not there."""
         for low, high, path in self._files[generation]:
             if not low <= page_id <= high:
                 self._open.pop(path, None)
@@ -108,7 +107,7 @@ class CarriedTexts:
             if path not in self._open:
                 self._open[path] = _Texts(path)
             if (found := self._open[path].find(page_id, revision_id)) is not None:
-                return found
+                return path, found
         raise InputError(f"{self._folder}: the text of page {page_id} is not there; delete the folder and build again")
 
 
@@ -116,7 +115,7 @@ class _Texts:
     """One file, and one row group of it in memory."""
 
     def __init__(self, path: Path) -> None:
-        self._file = pq.ParquetFile(path)
+        self._file = KeptFile(path)
         self._groups = [group_range(self._file, number, "page_id") for number in range(self._file.num_row_groups)]
         self._group = -1
 
@@ -155,7 +154,7 @@ def carry(folder: Path, base: Base | None) -> None:
 
 def _span(path: Path) -> tuple[int, int] | None:
     """Smallest and largest page id in a file; None if it is empty."""
-    with pq.ParquetFile(path) as file:
+    with KeptFile(path) as file:
         spans = [group_range(file, number, "page_id") for number in range(file.num_row_groups)]
     return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
 
@@ -165,4 +164,7 @@ def _spans(folder: Path) -> list[tuple[int, int, Path]]:
     path = folder / _SPANS
     if not path.exists():  # only its own files are there, and nobody takes it for a base
         return []
-    return [(low, high, folder / name) for name, (low, high) in json.loads(path.read_text("utf-8")).items()]
+    try:
+        return [(low, high, folder / name) for name, (low, high) in json.loads(path.read_text("utf-8")).items()]
+    except (ValueError, TypeError, AttributeError):
+        raise InputError(f"{path}: damaged; delete {folder} and build again") from None

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import Report
-from temporalwiki.builders.parquet import ParquetWriter, group_range
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter, group_range
 from temporalwiki.builders.wikipedia.carried import CarriedTexts
 from temporalwiki.builders.wikipedia.extract import files, titles_among, unpack
 from temporalwiki.builders.wikipedia.plain_text import Sections, UnreadablePage
@@ -34,7 +34,7 @@ from temporalwiki.builders.wikipedia.sentences import (
 )
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
-VERSION = 2
+VERSION = 3
 RANGE = 256 << 20  # bytes of the recent snapshot's wikitext a task
 
 CHANGED = pa.schema(
@@ -159,7 +159,7 @@ def plan(
     groups: list[tuple[int, int]] = []
     articles = 0
     for path in files(recent, "articles"):
-        with pq.ParquetFile(path) as file:
+        with KeptFile(path) as file:
             articles += file.metadata.num_rows
             for group in range(file.num_row_groups):
                 first, _ = group_range(file, group, "page_id")
@@ -174,7 +174,7 @@ def plan(
         size += weight
     largest = 0
     for path in files(prev, "pages"):
-        with pq.ParquetFile(path) as file:
+        with KeptFile(path) as file:
             largest = max(largest, *(group_range(file, g, "page_id")[1] for g in range(file.num_row_groups)))
     share = min(1.0, unchanged_pages / articles) if articles else 0.0
     names = tuple(sorted(namespaces.items()))
@@ -187,8 +187,8 @@ def plan(
 class _Group:
     """A row group whose columns are read when they are asked for."""
 
-    def __init__(self, file: pq.ParquetFile, number: int) -> None:
-        self._file, self._number = file, number
+    def __init__(self, file: KeptFile, number: int) -> None:
+        self.path, self._file, self._number = file.path, file, number
         self._columns: dict[str, pa.ChunkedArray] = {}
 
     def column(self, name: str) -> pa.ChunkedArray:
@@ -214,12 +214,20 @@ class Article:
 
     @property
     def wikitext(self) -> str:
+        """Its text as the dump has it, unpacked anew each time."""
         generation = self["generation"]
         if self._carried.has(generation):
-            packed = self._carried.packed(generation, self.page_id, self.revision_id)
+            path, packed = self._carried.packed(generation, self.page_id, self.revision_id)
         else:
-            packed = self._group.column("packed")[self._row].as_buffer()
-        return unescape(unpack(packed, self["size"]))
+            path, packed = self._group.path, self._group.column("packed")[self._row].as_buffer()
+        try:
+            escaped = unpack(packed, self["size"])
+        except (pa.ArrowInvalid, OSError):
+            escaped = b""
+        if hashlib.sha1(escaped, usedforsecurity=False).digest() != self.sha1:
+            folder = self._group.path.parent
+            raise InputError(f"{path}: the text of page {self.page_id} is damaged; delete {folder} and build again")
+        return unescape(escaped)
 
 
 def read_articles(folder: Path, first: int, end: int, duplicates: dict[str, int] | None = None) -> Iterator[Article]:
@@ -239,7 +247,7 @@ def _in_order(paths: Sequence[Path], carried: CarriedTexts, first: int, end: int
     """Articles of several files with first <= id < end, by id; files one after another where they lie so."""
     ranges = []
     for path in paths:
-        with pq.ParquetFile(path) as file:
+        with KeptFile(path) as file:
             groups = [group_range(file, number, "page_id") for number in range(file.num_row_groups)]
         low, high = min(low for low, _ in groups), max(high for _, high in groups)
         if high >= first and low < end:
@@ -264,9 +272,9 @@ def _read_file(path: Path, carried: CarriedTexts, first: int, end: int) -> Itera
                 yield Article(page_id, revision_id, sha1, group, row, carried)
 
 
-def _groups(path: Path, first: int, end: int) -> Iterator[tuple[pq.ParquetFile, int]]:
+def _groups(path: Path, first: int, end: int) -> Iterator[tuple[KeptFile, int]]:
     """Row groups that may hold pages with first <= id < end; an article needs its file for as long as it is there."""
-    file = pq.ParquetFile(path)
+    file = KeptFile(path)
     for number in range(file.num_row_groups):
         low, high = group_range(file, number, "page_id")
         if high >= first and low < end:
@@ -322,7 +330,7 @@ def sampled(share: float, seed: int, *what: object) -> bool:
 def run(task: DiffTask, folder: Path) -> Report:
     """Diff one range of pages; every recent article is counted as unchanged, new, updated or dropped."""
     with _RangeDiff(task, folder) as diff:
-        prev = read_articles(Path(task.prev), task.first, task.end)
+        prev = read_articles(Path(task.prev), task.first, task.end, diff.prev_duplicates)
         recent = read_articles(Path(task.recent), task.first, task.end, diff.duplicates)
         for before, after in _pair(prev, recent):
             diff.prev["prev_articles"] += before is not None
@@ -354,6 +362,7 @@ class _RangeDiff(contextlib.ExitStack):
         self.unchanged_because = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0, "only_deletions": 0}
         self.updated_because = {"article_before": 0, "no_article_before": 0, "missing_in_prev": 0, "title_before": 0}
         self.duplicates: dict[str, int] = {}
+        self.prev_duplicates: dict[str, int] = {}
         self.prev = {"prev_articles": 0, "in_both": 0, "deleted": 0}
         self.prev_dropped: dict[str, int] = {}
         self.text = {"paragraphs": 0, "sentences": 0, "words": 0}
@@ -477,6 +486,10 @@ class _RangeDiff(contextlib.ExitStack):
             },
             "prev_pages": {**self.prev, "dropped": self.prev_dropped},
             "diffset": self.text,
+            "found": {  # rows of the extracts
+                "prev": self.prev["prev_articles"] + sum(self.prev_duplicates.values()),
+                "recent": pages["read"] + sum(self.duplicates.values()),
+            },
         }
 
 

@@ -13,10 +13,10 @@ import glob
 import hashlib
 import tempfile
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import duckdb
 import numpy as np
@@ -26,14 +26,14 @@ import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import Report, total, whole_file
 from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.layers import Base
-from temporalwiki.builders.parquet import ParquetWriter
+from temporalwiki.builders.layers import Task
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import split
 from temporalwiki.builders.wikipedia.carried import BaseArticles, Known
 from temporalwiki.builders.wikipedia.xml_dump import KNOWN, Reading, read_header, read_pages
 
-VERSION = 4  # of what this stage writes; a new one makes kept extracts stale
+VERSION = 5  # of what this stage writes; a new one makes kept extracts stale
 RANGE = 64 << 20  # compressed bytes a task, where the file can be cut
 
 ARTICLES = pa.schema(
@@ -53,25 +53,16 @@ _HARDLY_REPEAT = ("sha1", "timestamp", "title", "size", "packed")
 # zstd makes it a quarter smaller, and takes four times as long to unpack
 _CODEC = pa.Codec("lz4_raw")
 _TITLES = 1 << 20  # a file
+_SORTED = 64 << 20  # bytes of wikitext that are put in page order at a time
 PAGES = pa.schema({"page_id": pa.int64(), "namespace": pa.int32(), "redirect": pa.bool_(), "revision_id": pa.int64()})
 
 
 @dataclass(frozen=True)
-class ExtractTask:
-    """A compressed byte range of one dump file: ``end`` None means to the end of the file."""
+class ExtractTask(Task):
+    """A range of a Wikipedia dump."""
 
-    index: int
-    file: str
-    start: int
-    end: int | None
     cut: str | None
     allow_truncated: bool
-    base: Base | None = None
-
-    @property
-    def generation(self) -> int:
-        """Of what is read here: base's and one, 0 without a base."""
-        return 0 if self.base is None else self.base.generation + 1
 
 
 def plan(dump: Dump, wiki: str, allow_truncated: bool) -> list[ExtractTask]:
@@ -90,7 +81,10 @@ def plan(dump: Dump, wiki: str, allow_truncated: bool) -> list[ExtractTask]:
 
 
 def run(task: ExtractTask, folder: Path) -> Report:
-    """Read one range; the report counts every page by what became of it."""
+    """Read one range; the report counts every page by what became of it.
+
+    Raises InputError where there are articles and none of them holds text: a dump of stubs.
+    """
     path = Path(task.file)
     header = read_header(path)
     reading = Reading()
@@ -113,7 +107,9 @@ def run(task: ExtractTask, folder: Path) -> Report:
         ParquetWriter(written["pages"], PAGES) as pages,
         _Titles(folder, task.index) as titles,
     ):
-        for page in read_pages(path, header, reading, task.start, task.end, cut, task.allow_truncated, asked):
+        for page in read_pages(
+            path, header, reading, task.start, task.end, cut, task.allow_truncated, asked, task.listed
+        ):
             in_order, last_id = in_order and page.page_id > last_id, page.page_id
             pages.write((page.page_id, page.namespace, page.redirect, page.revision_id))
             if page.namespace != 0:
@@ -139,8 +135,9 @@ def run(task: ExtractTask, folder: Path) -> Report:
     if counts["articles"] == 0 and reading.dropped.get("no_text", 0) > 0:
         raise InputError(f"{path}: no article in it holds text: is it a stub dump? Take pages-articles-multistream")
     if not in_order:
-        _sort(written["articles"], _articles(written["articles"]))
-        _sort(written["pages"], ParquetWriter(written["pages"], PAGES))
+        _sort_articles(written["articles"])
+        _sort_pages(written["pages"])
+    assert reading.pages == sum(counts.values()) + sum(reading.dropped.values()), (task, reading, counts)
     return {
         "pages": {"read": reading.pages, **counts, "dropped": reading.dropped},
         "bytes": {"xml": reading.bytes},
@@ -177,19 +174,61 @@ def unpack(packed: pa.Buffer, size: int) -> bytes:
     return escaped
 
 
-def _sort(path: Path, out: ParquetWriter) -> None:
-    """Put a file in page order: dumps are, but hand-made ones need not be. DuckDB spills what memory lacks."""
-    query = "SELECT * FROM read_parquet($path) ORDER BY page_id, revision_id"
+def _sort_pages(path: Path) -> None:
+    """Put a file of pages in page order: dumps are, but hand-made ones need not be."""
+    with ParquetWriter(path, PAGES) as out:
+        for row in _by_page(path, "* EXCLUDE (file_row_number)"):
+            out.write(row)
+
+
+def _sort_articles(path: Path) -> None:
+    """Put a file of articles in page order: their numbers first, and then the rows, _SORTED bytes of text at a time."""
+    with pq.ParquetFile(path) as file, _articles(path) as out:
+        groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        starts = np.cumsum([0, *groups])
+        for numbers in _parts(_by_page(path, "file_row_number, size")):
+            among = np.array(numbers)
+            rows: dict[int, dict[str, Any]] = {}
+            for group in np.unique(np.searchsorted(starts, among, side="right") - 1):
+                first, end = starts[group], starts[group + 1]
+                chosen = among[(first <= among) & (among < end)]
+                found = file.read_row_group(group, use_threads=False).take(chosen - first)
+                rows.update(zip(chosen.tolist(), found.to_pylist(), strict=True))
+            for number in numbers:
+                row = rows.pop(number)
+                out.write(row, size=len(row["packed"] or b""))
+
+
+def _parts(rows: Iterator[dict[str, Any]]) -> Iterator[list[int]]:
+    """The numbers of ``rows``, about _SORTED bytes of text a list."""
+    numbers: list[int] = []
+    size = 0
+    for row in rows:
+        numbers.append(row["file_row_number"])
+        size += row["size"]
+        if size >= _SORTED:
+            yield numbers
+            numbers, size = [], 0
+    if numbers:
+        yield numbers
+
+
+def _by_page(path: Path, columns: str) -> Iterator[dict[str, Any]]:
+    """``columns`` of a file in page order. DuckDB spills what memory lacks, if it is narrow: texts are too long."""
+    query = (
+        f"SELECT {columns} FROM read_parquet($path, file_row_number = true) "
+        "ORDER BY page_id, revision_id, file_row_number"
+    )
     with (
         tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=path.parent) as spilled,
         duckdb.connect(config={"threads": 1, "memory_limit": "256MB", "temp_directory": spilled}) as db,
-        out,
     ):
         for batch in db.sql(query, params={"path": glob.escape(str(path))}).to_arrow_reader(4096):
-            out.write_table(pa.Table.from_batches([batch]))
+            yield from batch.to_pylist()
 
 
 def title_hash(title: str) -> int:
+    """64 bits of a title, the same on every machine and in every run."""
     return int.from_bytes(hashlib.blake2b(title.encode(), digest_size=8).digest(), "little")
 
 
@@ -234,4 +273,4 @@ def titles_among(folder: Path, titles: Sequence[str]) -> set[str]:
 
 def files(folder: Path, table: str) -> list[Path]:
     """The Parquet files of ``articles`` or ``pages`` in an extract's folder that hold rows."""
-    return [path for path in sorted(folder.glob(f"{table}-*.parquet")) if pq.read_metadata(path).num_rows]
+    return [path for path in sorted(folder.glob(f"{table}-*.parquet")) if KeptFile(path).metadata.num_rows]

@@ -23,7 +23,7 @@ VERSION = 2  # of the text of an article; a new one, like another sentencex, mak
 
 # No page of any dump read so far needed a second. The text step is linear and bounded by its own rules, so this
 # is only the net under them.
-SECONDS = 60.0
+SECONDS = 60.0  # of CPU time
 
 LONGEST_LINE = 20_000  # characters; no paragraph of the dumps read so far comes near
 CLOSERS = frozenset(")]}.,;:!?'\"”’»")
@@ -31,27 +31,8 @@ CLOSERS = frozenset(")]}.,;:!?'\"”’»")
 _ENDS_IN_SEGMENT = re.compile(r"(?:(?<=[a-z0-9]{2}[.!?]\))|(?<=\betc\.)) +(?=[\"“]?[A-Z])")
 _RAISED_AFTER_STOP = re.compile(r"([⁰¹²³⁴-⁹]+)(?: |$)")
 _ENUMERATION = re.compile(r"(?:[;:]|\bas|; (?:and|or)) \d{1,2}\.$")
-BEFORE_A_NUMBER = frozenset(
-    {
-        "a.m.",
-        "p.m.",
-        "approx.",
-        "art.",
-        "c.",
-        "ca.",
-        "ch.",
-        "fig.",
-        "no.",
-        "nos.",
-        "nr.",
-        "op.",
-        "p.",
-        "pp.",
-        "sec.",
-        "vol.",
-        "vols.",
-    }
-)
+BEFORE_A_NUMBER = frozenset({"a.m.", "p.m.", "approx.", "art.", "c.", "ca.", "ch.", "fig.", "no.", "nos.", "nr."})
+BEFORE_A_NUMBER |= {"op.", "p.", "pp.", "sec.", "vol.", "vols."}
 
 
 def article_sentences(
@@ -159,7 +140,10 @@ def sentence_key(sentence: str) -> str:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise UnreadablePage where what is done in it takes longer; in the main thread only."""
+    """Raise UnreadablePage where what is done in it takes more CPU time; in the main thread only.
+
+    On the clock, a page at which the machine slept, or the process was stopped, would be dropped.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach the main thread only; the text step's own bounds still hold
         return
@@ -167,10 +151,10 @@ def time_limit(seconds: float) -> Iterator[None]:
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise UnreadablePage("takes_too_long")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

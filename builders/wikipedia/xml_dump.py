@@ -26,10 +26,15 @@ MAX_REVISION = 64 << 20  # bytes of XML; MediaWiki itself refuses pages over 2 M
 MAX_NAMESPACE = 1 << 30
 KNOWN = "known"  # why a page has no wikitext that the caller has
 _MAX_HEADER = 1 << 20
-# Wikitext is escaped in XML, so these occur as tags only. Some tools copy the root's attributes to every page.
-_PAGE_OR_END = re.compile(rb"<(?:page(?:\s[^<>]{0,1000})?|/mediawiki\s*)>")
-_REVISION_OR_PAGE_END = re.compile(rb"<(?:revision(?:\s[^<>]{0,1000})?|/?page(?:\s[^<>]{0,1000})?)>")
-_REVISION_END = re.compile(rb"</revision\s*>")
+# Wikitext is escaped in XML, so these occur as tags only: a page or the dump's end that begins inside a page is
+# refused, in CDATA or a comment, too, as who reads from there on would take it for one. Some tools copy the root's
+# attributes to every page.
+_PAGE_OR_DUMP_END = rb"<(?:page(?:\s[^<>]{0,1000})?|/mediawiki\s{0,1000})>"
+_PAGE_OR_END = re.compile(_PAGE_OR_DUMP_END)
+_REVISION_OR_PAGE_END = re.compile(
+    rb"<(?:revision(?:\s[^<>]{0,1000})?|/page(?:\s[^<>]{0,1000})?)>|" + _PAGE_OR_DUMP_END
+)
+_REVISION_END = re.compile(rb"</revision\s{0,1000}>|" + _PAGE_OR_DUMP_END)
 _LONGEST_TAG = 1100
 _PAGE_IN_SIGHT = 1 << 16  # bytes after which a page of the usual form has come to its end, mostly
 _UP_TO_THE_TEXT = re.compile(
@@ -165,6 +170,8 @@ def read_header(path: Path) -> Header:
         raise InputError(f"{path}: not a MediaWiki export: {error}") from None
     if not version:
         raise InputError(f"{path}: not a MediaWiki export: no <mediawiki> in it")
+    if first is None and len(head) > _MAX_HEADER:
+        raise InputError(f"{path}: not a MediaWiki export: no <page> in its first {_MAX_HEADER >> 20} MB")
     return Header(version, found.get("dbname"), names)
 
 
@@ -177,6 +184,7 @@ def read_pages(
     at: str | None = None,
     allow_truncated: bool = False,
     known: Callable[[int, int], int | None] | None = None,
+    listed: bool = False,
 ) -> Iterator[Page]:
     """Yield the pages that begin in the compressed byte range [start, end) of ``path``.
 
@@ -184,12 +192,13 @@ def read_pages(
     00:00 UTC; a page without any is not in the snapshot. ``reading`` is filled on the way.
     ``known`` tells of a page and revision id how many bytes of wikitext the caller has of it: where there are as many
     in an article of the usual form, they are not looked at, and the page is yielded without them, as ``KNOWN``.
+    ``listed`` as in ``streams.pieces``.
     Raises InputError naming file and byte for XML that is not well formed, and where the whole file is read for a
     dump without its closing tag, unless ``allow_truncated``. Of a range, ``reading.complete`` says whether it had
     that tag, which may stand in any.
     """
     limit = None if at is None else f"{at[:4]}-{at[4:6]}-{at[6:]}T00:00:00Z"
-    window = _Window(path, start, end, allow_truncated, known)
+    window = _Window(path, start, end, allow_truncated, known, listed)
     with contextlib.closing(window.source):
         yield from _pages(window, header, reading, limit)
     # what lies behind the range was read to finish its last page, and is the next range's
@@ -202,11 +211,9 @@ def read_pages(
 
 
 def _pages(window: _Window, header: Header, reading: Reading, limit: str | None) -> Iterator[Page]:
-    in_dump = window.stream == 0
     may_be_usual = not _older_than_0_4(header)
     while True:
         if may_be_usual and (usual := window.usual_page()) is not None:
-            in_dump = True
             reading.pages += 1
             page, stamp = usual
             if limit is None or stamp <= limit:
@@ -216,19 +223,19 @@ def _pages(window: _Window, header: Header, reading: Reading, limit: str | None)
             continue
         if may_be_usual and len(window.buffer) - window.position < _PAGE_IN_SIGHT and window.more():
             continue  # what follows may just not be there yet
-        tag = window.seek(_PAGE_OR_END)
-        if tag is None:
-            break
-        if in_dump and window.skipped.strip() and reading.pages:
+        # Whoever read the page before answers for what stands between: there may be a page's tag that is none.
+        tag, in_range = window.seek(_PAGE_OR_END, beyond=reading.pages > 0)
+        if reading.pages and window.skipped:
             raise InputError(
-                f"{window.path}: unexpected {window.skipped.strip()[:40]!r} between pages, "
+                f"{window.path}: unexpected {window.skipped[:40]!r} between pages, "
                 f"before decompressed byte {window.place} of the stream at byte {window.stream}"
             )
+        if not in_range:
+            break
         if tag.startswith(b"</"):
             reading.complete = True
             window.check_end()
             break
-        in_dump = True
         parsed = _read_page(window, header, reading, limit)
         if parsed is not None:
             yield parsed
@@ -244,9 +251,10 @@ class _Window:
         end: int | None,
         allow_truncated: bool,
         known: Callable[[int, int], int | None] | None,
+        listed: bool,
     ) -> None:
         self.path, self.known = path, known
-        self.source = pieces(path, start, allow_truncated, path.stat().st_size if end is None else end)
+        self.source = pieces(path, start, allow_truncated, path.stat().st_size if end is None else end, listed)
         self.end = end
         self.buffer = b""
         self.position = 0  # of the cursor in the buffer
@@ -332,22 +340,26 @@ class _Window:
         at = self.buffer.rfind(b"<", max(self.position, len(self.buffer) - _LONGEST_TAG))
         return len(self.buffer) if at < 0 else at
 
-    def seek(self, tags: re.Pattern[bytes]) -> bytes | None:
-        """Move behind the next of ``tags`` that begins inside the range; None if there is none."""
-        skipped = b""
+    def seek(self, tags: re.Pattern[bytes], beyond: bool) -> tuple[bytes, bool]:
+        """Move behind the next of ``tags``: (it, whether it begins inside the range); (b"", False) if there is none.
+
+        What lies behind the range is looked at with ``beyond`` only. ``skipped`` is how what was passed over begins,
+        white space apart.
+        """
+        self.skipped = b""
         while True:
             found = tags.search(self.buffer, self.position)
             at = found.start() if found else self._unsearched()
-            if self.range_bytes is not None and self.bytes - len(self.buffer) + at >= self.range_bytes:
-                return None
-            skipped = (skipped + self.buffer[self.position : at])[-200:]
+            in_range = self.range_bytes is None or self.bytes - len(self.buffer) + at < self.range_bytes
+            if not in_range and not beyond:
+                return b"", False
+            self.skipped = (self.skipped + self.buffer[self.position : at]).lstrip()[:200]
             if found:
-                self.skipped = skipped
                 self.position = found.end()
-                return found[0]
+                return found[0], in_range
             self.position = at
             if not self.more():
-                return None
+                return b"", False
 
     def take(self, tags: re.Pattern[bytes]) -> tuple[bytes | None, bytes]:
         """Read up to and over the next of ``tags``: (what stands before it, the tag).
@@ -376,8 +388,8 @@ def _only_characters(text: str) -> bool:
 
 def _read_page(window: _Window, header: Header, reading: Reading, limit: str | None) -> Page | None:
     reading.pages += 1
-    head, tag = _next_tag(window)
-    page = _parse(window, b"<page>" + (head or b"") + b"</page>", tag)
+    head, tag = _take(window, _REVISION_OR_PAGE_END)
+    page = _parse(window, reading, b"<page>" + (head or b"") + b"</page>", tag)
     if page is None:
         return None
     title = page.findtext("title") or ""
@@ -388,11 +400,11 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
     key = last = ("", 0)
     seen = too_long = False
     while tag.startswith(b"<r"):
-        body, tag = window.take(_REVISION_END)
+        body, tag = _take(window, _REVISION_END)
         if body is None:
             too_long = True
         else:
-            revision = _parse(window, b"<revision>" + body + b"</revision>", tag)
+            revision = _parse(window, reading, b"<revision>" + body + b"</revision>", tag)
             if revision is None:
                 return None
             seen = True
@@ -401,9 +413,8 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
             last = max(last, this)
             if (limit is None or stamp <= limit) and this >= key:
                 newest, key = revision, this
-        _, tag = _next_tag(window)
-        if not tag:
-            _cut(window)
+        between, tag = _take(window, _REVISION_OR_PAGE_END)
+        if _parse(window, reading, b"<page>" + (between or b"") + b"</page>", tag) is None:
             return None
     if too_long or newest is None:  # an older revision must not stand in for one that is too long
         reading.drop("too_long" if too_long else "after_the_date" if seen else "no_revision")
@@ -413,28 +424,24 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
     return _make_page(window, header, page, newest, title, page_id, by_text)
 
 
-def _next_tag(window: _Window) -> tuple[bytes | None, bytes]:
-    """What stands before the next <revision> or </page>, and that tag."""
-    data, tag = window.take(_REVISION_OR_PAGE_END)
-    if tag.startswith(b"<page"):
-        raise InputError(f"{_where(window)}: a page that begins inside a page")
+def _take(window: _Window, tags: re.Pattern[bytes]) -> tuple[bytes | None, bytes]:
+    """What ``window.take`` gives. Raises InputError for a tag that cannot stand in a page."""
+    data, tag = window.take(tags)
+    if tag.startswith((b"<page", b"</m")):
+        raise InputError(f"{_where(window)}: {tag[:40]!r} begins inside a page")
     return data, tag
 
 
-def _parse(window: _Window, xml: bytes, closing: bytes) -> ET.Element | None:
-    """One element as a tree; None at a cut that is allowed."""
+def _parse(window: _Window, reading: Reading, xml: bytes, closing: bytes) -> ET.Element | None:
+    """One element as a tree; None where the file ends first, which is allowed, or the dump's end is missed later."""
     if not closing:
-        _cut(window)
+        window.position = len(window.buffer)
+        reading.drop("cut_off")
         return None
     try:
         return ET.fromstring(xml)
     except ET.ParseError as error:
         raise InputError(f"{_where(window)}: XML that is not well formed: {error}") from None
-
-
-def _cut(window: _Window) -> None:
-    """The stream ended inside a page: only reached where that is allowed, or the closing tag is missed later."""
-    window.position = len(window.buffer)
 
 
 def _where(window: _Window) -> str:

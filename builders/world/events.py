@@ -85,14 +85,14 @@ class Month:
         span = (self.days[1] - self.days[0]).days
         return (self.days[0] + datetime.timedelta(days=self.rng.randint(1, max(1, span - 1)))).isoformat()
 
-    def slots(self, relation: Relation, pattern: str, most: int = 2) -> list[Item]:
+    def slots(self, relation: Relation, pattern: str) -> list[Item]:
         """Subjects whose slot has this pattern and that were left alone so far, in a random order."""
         found = [
             item
             for kind in relation.subjects
             for item in self.story.by_kind.get(kind, ())
             if item.live
-            and self.load[item.id] < most
+            and self.load[item.id] < 2
             and (item.id, relation.id) not in self.busy
             and self.story.patterns.get((item.id, relation.id), "absent") == pattern
         ]

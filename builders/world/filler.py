@@ -35,14 +35,6 @@ class FillerTruth:
     items: int
     share: float
 
-    def page_changed(self, page_id: int, month: int) -> bool:
-        """Whether the page's text differs from the month before."""
-        return self._hit(page_id - FIRST_PAGE, month)
-
-    def item_changed(self, number: int, month: int) -> bool:
-        """Whether the item's fact differs from the month before."""
-        return self._hit(number - FIRST_ITEM, month)
-
     def changed_pages(self, month: int) -> list[int]:
         """All pages that a month changed."""
         return [FIRST_PAGE + k for k in range(self.pages) if self._hit(k, month)]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.builders.errors import UsageError, in_one_line
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.methods.options import did_you_mean
 
@@ -179,7 +179,7 @@ def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> 
         executor = submitit.AutoExecutor(_logs(experiment), cluster=cluster)
         executor.update_parameters(**parameters)
     except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:
-        raise UsageError(f"{experiment.path}: engines: slurm: {' '.join(str(error).split())}") from None
+        raise UsageError(f"{experiment.path}: engines: slurm: {in_one_line(error)}") from None
     return _Slurm(experiment, executor)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from temporalwiki.builders.engine import only_one, whole_file, write_json
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.errors import InputError, UsageError, in_one_line
 from temporalwiki.eval_harness.experiment.cells import Cell, Done, cells
 from temporalwiki.eval_harness.experiment.engines import Engine, Job
 from temporalwiki.eval_harness.experiment.recipe import Experiment
@@ -203,7 +203,7 @@ def _failure(cell: Cell) -> str:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return in_one_line(error) or type(error).__name__
 
 
 def _duration(seconds: float) -> str:

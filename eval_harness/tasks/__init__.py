@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from temporalwiki.builders.errors import UsageError
+from temporalwiki.methods import needs
 from temporalwiki.methods.options import did_you_mean
 
 if TYPE_CHECKING:
@@ -27,5 +28,7 @@ def find_task(name: str) -> type[Task]:
     """Return a task's class; raise UsageError, with the nearest name, for one that there is not."""
     if name not in TASKS:
         raise UsageError(f"no task {name!r}{did_you_mean(name, TASKS)}; there are {', '.join(TASKS)}")
-    task: type[Task] = getattr(importlib.import_module(f"temporalwiki.eval_harness.tasks.{name}"), TASKS[name])
+    with needs("eval"):
+        module = importlib.import_module(f"temporalwiki.eval_harness.tasks.{name}")
+    task: type[Task] = getattr(module, TASKS[name])
     return task

@@ -18,6 +18,7 @@ from temporalwiki.eval_harness.fine_tuning import fine_tuned
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.results import Outcome
+from temporalwiki.eval_harness.scoring import context_length
 from temporalwiki.eval_harness.task import Row, Rows, Task, check_columns
 from temporalwiki.methods.options import TrainOptions, option
 from temporalwiki.methods.packing import Encoder
@@ -153,7 +154,7 @@ class Kilt(Task):
     ) -> list[str]:
         """Return what the model reads, cut where it is too long."""
         end = "" if model.encoder_decoder else _ASK
-        context = getattr(model.loaded.model.config, "max_position_embeddings", None)
+        context = context_length(model.loaded.model)
         most = min(self.input_length, context - longest - 1) if context else self.input_length  # 1: BOS
         whole = [question.text for question in questions]
         short = _cut(whole, end, _place, most, model.tokenizer)

@@ -36,7 +36,7 @@ class TwikiIntrinsic(Task):
     ``proper_noun_bits_per_byte`` compares, the bits of the same tokens over the bytes of the nouns in UTF-8.
 
     ``perplexity`` and ``bits_per_byte`` are those of all tokens. Figure 2 shows a model's perplexity over that of
-    Initial: ``misalignment.relative``. Decoder-only models alone, as in the paper.
+    Initial (``leaderboard/figures/relative_perplexity.py``). Decoder-only models alone, as in the paper.
     """
 
     version: ClassVar[int] = 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.builders.errors import UsageError, in_one_line
 from temporalwiki.methods import METHODS, find_method
 from temporalwiki.methods.options import TrainOptions, did_you_mean, from_mapping
 
@@ -51,7 +51,7 @@ def read_recipe(name_or_path: str, method: str | None) -> dict[str, Any]:
     try:
         recipe = _WithoutAliases(path.read_text("utf-8")).get_single_data()
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise UsageError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
+        raise UsageError(f"{path}: cannot be read: {in_one_line(error)}") from None
     if not isinstance(recipe, dict) or not all(isinstance(key, str) for key in recipe):
         raise UsageError(f"{path}: a recipe is a mapping of options, such as learning_rate: 1.0e-4")
     recipe = {key.replace("-", "_"): value for key, value in recipe.items()}

@@ -20,12 +20,14 @@ from hypothesis import strategies as st
 
 import temporalwiki
 from temporalwiki.builders import archives, dataset_folder
-from temporalwiki.builders.archives import import_archives, recognise
+from temporalwiki.builders.archives import import_archives
 from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
 from temporalwiki.builders.dataset_folder import SCHEMAS, problems, read_manifests
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.released_files import recognise
 
+from a_folder import contents
 from a_month import add_month, article
 from a_stop import Killed, Stop
 
@@ -543,7 +545,3 @@ def zipped(path: Path, *folders: Path) -> Path:
             for found in sorted(folder.iterdir()):
                 file.write(found, f"data/{found.name}")
     return path
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import random
 import shutil
@@ -32,6 +31,7 @@ from temporalwiki.builders.wikipedia.xml_dump import read_header
 from temporalwiki.builders.world import Truth, World, write_world
 
 import reference
+from a_folder import contents
 from faults.rows import SAME_BYTES
 from tiny_dumps import FOOTER, articles_file, header, item, page, revision, wikidata_file, write_bz2, write_wikidata
 
@@ -49,11 +49,8 @@ def rows(out: Path, config: str, split: str = "train") -> list[dict[str, Any]]:
     return list(read_rows(sorted((out / "data" / config).glob(f"{split}-*.parquet"))))
 
 
-def parquet_bytes(out: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(out.rglob("*.parquet"))
-    }
+def parquet_bytes(out: Path) -> dict[str, bytes]:
+    return contents(out, "*.parquet")
 
 
 @pytest.fixture(scope="module")

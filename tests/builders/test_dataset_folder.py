@@ -25,6 +25,7 @@ from temporalwiki.builders.dataset_folder import (
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 
+from a_folder import contents
 from a_month import add_month, article, probe, stage_month
 from a_stop import Killed, Stop
 
@@ -243,10 +244,6 @@ def test_a_new_folder_is_there_whole_or_not_at_all(folder: Path, tmp_path: Path)
     assert not stop.reached and nth > 9
     assert [problems(folder, m) for m in read_manifests(folder)] == [[]]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["staged", "temporalwiki"]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_what_is_no_dataset_folder_is_left_alone(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import hashlib
 import html
 import itertools
 import json
@@ -25,6 +24,8 @@ from temporalwiki.builders.world.dumps import base36_sha1, filler_xml
 from temporalwiki.builders.world.filler import FIRST_ITEM, FIRST_PAGE, Filler
 from temporalwiki.builders.world.relations import HOSTILE, RELATIONS
 
+from a_folder import contents
+
 Json = dict[str, Any]
 DATES = ("20211101", "20211201", "20220101")
 WIKIDATA_DATES = ("20211101", "20211129", "20211227")
@@ -38,11 +39,6 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def truth(dumps: Path) -> Truth:
     return write_world(dumps, World(dates=DATES, wikidata_dates=WIKIDATA_DATES))
-
-
-def digests(folder: Path) -> dict[str, str]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): hashlib.sha1(path.read_bytes()).hexdigest() for path in files}
 
 
 def dump(folder: Path, date: str) -> Path:
@@ -93,9 +89,9 @@ def test_equal_worlds_give_equal_bytes_whatever_the_hash_seed_and_locale(tmp_pat
         env = {**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": locale, "PYTHONUTF8": "0"}
         subprocess.run([sys.executable, "-c", code, str(tmp_path / name)], check=True, env=env)
     write_world(tmp_path / "c", World(people=40, filler_pages=250, filler_items=30))
-    assert digests(tmp_path / "a") == digests(tmp_path / "b") == digests(tmp_path / "c")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b") == contents(tmp_path / "c")
     write_world(tmp_path / "d", World(people=40, filler_pages=250, filler_items=30, seed=1))
-    assert not set(digests(tmp_path / "a").values()) & set(digests(tmp_path / "d").values())
+    assert not set(contents(tmp_path / "a").values()) & set(contents(tmp_path / "d").values())
 
 
 @pytest.mark.parametrize("date", DATES)

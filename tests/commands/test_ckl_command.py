@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,8 +17,8 @@ from temporalwiki.builders.ckl.make import CONFIGS
 from temporalwiki.builders.dataset_folder import problems, read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
-from temporalwiki.commands import main
 
+from a_folder import contents
 from tiny_ckl import decide, write_kilt, write_lama, write_news
 
 Run = Callable[..., tuple[int, str, str]]
@@ -40,18 +41,9 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
-
-    def run(*words: object) -> tuple[int, str, str]:
-        try:
-            status = main(["ckl", *map(str, words)])
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return run
+    return partial(run, "ckl")
 
 
 def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tmp_path: Path) -> None:
@@ -108,15 +100,14 @@ def test_a_judge_decides_by_file(material: Path, run: Run, tmp_path: Path) -> No
 
 
 def test_a_rerun_gives_the_same_bytes(material: Path, run: Run, tmp_path: Path) -> None:
-    contents = []
+    made = []
     for _ in range(2):
         assert run("recentnews", "--news", material / "news.jsonl", "--spans", "rules")[0] == 0
         assert run("newlama", "--probes", material / "temporalwiki")[0] == 0
-        files = sorted(path for path in (tmp_path / "ckl").rglob("*") if path.is_file())
-        contents.append({path: path.read_bytes() for path in files})
+        made.append(contents(tmp_path / "ckl"))
         shutil.rmtree(tmp_path / "ckl")
         shutil.rmtree(tmp_path / "ckl.work")
-    assert contents[0] == contents[1]
+    assert made[0] == made[1]
 
 
 REVIEW = ["--review", "review"]

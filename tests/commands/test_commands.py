@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from temporalwiki.commands import COMMANDS, main
 
 from tiny_dumps import articles_file, item, multistream, page, write_wikidata
 
+Run = Callable[..., tuple[int, str, str]]
+
 
 @pytest.fixture(scope="module")
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -21,18 +24,9 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return dumps
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    try:
-        status = main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        status = int(stop.code or 0)
-    out = capsys.readouterr()
-    return status, out.out, out.err
-
-
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, name, "--help")
+def test_every_command_has_help_with_an_example(name: str, run: Run) -> None:
+    status, out, _ = run(name, "--help")
     assert status == 0
     assert f"example:\n  temporalwiki {name}" in out
 
@@ -57,9 +51,9 @@ WRONG_USAGE = {
 
 
 @pytest.mark.parametrize("case", WRONG_USAGE)
-def test_wrong_usage_ends_with_2_and_says_what_is_right(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_ends_with_2_and_says_what_is_right(case: str, run: Run) -> None:
     arguments, said = WRONG_USAGE[case]
-    status, _, err = run(capsys, *arguments)
+    status, _, err = run(*arguments)
     assert status == 2
     assert said in err
 
@@ -72,23 +66,23 @@ FAILED = {
 
 
 @pytest.mark.parametrize("case", FAILED)
-def test_a_failure_ends_with_1_and_one_line(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_ends_with_1_and_one_line(case: str, run: Run) -> None:
     arguments, said = FAILED[case]
-    status, out, err = run(capsys, *arguments)
+    status, out, err = run(*arguments)
     assert (status, out) == (1, "")
     assert said in err
     assert err.count("\n") == 1
 
 
-def test_with_debug_the_traceback_comes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_debug_the_traceback_comes(run: Run) -> None:
     with pytest.raises(ValueError, match="no such file"):
         main(["inspect", "nowhere", "--debug"])
 
 
-def test_build_then_inspect(dumps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_build_then_inspect(dumps: Path, tmp_path: Path, run: Run) -> None:
     out = tmp_path / "temporalwiki"
     arguments = ("build", "20211101", "20211201", "--dumps", dumps, "--out", out, "--include", "wikipedia,deletions")
-    status, text, err = run(capsys, *arguments, "--unchanged-fraction", "1", "--memory", "2GB", "--seed", "3")
+    status, text, err = run(*arguments, "--unchanged-fraction", "1", "--memory", "2GB", "--seed", "3")
     assert status == 0
     assert "diffset-20211101-20211201" in text
     assert "wikipedia-20211201" in text
@@ -96,55 +90,55 @@ def test_build_then_inspect(dumps: Path, tmp_path: Path, capsys: pytest.CaptureF
     [manifest] = read_manifests(out)
     assert manifest["options"]["include"] == ["deletions", "wikipedia"]
     assert manifest["options"]["seed"] == 3
-    status, text, _ = run(capsys, "inspect", out)
+    status, text, _ = run("inspect", out)
     assert status == 0
     assert "all files are as the manifests say" in text
     [file] = (out / "data" / "wikipedia-20211201").iterdir()
     file.write_bytes(b"")
-    status, _, err = run(capsys, "inspect", out)
+    status, _, err = run("inspect", out)
     assert status == 1
     assert "not the file that the manifest describes" in err
     file.unlink()
     (out / "README.md").unlink()
-    status, _, err = run(capsys, "inspect", out)
+    status, _, err = run("inspect", out)
     assert status == 1
     assert "README.md: missing" in err
     assert f"{file.name}: missing" in err
 
 
-def test_a_plan_writes_nothing(dumps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_writes_nothing(dumps: Path, tmp_path: Path, run: Run) -> None:
     out = tmp_path / "out"
-    status, text, _ = run(capsys, "build", "20211101", "20211201", "--dumps", dumps, "--out", out, "--plan")
+    status, text, _ = run("build", "20211101", "20211201", "--dumps", dumps, "--out", out, "--plan")
     assert status == 0
     assert "wikidata-extract recent  20211129" in text
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_plan_starts_no_cluster_and_a_build_none_without_dumps(
-    dumps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    dumps: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # it would end there
     words = ("build", "20211101", "20211201", "--out", tmp_path / "out", "--engine", "ray", "--dumps")
-    assert run(capsys, *words, dumps, "--plan")[0] == 0
-    status, _, err = run(capsys, *words, tmp_path / "nowhere")
+    assert run(*words, dumps, "--plan")[0] == 0
+    status, _, err = run(*words, tmp_path / "nowhere")
     assert status == 1
     assert "nowhere" in err
 
 
-def test_dumps_are_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dumps_are_inspected(tmp_path: Path, run: Run) -> None:
     pages = [page(1, "A", "x"), page(2, "B", "#REDIRECT [[A]]", redirect=True), page(3, "Talk:A", "x", ns=1)]
     whole = multistream(articles_file(tmp_path, "20211101"), pages)
-    _, text, _ = run(capsys, "inspect", whole)
+    _, text, _ = run("inspect", whole)
     assert "MediaWiki export 0.11 of enwiki, complete" in text
     counts = [line.rsplit(maxsplit=1) for line in text.splitlines()[3:]]
     assert counts == [["pages", "3"], ["articles", "1"], ["other namespaces", "1"], ["redirects", "1"]]
     whole.write_bytes(whole.read_bytes()[:-40])
-    assert "CUT OFF" in run(capsys, "inspect", whole)[1]
+    assert "CUT OFF" in run("inspect", whole)[1]
     entities = write_wikidata(tmp_path / "w.json.gz", [item(1), {"type": "lexeme", "id": "L1"}])
-    _, text, _ = run(capsys, "inspect", entities)
+    _, text, _ = run("inspect", entities)
     assert "Wikidata JSON, complete" in text
     assert "dropped: lexeme" in text
     (tmp_path / "notes.xml").write_text("hello")
-    status, _, err = run(capsys, "inspect", tmp_path / "notes.xml")
+    status, _, err = run("inspect", tmp_path / "notes.xml")
     assert status == 1
     assert "neither" in err

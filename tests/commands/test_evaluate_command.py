@@ -9,20 +9,21 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from temporalwiki.commands import main
 from temporalwiki.eval_harness import runner
 from temporalwiki.eval_harness.store import Store
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 
 import tiny_models
+from a_dataset import write_dataset
 from faults.rows import ONE_LINE
-from tiny_probes import CHANGED, LIGHT_TUNING, UNCHANGED, rows, write_dataset
+from tiny_probes import CHANGED, LIGHT_TUNING, UNCHANGED, rows
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -69,20 +70,11 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def evaluate(there: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def evaluate(run: Run, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command in the folder ``there`` and returns its status and what it said on stdout and stderr."""
     monkeypatch.chdir(there)
     monkeypatch.setattr("temporalwiki.eval_harness.store.cache", lambda: tmp_path / "scores")
-
-    def run(*words: Any) -> tuple[int, str, str]:
-        try:
-            status = main(["evaluate", *map(str, words)])
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return run
+    return partial(run, "evaluate")
 
 
 GIVEN = ("--model", "gpt2", "--data", "data", "--tasks", "twiki_probes", "--config", "probes-1112")

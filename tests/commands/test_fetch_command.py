@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from temporalwiki.builders.build import find_sources
 from temporalwiki.builders.snapshot import Interval
-from temporalwiki.commands import main
 from temporalwiki.commands.fetch import add_arguments
 
 from file_server import FileServer, lists_of
+
+Run = Callable[..., tuple[int, str, str]]
 
 FILES = {
     path: path.encode()
@@ -35,33 +36,25 @@ def server() -> Iterator[FileServer]:
         yield server
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    status = main(["fetch", *map(str, arguments)])
-    out = capsys.readouterr()
-    return status, out.out, out.err
-
-
-def test_a_plan_then_a_fetch(server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_then_a_fetch(server: FileServer, tmp_path: Path, run: Run) -> None:
     dumps = tmp_path / "dumps"
-    status, out, err = run(capsys, *MONTH, "--dumps", dumps, "--mirror", server.url, "--plan")
+    status, out, err = run("fetch", *MONTH, "--dumps", dumps, "--mirror", server.url, "--plan")
     assert (status, err) == (0, "")
     assert [line.split()[-1] for line in out.splitlines()[:-1]] == list(FILES)
     assert out.splitlines()[-1].endswith("5 files")
     assert not dumps.exists()
 
-    status, out, err = run(capsys, *MONTH, "--dumps", dumps, "--mirror", server.url)
+    status, out, err = run("fetch", *MONTH, "--dumps", dumps, "--mirror", server.url)
     assert status == 0
     assert out == f"{dumps}: 5 files, 0.00 GB, all as listed\n"
     assert sorted(line.split(": ")[1] for line in err.splitlines()) == sorted(FILES)  # no bar where no terminal is
     assert len(find_sources(dumps, Interval("simplewiki", "20211101", "20211201")).files) == 5
 
 
-def test_a_dump_that_is_being_written_ends_with_one_line(
-    server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dump_that_is_being_written_ends_with_one_line(server: FileServer, tmp_path: Path, run: Run) -> None:
     recent = {path: data for path, data in FILES.items() if "20211201" in path}
     server.files |= lists_of(recent, articlesmultistreamdump="in-progress")
-    status, out, err = run(capsys, *MONTH, "--dumps", tmp_path, "--mirror", server.url)
+    status, out, err = run("fetch", *MONTH, "--dumps", tmp_path, "--mirror", server.url)
     assert (status, out) == (1, "")
     assert re.fullmatch(
         r"temporalwiki fetch: simplewiki 20211201: articlesmultistreamdump is in-progress by http://.*; "
@@ -79,9 +72,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage(case: str, tmp_path: Path, run: Run) -> None:
     arguments, said = WRONG[case]
-    status, _, err = run(capsys, *arguments, "--dumps", tmp_path)
+    status, _, err = run("fetch", *arguments, "--dumps", tmp_path)
     assert status == 2
     assert said in err
     assert list(tmp_path.iterdir()) == []

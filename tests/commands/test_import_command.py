@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,10 @@ import pytest
 from temporalwiki.builders.dataset_folder import problems, read_manifests
 from temporalwiki.commands import main
 
+from a_folder import contents
 from faults.rows import SAME_BYTES
+
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_goes_wrong_is_said_in_one_line(case: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_goes_wrong_is_said_in_one_line(case: str, here: Path, run: Run) -> None:
     (here / "newLAMA.csv").write_text("unique_id,statement,answer\n0,<extra_id_0>,a\n", "utf-8")
     (here / "newLLAMA.csv").touch()
     (here / "wikipedia_0809_gpt2.csv").write_text("text\na\n", "utf-8")
@@ -56,12 +60,9 @@ def test_what_goes_wrong_is_said_in_one_line(case: str, here: Path, capsys: pyte
     (here / "cut" / "wikipedia_0809_gpt2.csv").write_text('text\na\n"b', "utf-8")
     before = sorted(here.rglob("*"))
     arguments, status, said = WRONG[case]
-    try:
-        ended = main(arguments)
-    except SystemExit as stop:
-        ended = int(stop.code or 0)
+    ended, _, err = run(*arguments)
     assert ended == status
-    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert said in err.splitlines()[-1]
     assert sorted(here.rglob("*")) == before
 
 
@@ -85,7 +86,3 @@ def test_a_kill_leaves_what_was_there_and_a_rerun_ends_the_same(here: Path) -> N
     assert main(["import", str(source), "--out", "afresh"]) == 0
     assert contents(here / "temporalwiki") == contents(here / "afresh")
     assert sorted(path.name for path in here.iterdir()) == ["afresh", "temporalwiki", source.name]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

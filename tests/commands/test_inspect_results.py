@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from temporalwiki.builders.engine import write_json
-from temporalwiki.commands import main
 from temporalwiki.eval_harness.results import Outcome, path_of, write_result
 from temporalwiki.eval_harness.statistics import Estimate
 
 from tiny_dumps import item
+
+Run = Callable[..., tuple[int, str, str]]
 
 
 def write(
@@ -56,14 +58,8 @@ def months(tmp_path: Path) -> Path:
     return folder
 
 
-def run(capsys: pytest.CaptureFixture[str], path: Path) -> tuple[int, str, str]:
-    status = main(["inspect", str(path)])
-    out = capsys.readouterr()
-    return status, out.out, out.err
-
-
-def test_a_result_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, text, _ = run(capsys, write(tmp_path, "probes-1112", 12.5))
+def test_a_result_file(tmp_path: Path, run: Run) -> None:
+    status, text, _ = run("inspect", write(tmp_path, "probes-1112", 12.5))
     assert status == 0
     assert text.splitlines() == [
         "twiki_probes of base on probes-1112",
@@ -73,9 +69,9 @@ def test_a_result_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     ]
 
 
-def test_a_folder_of_results_ends_with_months(months: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_results_ends_with_months(months: Path, run: Run) -> None:
     """Backward: 50 - 60 where lower is better, 60 - 50 where higher is. Forward: 80 - 70, and 70 - 80."""
-    status, text, _ = run(capsys, months)
+    status, text, _ = run("inspect", months)
     assert status == 0
     assert text.count("left out, too long: 1") == 12
     assert text[text.index("multiple_choice, changed/acc") :].splitlines() == [
@@ -102,87 +98,85 @@ OF_DELETED = {
 
 
 @pytest.mark.parametrize("case", OF_DELETED)
-def test_what_is_no_longer_so_had_better_be_unlikely(
-    case: str, months: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_longer_so_had_better_be_unlikely(case: str, months: Path, run: Run) -> None:
     names = OF_DELETED[case]
     for model, values in {"runs/1112": (1.5, 1.1), "runs/1201": (1.25, 1.75)}.items():
         for month, value in zip(("probes-1112", "probes-1201"), values, strict=True):
             trained_on = model.replace("runs/", "diffset-")
             write(months, month, value, model, trained_on, "deleted", names)
-    _, text, _ = run(capsys, months)
+    _, text, _ = run("inspect", months)
     assert f"deleted, {names[0]} on" in text
     assert "diagonal 1.62, backward -0.25, forgetting 0.25" in text
 
 
-def test_a_models_folder_is_a_folder_of_results(months: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_models_folder_is_a_folder_of_results(months: Path, run: Run) -> None:
     [folder] = months.glob("1112-*")
-    status, text, _ = run(capsys, folder)
+    status, text, _ = run("inspect", folder)
     assert status == 0
     assert text.count("of runs/1112 on probes") == 4
     assert "base" not in text
 
 
-def test_one_month_is_no_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_month_is_no_matrix(tmp_path: Path, run: Run) -> None:
     write(tmp_path, "probes-1112", 1.0)
     write(tmp_path, "probes-1112", 1.0, "other")
     write(tmp_path, "updated_lama", 1.0, task="lama")
     write(tmp_path, "new_lama", 1.0, task="lama")
-    status, text, _ = run(capsys, tmp_path)
+    status, text, _ = run("inspect", tmp_path)
     assert status == 0
     assert "month" not in text
 
 
-def test_why_there_is_no_matrix(months: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_why_there_is_no_matrix(months: Path, run: Run) -> None:
     write(months, "probes-1112", 1.0, "other", rows="the first 100")
-    status, text, _ = run(capsys, months)
+    status, text, _ = run("inspect", months)
     assert status == 0
     title, why = text.splitlines()[-2:]
     assert title == "twiki_probes, average/perplexity on probes-* by month"
     assert "not the same questions about 1112" in why
 
 
-def test_why_a_method_has_no_transfer(months: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_why_a_method_has_no_transfer(months: Path, run: Run) -> None:
     write(months, "probes-1112", 1.0, "again/1112", "diffset-1112")
     write(months, "probes-1112", 7.0, "recadam/1112", "diffset-1112", method="recadam")
-    _, text, _ = run(capsys, months)
+    _, text, _ = run("inspect", months)
     lora, recadam = text.splitlines()[-2:]
     assert lora.startswith("lora: two models of 1112, ")
     assert recadam == "recadam: diagonal 7.00"
     assert "lora: diagonal 45.00, backward 10.00" in text  # of the other task
 
 
-def test_a_config_of_no_month(months: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_config_of_no_month(months: Path, run: Run) -> None:
     write(months, "probes-all", 1.0)
-    status, text, _ = run(capsys, months)
+    status, text, _ = run("inspect", months)
     assert status == 0
     assert text.endswith(": probes-all is of no month\n")
 
 
-def test_each_kind_of_config_has_its_own_months(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_kind_of_config_has_its_own_months(tmp_path: Path, run: Run) -> None:
     for config, value in {"diffset-1011": 1, "unchanged-1011": 2, "diffset-1112": 3, "unchanged-1112": 4}.items():
         write(tmp_path, config, value, task="twiki_intrinsic", names=("proper nouns/perplexity",))
-    _, text, _ = run(capsys, tmp_path)
+    _, text, _ = run("inspect", tmp_path)
     shown = [line.split() for line in text[text.index("twiki_intrinsic, ") :].splitlines()]
     assert [line[-2:] for line in shown if line and line[0] == "base"] == [["1.00", "3.00"], ["2.00", "4.00"]]
 
 
-def test_a_result_of_a_later_version_is_said_to_be_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_result_of_a_later_version_is_said_to_be_one(tmp_path: Path, run: Run) -> None:
     path = write(tmp_path, "probes-1112", 1.0)
     path.write_text(path.read_text().replace('"schema": 1', '"schema": 2'))
-    status, out, err = run(capsys, path)
+    status, out, err = run("inspect", path)
     assert (status, out) == (1, "")
     assert "update temporalwiki" in err
 
 
-def test_other_json_is_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_json_is_no_result(tmp_path: Path, run: Run) -> None:
     """Not what an interrupted training left, nor a manifest's folder, nor Wikidata's entities."""
     write_json(tmp_path / "runs" / "lora" / "run.json", {"data": {"config": "x", "facts": 1}, "run": {}})
-    status, _, err = run(capsys, tmp_path / "runs")
+    status, _, err = run("inspect", tmp_path / "runs")
     assert status == 1
     assert "no manifests" in err
     (tmp_path / "w.json").write_text(f"[\n{json.dumps(item(1))}\n]\n")
-    status, text, _ = run(capsys, tmp_path / "w.json")
+    status, text, _ = run("inspect", tmp_path / "w.json")
     assert status == 0
     assert "Wikidata JSON, complete" in text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.executors.local import most_memory
 from temporalwiki.commands import main, monthly
 from temporalwiki.push_scripts.monthly import Job
+
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture()
@@ -102,15 +105,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage_is_one_line_and_status_2(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_one_line_and_status_2(case: str, run: Run) -> None:
     words, said = WRONG[case]
-    try:
-        status = main(["monthly", *words])
-    except SystemExit as stop:  # by argparse, which shows the usage before the line
-        status = int(stop.code or 0)
-    err = capsys.readouterr().err.strip().splitlines()
+    status, _, err = run("monthly", *words)
     assert status == 2
-    assert said in err[-1]
+    assert said in err.splitlines()[-1]  # argparse shows the usage before the line
 
 
 def test_what_fails_is_one_line_and_status_1(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:

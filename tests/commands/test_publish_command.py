@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from temporalwiki.commands import main
 
 from a_ckl_config import add, invariantlama
 from a_month import add_month, article
 from loopback_hub import LoopbackHub
 
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    try:
-        status = main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        status = int(stop.code or 0)
-    out = capsys.readouterr()
-    return status, out.out, out.err
+Run = Callable[..., tuple[int, str, str]]
 
 
 WRONG_USAGE = {
@@ -37,47 +29,47 @@ WRONG_USAGE = {
 
 
 @pytest.mark.parametrize("case", WRONG_USAGE)
-def test_wrong_usage_ends_with_2_and_says_what_is_right(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_ends_with_2_and_says_what_is_right(case: str, run: Run) -> None:
     arguments, said = WRONG_USAGE[case]
-    status, _, err = run(capsys, *arguments)
+    status, _, err = run(*arguments)
     assert status == 2
     assert said in err
 
 
 @pytest.mark.parametrize("kind", ["dataset", "model", "metric", "leaderboard"])
 def test_a_folder_that_is_not_there_ends_with_1_and_one_line(
-    kind: str, tmp_path: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, hub: LoopbackHub, run: Run
 ) -> None:
-    status, out, err = run(capsys, "publish", kind, tmp_path / "nowhere", "ORG/x")
+    status, out, err = run("publish", kind, tmp_path / "nowhere", "ORG/x")
     assert (status, out) == (1, "")
     assert "nowhere" in err
     assert err.count("\n") == 1
     assert hub.requests == []
 
 
-def test_a_month_is_shown_then_published(tmp_path: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_month_is_shown_then_published(tmp_path: Path, hub: LoopbackHub, run: Run) -> None:
     folder = tmp_path / "temporalwiki"
     add_month(folder, "20211101", "20211201", [article(1)])
-    status, out, _ = run(capsys, "publish", "dataset", folder, "ORG/temporalwiki", "--dry-run")
+    status, out, _ = run("publish", "dataset", folder, "ORG/temporalwiki", "--dry-run")
     assert status == 0
     assert out.endswith("dry run, nothing was sent\n")
     assert "  + data/diffset-20211101-20211201/train-00000-of-00001.parquet" in out
-    status, out, _ = run(capsys, "publish", "dataset", folder, "ORG/temporalwiki")
+    status, out, _ = run("publish", "dataset", folder, "ORG/temporalwiki")
     assert status == 0
     assert out.endswith("/datasets/ORG/temporalwiki/tree/2021.12\n")
     assert "2021.12" in hub.repo("dataset", "ORG/temporalwiki").tags
 
 
 def test_lamas_clozes_are_refused_in_one_line_until_they_are_asked_for(
-    tmp_path: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, hub: LoopbackHub, run: Run
 ) -> None:
     add(tmp_path / "ckl", invariantlama())
-    status, out, err = run(capsys, "publish", "dataset", tmp_path / "ckl", "ORG/ckl")
+    status, out, err = run("publish", "dataset", tmp_path / "ckl", "ORG/ckl")
     assert (status, out) == (1, "")
     assert err.count("\n") == 1
     assert "invariantlama; publish with --accept-noncommercial" in err
     assert hub.requests == []
-    status, out, _ = run(capsys, "publish", "dataset", tmp_path / "ckl", "ORG/ckl", "--accept-noncommercial")
+    status, out, _ = run("publish", "dataset", tmp_path / "ckl", "ORG/ckl", "--accept-noncommercial")
     assert status == 0
     assert "data/invariantlama/test-00000-of-00001.parquet" in out
     assert "manifests/invariantlama.json" in hub.repo("dataset", "ORG/ckl").files("main")

@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from temporalwiki.commands import main
 from temporalwiki.methods import train as train_module
 from temporalwiki.methods import trainer as trainer_module
 
 import tiny_models
+from a_dataset import write_dataset
 from a_disk import disk
 from faults.rows import ONE_LINE, REFUSED
+
+Run = Callable[..., tuple[int, str, str]]
 
 SHORT = ("--batch-size", 2, "--micro-batch-size", 2, "--sequence-length", 32, "--max-steps", 2)
 NAMES = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen")
@@ -44,12 +46,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("there")
     for kind in tiny_models.KINDS:
         tiny_models.save(kind, folder / kind)
-    data = folder / "data"
-    for name, rows in ROWS.items():
-        (data / name).mkdir(parents=True)
-        datasets.Dataset.from_list(rows).to_parquet(data / name / "train.parquet")
-    configs = "".join(f"- config_name: {name}\n  data_files: {name}/train.parquet\n" for name in ROWS)
-    (data / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
+    write_dataset(folder / "data", ROWS)
     (folder / "empty").mkdir()
     shutil.copytree(folder / "gpt2", folder / "no-tokenizer")
     for path in (folder / "no-tokenizer").glob("tokenizer*"):
@@ -70,21 +67,10 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def train(
-    there: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, str, str]]:
+def train(run: Run, there: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command in the folder ``there`` and returns its status and what it said on stdout and stderr."""
     monkeypatch.chdir(there)
-
-    def run(*words: Any) -> tuple[int, str, str]:
-        try:
-            status = main(["train", *map(str, words)])
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return run
+    return partial(run, "train")
 
 
 GIVEN = ("--method", "diff", "--model", "gpt2", "--data", "data", "--config", "diffset-1112")
@@ -164,9 +150,7 @@ FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG_USAGE)
-def test_wrong_usage_ends_with_2_and_says_what_is_right(
-    case: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path
-) -> None:
+def test_wrong_usage_ends_with_2_and_says_what_is_right(case: str, train: Run, tmp_path: Path) -> None:
     words, said = WRONG_USAGE[case]
     status, out, err = train(*GIVEN, *SHORT, "--output", tmp_path / "output", *words)
     assert (status, out) == (2, "")
@@ -176,9 +160,7 @@ def test_wrong_usage_ends_with_2_and_says_what_is_right(
 
 
 @pytest.mark.parametrize("case", FAILED)
-def test_a_failure_ends_with_1_and_one_line(
-    case: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path, there: Path
-) -> None:
+def test_a_failure_ends_with_1_and_one_line(case: str, train: Run, tmp_path: Path, there: Path) -> None:
     words, said = FAILED[case]
     before = {path: path.stat().st_mtime_ns for path in there.rglob("*")}
     status, out, err = train(*GIVEN, *SHORT, "--output", tmp_path / "output", *words)
@@ -191,14 +173,14 @@ def test_a_failure_ends_with_1_and_one_line(
 
 
 @pytest.mark.parametrize("missing", ["method", "model", "data", "config"])
-def test_what_is_needed_is_named(missing: str, train: Callable[..., tuple[int, str, str]]) -> None:
+def test_what_is_needed_is_named(missing: str, train: Run) -> None:
     at = GIVEN.index(f"--{missing}")
     status, _, err = train(*GIVEN[:at], *GIVEN[at + 2 :])
     assert status == 2
     assert last_line(err) == f"temporalwiki train: --{missing} is wanted, on the command line or in a recipe"
 
 
-def test_the_output_that_failed_can_be_used_again(train: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_the_output_that_failed_can_be_used_again(train: Run, tmp_path: Path) -> None:
     output = ("--output", tmp_path / "output")
     for words in (("--config", "blank"), ("--sequence-length", 999), ("--model", "no-tokenizer"), ("--method", "ewc")):
         assert train(*GIVEN, *SHORT, *output, *words)[0] != 0
@@ -209,9 +191,7 @@ def test_the_output_that_failed_can_be_used_again(train: Callable[..., tuple[int
 
 
 @pytest.mark.parametrize("logged", [1, 10], ids=["each step is logged", "the steps are not logged"])
-def test_a_loss_that_is_no_number_ends_the_run(
-    logged: int, train: Callable[..., tuple[int, str, str]], tmp_path: Path
-) -> None:
+def test_a_loss_that_is_no_number_ends_the_run(logged: int, train: Run, tmp_path: Path) -> None:
     steps = ("--max-steps", 6, "--logging-steps", logged, "--schedule", "constant")
     far = ("--learning-rate", 1e30, "--output", tmp_path / "output")
     status, out, err = train(*GIVEN, *SHORT, *steps, *far)
@@ -223,9 +203,7 @@ def test_a_loss_that_is_no_number_ends_the_run(
 
 
 @pytest.mark.fault("two at once", "two of train in one folder", REFUSED)
-def test_two_trainings_do_not_share_an_output(
-    train: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_trainings_do_not_share_an_output(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     end = trainer_module.Display.on_step_end
     others = []
 
@@ -242,9 +220,7 @@ def test_two_trainings_do_not_share_an_output(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["output"]
 
 
-def test_an_interrupted_run_says_how_to_go_on(
-    train: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_says_how_to_go_on(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
@@ -267,9 +243,7 @@ FULL_AT: dict[str, tuple[str, int]] = {
 
 @pytest.mark.fault("full disk", "train: its output's", ONE_LINE)
 @pytest.mark.parametrize("when", FULL_AT)
-def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
-    when: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path
-) -> None:
+def test_a_full_disk_is_one_line_and_the_same_command_goes_on(when: str, train: Run, tmp_path: Path) -> None:
     size, save_steps = FULL_AT[when]
     words = (*GIVEN, *SHORT, "--save-steps", save_steps)
     assert train(*words, "--output", tmp_path / "expected")[0] == 0
@@ -299,7 +273,7 @@ FULL = {
 @pytest.mark.parametrize("who", FULL)
 @pytest.mark.fault("full disk", "train: a library says it in words of its own", "one line names the disk")
 def test_a_full_disk_is_one_line_whoever_says_it(
-    who: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    who: str, train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise FULL[who]
@@ -314,7 +288,7 @@ def test_a_full_disk_is_one_line_whoever_says_it(
 
 
 @pytest.fixture
-def wanted(monkeypatch: pytest.MonkeyPatch, train: Callable[..., tuple[int, str, str]]) -> Callable[..., Any]:
+def wanted(monkeypatch: pytest.MonkeyPatch, train: Run) -> Callable[..., Any]:
     """Gives what the command would train."""
     runs: list[Any] = []
     monkeypatch.setattr(train_module, "train", lambda run, configs: runs.append((run, configs)) or [])
@@ -403,7 +377,7 @@ def test_the_recipes_that_come_along_are_good(recipe: str, method: str, wanted: 
 
 
 @pytest.mark.parametrize("method", ["lora", "light_tuning", "k_adapter"])
-def test_help_names_the_methods_own_options(method: str, train: Callable[..., tuple[int, str, str]]) -> None:
+def test_help_names_the_methods_own_options(method: str, train: Run) -> None:
     status, out, _ = train("--method", method, "--help")
     assert status == 0
     for flag in {"lora": ("--rank", "--alpha"), "k_adapter": ("--scale",), "light_tuning": ()}[method]:
@@ -415,7 +389,7 @@ def test_help_names_the_methods_own_options(method: str, train: Callable[..., tu
 # What it says
 
 
-def test_it_says_what_it_did(train: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_it_says_what_it_did(train: Run, tmp_path: Path) -> None:
     status, out, err = train(*GIVEN, *SHORT, "--output", tmp_path / "output", "--logging-steps", 1)
     record = json.loads((tmp_path / "output" / "training.json").read_text("utf-8"))
     loss = "loss {first:.4f} to {last:.4f}".format(**record["loss"])
@@ -428,7 +402,7 @@ def test_it_says_what_it_did(train: Callable[..., tuple[int, str, str]], tmp_pat
     assert set(err.splitlines()) == {line for line in err.splitlines() if line.startswith(("train: ", "packing "))}
 
 
-def test_the_last_step_is_in_the_log(train: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_the_last_step_is_in_the_log(train: Run, tmp_path: Path) -> None:
     assert train(*GIVEN, *SHORT, "--max-steps", 3, "--output", tmp_path / "output")[0] == 0  # a line every ten steps
     record = json.loads((tmp_path / "output" / "training.json").read_text("utf-8"))
     assert [line["step"] for line in record["log"]] == [1, 3]

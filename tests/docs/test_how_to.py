@@ -23,9 +23,10 @@ pytest.importorskip("spacy", reason="spaCy, which the guides' commands need, is 
 from temporalwiki.builders.world import World, write_world
 
 import tiny_models
+from a_dataset import write_dataset
 from docs_shell import Shell
 from documents import ROOT, Typed, documents, typed
-from tiny_probes import CHANGED, LIGHT_TUNING, UNCHANGED, rows, write_dataset
+from tiny_probes import CHANGED, LIGHT_TUNING, UNCHANGED, rows
 
 PACKAGES = ("builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts", "src")
 GUIDES = [file for file in documents() if file.startswith("docs/how_to/add_")]

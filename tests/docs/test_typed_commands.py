@@ -56,6 +56,7 @@ NOT_RUN = {
     "export TEMPORALWIKI_": ADAPTERS,
     "M=model_name": ADAPTERS,
     "lighteval/bin/": ADAPTERS,
+    "python -m fuzz": "needs atheris and time; tests/fuzz/test_corpus.py tries each target on what was found",
 }
 
 
@@ -121,12 +122,13 @@ TREEBANK = """\
 """
 
 
-def recipe(months: object, output: str) -> dict[str, object]:
+def recipe(months: object, output: str, **more: object) -> dict[str, object]:
     return {
         "model": "BASE", "batch_size": 2, "micro_batch_size": 2, "sequence_length": 32, "max_steps": 1,
         "experiment": {
             "data": "temporalwiki", "months": months, "methods": {"initial": None, "diff": None},
             "tasks": {"twiki_probes": {"answers": False, "light_tuning": False}}, "limit": 4, "output": output,
+            **more,
         },
     }  # fmt: skip
 
@@ -157,16 +159,18 @@ def _write_archives(folder: Path) -> None:
         csv.writer(file).writerows([("unique_id", "statement", "answer"), (0, "Ann lives in <extra_id_0> .", "Oslo")])
 
 
-def trained(*methods: str) -> Callable[[Shell], None]:
-    """What a text has trained by commands of which it writes only the beginning."""
+def train_k_adapter(shell: Shell) -> None:
+    """What a text has trained by a command of which it writes only the beginning."""
+    words = "train --method k_adapter --model BASE --data temporalwiki --config diffset-1112 --max-steps 1"
+    status, said = shell.run(["temporalwiki", *words.split(), "--sequence-length", "32"])
+    assert status == 0, said
 
-    def before(shell: Shell) -> None:
-        for method in methods:
-            words = f"train --method {method} --model BASE --data temporalwiki --config diffset-1112 --max-steps 1"
-            status, said = shell.run(["temporalwiki", *words.split(), "--sequence-length", "32"])
-            assert status == 0, said
 
-    return before
+def with_a_cell_for_slurm(shell: Shell) -> None:
+    """Where there is no Slurm, submitit's own stand-in runs the one cell."""
+    engines = {"slurm": {"cluster": "local", "timeout_min": 9}}
+    new = recipe(["1112"], "experiments/slurm", methods={"initial": None}, engines=engines)
+    (shell.folder / "RECIPE.yaml").write_text(yaml.safe_dump(new))
 
 
 def earlier_months(shell: Shell) -> None:
@@ -178,7 +182,8 @@ def earlier_months(shell: Shell) -> None:
 # (file, what a command has in it) -> what is done before it
 BEFORE: Mapping[tuple[str, str], Callable[[Shell], None]] = {
     ("README.md", "temporalwiki build"): earlier_months,
-    ("docs/training.md", "from peft import PeftModel"): trained("diff", "k_adapter"),
+    ("docs/training.md", "from peft import PeftModel"): train_k_adapter,
+    ("docs/how_to/move_to_a_cluster.md", "temporalwiki experiment"): with_a_cell_for_slurm,
     ("docs/ckl.md", "--least-annotators 3"): lambda shell: decide(shell.folder / "review", ("ann", "bo", "cy")),
 }
 

@@ -1,4 +1,4 @@
-"""Models by months: order, what is refused, ratios and transfer by hand, and how a model's months are known."""
+"""Models by months: order, what is refused, transfer by hand, and how a model's months are known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,13 +15,14 @@ from hypothesis import strategies as st
 from temporalwiki.builders.dataset_folder import SCHEMAS
 from temporalwiki.builders.errors import InputError
 from temporalwiki.eval_harness.evaluated import Evaluated, training
-from temporalwiki.eval_harness.misalignment import matrix, relative, table, transfer
+from temporalwiki.eval_harness.misalignment import matrix, table, transfer
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.statistics import Estimate, Transfer
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
 
 import tiny_models
+from a_dataset import write_dataset
 
 SCORE = "average/perplexity"
 
@@ -162,18 +162,14 @@ def test_models_of_one_name_are_two_rows() -> None:
     found = matrix([*RESULTS, again], "twiki_probes", SCORE)
     assert len(found.rows) == 5
     with pytest.raises(InputError, match="2 models named 'base'"):
-        relative(found, "base")
-
-
-def test_of_a_task_that_reads_two_configs_of_a_month_one_kind_is_arranged() -> None:
-    both = [result(f"{kind}-{month}", 1.0) for kind in ("diffset", "unchanged") for month in MONTHS]
-    with pytest.raises(InputError, match="both are of base and 0809"):
-        matrix(both, "twiki_probes", SCORE)
-    found = matrix([*both, result("diffset-1011", 5.0, "other")], "twiki_probes", SCORE, "unchanged")
-    assert (len(found.rows), found.columns) == (1, MONTHS)
+        transfer(found, "diff", "base", higher_is_better=False)
 
 
 REFUSED: dict[str, tuple[list[Result], str]] = {
+    "two configs of a month": (
+        [result("diffset-0809", 1.0), result("unchanged-0809", 1.0)],
+        "base/diffset-0809.json, base/unchanged-0809.json: both are of base and 0809",
+    ),
     "no such task": ([], "no results of twiki_probes (did you mean twiki_probs?); there are lama, twiki_probs"),
     "no such score": ([result("probes-0809", None)], "twiki_probes has no score 'average/perplexity'"),
     "no month": ([result("updated", 1.0)], "base/updated.json: updated is of no month"),
@@ -206,29 +202,12 @@ def test_what_cannot_be_arranged_is_named(case: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_relative_to_initial_and_to_a_month() -> None:
-    found = matrix(RESULTS, "twiki_probes", SCORE)
-    assert relative(found, "base")[1] == pytest.approx([0.5, 90 / 110, 0.8])
-    assert relative(found, "runs/diff/0910") == [
-        pytest.approx([a / b for a, b in zip(values, VALUES["0910"], strict=True)]) for values in VALUES.values()
-    ]
-    with pytest.raises(InputError, match=r"0 models named 'bse' \(did you mean base\?\)"):
-        relative(found, "bse")
-
-
-def test_there_is_no_ratio_to_nothing() -> None:
-    results = [result("probes-0809", 0.0), result("probes-0910", None), result("probes-1011", 2.0)]
-    results += [diff("0809", f"probes-{month}", 3.0) for month in MONTHS]
-    assert relative(matrix(results, "twiki_probes", SCORE), "base") == [[None, None, 1.0], [None, None, 1.5]]
-
-
 def test_transfer_by_hand() -> None:
     """Lower is better. Backward: 50 - 70 and 45 - 54. Forward: 110 - 90 and 120 - 80. Best before: 50 and 45."""
     found = matrix(RESULTS, "twiki_probes", SCORE)
     diagonal, of = transfer(found, "diff", "base", higher_is_better=False)
-    none = dict.fromkeys(("average", "backward", "forward", "forgetting"), 0)
     assert diagonal == (50 + 45 + 40) / 3
-    assert of == Transfer((70 + 54 + 40) / 3, (-20 - 9) / 2, (20 + 40) / 2, (20 + 9) / 2, none)
+    assert of == Transfer((-20 - 9) / 2, (20 + 40) / 2, (20 + 9) / 2)
     _, of = transfer(found, "diff", "base", higher_is_better=True)
     assert (of.backward, of.forward) == ((20 + 9) / 2, (-20 - 40) / 2)
     _, of = transfer(found, "diff", higher_is_better=False)
@@ -240,7 +219,7 @@ def test_transfer_reads_the_months_that_a_method_was_trained_on() -> None:
     results = [r for r in RESULTS if r.data["model"]["name"] != "runs/diff/0910"]
     results += [diff(month, "probes-1112", 7.0) for month in ("0809", "1011")]
     diagonal, of = transfer(matrix(results, "twiki_probes", SCORE), "diff", "base", higher_is_better=False)
-    assert (diagonal, of.average, of.backward, of.forward) == (45, 55, -20, 120 - 96)
+    assert (diagonal, of.backward, of.forward) == (45, -20, 120 - 96)
 
 
 def test_transfer_says_what_it_lacks() -> None:
@@ -325,8 +304,6 @@ def test_nothing_is_known_without_a_manifest(case: str, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset folder with one month of probes."""
-    folder = tmp_path_factory.mktemp("data") / "temporalwiki"
-    folder.mkdir()
     schema = SCHEMAS["probes"]
     facts = [("Norland", "Anna Weber", ["Ben Ito"]), ("Easton", "Carl", ["Dee", "Ben Ito"]), ("Weston", "Dee", [])]
     rows = [
@@ -334,10 +311,8 @@ def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
         | {"subject": s, "relation": "head", "object": o, "previous_objects": previous, "subject_id": f"Q{i}"}
         for i, (s, o, previous) in enumerate(facts)
     ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "changed.parquet")
-    files = "  data_files:\n  - split: changed\n    path: changed.parquet\n"
-    (folder / "README.md").write_text(f"---\nconfigs:\n- config_name: probes-1112\n{files}---\n")
-    return folder
+    table = pa.Table.from_pylist(rows, schema=schema)
+    return write_dataset(tmp_path_factory.mktemp("data") / "temporalwiki", {"probes-1112": {"changed": table}})
 
 
 def test_a_result_says_what_its_model_was_trained_on(probes: Path, tmp_path: Path) -> None:

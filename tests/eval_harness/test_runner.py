@@ -34,7 +34,8 @@ from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes
 from temporalwiki.methods import checkpoint, trainer
 
 import tiny_models
-from tiny_probes import CHANGED, UNCHANGED, forward_passes, rows, write_dataset, write_month
+from a_dataset import write_dataset
+from tiny_probes import CHANGED, UNCHANGED, forward_passes, rows, write_month
 
 pytestmark = pytest.mark.usefixtures("quick")
 

@@ -1,8 +1,7 @@
-"""Intervals hold what they promise, comparisons are paired, transfer and FUAR are what the papers' equations say."""
+"""Intervals hold what they promise, comparisons are paired, transfer is what the papers' equations say."""
 
 from __future__ import annotations
 
-import doctest
 import itertools
 import json
 import math
@@ -27,9 +26,7 @@ from temporalwiki.eval_harness.statistics import (
     Ranks,
     Transfer,
     compare,
-    fuar_over_months,
     function_of_ratios,
-    holm,
     mean_of_ratios,
     ranks,
     ratio,
@@ -632,33 +629,6 @@ def test_the_correction_for_few_clusters_is_the_t_distributions() -> None:
     assert statistics._for_few(1.959964, 10**7) == pytest.approx(1.959964, rel=1e-5)
 
 
-# Many comparisons
-
-
-def test_holm_by_hand() -> None:
-    """Sorted 0.01, 0.02, 0.03, 0.4 times 4, 3, 2, 1, and never less than one before: 0.04, 0.06, 0.06, 0.4."""
-    assert holm([0.03, 0.4, 0.01, 0.02]) == pytest.approx([0.06, 0.4, 0.04, 0.06])
-    assert holm([0.6, 0.5]) == [1.0, 1.0]
-    assert holm([0.2]) == [0.2] and holm([]) == []
-
-
-@given(st.lists(st.floats(0, 1), max_size=12), st.floats(0.001, 0.999))
-def test_holm_rejects_what_the_step_down_procedure_rejects(p_values: list[float], level: float) -> None:
-    """Smallest first: reject while p <= level / (number not yet rejected), then stop."""
-    rejected: set[int] = set()
-    for i in sorted(range(len(p_values)), key=lambda i: p_values[i]):
-        if p_values[i] * (len(p_values) - len(rejected)) > level:
-            break
-        rejected.add(i)
-    assert {i for i, p in enumerate(holm(p_values)) if p <= level} == rejected
-
-
-@pytest.mark.parametrize("bad", [math.nan, -0.1, 1.1])
-def test_what_is_no_p_value_is_refused(bad: float) -> None:
-    with pytest.raises(InputError, match=r"p-value 1 is .*, not between 0 and 1"):
-        holm([0.5, bad])
-
-
 # Months
 
 SCORES = [  # after month i on the test of month j
@@ -666,35 +636,31 @@ SCORES = [  # after month i on the test of month j
     [40.0, 60.0, 30.0],
     [44.0, 48.0, 70.0],
 ]
-NOTHING = {"average": 0, "backward": 0, "forward": 0, "forgetting": 0}
 
 
 def test_transfer_by_hand() -> None:
-    """Last row 44, 48, 70: 54. Backward 44 - 50 and 48 - 60: -9. Forward 20 - 5 and 30 - 9: 18. Forgotten 6 and 12."""
-    assert transfer(SCORES, [1, 5, 9], higher_is_better=True) == Transfer(54.0, -9.0, 18.0, 9.0, NOTHING)
+    """Backward 44 - 50 and 48 - 60: -9. Forward 20 - 5 and 30 - 9: 18. Forgotten 6 and 12."""
+    assert transfer(SCORES, [1, 5, 9], higher_is_better=True) == Transfer(-9.0, 18.0, 9.0)
 
 
 def test_of_perplexities_lower_is_better() -> None:
     """The same matrix: backward and forward turn; the best before the end are 40 and 20, so 4 and 28 are forgotten."""
-    assert transfer(SCORES, [1, 5, 9], higher_is_better=False) == Transfer(54.0, 9.0, -18.0, 16.0, NOTHING)
+    assert transfer(SCORES, [1, 5, 9], higher_is_better=False) == Transfer(9.0, -18.0, 16.0)
 
 
 def test_the_best_before_the_end_may_come_after_the_month_itself() -> None:
     assert transfer([[1, 0, 0], [5, 1, 0], [2, 3, 0]], higher_is_better=True).forgetting == ((5 - 2) + (1 - 3)) / 2
 
 
-def test_months_that_are_missing_are_counted_and_left_out() -> None:
+def test_months_that_are_missing_are_left_out() -> None:
     matrix = [[50.0, None, 10.0], [40.0, 60.0, 30.0], [None, 48.0, 70.0]]
     result = transfer(matrix, [1, 5, None], higher_is_better=True)
-    assert (result.average, result.backward, result.forward, result.forgetting) == (59.0, -12.0, None, 12.0)
-    assert result.missing == {"average": 1, "backward": 1, "forward": 2, "forgetting": 2}
+    assert result == Transfer(-12.0, None, 12.0)
 
 
 def test_one_month_transfers_nothing_and_unmeasured_months_have_no_mean() -> None:
-    assert transfer([[3.0]], [1.0], higher_is_better=True) == Transfer(3.0, None, None, None, NOTHING)
-    nothing = transfer([[None, None], [None, None]], higher_is_better=True)
-    missing = {"average": 2, "backward": 2, "forward": 2, "forgetting": 2}
-    assert nothing == Transfer(None, None, None, None, missing)
+    assert transfer([[3.0]], [1.0], higher_is_better=True) == Transfer(None, None, None)
+    assert transfer([[None, None], [None, None]], higher_is_better=True) == Transfer(None, None, None)
 
 
 CELLS = st.none() | st.integers(-50, 50)
@@ -712,9 +678,7 @@ def test_transfer_of_negated_scores_is_that_of_lower_is_better(rows: list[list[i
         transfer(matrix, baseline, higher_is_better=True),
         transfer(negated, before, higher_is_better=False),
     )
-    assert (mirror.backward, mirror.forward, mirror.forgetting) == (result.backward, result.forward, result.forgetting)
-    assert mirror.missing == result.missing
-    assert (mirror.average is None) == (result.average is None)
+    assert mirror == result
     assert json.dumps(asdict(result), allow_nan=False)
 
 
@@ -733,87 +697,3 @@ def test_what_is_no_matrix_is_refused_in_one_line(matrix: Any, baseline: Any, me
     with pytest.raises(InputError, match=message) as caught:
         transfer(matrix, baseline, higher_is_better=True)
     assert "\n" not in str(caught.value)
-
-
-# FUAR over months
-
-INVARIANT = [[20, None, None], [17, 18, None], [6, 16, None]]
-UPDATED = [[None, 2, 1], [None, 10, 3], [None, 9, 13]]
-NEW = [[None, 0, 1], [None, 4, 1], [None, 4, 6]]
-UNDEFINED = [[None] * 3] * 3
-
-
-def fuars(invariant: Any = INVARIANT, updated: Any = UPDATED, new: Any = NEW) -> list[float | None]:
-    months = fuar_over_months(invariant=invariant, updated=updated, new=new)
-    return [None if month is None else month["fuar"] for month in months]
-
-
-def with_cell(matrix: list[list[Any]], i: int, j: int, cell: Any) -> list[list[Any]]:
-    return [[cell if (i, j) == (k, m) else old for m, old in enumerate(row)] for k, row in enumerate(matrix)]
-
-
-def test_the_docstring_is_right() -> None:
-    assert doctest.testmod(statistics) == (0, 2)
-
-
-def test_fuar_adds_up_over_the_earlier_models_by_hand() -> None:
-    """Month 2 forgets 14 + 2 = 16, updates 12 + 10, acquires 5 + 5."""
-    (first, second) = fuar_over_months(invariant=INVARIANT, updated=UPDATED, new=NEW)
-    assert first is not None and second is not None
-    assert (first["forgotten"], first["updated"], first["acquired"], first["fuar"]) == (3, 8, 4, 0.25)
-    assert (second["forgotten"], second["updated"], second["acquired"], second["fuar"]) == (16, 22, 10, 0.5)
-
-
-def test_what_was_not_learnt_does_not_make_up_for_what_was_forgotten() -> None:
-    """LM_2 knows more of D_0 than LM_0 and no less new facts of D_2 than LM_0: neither counts below nought."""
-    assert fuars(with_cell(INVARIANT, 2, 0, 30))[1] == pytest.approx(2 / 32)
-    assert fuars(new=with_cell(NEW, 0, 2, 9))[1] == pytest.approx(16 / 27)
-
-
-def test_a_task_that_is_not_defined_is_left_out() -> None:
-    """Without what is new: 3 / 8 and 16 / 22. Without D_1's invariant LM_1 counts for nothing: 14 / (12 + 5)."""
-    assert fuars(new=UNDEFINED) == pytest.approx([3 / 8, 16 / 22])
-    without = [[row[0], None, None] for row in INVARIANT]
-    assert fuars(without) == pytest.approx([0.25, 14 / 17])
-    assert fuars(without, with_cell(UPDATED, 1, 2, None)) == pytest.approx([0.25, 14 / 17])
-
-
-def test_nothing_gained_is_infinitely_bad() -> None:
-    same = [[None, 2, 1]] * 3
-    assert fuars(updated=same, new=UNDEFINED) == [math.inf, math.inf]
-
-
-def test_nothing_to_divide_is_none() -> None:
-    assert fuars(updated=UNDEFINED, new=UNDEFINED) == [None, None]
-    assert fuars(invariant=UNDEFINED) == [None, None]
-    assert fuar_over_months(invariant=[[1]], updated=[[None]], new=[[None]]) == []
-
-
-@pytest.mark.parametrize(
-    ("task", "i", "j", "months"),
-    [
-        ("invariant", 0, 0, {1, 2}),
-        ("invariant", 1, 0, {1}),
-        ("invariant", 2, 0, {2}),
-        ("invariant", 1, 1, {2}),
-        ("invariant", 2, 1, {2}),
-        ("updated", 0, 1, {1}),
-        ("updated", 1, 1, {1}),
-        ("updated", 2, 1, set()),
-        ("new", 0, 2, {2}),
-        ("new", 1, 2, {2}),
-        ("new", 2, 2, {2}),
-        ("new", 0, 0, set()),
-    ],
-)
-def test_a_month_is_none_if_a_cell_that_it_needs_was_not_measured(task: str, i: int, j: int, months: set[int]) -> None:
-    tables = {"invariant": INVARIANT, "updated": UPDATED, "new": NEW}
-    found = fuars(**{**tables, task: with_cell(tables[task], i, j, None)})
-    assert {n for n, value in enumerate(found, 1) if value is None} == months
-
-
-def test_matrices_of_other_sizes_are_refused() -> None:
-    with pytest.raises(InputError, match=r"the matrix 'new' has rows of \[1\] cells: 3 of 3 are needed"):
-        fuars(new=[[1]])
-    with pytest.raises(InputError, match="the matrix 'updated' has nan in row 1, column 2"):
-        fuars(updated=with_cell(UPDATED, 1, 2, math.nan))

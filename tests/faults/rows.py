@@ -22,6 +22,8 @@ ROWS = (
     "hostile model folder",
     "pages that move and vanish",
     "ranks that flip",
+    "connections that nobody asked for",
+    "secrets",
 )
 
 # What happens in several rows.

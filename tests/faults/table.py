@@ -1,5 +1,6 @@
-"""A pytest plugin: ``--faults FILE`` writes what the tests marked with ``fault`` show, as a table.
+"""A pytest plugin: ``--faults=FILE`` writes what the tests marked with ``fault`` show, as a table.
 
+With "=": a file's name that stands apart is, where the file is there, taken for tests, and this option is not known.
 A marked test is a case of its row; one that tries several cases says how many: ``record_property("cases", 20)``.
 """
 
@@ -19,8 +20,8 @@ Fault = tuple[str, str, str]  # row, what is done, what happens
 HEAD = """# What the world does to this program
 
 Written by `make faults` from the tests that carry a `fault` mark, and from nothing else: a line is here because these
-cases were tried and ended as it says. The rows are those of section 13 of the design. `make faults SEEDS=200` tries
-more of what is tried at random.
+cases were tried and ended as it says. `make faults SEEDS=200` tries more of what is tried at random. What is
+promised beside: `security.md`.
 
 | fault | what is done | what happens | cases |
 |---|---|---|---|

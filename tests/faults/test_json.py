@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from a_mutation import mutations
 
 from temporalwiki.builders.dataset_folder import check_place, read_manifests
 from temporalwiki.builders.errors import InputError
@@ -25,6 +24,7 @@ from temporalwiki.model_cards.dataset import dataset_card
 
 import a_result
 from a_month import add_month, article
+from a_mutation import mutations
 
 Record = Callable[[str, object], None]
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import torch
 from filelock import FileLock
@@ -21,14 +20,12 @@ from transformers import AutoTokenizer
 
 from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError
-from temporalwiki.commands import main
 from temporalwiki.eval_harness.evaluated import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 
-import tiny_models
+import tiny_training
 from loopback_hub import LoopbackHub
 
-SHORT = ("--batch-size", 2, "--micro-batch-size", 2, "--sequence-length", 32, "--max-steps", 2, "--logging-steps", 1)
 KINDS = ("gpt2", "llama", "t5")
 CASES = [
     *(("llama", method) for method in METHODS if find_method(method).refuses != "decoder-only"),
@@ -73,19 +70,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir(exist_ok=True)
     with FileLock(folder / "lock"):
         if not (folder / "data" / "README.md").exists():
-            for kind in KINDS:
-                tiny_models.save(kind, folder / kind)
-            names = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen", "Emil Novak", "Fatima Sahin")
-            rows = {
-                "new": [{"title": name, "text": f"{name} is in Easton. " * 20} for name in names],
-                "past": [{"title": name, "text": f"{name} was in Norland. " * 20} for name in names],
-                "facts": [{"subject": name, "relation": "lives in", "object": "Easton"} for name in names],
-            }
-            for name in rows:
-                (folder / "data" / name).mkdir(parents=True)
-                datasets.Dataset.from_list(rows[name]).to_parquet(folder / "data" / name / "train.parquet")
-            configs = "".join(f"- config_name: {name}\n  data_files: {name}/train.parquet\n" for name in rows)
-            (folder / "data" / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
+            tiny_training.write(folder, *KINDS)
     return folder
 
 
@@ -95,13 +80,9 @@ def trained(shared: Path) -> Callable[..., Path]:
 
     def train(kind: str, method: str, *more: Any, start: Path | None = None) -> Path:
         output = shared / fingerprint(kind, method, str(start), *more)
-        own = {"ewc": ("--fisher-examples", 2), "recadam": ("--t0", 1), "modular": ("--small", shared / "t5")}
-        config = ("--config", "facts" if method == "light_tuning" else "new", "--past", "past")
-        given = ("--method", method, "--model", start or shared / kind, "--data", shared / "data", *config)
-        words = ("train", *given, *SHORT, "--learning-rate", 1e-2, *own.get(method, ()), *more, "--output", output)
         with FileLock(f"{output}.made"):
             if not (output / "training.json").exists():
-                assert main([str(word) for word in words]) == 0
+                tiny_training.train(shared, method, start or shared / kind, output, "--max-steps", 2, *more)
         return output
 
     return train

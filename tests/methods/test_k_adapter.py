@@ -540,7 +540,7 @@ def test_a_saved_model_comes_back_on_a_fresh_base(make: Make, dtype: torch.dtype
         assert same_weights(again, model)
         close(logits(again), logits(model.eval()))
         assert trainable(again) == 0
-        model = KAdapter.attach(fresh(make, tmp_path / "base", dtype), str(tmp_path / "out"))
+        model = attach(fresh(make, tmp_path / "base", dtype), str(tmp_path / "out"))
     assert json.loads((tmp_path / "out" / SPEC).read_text())["base_model"] == str(tmp_path / "base")
     if make is not t5:
         assert (tmp_path / "out" / WEIGHTS).stat().st_size < base_size
@@ -645,6 +645,7 @@ NORM = "k_adapter.phases.0.norm.weight"
         (lambda folder: (folder / SPEC).write_text("[]"), "it needs method, base_model"),
         (spec_with(more=1), "it needs method, base_model"),
         (spec_with(method=1), "method is no string"),
+        (spec_with(method="lora"), "method is none of k_adapter, modular"),  # which has nothing to attach
         (spec_with(layers="4"), "layers is no whole number"),
         (spec_with(phases=[]), "phases is no list, or empty"),
         (spec_with(phases=["x"]), "a phase is no object"),

@@ -278,7 +278,7 @@ def test_a_saved_model_comes_back_on_a_fresh_base(dtype: torch.dtype, small: str
         close(logits(again), logits(model.eval()))
         assert {p.dtype for p in again.parameters()} == {dtype}
         assert trainable(again) == 0
-        model = Modular.attach(fresh(tmp_path / "base", dtype), str(tmp_path / "out"))
+        model = attach(fresh(tmp_path / "base", dtype), str(tmp_path / "out"))
     names = load_file(tmp_path / "out" / WEIGHTS).keys()
     assert not [name for name in names if name.startswith(("shared", "lm_head", "encoder.block"))]
 

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import torch
 from filelock import FileLock
@@ -27,6 +26,8 @@ from temporalwiki.builders.errors import UsageError
 from temporalwiki.commands import main
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.trainer import micro_batches
+
+from a_dataset import write_dataset
 
 # What each process runs: commands one after the other, of which some are broken off after so many steps.
 PROGRAM = """
@@ -86,15 +87,12 @@ pytestmark = pytest.mark.usefixtures("quick")
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset of few chunks: with Llama, 13 new ones of 32 tokens."""
-    folder = tmp_path_factory.mktemp("data")
     names = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen", "Emil Novak", "Fatima Sahin")
-    for name, letters in (("new", 620), ("past", 1250)):
-        (folder / name).mkdir()
-        text = f" is in the {name} town of Easton. ".join(names * 9)[:letters]
-        datasets.Dataset.from_list([{"text": text}]).to_parquet(folder / name / "train.parquet")
-    configs = "".join(f"- config_name: {name}\n  data_files: {name}/train.parquet\n" for name in ("new", "past"))
-    (folder / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
-    return folder
+    texts = {
+        name: f" is in the {name} town of Easton. ".join(names * 9)[:letters]
+        for name, letters in (("new", 620), ("past", 1250))
+    }
+    return write_dataset(tmp_path_factory.mktemp("data"), {name: [{"text": text}] for name, text in texts.items()})
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 
 from temporalwiki.commands import main
@@ -26,6 +25,7 @@ from temporalwiki.methods import train as train_module
 from temporalwiki.methods import trainer as trainer_module
 
 import a_stop
+from a_dataset import write_dataset
 from a_stop import Stop
 
 SHORT = ("--batch-size", 4, "--micro-batch-size", 2, "--sequence-length", 32, "--save-steps", 2, "--logging-steps", 1)
@@ -49,17 +49,11 @@ pytestmark = pytest.mark.usefixtures("quick")
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset of few chunks, so that epochs are short: with GPT-2, 8 new and 13 past ones of 32 tokens."""
-    folder = tmp_path_factory.mktemp("small")
     names = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen", "Emil Novak", "Fatima Sahin")
     facts = [{"subject": name, "relation": "lives in", "object": f"Town {i}"} for i, name in enumerate(names)]
     texts = {"new": " is in Easton. ".join(names * 3)[:NEW], "past": " was in Norland. ".join(names * 5)[:PAST]}
-    rows = {**{name: [{"text": text}] for name, text in texts.items()}, "facts": facts}
-    for name in rows:
-        (folder / name).mkdir()
-        datasets.Dataset.from_list(rows[name]).to_parquet(folder / name / "train.parquet")
-    configs = "".join(f"- config_name: {name}\n  data_files: {name}/train.parquet\n" for name in rows)
-    (folder / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
-    return folder
+    rows = {name: [{"text": text}] for name, text in texts.items()}
+    return write_dataset(tmp_path_factory.mktemp("small"), {**rows, "facts": facts})
 
 
 @pytest.fixture(scope="session")
@@ -444,7 +438,7 @@ def test_a_run_does_not_go_on_with_other_data(
     command = words("diff", "gpt2", tmp_path / "parts", *STEPS, "--data", tmp_path / "data")
     with killed_after(3):
         main(command)
-    shutil.copy(data / "past" / "train.parquet", tmp_path / "data" / "new" / "train.parquet")
+    shutil.copy(data / "data" / "past" / "train.parquet", tmp_path / "data" / "data" / "new" / "train.parquet")
     capsys.readouterr()
     assert main(command) == 1
     assert "the data changed since this run was begun" in capsys.readouterr().err

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import torch
 import torch.nn.functional as F
@@ -19,6 +18,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from temporalwiki.commands import main
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods import train as train_module
+
+from a_dataset import write_dataset
 
 SHORT = ("--batch-size", 4, "--micro-batch-size", 2, "--sequence-length", 32, "--max-steps", 3, "--logging-steps", 1)
 FAST = ("--learning-rate", 1e-2)
@@ -115,11 +116,7 @@ def articles(tmp_path: Path) -> Callable[..., Path]:
     """Writes a dataset folder with one config, ``texts``."""
 
     def write(*texts: str) -> Path:
-        folder = tmp_path / "data"
-        folder.mkdir()
-        datasets.Dataset.from_list([{"text": text} for text in texts]).to_parquet(folder / "texts.parquet")
-        (folder / "README.md").write_text("---\nconfigs:\n- config_name: texts\n  data_files: texts.parquet\n---\n")
-        return folder
+        return write_dataset(tmp_path / "data", {"texts": [{"text": text} for text in texts]})
 
     return write
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import torch
 import yaml
@@ -18,19 +17,18 @@ from peft import AutoPeftModelForCausalLM
 
 from temporalwiki.builders.engine import fingerprint
 from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.commands import main
 from temporalwiki.eval_harness.evaluated import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 from temporalwiki.push_scripts.model import publish_model
 
 import a_result
 import tiny_models
+import tiny_training
 from loopback_hub import LoopbackHub
 
 pytestmark = pytest.mark.usefixtures("quick")
 
 TOKEN = "hf_writer"
-SHORT = ("--batch-size", 2, "--micro-batch-size", 2, "--sequence-length", 32, "--max-steps", 1, "--logging-steps", 1)
 OF_PEFT, EXPANDED = ("lora", "dora"), ("k_adapter", "modular")
 CASES = [
     *(("gpt2", method) for method in METHODS if find_method(method).refuses != "decoder-only"),
@@ -92,21 +90,7 @@ def online(hub: LoopbackHub, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of each kind, and data: articles, new and past, and facts."""
-    folder = tmp_path_factory.mktemp("shared")
-    for kind in ("gpt2", "t5"):
-        tiny_models.save(kind, folder / kind)
-    names = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen")
-    rows = {
-        "new": [{"title": name, "text": f"{name} is in Easton. " * 20} for name in names],
-        "past": [{"title": name, "text": f"{name} was in Norland. " * 20} for name in names],
-        "facts": [{"subject": name, "relation": "lives in", "object": "Easton"} for name in names],
-    }
-    for name in rows:
-        (folder / "data" / name).mkdir(parents=True)
-        datasets.Dataset.from_list(rows[name]).to_parquet(folder / "data" / name / "train.parquet")
-    configs = "".join(f"- config_name: {name}\n  data_files: {name}/train.parquet\n" for name in rows)
-    (folder / "data" / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
-    return folder
+    return tiny_training.write(tmp_path_factory.mktemp("shared"), "gpt2", "t5")
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +99,8 @@ def trained(shared: Path) -> Callable[..., Path]:
 
     def train(kind: str, method: str, model: str | Path | None = None) -> Path:
         output = shared / f"{kind}-{method}{'' if model is None else '-on-' + fingerprint(str(model))}"
-        own = {"ewc": ("--fisher-examples", 2), "recadam": ("--t0", 1), "modular": ("--small", shared / "t5")}
-        config = ("--config", "facts" if method == "light_tuning" else "new", "--past", "past")
-        given = ("--method", method, "--model", model or shared / kind, "--data", shared / "data", *config)
-        words = ("train", *given, *SHORT, "--learning-rate", 1e-2, *own.get(method, ()), "--output", output)
         if not (output / "training.json").exists():
-            assert main([str(word) for word in words]) == 0
+            tiny_training.train(shared, method, model or shared / kind, output, "--max-steps", 1)
         return output
 
     return train

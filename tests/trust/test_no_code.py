@@ -282,6 +282,11 @@ TRAIN = ("train", "--method", "diff", "--data", "data", "--config", "c", "--mode
 EVALUATE = ("evaluate", "--data", "facts", "--tasks", "twiki_probes", "--model", "model", "--limit", "1")
 
 
+@pytest.mark.fault(
+    "hostile model folder",
+    "train, evaluate: pickles, code, or names of either in a model, a tokenizer or an adapter",
+    "refused in one line; nothing is run",
+)
 @pytest.mark.parametrize("command", [TRAIN, EVALUATE], ids=["train", "evaluate"])
 @pytest.mark.parametrize("harm", HOSTILE, ids=lambda harm: harm.__name__)
 def test_a_hostile_model_is_refused(
@@ -324,6 +329,11 @@ def test_yaml_makes_nothing_but_data(text: str, here: Path, capsys: pytest.Captu
 # Datasets: a card is data of the folder, and names nothing outside it
 
 
+@pytest.mark.fault(
+    "hostile YAML",
+    "train: a dataset's card names files elsewhere or an address",
+    "refused; nothing is read or asked for",
+)
 def test_a_dataset_whose_card_names_something_elsewhere_is_refused_unread(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

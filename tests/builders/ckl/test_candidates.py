@@ -13,7 +13,6 @@ import pytest
 from temporalwiki.builders.ckl import candidates as module
 from temporalwiki.builders.ckl import question_generation
 from temporalwiki.builders.ckl.candidates import (
-    SENTINEL,
     Candidate,
     CandidateOptions,
     guide,
@@ -23,6 +22,7 @@ from temporalwiki.builders.ckl.candidates import (
 )
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.decisions import read_decisions
+from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 

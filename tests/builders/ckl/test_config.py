@@ -18,11 +18,8 @@ from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.inspection import describe_manifest
 
 from a_ckl_config import add, config, invariantlama, live
+from a_folder import contents
 from a_stop import Killed, Stop
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def sound(folder: Path) -> dict[str, int]:

@@ -265,7 +265,7 @@ def test_an_index_is_kept_by_the_content_of_its_files(tmp_path: Path) -> None:
     assert (again.path, again.path.stat().st_mtime_ns) == (first.path, made)
     records(one, MARKET)
     assert build_index([one, other], tmp_path / "x").path != first.path
-    assert [file["file"] for file in first.inputs] == ["a.jsonl", "b.jsonl"]
+    assert [file["file"] for file in first.about["inputs"]] == ["a.jsonl", "b.jsonl"]
     assert first.about["version"] == VERSION
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
 import re
 import string
@@ -15,41 +13,23 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl import live as module
-from temporalwiki.builders.ckl.config import Config
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.live import live
-from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.dataset_folder import SPLITS, write_split
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata import probes
 from temporalwiki.builders.world import Fact, SnapshotTruth, Truth, World, write_world
 
-from a_month import stage_month
+from a_fact import FIRST, SECOND, fact, made, month, months, new, same
 
 DATES = ("20211101", "20211201", "20220101", "20220201")
-Rows = list[dict[str, Any]]
-
-
-def made(kind: str, *folders: Path, **options: Any) -> tuple[Config, Rows]:
-    """A config and its rows; every row that was read is accounted for."""
-    [config] = live(kind, list(folders), **options)
-    assert list(config.splits) == ["test"]
-    rows = [dict(row) for row in config.splits["test"]]
-    counts = config.counts
-    assert (counts.kept, counts.read) == (len(rows), len(rows) + sum(counts.dropped.values()))
-    assert len({row["id"] for row in rows}) == len(rows)
-    assert all(row.keys() == set(SCHEMAS["live"].names) for row in rows)
-    return config, rows
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -178,29 +158,29 @@ def test_no_update_that_the_text_states_is_lost(out: Path, truth: Truth, no_caps
         if f.subject in labels
     )
     expected = set()
-    for fact in interval.stated:
-        now, before = (held(one, fact.subject, fact.relation) for one in (recent, prev))
+    for stated in interval.stated:
+        now, before = (held(one, stated.subject, stated.relation) for one in (recent, prev))
         gone = before - now
         texts = [labels.get(name, "") for name in (*now, *gone)]
-        subject = labels[fact.subject].casefold()
-        title = recent.items.get(fact.subject, "").casefold()
+        subject = labels[stated.subject].casefold()
+        title = recent.items.get(stated.subject, "").casefold()
         if (
-            interval.changed[fact] == "new_object"
-            and fact.object in now
+            interval.changed[stated] == "new_object"
+            and stated.object in now
             and gone == before  # of several that held one may go, and those that stay were right before
-            and fact.relation in MAY_CHANGE
+            and stated.relation in MAY_CHANGE
             and not title.startswith((f"{subject} (", f"{subject}, "))  # there are others of that name
-            and not (fact.relation in IN_LIFE and fact.subject in dead(recent))
-            and len(labels[fact.object].split()) <= 5
+            and not (stated.relation in IN_LIFE and stated.subject in dead(recent))
+            and len(labels[stated.object].split()) <= 5
             and all(t and t.casefold() not in subject and subject not in t.casefold() and compared(t) for t in texts)
             and not any(
                 compared(labels[a]) in compared(labels[b]) or compared(labels[b]) in compared(labels[a])
                 for a in now
                 for b in gone
             )
-            and shared[fact.relation, compared(subject)] == 1
+            and shared[stated.relation, compared(subject)] == 1
         ):
-            expected.add((fact.subject, fact.relation))
+            expected.add((stated.subject, stated.relation))
     _, rows = made("updatedlama", out, interval=f"{prev.date}-{recent.date}")
     assert len(expected) > 20
     assert expected - {(row["subject_id"], row["relation_id"]) for row in rows} == set()
@@ -237,54 +217,6 @@ def test_the_caps_are_those_of_the_probes(out: Path) -> None:
 
 # ---------------------------------------------------------------------------------------------------------
 # Months made by hand
-
-
-def fact(subject: str = "Norland", obj: str = "Ann Weber", **more: Any) -> dict[str, Any]:
-    """A new head of government: one who holds the office now, after Carl Ito."""
-    ids = {"subject_id": "Q1", "relation_id": "P6", "object_id": "Q2", "statement_id": "Q1$a"}
-    texts = {"subject": subject, "relation": "head of government", "object": obj, "title": subject, "evidence": "E."}
-    row = ids | texts | {"kind": "new_object", "previous_objects": ["Carl Ito"], "page_id": 7, "page_revision_id": 8}
-    row |= {"current": True, "objects": [obj], "gone_objects": ["Carl Ito"], "start_time": None, "end_time": None}
-    row |= {"known_before": False, "dead": False} | more
-    return {"objects_before": row["gone_objects"]} | row
-
-
-def new(kind: str = "new_relation", **more: Any) -> dict[str, Any]:
-    return fact(kind=kind, gone_objects=[], previous_objects=[], **more)
-
-
-def same(**more: Any) -> dict[str, Any]:
-    """A fact that stays, with the same objects at both dates unless ``more`` says otherwise."""
-    row: dict[str, Any] = {
-        "kind": "unchanged",
-        "relation_id": "P36",
-        "obj": "Easton",
-        "gone_objects": [],
-        "previous_objects": [],
-    }
-    row |= {"objects": [more.get("obj", "Easton")]} | more
-    return fact(**{"objects_before": row["objects"]} | row)
-
-
-def month(
-    folder: Path,
-    name: str = "20211101-20211201",
-    wiki: str = "enwiki",
-    language: str = "en",
-    fraction: float = 1.0,
-    seed: int = 0,
-    **splits: Any,
-) -> Path:
-    """Add a month with these facts to a dataset folder."""
-    prev, recent = name.split("-")
-    manifest = stage_month(folder, prev, recent, [], [])
-    manifest["interval"] |= {"wiki": wiki, "language": language}
-    manifest["options"] |= {"unchanged_fraction": fraction, "seed": seed}
-    written = {s: vars(write_split(folder, f"facts-{name}", s, splits.get(s, []))) for s in SPLITS["facts"]}
-    manifest["configs"][f"facts-{name}"] = {"short_name": f"facts-{prev[4:6]}{recent[4:6]}", "splits": written}
-    (folder / "manifests").mkdir(exist_ok=True)
-    (folder / "manifests" / f"{name}.json").write_text(json.dumps(manifest), "utf-8")
-    return folder
 
 
 def test_an_update_in_full(tmp_path: Path) -> None:
@@ -506,9 +438,6 @@ def test_two_subjects_of_one_name_are_not_asked_for(
     assert config.counts.dropped.get("another_subject_of_this_label", 0) == dropped
 
 
-FIRST, SECOND = "20211001-20211101", "20211101-20211201"
-
-
 # Facts of two months, beside the same fact in both: the reason why it is not invariant, or None.
 INVARIANT: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
     "in both": ({"unchanged": [same()]}, {"unchanged": [same()]}, None),
@@ -626,97 +555,6 @@ def test_facts_are_read_until_there_are_enough(tmp_path: Path, monkeypatch: pyte
     assert config.counts.dropped == {"answer_and_subject_overlap": 391}
 
 
-def months(folder: Path, *intervals: str) -> Path:
-    for name in intervals:
-        month(folder, name, unchanged=[same()], changed=[new()])
-    return folder
-
-
-YEAR = ("20201101-20201201", "20211001-20211101", "20211101-20211201", "20211201-20220101")
-# Which interval is meant by a name, of those of the year: of one interval, and of a chain.
-NAMED: dict[str | None, tuple[str | None, list[str] | None]] = {
-    None: ("20211201-20220101", list(YEAR[1:])),
-    "1112": ("20211101-20211201", ["20211101-20211201"]),
-    "20201101-20201201": ("20201101-20201201", ["20201101-20201201"]),
-    "1012": (None, list(YEAR[1:3])),
-    "20211001-20220101": (None, list(YEAR[1:])),
-    "20201101-20220101": (None, None),  # there is a gap
-    "1313": (None, None),
-    "": (None, None),
-    "../x": (None, None),
-}
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_which_interval_is_meant(tmp_path: Path, name: str | None) -> None:
-    months(tmp_path, *YEAR)
-    for kind, expected in zip(("newlama", "invariantlama"), NAMED[name], strict=True):
-        if expected is None:
-            with pytest.raises(InputError, match=re.escape(f"no interval {name!r}; there are facts of {YEAR[0]}, ")):
-                live(kind, [tmp_path], name)
-        else:
-            config, rows = made(kind, tmp_path, interval=name)
-            intervals = [expected] if isinstance(expected, str) else expected
-            assert config.options["intervals"] == intervals
-            assert config.name == f"{kind}-{intervals[0][:8]}-{intervals[-1][9:]}"
-            assert len(rows) == 1
-            assert len(config.inputs) == 3 * len(intervals)
-
-
-# Intervals that are there, the one that is asked for, and the chain.
-CHAINS: list[tuple[list[str], str | None, list[str] | None]] = [
-    # two end at 1101: the one that goes on further back is a link, though it begins earlier
-    (["0801-1101", "1001-1101", "1101-1201", "0701-0801"], None, ["0701-0801", "0801-1101", "1101-1201"]),
-    (["0801-1101", "1001-1101", "1101-1201"], "20210801-20211201", ["0801-1101", "1101-1201"]),
-    (["0801-1101", "1001-1101", "1101-1201"], "20211001-20211201", ["1001-1101", "1101-1201"]),
-    (["0801-1101", "1001-1101", "1101-1201"], "1012", ["1001-1101", "1101-1201"]),
-    (["0801-1101", "1001-1101", "1101-1201"], "20210801-20211001", None),
-    (["0901-1101", "0901-1001", "1001-1101", "1101-1201"], None, ["0901-1001", "1001-1101", "1101-1201"]),
-    (["0901-1101", "0901-1001", "1001-1101", "1101-1201"], "0911", ["0901-1001", "1001-1101"]),
-    (["0901-1001", "0901-1101", "1001-1201", "1101-1201"], None, ["0901-1101", "1101-1201"]),
-    (
-        ["0801-0901", "0901-1001", "1001-1201", "0801-1101", "1101-1201"],
-        None,
-        ["0801-0901", "0901-1001", "1001-1201"],
-    ),
-]
-
-
-@pytest.mark.parametrize(("there", "asked", "chain"), CHAINS)
-def test_a_chain_is_found_whichever_intervals_end_together(
-    tmp_path: Path, there: list[str], asked: str | None, chain: list[str] | None
-) -> None:
-    def full(interval: str) -> str:
-        return "2021{}-2021{}".format(*interval.split("-"))
-
-    months(tmp_path, *map(full, there))
-    if chain is None:
-        with pytest.raises(InputError, match="no interval"):
-            live("invariantlama", [tmp_path], asked)
-        return
-    config, _ = made("invariantlama", tmp_path, interval=asked)
-    assert config.options["intervals"] == [*map(full, chain)]
-    left = sorted(full(interval) for interval in there if interval not in chain) if asked is None else []
-    assert [warning for warning in config.warnings if "left out" in warning] == [
-        f"no part of the intervals that follow one another from {full(chain[0])[:8]} to 20211201, "
-        f"so left out: {', '.join(left)}"
-    ] * bool(left)
-
-
-def test_many_intervals_that_cross_are_one_chain(tmp_path: Path) -> None:
-    """All pairs of eleven dates: a thousand ways from the first to the last, of which the one in most steps counts."""
-    dates = [f"2021{month:02}01" for month in range(1, 12)]
-    months(tmp_path, *(f"{a}-{b}" for i, a in enumerate(dates) for b in dates[i + 1 :]))
-    [config] = live("invariantlama", [tmp_path])
-    assert config.options["intervals"] == [f"{a}-{b}" for a, b in pairwise(dates)]
-
-
-def test_intervals_that_do_not_follow_are_named(tmp_path: Path) -> None:
-    [config] = live("invariantlama", [months(tmp_path, *YEAR)])
-    [warning] = config.warnings
-    assert "left out: 20201101-20201201" in warning
-
-
 def test_what_was_sampled_is_said(tmp_path: Path) -> None:
     month(tmp_path, FIRST, fraction=0.001, seed=3, unchanged=[same()])
     [config] = live("invariantlama", [month(tmp_path, SECOND, unchanged=[same()])])
@@ -752,96 +590,6 @@ def test_lamas_templates_are_marked(tmp_path: Path) -> None:
     assert config.options["templates"] == "LAMA's"
 
 
-def refused(said: str, *folders: Path, kind: str = "newlama") -> None:
-    with pytest.raises(InputError, match=said) as caught:
-        live(kind, list(folders))
-    assert "\n" not in str(caught.value)
-
-
-def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no live config 'lama'; there are updatedlama, newlama, invariantlama"):
-        live("lama", [tmp_path])
-    (tmp_path / "empty").mkdir()
-    refused("empty: not a dataset folder", tmp_path / "empty")
-    refused("not here: not a dataset folder", tmp_path / "not here")
-    korean = month(tmp_path / "ko", wiki="kowiki", language="ko", changed=[new()])
-    refused("kowiki has labels in 'ko'.*English only", korean)
-    english = months(tmp_path / "en", SECOND)
-    simple = month(tmp_path / "simple", wiki="simplewiki", changed=[new()])
-    refused("simplewiki.*enwiki; one wiki at a time", english, simple)
-    refused(f"has {SECOND}, as .*en has", english, months(tmp_path / "again", SECOND))
-    assert made("newlama", english, english)[1]  # one folder that is named twice is one folder
-
-
-def test_a_folder_that_was_built_without_facts_is_refused(tmp_path: Path) -> None:
-    folder = months(tmp_path, SECOND)
-    path = folder / "manifests" / f"{SECOND}.json"
-    manifest = json.loads(path.read_text("utf-8"))
-    del manifest["configs"][f"facts-{SECOND}"]
-    path.write_text(json.dumps(manifest), "utf-8")
-    refused(r"has no config facts-\*", folder)
-
-
-@pytest.mark.parametrize("damage", ["cut", "gone", "other"])
-def test_files_that_are_not_the_manifests_are_refused(tmp_path: Path, damage: str) -> None:
-    folder = months(tmp_path, SECOND)
-    [path] = (folder / "data" / f"facts-{SECOND}").glob("unchanged-*")
-    if damage == "gone":
-        path.unlink()
-    else:
-        data = path.read_bytes()
-        path.write_bytes(data[:-9] if damage == "cut" else data[:50] + bytes([data[50] ^ 1]) + data[51:])
-    refused("unchanged-00000-of-00001.parquet: not the file that its manifest describes", folder)
-
-
-@pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        ({"subject_id": "Qx"}, "subject_id 'Qx'"),
-        ({"subject_id": "Q1; DROP TABLE candidates"}, "subject_id 'Q1; DROP"),
-        ({"subject_id": "L1"}, "subject_id 'L1'"),
-        ({"subject_id": "Q0"}, "subject_id 'Q0'"),
-        ({"subject_id": "Q1\n"}, r"subject_id 'Q1\\n'"),
-        ({"subject_id": None}, "subject_id 'None'"),
-        ({"object_id": "Q" + "9" * 30}, "object_id 'Q999"),
-        ({"relation_id": "6"}, "relation_id '6'"),
-        ({"relation_id": None}, "relation_id 'None'"),
-        *(({name: None}, "subject_id 'Q1'") for name in ("subject", "relation", "object", "title", "evidence")),
-        *(({name: None}, "subject_id 'Q1'") for name in ("objects", "objects_before", "gone_objects")),
-        *(({name: ["A", None]}, "subject_id 'Q1'") for name in ("objects", "objects_before", "gone_objects")),
-        *(({name: None}, "subject_id 'Q1'") for name in ("current", "known_before", "dead")),
-    ],
-)
-@pytest.mark.parametrize("split", ["unchanged", "changed", "deleted"])
-def test_rows_that_are_no_facts_are_refused(tmp_path: Path, bad: dict[str, Any], said: str, split: str) -> None:
-    rows: dict[str, Any] = {split: [fact(), fact() | bad]}
-    refused(
-        f"{split}-00000-of-00001.parquet: row 2 is no fact.*{said}.*build its month again", month(tmp_path, **rows)
-    )
-
-
-@pytest.mark.parametrize("how", ["without a column", "of another type", "no Parquet"])
-def test_other_columns_than_those_of_facts_are_refused(tmp_path: Path, how: str) -> None:
-    folder = month(tmp_path, changed=[new()])
-    [path] = (folder / "data" / f"facts-{SECOND}").glob("changed-*")
-    table = pq.read_table(path)
-    if how == "no Parquet":
-        path.write_bytes(b"PAR1")
-    elif how == "of another type":
-        column = table.column_names.index("dead")
-        pq.write_table(table.set_column(column, "dead", pa.array(["no"])), path)
-    else:
-        pq.write_table(table.drop_columns(["dead"]), path)
-    manifest = folder / "manifests" / f"{SECOND}.json"
-    content = json.loads(manifest.read_text("utf-8"))
-    content["configs"][f"facts-{SECOND}"]["splits"]["changed"]["files"][0] |= {
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "size": path.stat().st_size,
-    }
-    manifest.write_text(json.dumps(content), "utf-8")
-    refused("changed-.*build its month again" if how == "no Parquet" else r"columns of facts \(dead\)", folder)
-
-
 def test_texts_are_read_for_those_alone_that_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is more than the memory goes to ``work``, and is gone from there in the end."""
     facts = (
@@ -865,15 +613,6 @@ def test_too_little_memory_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         with pytest.raises(InputError, match=f"^{where}: 1 MB of memory and the disk did not do .*; make room there"):
             live("newlama", [folder], work=work)
     assert list((tmp_path / "work").iterdir()) == []
-
-
-def test_a_manifest_that_points_elsewhere_is_refused(tmp_path: Path) -> None:
-    folder = months(tmp_path, SECOND)
-    path = folder / "manifests" / f"{SECOND}.json"
-    manifest = json.loads(path.read_text("utf-8"))
-    manifest["configs"][f"facts-{SECOND}"]["splits"]["changed"]["files"][0]["path"] = "../../etc/passwd"
-    path.write_text(json.dumps(manifest), "utf-8")
-    refused("etc/passwd", folder)
 
 
 TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import tempfile
@@ -23,6 +22,7 @@ from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 
 import engine_tasks
+from a_folder import without_manifests
 from engine_tasks import (
     break_down_at_three,
     die_at_three,
@@ -232,14 +232,6 @@ def test_memory_that_no_node_has_is_refused(tmp_path: Path) -> None:
         run_stage("square", write_square, [1], tmp_path / "out", Machine(2, 10 << 30, "ray"))
 
 
-def bytes_of(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.parent.name != "manifests"
-    }
-
-
 SMALL_TASKS = {
     "wikipedia.extract.RANGE": 100_000,
     "wikipedia.diff.RANGE": 300_000,
@@ -269,9 +261,9 @@ def build_both_ways(
         tasks = {name: stage["tasks"] for name, stage in manifest["run"]["stages"].items()}
     assert max(tasks.values()) > 3, tasks
     assert manifests[0] == manifests[1]
-    found = bytes_of(tmp_path / "local" / "temporalwiki")
+    found = without_manifests(tmp_path / "local" / "temporalwiki")
     assert sum(path.endswith(".parquet") for path in found) > 5
-    assert found == bytes_of(tmp_path / "ray" / "temporalwiki")
+    assert found == without_manifests(tmp_path / "ray" / "temporalwiki")
 
 
 def test_a_generated_world_gives_the_same_bytes_as_on_one_machine(

@@ -34,6 +34,7 @@ from temporalwiki.builders.fetch.progress import Progress
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 
+from a_folder import contents
 from faults.rows import ONE_LINE, REFUSED
 from file_server import Fault, FileServer, lists_of, served
 
@@ -95,9 +96,9 @@ def server() -> Iterator[FileServer]:
 def dumps_in(folder: Path) -> dict[str, bytes]:
     """Everything in a folder of dumps but notes and lists."""
     return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != ".fetched.json" and "sha1sums" not in path.name
+        name: data
+        for name, data in contents(folder).items()
+        if not name.endswith(".fetched.json") and "sha1sums" not in name
     }
 
 
@@ -188,6 +189,11 @@ MENDED: dict[str, tuple[list[Fault], int, str]] = {
 }
 
 
+@pytest.mark.fault(
+    "server that misbehaves",
+    "fetch: cut off, 429, 5xx, Range ignored or another piece than asked, wrong bytes once",
+    "each try is said, and the right bytes are there in the end",
+)
 @pytest.mark.parametrize("case", MENDED)
 def test_faults_that_mend(case: str, server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     faults, asked, said = MENDED[case]
@@ -220,6 +226,11 @@ FATAL: dict[str, tuple[Fault, str]] = {
 }
 
 
+@pytest.mark.fault(
+    "server that misbehaves",
+    "fetch: 404, 403, 429 for good, bytes of another size or SHA-1, redirects without end or to a file",
+    "one line names the file and the address; no dump has its name",
+)
 @pytest.mark.parametrize("case", FATAL)
 def test_faults_that_stay(case: str, server: FileServer, tmp_path: Path) -> None:
     fault, said = FATAL[case]
@@ -667,7 +678,7 @@ STEPS = st.one_of(
 
 @pytest.mark.fault(
     "server that misbehaves",
-    "any faults in any order, drawn at random",
+    "fetch: such faults in any order, drawn at random",
     "right bytes or one clear line, and a rerun completes",
 )
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -29,14 +27,6 @@ from tiny_dumps import articles_file, item, multistream, page, property_, statem
 
 ITEMS = range(1, 9)
 Month = list[tuple[int, int]]  # numbers and revisions of items, in a dump's order
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_power_cuts() -> Iterator[None]:
-    """Files are not forced to the disk, which takes longer than all else."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _file: None)
-        yield
 
 
 def write_dump(path: Path, months_items: Month, contents: dict[tuple[int, int], Any]) -> Path:

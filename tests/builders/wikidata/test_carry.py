@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,10 @@ from temporalwiki.builders.wikidata import buckets, carry, extract
 from temporalwiki.builders.wikidata.revisions import Revisions
 from temporalwiki.builders.world import World, write_world
 
+from a_folder import contents
 from tiny_dumps import articles_file, item, multistream, page, property_, statement, value, wikidata_file
 
 Json = dict[str, Any]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_power_cuts() -> Iterator[None]:
-    """Files are not forced to the disk, which takes longer than all else."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _file: None)
-        yield
 
 
 def line_of(entity: Json, lastrevid: int, tail: str = "") -> str:
@@ -373,8 +366,8 @@ def built(dumps: Path, out: Path, interval: Interval, work: Path | None = None) 
     """The files of a build and what its manifest says, but of the run."""
     sources = find_sources(dumps, interval)
     manifest = build(sources, out, work or out.with_name("work"), BuildOptions(unchanged_fraction=1.0), Machine())
-    files = {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*.parquet"))}
-    return files | {"manifest": {key: manifest[key] for key in manifest if key != "run"}, "run": manifest["run"]}
+    lasting = {key: manifest[key] for key in manifest if key != "run"}
+    return contents(out, "*.parquet") | {"manifest": lasting, "run": manifest["run"]}
 
 
 def without_run(build: dict[str, Any]) -> dict[str, Any]:

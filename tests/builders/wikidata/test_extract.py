@@ -5,9 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
-import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,14 +43,6 @@ ENTITIES = [
 ]
 TEXT = ("[\n" + ",\n".join(json.dumps(entity, ensure_ascii=False) for entity in ENTITIES) + "\n]\n").encode()
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "bz2": bz2.compress}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_power_cuts() -> Iterator[None]:
-    """Files are not forced to the disk, which takes longer than all else."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _file: None)
-        yield
 
 
 def run_all(path: Path, folder: Path) -> list[Report]:

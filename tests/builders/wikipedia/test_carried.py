@@ -59,7 +59,7 @@ def counted(reports: list[Report]) -> list[Report]:
     """Reports without what may differ."""
     for report in reports:
         report["closed"] = list(report.get("closed", {}).values())
-    return [{part: report[part] for part in report if part not in ("run", "kept")} for report in reports]
+    return [{part: report[part] for part in report if part not in ("run", "kept", "files")} for report in reports]
 
 
 def text_of(page_id: int, revision_id: int) -> str:

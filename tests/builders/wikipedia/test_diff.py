@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from hashlib import sha1
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from temporalwiki.builders.wikipedia.diff import Versions, new_sentences, read_a
 from temporalwiki.builders.wikipedia.sentences import article_sentences, sentence_key, split_sentences
 
 import reference
+from a_folder import contents
 from tiny_dumps import FOOTER, articles_file, header, multistream, page, write_bz2
 
 BEFORE = [["A one.", "A two."], ["B one.", "B two."]]
@@ -242,7 +244,7 @@ def test_both_sources_of_wikitext_give_the_same_bytes(tmp_path: Path, monkeypatc
             run_stage("extract", extract.run, tasks, folder)
         diff_tasks = diff.plan(folders[0], folders[1], "en", {}, 0, 5, True)
         run_stage("diff", diff.run, diff_tasks, tmp_path / source / "diff")
-        made.append({file.name: file.read_bytes() for file in (tmp_path / source / "diff").glob("*.parquet")})
+        made.append(contents(tmp_path / source / "diff", "*.parquet"))
     assert made[0] == made[1]
     rows = read_rows([tmp_path / "export" / "diff" / "diffset-00000.parquet"])
     kinds = {row["page_id"]: (row["kind"], row["previous_revision_id"]) for row in rows}
@@ -330,9 +332,9 @@ def test_articles_of_several_files_come_by_page_id(tmp_path: Path, files: list[l
     for number, ids in enumerate(files):
         with extract._articles(tmp_path / f"articles-{number}.parquet") as out:
             for page_id in ids:
-                text = f"Page {page_id}."
-                row = {"page_id": page_id, "revision_id": next(revisions), "title": "T", "sha1": bytes(20)}
-                out.write(row | {"size": len(text), "packed": extract.pack(text.encode())})
+                text = f"Page {page_id}.".encode()
+                row = {"page_id": page_id, "revision_id": next(revisions), "title": "T"}
+                out.write(row | {"sha1": sha1(text).digest(), "size": len(text), "packed": extract.pack(text)})
     wanted = sorted({page_id for ids in files for page_id in ids})
     for first, end in ((0, 100), (2, 6), (4, 5)):
         found = [(article.page_id, article.wikitext) for article in read_articles(tmp_path, first, end)]

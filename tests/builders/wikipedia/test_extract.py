@@ -14,6 +14,7 @@ from temporalwiki.builders.wikipedia import extract
 from temporalwiki.builders.wikipedia.extract import files, pack, titles_among, unpack
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
+from a_folder import contents
 from tiny_dumps import multistream, page
 
 TEXT = "''A'' & <b> \"c\" é"
@@ -83,6 +84,5 @@ def test_an_extract_without_pages_in_namespace_0_has_no_titles(tmp_path: Path) -
 
 def test_the_same_dump_gives_the_same_bytes(tmp_path: Path) -> None:
     made = [run(tmp_path, folder=folder)[0] for folder in ("a", "b")]
-    contents = [{file.name: file.read_bytes() for file in folder.iterdir()} for folder in made]
-    assert contents[0] == contents[1]
-    assert sorted(contents[0]) == ["articles-00000.parquet", "pages-00000.parquet", "titles-00000-000.npy"]
+    assert contents(made[0]) == contents(made[1])
+    assert sorted(contents(made[0])) == ["articles-00000.parquet", "pages-00000.parquet", "titles-00000-000.npy"]

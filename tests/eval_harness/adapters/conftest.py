@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from tokenizers import processors
@@ -18,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from temporalwiki.builders.dataset_folder import SCHEMAS
 
 import tiny_models
+from a_dataset import write_dataset
 
 os.environ["XDG_DATA_HOME"] = os.environ["XDG_CACHE_HOME"] = os.environ["HF_HOME"]  # inspect-ai's traces and data
 
@@ -43,20 +43,17 @@ KINDS = ("gpt2", "llama", "llama that starts with BOS itself")
 
 def write_probes(folder: Path, **splits: list[tuple[Any, ...]]) -> Path:
     """Write a dataset folder with the config probes-1112."""
-    place = folder / "data" / "probes-20211101-20211201"
-    place.mkdir(parents=True)
     schema = SCHEMAS["probes"]
-    for split, facts in splits.items():
-        rows = [
+    rows = {
+        split: [
             dict.fromkeys(schema.names)
             | {"subject": s, "relation": r, "object": o, "previous_objects": previous, "subject_id": f"Q{s}"}
             for s, r, o, previous, _ in facts
         ]
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), place / f"{split}-00000-of-00001.parquet")
-    files = [f"  - split: {split}\n    path: {place.relative_to(folder)}/{split}-*.parquet\n" for split in splits]
-    card = "---\nconfigs:\n- config_name: probes-1112\n  data_files:\n" + "".join(files) + "---\n"
-    (folder / "README.md").write_text(card, "utf-8")
-    return folder
+        for split, facts in splits.items()
+    }
+    tables = {split: pa.Table.from_pylist(of, schema=schema) for split, of in rows.items()}
+    return write_dataset(folder, {"probes-1112": tables})
 
 
 @pytest.fixture(scope="session")

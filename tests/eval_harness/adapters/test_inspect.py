@@ -157,7 +157,7 @@ def test_eval_yaml_in_a_dataset_repository(month: Path, tmp_path: Path, monkeypa
     repository = tmp_path / "org" / "temporalwiki"
     shutil.copytree(month, repository)
     card = repository / "README.md"
-    card.write_text(card.read_text("utf-8").replace("probes-1112", "probes-20211101-20211201"), "utf-8")
+    card.write_text(card.read_text("utf-8").replace('"probes-1112"', "probes-20211101-20211201"), "utf-8")
     (repository / "eval.yaml").write_text(EVAL_YAML, "utf-8")
     monkeypatch.chdir(tmp_path)  # where a repository's id is the folder's path
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda repo_id, filename, **_: f"{repo_id}/{filename}")

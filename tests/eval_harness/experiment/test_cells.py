@@ -13,7 +13,8 @@ from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.eval_harness.experiment.cells import Cell, cells
 from temporalwiki.eval_harness.experiment.recipe import read_experiment
 
-from tiny_probes import CHANGED, UNCHANGED, rows, write_dataset
+from a_dataset import write_dataset
+from tiny_probes import CHANGED, UNCHANGED, rows
 
 Write = Callable[..., Path]
 

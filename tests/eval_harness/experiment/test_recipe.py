@@ -12,7 +12,7 @@ from temporalwiki.builders.errors import UsageError
 from temporalwiki.eval_harness.experiment.recipe import read_experiment
 from temporalwiki.methods.recipes import names, read_recipe
 
-from tiny_probes import write_dataset
+from a_dataset import write_dataset
 
 Write = Callable[..., Path]
 

@@ -151,7 +151,8 @@ def test_a_failed_cell_stops_no_other_and_is_tried_again(
 
 
 def test_a_month_without_facts_is_no_failure(write: Write, there: Path, tmp_path: Path) -> None:
-    from tiny_probes import rows, write_dataset
+    from a_dataset import write_dataset
+    from tiny_probes import rows
 
     write_dataset(tmp_path / "facts", {"probes-0910": {"changed": rows([("", "is", "x")])}})
     tasks = {"twiki_probes": {"data": str(tmp_path / "facts"), "answers": False, "light_tuning": False}}

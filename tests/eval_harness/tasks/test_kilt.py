@@ -11,10 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import datasets
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import PreTrainedConfig
 
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.eval_harness.evaluated import Evaluated
@@ -26,6 +26,7 @@ from temporalwiki.eval_harness.tasks.kilt import Kilt
 from temporalwiki.methods.options import TrainOptions
 
 import tiny_models
+from a_dataset import write_dataset
 
 UUID = "0f0e0d0c-0b0a-0908-0706-050403020100"
 MENTION = "[START_ENT] Easton [END_ENT]"
@@ -54,7 +55,7 @@ class Canned:
 
     @property
     def loaded(self) -> Any:
-        return SimpleNamespace(model=SimpleNamespace(config=SimpleNamespace(max_position_embeddings=self.context)))
+        return SimpleNamespace(model=SimpleNamespace(config=PreTrainedConfig(max_position_embeddings=self.context)))
 
     def generate(
         self, prompts: Sequence[str], what: str, max_new_tokens: int, beams: int, whole: bool
@@ -349,23 +350,9 @@ def test_rows_as_they_are_published_are_read(name: str, shared_data: Path, taugh
     assert all("[START_ENT]" in prompt and "[END_ENT]" in prompt for prompt in short.asked) == linking
 
 
-def folder(path: Path, **configs: Mapping[str, list[dict[str, Any]]]) -> str:
-    """A dataset folder."""
-    lines = []
-    for name, splits in configs.items():
-        lines += [f"- config_name: kilt-{name}", "  data_files:"]
-        for split, rows in splits.items():
-            file = f"{name}-{split}.parquet"
-            path.mkdir(exist_ok=True)
-            datasets.Dataset.from_list(rows).to_parquet(path / file)
-            lines += [f"  - split: {split}", f"    path: {file}"]
-    (path / "README.md").write_text("\n".join(["---", "configs:", *lines, "---", ""]))
-    return str(path)
-
-
 def test_triviaqa_without_its_questions_is_refused(shared_data: Path, tmp_path: Path) -> None:
     rows = published(shared_data / "kilt" / "triviaqa_support_only" / "triviaqa-dev_id-kilt.jsonl")
-    data = folder(tmp_path / "ckl", triviaqa_support_only={"validation": rows})
+    data = str(write_dataset(tmp_path / "ckl", {"kilt-triviaqa_support_only": {"validation": rows}}))
     model = Evaluated(str(tiny_models.save("llama", tmp_path / "llama")), tmp_path / "scores")
     wanted = Evaluation(model.reference, data, {"kilt": Kilt()}, (), tmp_path / "results", None)
     with pytest.raises(InputError, match="kilt-triviaqa_support_only, validation: no column 'input'"):
@@ -377,12 +364,9 @@ def test_what_the_train_split_says_is_learnt(tmp_path: Path) -> None:
     """WnWi is asked what has learnt AIDA, all of it: a limit cuts what is scored alone."""
     rows = [row(f"{MENTION} Anna", "of", id="a"), row(f"{MENTION} Bo", "The! In", id="b")]
     one = rows[::-1]
-    data = folder(
-        tmp_path / "ckl",
-        aidayago2={"train": rows, "validation": rows},
-        wned={"validation": one},
-        nq={"validation": one},
-    )
+    both = {"train": rows, "validation": rows}
+    configs = {"kilt-aidayago2": both, "kilt-wned": {"validation": one}, "kilt-nq": {"validation": one}}
+    data = str(write_dataset(tmp_path / "ckl", configs))
     model = Evaluated(str(tiny_models.save("llama", tmp_path / "llama")), tmp_path / "scores")
     task = Kilt(epochs=60, batch_size=2, learning_rate=1e-2, max_new_tokens=8)
     wanted = Evaluation(model.reference, data, {"kilt": task}, ("kilt-wned", "kilt-nq"), tmp_path / "results", 1)

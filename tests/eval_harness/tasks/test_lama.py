@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given, settings
@@ -27,6 +25,7 @@ from temporalwiki.eval_harness.scoring import Scores, Text
 from temporalwiki.eval_harness.tasks.lama import Lama
 
 import tiny_models
+from a_dataset import write_dataset
 
 BLANK = "<extra_id_0>"
 
@@ -392,16 +391,6 @@ def invariantlama(lama: Path) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def write_dataset(folder: Path, configs: dict[str, list[dict[str, Any]]]) -> Path:
-    card = "---\nconfigs:\n"
-    for config, rows in configs.items():
-        (folder / "data" / config).mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(rows), folder / "data" / config / "test-00000-of-00001.parquet")
-        card += f'- config_name: "{config}"\n  data_files:\n  - split: test\n    path: data/{config}/test-*.parquet\n'
-    (folder / "README.md").write_text(card + "---\n", "utf-8")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def clozes(shared_data: Path) -> list[dict[str, Any]]:
     return invariantlama(shared_data / "lama")
@@ -414,7 +403,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory, clozes: list[dict[str, Any
     ]
     easy = [{"statement": row["statement"], "object": row["object"]} for row in clozes[:4]]
     configs = {"invariantlama": clozes, "updatedlama-1112": updated, "newlama": easy, "newlama-easy": easy}
-    return write_dataset(tmp_path_factory.mktemp("ckl"), configs)
+    return write_dataset(tmp_path_factory.mktemp("ckl"), {name: {"test": rows} for name, rows in configs.items()})
 
 
 @pytest.fixture(scope="module")
@@ -531,7 +520,7 @@ def test_the_other_configs_load_and_are_scored(
 
 
 def test_a_config_without_statements_is_refused(models: Callable[[str], Path], tmp_path: Path) -> None:
-    data = write_dataset(tmp_path / "ckl", {"newlama": [{"statment": f"x {BLANK}", "object": "y"}]})
+    data = write_dataset(tmp_path / "ckl", {"newlama": {"test": [{"statment": f"x {BLANK}", "object": "y"}]}})
     model = Evaluated(str(models("gpt2")), tmp_path / "scores")
     wanted = Evaluation(model.reference, str(data), {"lama": Lama()}, (), tmp_path / "out", None)
     with pytest.raises(InputError, match=r"newlama, test: no column 'statement' \(did you mean statment\?\)"):

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
@@ -21,6 +19,7 @@ from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks.new_questions import NewQuestions
 
 import tiny_models
+from a_dataset import write_dataset
 
 BLANK = "<extra_id_0>"
 QUESTIONS = {  # a question as it is written, and as it is read
@@ -109,14 +108,6 @@ def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
 # ---- tiny models, against transformers, one question at a time
 
 
-def write_dataset(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    (folder / "data").mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(rows), folder / "data" / "test-00000-of-00001.parquet")
-    files = "  data_files:\n  - split: test\n    path: data/test-*.parquet\n"
-    (folder / "README.md").write_text(f'---\nconfigs:\n- config_name: "newquestions-easy"\n{files}---\n', "utf-8")
-    return folder
-
-
 @torch.no_grad()
 def says(folder: Path, question: str, encoder_decoder: bool) -> str:
     """What a model says in plain transformers."""
@@ -138,7 +129,7 @@ def says(folder: Path, question: str, encoder_decoder: bool) -> str:
 def test_a_config_is_scored_as_transformers_answers(kind: str, tmp_path: Path) -> None:
     asked = ["Who leads Norland?", "Where was Anna Weber born?", "Wer ist Łukasz ☃?"]
     rows = [{"id": str(n), "question": text, "answers": [text]} for n, text in enumerate([*asked, "so " * 400])]
-    data = write_dataset(tmp_path / "ckl", rows)
+    data = write_dataset(tmp_path / "ckl", {"newquestions-easy": {"test": rows}})
     folder = tiny_models.save_talking(kind, tmp_path / kind)
     model = Evaluated(str(folder), tmp_path / "scores")
     task = NewQuestions(max_new_tokens=6)
@@ -158,7 +149,9 @@ def test_a_config_is_scored_as_transformers_answers(kind: str, tmp_path: Path) -
 
 
 def test_a_config_without_questions_is_refused(tmp_path: Path) -> None:
-    data = write_dataset(tmp_path / "ckl", [{"questions": "Who?", "answers": ["Anna"]}])
+    data = write_dataset(
+        tmp_path / "ckl", {"newquestions-easy": {"test": [{"questions": "Who?", "answers": ["Anna"]}]}}
+    )
     model = Evaluated(str(tiny_models.save("gpt2", tmp_path / "gpt2")), tmp_path / "scores")
     wanted = Evaluation(model.reference, str(data), {"new_questions": NewQuestions()}, (), tmp_path / "out", None)
     with pytest.raises(

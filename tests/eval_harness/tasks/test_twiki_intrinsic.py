@@ -12,7 +12,6 @@ from typing import Any
 
 import datasets
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given
@@ -30,6 +29,7 @@ from temporalwiki.eval_harness.tasks.twiki_intrinsic import TwikiIntrinsic, wind
 from temporalwiki.methods.packing import Encoder, article, texts
 
 import tiny_models
+from a_dataset import write_dataset
 
 spacy = pytest.importorskip("spacy", reason="proper nouns are found by spaCy, which is not installed")
 
@@ -218,16 +218,11 @@ def test_a_character_of_which_a_byte_does_not_fit_is_left_out() -> None:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A dataset folder with what changed in a month, what did not, and a config that is of another kind."""
-    folder = tmp_path / "temporalwiki"
-    (folder / "data").mkdir(parents=True)
-    lines = ["---", "configs:"]
+    configs = {}
     for config, rows in (("diffset-1112", ROWS), ("unchanged-1112", ROWS[1:3]), ("wikipedia-12", ROWS)):
         edited = [{**row, "timestamp": datetime(2021, 12, 1, tzinfo=UTC)} for row in rows]
-        table = pa.Table.from_pylist(edited, SCHEMAS[config.partition("-")[0]])
-        pq.write_table(table, folder / "data" / f"{config}.parquet")
-        lines += [f"- config_name: {config}", "  data_files:", "  - split: train", f"    path: data/{config}.parquet"]
-    (folder / "README.md").write_text("\n".join([*lines, "---", ""]), "utf-8")
-    return folder
+        configs[config] = {"train": pa.Table.from_pylist(edited, SCHEMAS[config.partition("-")[0]])}
+    return write_dataset(tmp_path / "temporalwiki", configs)
 
 
 def results(model: Path, data: Path, output: Path, **options: Any) -> list[Result]:

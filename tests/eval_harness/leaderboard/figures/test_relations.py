@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 from temporalwiki.builders.errors import InputError
 from temporalwiki.eval_harness.leaderboard.figures import DATA_FIGURES
 
-from a_dataset import write_probes
+from a_dataset import write_dataset, write_probes
 from a_figure import bars, check_texts
-from tiny_probes import write_dataset
 
 MONTH = "20211101-20211201"
 HOSTILE = [

@@ -1,0 +1,167 @@
+"""The facts of intervals in dataset folders, ``facts-*``: which there are, which follow one another, what is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from temporalwiki.builders.dataset_folder import (
+    SCHEMAS,
+    SPLITS,
+    check_manifest,
+    is_ckl,
+    manifest_path,
+    names,
+    read_manifests,
+)
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.sql import rows_of
+from temporalwiki.builders.streams import digest
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The config ``facts-*`` of one interval."""
+
+    folder: Path
+    interval: Interval
+    splits: dict[str, Any]  # of the manifest
+    options: dict[str, Any]  # of its build
+
+    def files(self, *splits: str) -> list[Path]:
+        """Return the files of some splits, of all where none is named."""
+        return [
+            self.folder / file["path"] for split in splits or SPLITS["facts"] for file in self.splits[split]["files"]
+        ]
+
+    def check(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Raise InputError unless the files are those that the manifest describes, and hold facts."""
+        for split in self.splits.values():
+            for file in split["files"]:
+                path = self.folder / file["path"]
+                if not path.is_file() or digest(path, "sha256") != file["sha256"]:
+                    raise InputError(f"{path}: not the file that its manifest describes; build its month again")
+                _check_rows(path, db)
+
+
+_NEVER_NULL = [name for name in SCHEMAS["facts"].names if name not in ("start_time", "end_time")]
+_IDS = {"subject_id": "Q", "relation_id": "P", "object_id": "Q"}
+_LISTS = ("objects", "objects_before", "gone_objects")
+_SOUND = " AND ".join(
+    [
+        *(f"{name} IS NOT NULL" for name in _NEVER_NULL),
+        *(f"regexp_full_match({name}, '{letter}[1-9][0-9]{{0,17}}')" for name, letter in _IDS.items()),
+        *(f"list_count({name}) = len({name})" for name in _LISTS),  # list_count leaves out null
+    ]
+)
+
+
+def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
+    """Raise InputError where a file has other columns than facts have, or a row that is no fact."""
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path}: {str(error).splitlines()[0]}; build its month again") from None
+    wanted = SCHEMAS["facts"]
+    if other := [
+        name for name in wanted.names if name not in schema.names or schema.field(name).type != wanted.field(name).type
+    ]:
+        raise InputError(f"{path}: not the columns of facts ({', '.join(other)}); build its month again")
+    bad = db.execute(
+        f"SELECT file_row_number, {', '.join(_IDS)} FROM {rows_of([path])} "
+        f"WHERE NOT coalesce({_SOUND}, false) ORDER BY file_row_number LIMIT 1"
+    ).fetchone()
+    if bad is not None:
+        row, *ids = bad
+        what = ", ".join(f"{name} {str(id)[:40]!r}" for name, id in zip(_IDS, ids, strict=True))
+        raise InputError(
+            f"{path}: row {row + 1} is no fact, or one with a part missing ({what}); build its month again"
+        )
+
+
+def read_facts(folders: Sequence[Path]) -> list[Facts]:
+    """Return all intervals with facts, oldest first. Raises InputError where they do not go together."""
+    found: dict[tuple[str, str], Facts] = {}
+    for folder in dict.fromkeys(folders):
+        of_folder = []
+        for manifest in read_manifests(folder):
+            if is_ckl(manifest) or not any(str(name).startswith("facts-") for name in manifest["configs"]):
+                continue
+            check_manifest(manifest, str(folder / manifest_path(manifest)))
+            of = manifest["interval"]
+            interval = Interval(of["wiki"], of["prev"], of["recent"])
+            splits = manifest["configs"][names("facts", interval)[0]]["splits"]
+            if lacking := [split for split in SPLITS["facts"] if not splits.get(split, {}).get("files")]:
+                where = folder / manifest_path(manifest)
+                raise InputError(f"{where}: names no files of {', '.join(lacking)} facts; build its month again")
+            of_folder.append(Facts(folder, interval, splits, manifest["options"]))
+        if not of_folder:
+            what = "has no config facts-*" if (folder / "manifests").is_dir() else "not a dataset folder"
+            raise InputError(f"{folder}: {what}; build its months with `temporalwiki build`")
+        for facts in of_folder:
+            _check_same_wiki(facts, next(iter(found.values()), facts))
+            twice = found.setdefault((facts.interval.recent, facts.interval.prev), facts)
+            if twice is not facts:
+                raise InputError(f"{folder}: has {facts.interval.name}, as {twice.folder} has; name one of them")
+    return [found[key] for key in sorted(found)]
+
+
+def _check_same_wiki(facts: Facts, first: Facts) -> None:
+    if facts.interval.language != "en":
+        raise InputError(
+            f"{facts.folder}: {facts.interval.wiki} has labels in {facts.interval.language!r}; clozes and questions "
+            "are worded in English only"
+        )
+    if facts.interval.wiki != first.interval.wiki:
+        raise InputError(
+            f"{facts.folder} is of {facts.interval.wiki}, {first.folder} of {first.interval.wiki}; one wiki at a time"
+        )
+
+
+def of_interval(all_facts: list[Facts], interval: str | None) -> Facts:
+    """Return those of the interval of this name, of the newest for None. Raises InputError where there are none."""
+    for facts in reversed(all_facts):
+        if interval in (None, facts.interval.name, facts.interval.short_name):
+            return facts
+    raise _no_interval(str(interval), all_facts)
+
+
+def in_a_row(all_facts: list[Facts], interval: str | None) -> list[Facts]:
+    """Return intervals that follow one another without a gap, as many as there are from the first date to the last.
+
+    Where a name fits several, the newest end counts, then the newest begin. Raises InputError where it fits none.
+    """
+    wiki = all_facts[0].interval.wiki
+    begins = sorted({facts.interval.prev for facts in all_facts})
+    if interval is None:
+        end = all_facts[-1].interval.recent
+        return next(chains[end] for begin in begins if end in (chains := _chains_from(begin, all_facts)))
+    for end in sorted({facts.interval.recent for facts in all_facts}, reverse=True):
+        for begin in reversed([begin for begin in begins if begin < end]):
+            whole = Interval(wiki, begin, end)
+            if interval in (whole.name, whole.short_name) and end in (chains := _chains_from(begin, all_facts)):
+                return chains[end]
+    raise _no_interval(interval, all_facts)
+
+
+def _chains_from(begin: str, all_facts: list[Facts]) -> dict[str, list[Facts]]:
+    """Return, by the date where it ends, the chain of most intervals that begins at a date."""
+    chains: dict[str, list[Facts]] = {begin: []}
+    for facts in all_facts:  # sorted by where they end, so that what comes before one is complete
+        before = chains.get(facts.interval.prev)
+        # of as many intervals the later to begin
+        if before is not None and len(before) + 1 >= len(chains.get(facts.interval.recent, [])):
+            chains[facts.interval.recent] = [*before, facts]
+    return chains
+
+
+def _no_interval(interval: str, all_facts: list[Facts]) -> InputError:
+    known = ", ".join(facts.interval.name for facts in all_facts)
+    return InputError(f"{all_facts[0].folder}: no interval {interval!r}; there are facts of {known}")
