@@ -239,7 +239,7 @@ def _next_stream(path: Path, kind: str, start: int, end: int) -> int | None:
 
 
 def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
-    """Whether a stream really starts here: its first block decodes (bz2 blocks carry a checksum)."""
+    """Whether a stream really starts here: its first part decodes, and all of it where the file ends soon."""
     if kind == "bz2" and (not 0x31 <= head[3] <= 0x39 or head[4:10] not in (BZ2_BLOCK, b"\x17rE8P\x90")):
         return False
     if kind == "gz" and head[3] & 0xE0:
@@ -247,11 +247,14 @@ def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
     with path.open("rb") as file:
         file.seek(offset)
         data = file.read(_HEAD)
+    decoder = _decoder(kind)
     try:
-        _decoder(kind).decompress(data, OUT)
+        decoder.decompress(data, OUT)
+        while len(data) < _HEAD and not (decoder.eof or decoder.needs_input):
+            decoder.decompress(b"", OUT)
     except DAMAGE:
         return False
-    return True
+    return decoder.eof or len(data) == _HEAD  # what begins by chance hardly ever ends well
 
 
 def digest(path: Path, algorithm: str) -> str:
