@@ -13,6 +13,7 @@ import hashlib
 import os
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,8 +119,8 @@ def _of_file(path: Path) -> Iterator[Member]:
             raise zipfile.BadZipFile("a file without a name")
         names = [info.filename for info in packed.infolist() if not info.is_dir()]
     names = [name for name in names if _SHADOWS not in name.split("/")[:-1]]
-    for name in sorted(set(names)):
-        if names.count(name) > 1:
+    for name, times in sorted(Counter(names).items()):
+        if times > 1:
             raise InputError(f"{path}: holds {shown(name)} twice; unpack it and import the one that is meant")
         yield Member(path, name)
 

@@ -128,17 +128,18 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
             said = str(error).splitlines()[0]
             raise InputError(f"{self.path}: damaged or gone ({said}); delete its folder and build again") from None
 
-    def read(self, *arguments: Any, **options: Any) -> pa.Table:
-        with self._whole():
-            return super().read(*arguments, **options)
+    def read(self, columns: Sequence[str], use_threads: bool = False) -> pa.Table:
+        return self.read_row_groups(range(self.num_row_groups), columns, use_threads)
 
-    def read_row_group(self, *arguments: Any, **options: Any) -> pa.Table:
-        with self._whole():
-            return super().read_row_group(*arguments, **options)
+    def read_row_group(self, group: int, columns: Sequence[str], use_threads: bool = False) -> pa.Table:
+        return self.read_row_groups([group], columns, use_threads)
 
-    def read_row_groups(self, *arguments: Any, **options: Any) -> pa.Table:
+    def read_row_groups(self, groups: Sequence[int], columns: Sequence[str], use_threads: bool = False) -> pa.Table:
         with self._whole():
-            return super().read_row_groups(*arguments, **options)
+            table = super().read_row_groups(list(groups), list(columns), use_threads)
+            if table.num_rows != sum(self.metadata.row_group(group).num_rows for group in groups):
+                raise pa.ArrowInvalid("another number of rows than it should have")  # no checksum has that in it
+            return table
 
     def iter_batches(self, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
         with self._whole():

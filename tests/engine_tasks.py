@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from temporalwiki.builders.engine import Report, write_json
+from temporalwiki.builders.engine import Report, whole_file, write_json
 from temporalwiki.builders.errors import InputError
 
 
@@ -18,7 +18,8 @@ def write_square(task: int, folder: Path) -> Report:
     """Leaves a trace of every call, so that a test can tell what ran."""
     with (folder.parent / "calls").open("a") as calls:
         calls.write(f"{task} ")
-    (folder / f"{task}.txt").write_text(str(task * task))
+    with whole_file(folder / f"{task}.txt") as part:
+        part.write_text(str(task * task))
     return {"count": {"tasks": 1}}
 
 

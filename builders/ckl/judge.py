@@ -265,7 +265,8 @@ def _read(candidate: Candidate) -> list[Past]:
 
 def _of_the_past(candidate: Candidate, said: str | None) -> Decision:
     """Read what a model says the past answered; what stands in none of the passages that it read is made up."""
-    found = re.sub(r"[\s.,;:!?\"']+$", "", (said or "").strip().strip("\"'"))
+    # only where such a run begins is it tried: the time is linear, whatever a model says
+    found = re.sub(r"(?<![\s.,;:!?\"'])[\s.,;:!?\"']+\Z", "", (said or "").strip().strip("\"'"))
     words = normalize(found).split()
     if words[:1] == ["none"]:
         return Decision(candidate.id, valid=True, answer_right=True, past="none")

@@ -225,7 +225,7 @@ def consecutive_firsts(dates: Sequence[str]) -> list[tuple[str, str]]:
 
 def _dates(index: str) -> list[str]:
     """The dated folders that an index page links to, oldest first."""
-    linked = set(re.findall(r"""href\s*=\s*["']?(?:[^"'\s<>]*/)?([0-9]{8})/?["'\s>]""", index, re.IGNORECASE))
+    linked = set(re.findall(r"""href\s*=\s*["']?(?:[^"'\s<>=]*/)?([0-9]{8})/?["'\s>]""", index, re.IGNORECASE))
     return sorted(day for day in linked if _is_date(day))
 
 

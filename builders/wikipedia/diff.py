@@ -73,7 +73,8 @@ def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) ->
 
 class Versions:
     """Two versions of an article, as ``article_paragraphs`` gives them; of those that both have none is cut into
-    sentences, unless a sentence of another one may be in it.
+    sentences, unless a sentence of another one may be in it. What is given must be NFC with white space folded, as
+    ``article_paragraphs`` gives it: paragraphs are compared as they stand.
 
     ``fresh`` and ``gone`` are what ``new_sentences`` gives for the sentences of all paragraphs.
     """

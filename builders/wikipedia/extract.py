@@ -22,7 +22,6 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from temporalwiki.builders.engine import Report, total, whole_file
 from temporalwiki.builders.errors import InputError
@@ -182,8 +181,8 @@ def _sort_pages(path: Path) -> None:
 
 
 def _sort_articles(path: Path) -> None:
-    """Put a file of articles in page order: their numbers first, and then the rows, _SORTED bytes of text at a time."""
-    with pq.ParquetFile(path) as file, _articles(path) as out:
+    """Put a file of articles in page order: first their numbers, then the rows, _SORTED bytes of text at a time."""
+    with KeptFile(path) as file, _articles(path) as out:
         groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         starts = np.cumsum([0, *groups])
         for numbers in _parts(_by_page(path, "file_row_number, size")):
@@ -192,7 +191,7 @@ def _sort_articles(path: Path) -> None:
             for group in np.unique(np.searchsorted(starts, among, side="right") - 1):
                 first, end = starts[group], starts[group + 1]
                 chosen = among[(first <= among) & (among < end)]
-                found = file.read_row_group(group, use_threads=False).take(chosen - first)
+                found = file.read_row_group(group, ARTICLES.names).take(chosen - first)
                 rows.update(zip(chosen.tolist(), found.to_pylist(), strict=True))
             for number in numbers:
                 row = rows.pop(number)

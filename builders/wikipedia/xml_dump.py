@@ -414,7 +414,8 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
             if (limit is None or stamp <= limit) and this >= key:
                 newest, key = revision, this
         between, tag = _take(window, _REVISION_OR_PAGE_END)
-        if _parse(window, reading, b"<page>" + (between or b"") + b"</page>", tag) is None:
+        between = (between or b"").strip()
+        if (between or not tag) and _parse(window, reading, b"<page>" + between + b"</page>", tag) is None:
             return None
     if too_long or newest is None:  # an older revision must not stand in for one that is too long
         reading.drop("too_long" if too_long else "after_the_date" if seen else "no_revision")

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,35 @@ def test_reports_say_what_an_earlier_run_did(tmp_path: Path) -> None:
     report = tmp_path / "out" / "reports" / "00001.json"
     report.write_text(report.read_text().replace('"began": 1', '"began": 9'))  # by a clock that is far ahead
     assert kept(2) == [False, True]
+
+
+LOST: dict[str, Callable[[Path], object]] = {
+    "its file": lambda out: (out / "2.txt").unlink(),
+    "half of its file": lambda out: (out / "2.txt").write_text(""),
+    "its report": lambda out: (out / "reports/00001.json").unlink(),
+    "all of its report": lambda out: (out / "reports/00001.json").write_text(""),
+    "what its report must say": lambda out: (out / "reports/00001.json").write_text("{}"),
+    "the shape of its report": lambda out: (out / "reports/00001.json").write_text('{"run": {}, "files": []}'),
+}
+
+
+@pytest.mark.fault(
+    "kept file gone or damaged", "build: a stage that is done has lost a file or a report", "its task alone runs again"
+)
+@pytest.mark.parametrize("case", LOST)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_task_that_lost_something_is_done_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str, jobs: int
+) -> None:
+    out = tmp_path / "out"
+    [before, _, _] = run_stage("square", write_square, [1, 2, 3], out)
+    assert before["files"] == {"1.txt": 1}
+    LOST[case](out)
+    reports = run_stage("square", write_square, [1, 2, 3], out, Machine(jobs))
+    assert calls(tmp_path) == [1, 2, 2, 3]
+    assert [report["run"]["kept"] for report in reports] == [True, False, True]
+    assert (out / "2.txt").read_text() == "4"
+    assert "is not as it was left; its task is done again" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["another plan", "a folder of stages"])

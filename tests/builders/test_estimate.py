@@ -285,6 +285,13 @@ def test_a_bomb_is_left_after_its_first_part(pack: Any, kind: str) -> None:
     assert part.used <= len(data)
 
 
+@pytest.mark.fault("hostile XML", "tags that never close, again and again, for --plan", "the time is linear")
+def test_tags_that_never_close_are_passed_over() -> None:
+    """In time with the square of their number this would take hours."""
+    assert module._WIKITEXT.findall(b"<text " * 1_000_000) == []
+    assert module._WIKITEXT.findall(b"<text>" * 1_000_000 + b"a</text>") == [b"a"]
+
+
 def test_a_bz2_block_that_is_not_whole_does_not_count() -> None:
     """Its end comes out with its last byte: half of what is compressed here is then of nothing."""
     data = bz2.compress(random.Random(1).randbytes(400_000), 1)  # four blocks of 100 kB

@@ -80,7 +80,7 @@ def prepare(folder: Path) -> None:
     (folder / "demo" / "temporalwiki").symlink_to(folder / "temporalwiki")
     tokenizer = tiny_models.tokenizer("gpt2")
     sizes = GPT2Config(
-        vocab_size=len(tokenizer), n_positions=512, n_embd=8, n_layer=2, n_head=1, bos_token_id=0, eos_token_id=0
+        vocab_size=len(tokenizer), n_positions=512, n_embd=8, n_layer=3, n_head=1, bos_token_id=0, eos_token_id=0
     )
     GPT2LMHeadModel(sizes).save_pretrained(folder / "BASE")
     tokenizer.save_pretrained(folder / "BASE")

@@ -7,6 +7,7 @@ ROWS = (
     "two at once",
     "cut dump",
     "wrong checksum or missing part",
+    "kept file gone or damaged",
     "server that misbehaves",
     "dead network in a push",
     "hostile XML",

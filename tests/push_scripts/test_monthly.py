@@ -354,7 +354,7 @@ def test_a_job_that_is_killed_goes_on(
     words = [sys.executable, "-m", "temporalwiki", "monthly", "--repo", REPO, *map(str, where)]
     with subprocess.Popen(words, env=hub.environment(tmp_path, "hf_me"), stdout=subprocess.DEVNULL) as job:
         hub.when("POST", r"/commit/main$", job.kill, after=True)
-        assert job.wait(timeout=60) == -signal.SIGKILL
+        assert job.wait(timeout=600) == -signal.SIGKILL
     commit = hub.repo("dataset", REPO).branches["main"]  # which has the month; its tag is missing
     assert tags(hub) == []
     server.requests.clear()

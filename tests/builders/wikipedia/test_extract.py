@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import random
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from temporalwiki.builders.engine import total
+from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikipedia import extract
@@ -15,7 +19,7 @@ from temporalwiki.builders.wikipedia.extract import files, pack, titles_among, u
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
 from a_folder import contents
-from tiny_dumps import multistream, page
+from tiny_dumps import FOOTER, header, page, write_bz2
 
 TEXT = "''A'' & <b> \"c\" é"
 PAGES = [
@@ -29,7 +33,9 @@ PAGES = [
 
 
 def run(tmp_path: Path, pages: list[str] = PAGES, folder: str = "x") -> tuple[Path, dict[str, object]]:
-    dump = Dump("x", (multistream(tmp_path / f"{folder}.xml.bz2", pages),))
+    path = tmp_path / f"{folder}.xml"
+    path.write_text(header() + "".join(pages) + FOOTER, "utf-8")
+    dump = Dump("x", (path,))
     [task] = extract.plan(dump, "enwiki", False)
     (tmp_path / folder).mkdir()
     return tmp_path / folder, extract.run(task, tmp_path / folder)
@@ -58,6 +64,67 @@ def test_articles_and_pages_are_written_in_page_order_and_everything_is_counted(
     ]
     counts = {"read": 6, "articles": 3, "redirects": 1, "other_namespaces": 1, "dropped": {"not_wikitext": 1}}
     assert report["pages"] == counts
+
+
+@pytest.mark.fault("large page", "pages of 500 kB out of their order", "the same bytes as in order, a few at a time")
+@pytest.mark.parametrize("sorted_at_a_time", [1, 1_500_000, 1 << 30])
+def test_pages_out_of_order_give_the_same_bytes_as_in_order(
+    tmp_path: Path, sorted_at_a_time: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extract, "_SORTED", sorted_at_a_time)
+    rng = random.Random(5)
+    numbers = [*range(1, 25), *range(5000, 5400)]
+    pages = [page(n, f"T{n}", rng.randbytes(250_000 if n < 25 else 20).hex(), revision_id=n) for n in numbers]
+    ordered, _ = run(tmp_path, pages, "ordered")
+    rng.shuffle(pages)
+    shuffled, _ = run(tmp_path, pages, "shuffled")
+    assert contents(shuffled) == contents(ordered)
+
+
+TEN = [page(n, f"T{n}", "text " * 30, revision_id=n) for n in range(1, 11)]
+OF_RANGES = {  # what is damaged, whether --allow-truncated; what is said of it, or what is dropped of ten pages
+    "nothing": (("", ""), False, {}),
+    "the first page behind a cut": (
+        ("<page>\n    <title>T5<", "<pagf>\n    <title>T5<"),
+        False,
+        "unexpected b'<pagf>",
+    ),
+    "the last page's end": (("</page>\n</mediawiki>", "</pag>\n</mediawiki>"), False, "begins inside a page"),
+    "the last page's end, and cuts are allowed": (("</page>\n</med", "</pag>\n</med"), True, "begins inside a page"),
+    "all behind the last page": (("</page>\n</mediawiki>\n", ""), True, {"cut_off": 1}),
+    "the same, and cuts are not allowed": (("</page>\n</mediawiki>\n", ""), False, "no </mediawiki> at its end"),
+}
+
+
+@pytest.mark.fault(
+    "cut dump", "tags of pages are lost where a dump is cut into ranges", "refused, or all pages are counted"
+)
+@pytest.mark.parametrize("a_range", [200, 64 << 20])
+@pytest.mark.parametrize("case", OF_RANGES)
+def test_no_page_is_lost_between_ranges(
+    tmp_path: Path, case: str, a_range: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (old, new), allowed, expected = OF_RANGES[case]
+    monkeypatch.setattr(extract, "RANGE", a_range)
+    text = header() + "".join(TEN) + FOOTER
+    assert text.count(old) == 1 or not old
+    damaged = text.replace(old, new) if old else text
+    streams = [*(damaged[at : at + 550] for at in range(0, len(damaged), 550))]
+    dump = Dump("x", (write_bz2(tmp_path / "x.xml.bz2", *streams),))
+    tasks = extract.plan(dump, "enwiki", allowed)
+    assert (len(tasks) > 3) == (a_range == 200)
+
+    def counted() -> Counter[str]:
+        reports = [extract.run(task, tmp_path) for task in tasks]
+        extract.check(dump, reports, allowed)
+        return Counter(total(reports, "pages"))
+
+    if isinstance(expected, str):
+        with pytest.raises(InputError, match=expected):
+            counted()
+    else:
+        found = counted()
+        assert (found["read"], found["articles"], found["dropped"]) == (10, 10 - sum(expected.values()), expected)
 
 
 @pytest.mark.parametrize("text", [b"", b"a", b"ab" * 100_000, bytes(range(256)) * 3])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
+import time
+from multiprocessing.connection import Connection
 
 import pytest
 from hypothesis import given
@@ -113,4 +117,30 @@ def test_a_page_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UnreadablePage) as problem:
         article_sentences("x", "en")
     assert problem.value.reason == "takes_too_long"
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+
+
+def _read_slowly(connection: Connection) -> None:
+    with sentences.time_limit(0.3):
+        connection.send("begun")
+        connection.recv()
+    connection.send("read")
+
+
+@pytest.mark.fault("large page", "a build is stopped for longer than a page may take, and goes on", "the page is read")
+def test_a_page_at_which_the_process_was_stopped_is_read() -> None:
+    """A laptop that sleeps, Ctrl-Z: what counts is the time of the processor."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_read_slowly, args=(theirs,))
+    process.start()
+    assert ours.recv() == "begun"
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGCONT)
+    ours.send("go on")
+    theirs.close()
+    process.join()
+    assert process.exitcode == 0
+    assert ours.recv() == "read"

@@ -294,6 +294,79 @@ def test_a_page_edited_anywhere_is_to_both_ways_of_reading_the_same(
         assert result(read, path, at=at) == result(with_the_parser_alone, path, at=at)
 
 
+_BROKEN = (
+    "<page> </page> <page/> <page&#32;a='b'> </mediawiki> <!--<page>--> <![CDATA[<page>]]> <![CDATA[</mediawiki>]]> "
+    "<revision> </revision> </text> <text> <x/> <pagf> <?pi?> </id> <id>7</id> &#10; > < & \x01 \r T 0"
+)
+BROKEN = st.sampled_from([snippet.replace("&#32;", " ") for snippet in _BROKEN.split(" ")])
+
+
+def in_ranges(path: Path, starts: list[int], at: str | None, allow_truncated: bool) -> object:
+    """What a build makes of it: pages, which ranges closed, counts; or the first error, but for its bytes."""
+    try:
+        pages: list[Page] = []
+        whole = Reading()
+        for start, end in zip(starts, [*starts[1:], None], strict=True):
+            found, reading = read(path, start=start, end=end, at=at, allow_truncated=allow_truncated)
+            pages += found
+            whole.complete |= reading.complete
+            whole.pages += reading.pages
+            whole.dropped = {
+                key: whole.dropped.get(key, 0) + reading.dropped.get(key, 0)
+                for key in (whole.dropped | reading.dropped)
+            }
+            assert reading.pages == len(found) + sum(reading.dropped.values())
+    except InputError as error:
+        said = "no </mediawiki> at its end" if "no </mediawiki>" in str(error) else str(error)
+        return re.sub(r"byte [0-9]+", "byte", said.replace(str(path), ""))
+    if not whole.complete and not allow_truncated:  # which extract.check refuses
+        return "no </mediawiki> at its end"
+    return pages, whole.complete, whole.pages, whole.dropped
+
+
+@pytest.mark.fault(
+    "hostile XML",
+    "tags of pages broken, in CDATA, in comments, lost, or too many, in a dump that is read in ranges",
+    "one range and many give the same pages and counts, or the same error",
+)
+@settings(max_examples=250, deadline=None)
+@given(
+    chosen=st.lists(st.sampled_from(USUAL), min_size=1, max_size=4),
+    edits=st.lists(
+        st.tuples(st.booleans(), st.integers(0, 3000), st.sampled_from([0, 0, 1, 3, 10]), BROKEN), max_size=3
+    ),
+    foot=st.sampled_from([FOOTER, FOOTER, FOOTER, "", "</mediawiki>x", "</mediawiki></mediawiki>", "</mediawik"]),
+    cuts=st.lists(st.integers(0, 10_000), max_size=4),
+    at=st.sampled_from([None, "20210101"]),
+    cut=st.booleans(),
+)
+def test_an_edited_dump_gives_in_ranges_what_it_gives_as_one(
+    tmp_path_factory: pytest.TempPathFactory,
+    chosen: list[str],
+    edits: list[tuple[bool, int, int, str]],
+    foot: str,
+    cuts: list[int],
+    at: str | None,
+    cut: bool,
+) -> None:
+    body = "".join(chosen)
+    for in_tag, place, length, new in edits:
+        tags = [tag.start() + 1 for tag in re.finditer("</?(?:page|revision|text)", body)]
+        place = tags[place % len(tags)] if in_tag and tags else place % len(body)
+        body = body[:place] + new + body[place + length :]
+    raw = (header() + body + foot).encode()
+    bounds = sorted({0, len(raw), *(place % len(raw) for place in cuts)})
+    packed = [bz2.compress(raw[a:b], 1) for a, b in pairwise(bounds)]
+    starts = [sum(map(len, packed[:number])) for number in range(len(packed))]
+    path = tmp_path_factory.mktemp("d") / "d.xml.bz2"
+    path.write_bytes(b"".join(packed))
+    one = in_ranges(path, [0], at, cut)
+    assert in_ranges(path, starts, at, cut) == one
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(xml_dump, "_UP_TO_THE_TEXT", re.compile(rb"(?!)"))
+        assert in_ranges(path, starts, at, cut) == one
+
+
 @given(st.text(alphabet=st.sampled_from('&<>";altgmpquo#é漢 \n')))
 def test_escaped_text_comes_back_and_has_one_form(text: str) -> None:
     assert unescape(escape(text)) == text
@@ -321,6 +394,27 @@ BAD = {
         header() + page(1, "T", "x").replace("</page>", "") + page(2, "U", "y") + FOOTER,
         "begins inside a page",
     ),
+    "a last page that does not end": (
+        header() + page(1, "T", "x").replace("</page>", "</pag>") + FOOTER,
+        "</mediawiki>' begins inside a page",
+    ),
+    "a page in CDATA": (header() + page(1, "T", "x").replace(">x<", "><![CDATA[<page>]]><") + FOOTER, "begins inside"),
+    "a broken revision behind another": (
+        header()
+        + page(1, "T", revisions=[revision("a"), revision("b", 2).replace("<revision>", "<revisiom>")])
+        + FOOTER,
+        "not well formed",
+    ),
+    "a broken page before much white space": (
+        header()
+        + page(1, "T", "x")
+        + page(2, "U", "y").replace("<page>", "<pagf>")
+        + " " * 999
+        + page(3, "V")
+        + FOOTER,
+        "unexpected b'<pagf>",
+    ),
+    "a header without end": (header() + "<!--" + "x" * (3 << 20) + "-->" + page(1, "T", "x") + FOOTER, "no <page> in"),
     "a namespace beyond all": (header() + page(1, "T", "x", ns=99999999999) + FOOTER, "no namespace"),
     "a namespace key beyond all": (
         header().replace('key="14"', 'key="99999999999"') + page(1, "T", "x") + FOOTER,
@@ -351,6 +445,7 @@ def test_a_cut_dump_is_read_as_far_as_it_goes_where_that_is_allowed(tmp_path: Pa
     found, reading = read(path, allow_truncated=True)
     assert [p.title for p in found] == ["T"]
     assert not reading.complete
+    assert (reading.pages, reading.dropped) == (2, {"cut_off": 1})
 
 
 @pytest.mark.fault("large page", "a revision of more than 64 MB of XML", "dropped by reason")
