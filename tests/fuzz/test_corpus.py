@@ -50,7 +50,7 @@ def test_what_is_known_breaks_no_promise(target: str) -> None:
 PLANTED = [
     ("archives", "builders.ckl.config.Counts.drop", lambda _self, _reason, _number=1: None),
     ("cards", "model_cards.dataset.loadable", lambda _configs: {}),
-    ("compressed", "builders.streams._ends_at", lambda _decoder, _size: True),
+    ("compressed", "builders.streams._decodes", lambda *_: True),
     ("experiment", "eval_harness.experiment.recipe._text", lambda value, _where: value),
     ("news_page", "builders.ckl.html_page.web_address", lambda url: url and "ftp://a.example/"),
     ("page_props", "builders.wikipedia.page_props._ROW", re.compile(rb"(\d)(\d)")),
