@@ -134,4 +134,4 @@ def _base(done: dict[str, Any]) -> Base | None:
 
 
 def _key(tasks: Sequence[Task]) -> str:
-    return fingerprint([replace(task, file=Path(task.file).name, base=None) for task in tasks])
+    return fingerprint([replace(task, file=Path(task.file).name, base=None, listed=False) for task in tasks])
