@@ -129,12 +129,15 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
             raise InputError(f"{self.path}: damaged or gone ({said}); delete its folder and build again") from None
 
     def read(self, columns: Sequence[str], use_threads: bool = False) -> pa.Table:
+        """Return columns of all rows."""
         return self.read_row_groups(range(self.num_row_groups), columns, use_threads)
 
     def read_row_group(self, group: int, columns: Sequence[str], use_threads: bool = False) -> pa.Table:
+        """Return columns of a row group."""
         return self.read_row_groups([group], columns, use_threads)
 
     def read_row_groups(self, groups: Sequence[int], columns: Sequence[str], use_threads: bool = False) -> pa.Table:
+        """Return columns of row groups, one after the other."""
         with self._whole():
             table = super().read_row_groups(list(groups), list(columns), use_threads)
             if table.num_rows != sum(self.metadata.row_group(group).num_rows for group in groups):
@@ -142,6 +145,7 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
             return table
 
     def iter_batches(self, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+        """Yield rows in batches, as ``pyarrow.parquet.ParquetFile`` does, with its arguments."""
         with self._whole():
             yield from super().iter_batches(*arguments, **options)
 

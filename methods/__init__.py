@@ -34,7 +34,7 @@ METHODS = {
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Say that an extra, ``train``, ``eval`` or ``news``, is to be installed where a package misses in the block."""
+    """Raise UsageError where a package misses in the block: the extra ``train``, ``eval`` or ``news`` has it."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -215,7 +215,7 @@ class Article:
 
     @property
     def wikitext(self) -> str:
-        """Its text as the dump has it, unpacked anew each time."""
+        """Its text as the dump has it, unpacked anew each time. Raises InputError where it is damaged."""
         generation = self["generation"]
         if self._carried.has(generation):
             path, packed = self._carried.packed(generation, self.page_id, self.revision_id)

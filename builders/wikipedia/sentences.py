@@ -74,8 +74,10 @@ def split_sentences(paragraph: str, language: str) -> Paragraph:
 def _segments(line: str, language: str) -> Iterator[str]:
     """The segmenter's sentences, white space folded; a line of unheard-of length goes in pieces.
 
-    On runs of opening quotes its time grows with the square of the length, and it cannot be interrupted.
+    On runs of opening quotes its time grows with the square of the length, and it cannot be interrupted. White space
+    beyond ASCII makes it panic: a letter, a no-break space, a full stop.
     """
+    line = " ".join(line.split())
     start = 0
     while start < len(line):
         end = start + LONGEST_LINE

