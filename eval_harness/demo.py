@@ -84,7 +84,7 @@ def demo(out: Path, size: Size = Size()) -> Iterator[str]:
     for interval in intervals:
         yield f"   {interval.short_name}: {_counts(_build(dumps, data, interval, None, _FRACTION))}"
     yield from _rows(data, intervals[-1].short_name)
-    yield f"\n4. A language model of the first month, made from nothing: {out / 'model'}"
+    yield f"\n4. A language model that has read the second month and nothing else, made from nothing: {out / 'model'}"
     first = list(_first_month(truth.snapshots[1]))
     yield from _model(first, out, size)
     yield from _tagger([text for title, text in first if title], out / "tagger", "5. ")
@@ -248,7 +248,12 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
             _gpt2(len(tokenizer)).save_pretrained(folder)
     method = find_method("full")()
     options = TrainOptions(
-        batch_size=8, sequence_length=128, epochs=size.epochs, learning_rate=3e-3, max_steps=size.max_steps
+        batch_size=8,
+        sequence_length=128,
+        epochs=size.epochs,
+        learning_rate=3e-3,
+        max_steps=size.max_steps,
+        save_steps=100,  # some twenty seconds: what a stop costs
     )
     start, data = str(out / "untrained"), str(out / "first-month")
     (manifest,) = train(Run("full", method, start, data, "first-month", None, options, out / "model"))
