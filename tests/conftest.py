@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="temporalwiki-tests-")
 os.environ["HF_HUB_OFFLINE"] = "1"
 atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
+
+# A shell's background jobs ignore Ctrl-C, and so would the commands that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["faults.table"]
 

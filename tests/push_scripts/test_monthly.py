@@ -370,7 +370,16 @@ def test_what_cannot_be_built_into_is_refused_before_anything_is_fetched(
     has(*DATES[:2])
     manifests = tmp_path / "temporalwiki" / "manifests"
     manifests.mkdir(parents=True)
-    other = {"interval": {"wiki": "simplewiki", "prev": "20210801", "recent": "20210901"}, "configs": {}}
+    facts = dict.fromkeys(("categorised", "sampled", "aligned", "filtered", "kept"), 0)
+    probes = dict.fromkeys(("unchanged", "changed", "deleted"), facts)
+    other = {
+        "interval": {"wiki": "simplewiki", "language": "simple", "prev": "20210801", "recent": "20210901"},
+        "inputs": [],
+        "options": {"seed": 0, "unchanged_fraction": 0.001},
+        "counts": {"pages": {"new": 0, "updated": 0}, "diffset": {"words": 0}, "probes": probes},
+        "warnings": [],
+        "configs": {"diffset-20210801-20210901": {"short_name": "diffset-0809", "splits": {}}},
+    }
     for text, said in ((json.dumps(other), "holds simplewiki"), ("{}", "not a manifest")):
         (manifests / "20210801-20210901.json").write_text(text)
         status, _, err = run()
