@@ -19,13 +19,15 @@ UNSCORED = "longer than the context, or nothing to predict"
 class FactScore(NamedTuple):
     """Negative log-likelihood, in nats, and number of tokens of "subject relation object" and of " object" in it.
 
-    Of an encoder-decoder model both are those of the object after ``<extra_id_0>``.
+    Of an encoder-decoder model both are those of the object after ``<extra_id_0>``. ``bytes`` (UTF-8) are those of the
+    whole but for a first token that is not predicted, as there is no BOS.
     """
 
     nll: float
     tokens: int
     object_nll: float
     object_tokens: int
+    bytes: int
 
 
 def complete(rows: Sequence[Row], split: str, excluded: Counter[str]) -> list[Row]:
@@ -69,12 +71,14 @@ def score_facts(model: Evaluated, facts: Sequence[tuple[str, str]], what: str) -
         texts = [Text(prompt, label) for prompt, label in facts]
     else:
         texts = [Text("", f"{prompt} {label}") for prompt, label in facts]
+    all_predicted = model.encoder_decoder or model.loaded.tokenizer.bos_token_id is not None
     found: list[FactScore | None] = []
-    for (prompt, label), scores in zip(facts, model.score(texts, what), strict=True):
+    for (prompt, label), text, scores in zip(facts, texts, model.score(texts, what), strict=True):
         if scores is None:
             found.append(None)
             continue
         of_object = scores.nll if model.encoder_decoder else scores.nll[scores.offsets[:, 1] > len(prompt)]
-        score = FactScore(float(scores.nll.sum()), len(scores.nll), float(of_object.sum()), len(of_object))
+        size = len(text.target[0 if all_predicted else scores.offsets[0, 0] :].encode())
+        score = FactScore(float(scores.nll.sum()), len(scores.nll), float(of_object.sum()), len(of_object), size)
         found.append(score if label.strip() and score.object_tokens else None)
     return found

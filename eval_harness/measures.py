@@ -22,6 +22,7 @@ class Measure(NamedTuple):
     below: Callable[[Item | Columns], Any] = lambda item: 1.0
     transform: Transform | None = None
     unit: Callable[[Item | Columns], Any] | None = None  # what models must agree in to be compared, unless ``below``
+    sign: str = ""  # what a table writes beside its name
 
 
 class Composition(NamedTuple):
@@ -34,7 +35,7 @@ class Composition(NamedTuple):
 
 
 def _percent(figure: str) -> Measure:
-    return Measure(lambda item: 100 * item[figure])
+    return Measure(lambda item: 100 * item[figure], sign="%")
 
 
 MEASURES = {
@@ -57,7 +58,7 @@ MEASURES = {
     "acc": _percent("acc"),
     "acc_norm": _percent("acc_norm"),
     "chance": _percent("chance"),
-    "margin": Measure(lambda item: item["margin"]),  # nats
+    "margin": Measure(lambda item: item["margin"], sign="nats"),
     "old_exact_match": _percent("old_exact_match"),
     "precision_at_1": _percent("precision_at_1"),
     "precision_at_5": _percent("precision_at_5"),
@@ -157,10 +158,13 @@ def composition(items: Columns, test: str, measure: str) -> Composition | None:
         if not len(at):
             return None
         those = {name: column[at] for name, column in items.items()}
-        above, below = how.above(those), np.broadcast_to(how.below(those), len(at))
+        try:
+            above, below = how.above(those), np.broadcast_to(how.below(those), len(at))
+            unit = below if how.unit is None else how.unit(those)
+        except KeyError:  # no column of what is divided by
+            return None
         clusters, ids = those["cluster"].tolist(), those["id"].tolist()
         groups.append(Items(above, below, clusters, ids))
-        unit = below if how.unit is None else how.unit(those)
         asked.append((tuple(ids), tuple(clusters), unit.astype(np.float64).tobytes()))
         ratios.append(above.sum() / below.sum())
     transform = of[0].transform

@@ -184,7 +184,8 @@ def _table(data: Mapping[str, Any]) -> str:
     tests = sorted({name.rpartition("/")[0] for name in scores}, key=place_of_test)
     measures = sorted({name.rpartition("/")[2] for name in scores}, key=place_of_measure)
     found = {test: [scores.get(f"{test}/{measure}" if test else measure) for measure in measures] for test in tests}
-    rows = [["", *measures, "items"]]
+    signs = {name: measure.sign for name, measure in MEASURES.items() if measure.sign}
+    rows = [["", *(f"{name} {signs[name]}" if name in signs else name for name in measures), "items"]]
     for test, of in found.items():
         items = max(score["items"] for score in of if score)
         rows.append([test, *(_shown(score) if score else "" for score in of), f"{items:,}"])

@@ -160,7 +160,7 @@ def compare(
     low, high = _interval(differences)
     p_value = None
     if len(differences):
-        tail = min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0))
+        tail = int(min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0)))
         p_value = min(1.0, 2 * (1 + tail) / (1 + len(differences)))
     difference = float(values[tests:].mean() - values[:tests].mean())
     return Comparison(difference, low, high, p_value, sum(len(group.clusters) for group in first), clusters)

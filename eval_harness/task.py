@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ Rows = Mapping[str, Sequence[Row]]  # by split
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(ABC):
     """A task; the fields of a subclass are its options, from which the command line and result files are made."""
 
     version: ClassVar[int] = 1  # a change that moves a score raises it
@@ -41,9 +42,9 @@ class Task:
         """
         return {}
 
+    @abstractmethod
     def run(self, model: Evaluated, rows: Rows) -> Outcome:
         """Ask the model and return its scores."""
-        raise NotImplementedError
 
 
 def check_columns(rows: Sequence[Row], wanted: Sequence[str], where: str) -> None:

@@ -61,7 +61,10 @@ def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
 def load_model(
     reference: str, dtype: torch.dtype | str = torch.float32, **options: Any
 ) -> PreTrainedModel | PeftModel:
-    """Load a checkpoint's model; see ``load``. ``options`` are what ``from_pretrained`` of a whole model takes."""
+    """Load a checkpoint's model; see ``load``. ``options`` are what ``from_pretrained`` of a whole model takes.
+
+    Raises InputError where there is none.
+    """
     reference = pinned(reference)
     folder = folder_of(reference)
     if (folder / SPEC).is_file():
@@ -108,7 +111,7 @@ def load_expanded(folder: Path, dtype: torch.dtype | str = torch.float32, **opti
 
 
 def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
-    """Load a checkpoint's tokenizer, which is its base's where it has none of its own."""
+    """Load a checkpoint's tokenizer, its base's where it has none of its own; raise InputError where there is none."""
     reference = pinned(reference)
     folder = folder_of(reference)
     on_hub = is_hub_id(reference)
@@ -182,7 +185,9 @@ def pinned(reference: str, **options: Any) -> str:
             "may read"
         ) from None
     except (OSError, ValueError, RevisionResolutionError) as error:
-        raise InputError(f"{reference}: no model can be loaded from there: {_first_line(error)}") from None
+        raise InputError(
+            f"{reference}: no model can be loaded from there: it is no folder here; {_first_line(error)}"
+        ) from None
 
 
 def is_hub_id(reference: str) -> bool:

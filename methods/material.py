@@ -123,7 +123,10 @@ def make_trainer(
     folder: Path,
     name: str,
 ) -> Any:
-    """Return the trainer that reads ``material`` in its fixed order and keeps its checkpoints in ``folder``."""
+    """Return the trainer that reads ``material`` in its fixed order and keeps its checkpoints in ``folder``.
+
+    Raises UsageError where what is trained cannot be sharded, and is to be.
+    """
     past = 0 if material.past is None else len(material.past)
     order = reading_order(method, options, len(material.new), past)
     steps = len(order) // options.batch_size

@@ -199,14 +199,8 @@ def _base(reference: str) -> dict[str, str]:
         return {"base": reference}
     try:
         return {"base": str(json.loads((Path(reference) / MANIFEST).read_text("utf-8"))["base"])}
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        RecursionError,
-    ):  # none, another program's, or begun from a folder
-        return {}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}  # no manifest, another program's, or of a run that was begun from a folder
 
 
 def _begin(output: Path, description: dict[str, Any]) -> None:
@@ -251,7 +245,7 @@ def _tidy(output: Path) -> None:
     """Remove what a finished run needed to go on, and what killed ones left."""
     (output / _RUN).unlink(missing_ok=True)
     shutil.rmtree(output / _CHECKPOINTS, ignore_errors=True)
-    for part in list(output.glob(".*.part")):  # of one that was killed
+    for part in list(output.glob(".*.part")):
         part.unlink(missing_ok=True)
 
 

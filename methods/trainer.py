@@ -44,6 +44,7 @@ from temporalwiki.methods.speed import Speed, peak, work
 EMPTY = -1  # an example of padding alone, which fills the last global batch
 _COMPLETE = "complete.json"  # written last into a checkpoint
 _TRAINED = "trained.safetensors"
+_LINE_EVERY = 60.0  # seconds between lines where there is no terminal, if the log has none
 
 
 def reading_order(method: Method, options: TrainOptions, new: int, past: int) -> np.ndarray:
@@ -107,7 +108,10 @@ def training_arguments(
     of: type[TrainingArguments],
     **more: Any,
 ) -> TrainingArguments:
-    """Return the library's arguments, of class ``of``, for a run that writes its checkpoints under ``folder``."""
+    """Return the library's arguments, of class ``of``, for a run that writes its checkpoints under ``folder``.
+
+    Raises UsageError for a tracker that is not installed.
+    """
     size, accumulation = micro_batches(options, PartialState().num_processes)
     if missing := [tracker for tracker in options.report_to if importlib.util.find_spec(tracker) is None]:
         raise UsageError(f"--report-to {missing[0]}: it is not installed: pip install {missing[0]}")
@@ -293,6 +297,7 @@ class ContinualTrainer(Continual, Trainer):
 
     extra_loss: ExtraLoss | None = None
     optimizer: torch.optim.Optimizer | None
+    loss_is_scaled_for_ga = True  # or the library divides it once more for models of some kinds (Gemma 3n and 4)
 
     def get_decay_parameter_names(self, model: Any) -> list[str]:
         """Leave out matrices of which entries have to stay as they are: decay would move those, too."""
@@ -347,7 +352,8 @@ class Display(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Begin where the run goes on."""
-        self.begun, self.first = time.perf_counter(), state.global_step
+        self.begun = self.said = time.perf_counter()
+        self.first = state.global_step
         shown = state.is_local_process_zero and sys.stderr.isatty()
         self.bar = tqdm(desc="train", total=state.max_steps, initial=state.global_step, unit="step", disable=not shown)
 
@@ -357,6 +363,8 @@ class Display(TrainerCallback):
         # a run that goes on from there does not know the losses before, of which the next line is the mean
         if state.global_step == state.max_steps or control.should_save:
             control.should_log = True
+        if not control.should_log and time.perf_counter() - self.said > _LINE_EVERY:
+            self._say(state)
 
     def on_log(self, args: Any, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any) -> None:
         """Show a line of the log."""
@@ -365,15 +373,17 @@ class Display(TrainerCallback):
         rate = f"{logs['tokens_per_second']:,.0f} tokens/s" + (f", MFU {logs['mfu']:.1%}" if "mfu" in logs else "")
         if not self.bar.disable:
             self.bar.set_postfix_str(f"loss {logs['loss']:.4f}, {rate}")
-        elif state.is_world_process_zero:
-            done = max(state.global_step - self.first, 1)
-            left = (time.perf_counter() - self.begun) / done * (state.max_steps - state.global_step)
-            print(
-                f"train: step {state.global_step}/{state.max_steps}, loss {logs['loss']:.4f}, "
-                f"learning rate {logs['learning_rate']:.2e}, {rate}, {left:.0f} s left",
-                file=sys.stderr,
-                flush=True,
-            )
+        self._say(state, f"loss {logs['loss']:.4f}, learning rate {logs['learning_rate']:.2e}, {rate}, ")
+
+    def _say(self, state: TrainerState, what: str = "") -> None:
+        """Print how far the run is, where no bar shows it."""
+        if not self.bar.disable or not state.is_world_process_zero:
+            return
+        self.said = time.perf_counter()
+        done = max(state.global_step - self.first, 1)
+        left = (self.said - self.begun) / done * (state.max_steps - state.global_step)
+        text = f"train: step {state.global_step}/{state.max_steps}, {what}{left:.0f} s left"
+        print(text, file=sys.stderr, flush=True)
 
     def on_train_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Leave the bar."""

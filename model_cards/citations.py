@@ -9,3 +9,12 @@ TEMPORALWIKI = """\
   year = {2022}
 }
 """
+CKL = """\
+@inproceedings{jang2022towards,
+  title = {Towards Continual Knowledge Learning of Language Models},
+  author = {Jang, Joel and Ye, Seonghyeon and Yang, Sohee and Shin, Joongbo and Han, Janghoon and Kim, Gyeonghun
+            and Choi, Stanley Jungkyu and Seo, Minjoon},
+  booktitle = {ICLR},
+  year = {2022}
+}
+"""

@@ -11,7 +11,7 @@ from typing import Any
 from temporalwiki.builders.ckl.invariantlama import RELATIONS, RULES, table
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.dataset_folder import Manifest
-from temporalwiki.model_cards.citations import TEMPORALWIKI
+from temporalwiki.model_cards.citations import CKL, TEMPORALWIKI
 from temporalwiki.model_cards.dataset_header import header, languages, loadable
 
 # What the Hub calls a licence -> what people do.
@@ -30,17 +30,8 @@ _SPLITS = ("train", "validation", "test")
 _INPUTS_SHOWN = 8  # of a config; a month of news has thousands
 _OPTIONS_SHOWN = 400  # characters
 
-_CKL = """\
-@inproceedings{jang2022ckl,
-  title = {Towards Continual Knowledge Learning of Language Models},
-  author = {Jang, Joel and Ye, Seonghyeon and Yang, Sohee and Shin, Joongbo and Han, Janghoon and Kim, Gyeonghun
-            and Choi, Stanley Jungkyu and Seo, Minjoon},
-  booktitle = {ICLR},
-  year = {2022}
-}
-"""
 _LAMA = """\
-@inproceedings{petroni2019lama,
+@inproceedings{petroni2019language,
   title = {Language Models as Knowledge Bases?},
   author = {Petroni, Fabio and Rockt{\\"a}schel, Tim and Riedel, Sebastian and Lewis, Patrick and Bakhtin, Anton
             and Wu, Yuxiang and Miller, Alexander},
@@ -324,7 +315,7 @@ def _whose(manifests: Sequence[Manifest]) -> str:
 
 
 def _citations(manifests: Sequence[Manifest]) -> Iterator[str]:
-    yield _CKL
+    yield CKL
     if any(manifest["kind"] == "invariant" or "cc-by-nc-4.0" in manifest["licences"] for manifest in manifests):
         yield _LAMA
     if any(manifest["kind"] == "kilt" for manifest in manifests):

@@ -18,7 +18,7 @@ from temporalwiki.eval_harness.leaderboard.tables.table import Cell
 from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.results import Result, place_of_measure, place_of_test
 from temporalwiki.methods import METHODS
-from temporalwiki.model_cards.citations import TEMPORALWIKI
+from temporalwiki.model_cards.citations import CKL, TEMPORALWIKI
 from temporalwiki.model_cards.dataset_header import languages
 from temporalwiki.model_cards.eval_results import HubDataset
 
@@ -29,13 +29,6 @@ _INDEXED = ("perplexity", "exact_match", "f1")  # measures that are metrics on t
 _ID = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
 _OF_RUN = ("method", "model", "data", "config", "past")  # of a manifest's "run"; all else are options
 
-_CKL = """@inproceedings{jang2022towards,
-  title = {Towards Continual Knowledge Learning of Language Models},
-  author = {Jang, Joel and Ye, Seonghyeon and Yang, Sohee and Shin, Joongbo and Han, Janghoon and Kim, Gyeonghun
-            and Choi, Stanley Jungkyu and Seo, Minjoon},
-  booktitle = {ICLR},
-  year = {2022}
-}"""
 # method -> first author, title, where, year of the paper that it is from; others are TemporalWiki's or CKL's own
 _OF_METHOD = {
     "recadam": ("Chen, Sanyuan", "Recall and Learn: Fine-tuning Deep Pretrained Language Models with Less Forgetting",
@@ -191,10 +184,11 @@ def _training(card: Card) -> str:
             if name != "of" and isinstance(value, int | str)
         ]
         lines.append((f"what was read, {part}" if part else "what was read", ", ".join(counted)))
-    parameters = training.get("parameters") or {}
-    for name in ("trainable", "total"):
-        if isinstance(parameters.get(name), int):
-            lines.append((f"parameters, {name}", f"{parameters[name]:,}"))
+    parameters = training.get("parameters")
+    if isinstance(parameters, Mapping):
+        for name in ("trainable", "total"):
+            if isinstance(parameters.get(name), int):
+                lines.append((f"parameters, {name}", f"{parameters[name]:,}"))
     if isinstance(history["tokens"], int):
         lines.append(("tokens read over all phases, at most", f"{history['tokens']:,}"))
     if isinstance(training.get("steps"), int):
@@ -334,7 +328,7 @@ def _licence(card: Card) -> str:
 
 
 def _citation(method: str) -> str:
-    entries = [TEMPORALWIKI.rstrip(), _CKL]
+    entries = [TEMPORALWIKI.rstrip(), CKL.rstrip()]
     if method in _OF_METHOD:
         author, title, where, year = _OF_METHOD[method]
         key = f"{author.split(',')[0].lower()}{year}"

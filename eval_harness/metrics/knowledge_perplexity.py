@@ -15,7 +15,8 @@ def knowledge_perplexity(nlls: Sequence[Sequence[float]], sizes: Sequence[int]) 
     - ``perplexity``: exp(total NLL / total tokens);
     - ``perplexity_instance_mean``: the mean over texts of exp(mean NLL of the text), as TemporalWiki's footnote 6 has
       it. (The authors' code takes exp of the mean of *batch* losses, which moves with the batch size.);
-    - ``bits_per_byte``: total NLL / ln 2 / total bytes, which models with other tokenizers can be compared by;
+    - ``bits_per_byte``: total NLL / ln 2 / total bytes, by which models with other tokenizers can be compared, where
+      both predict all of a text or both leave out its first token;
     - ``perplexities``: exp(mean NLL), a text each;
     - ``n_tokens``: the tokens that were predicted.
 

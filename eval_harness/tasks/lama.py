@@ -55,12 +55,13 @@ class Lama(Task):
 
     P@k is the share of clozes with an accepted answer among the k candidates that the model finds most likely in the
     blank, by total log-likelihood, not that per token; equals are in the order of their characters. Candidates are
-    the accepted answers and, drawn by hash, other objects of the relation in the config, ``candidates`` in all. An
-    item's ``candidates`` says how many there were: P@10 among ten is always 1. A cloze without a relation, or for
-    which there is no wrong candidate, has no P@k.
+    the accepted answers and, drawn by hash, other objects of the relation in the config, ``candidates`` in all; none
+    that another row has for the same subject, which is right as well (LAMA leaves them out, too). An item's
+    ``candidates`` says how many there were: P@10 among ten is always 1. A cloze without a relation, or for which there
+    is no wrong candidate, has no P@k.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # 1 took what another row has for the same subject for wrong
     configs: ClassVar[tuple[str, ...]] = ("invariantlama", "updatedlama", "newlama")
     columns: ClassVar[tuple[str, ...]] = ("statement",)
 
@@ -102,11 +103,15 @@ class Lama(Task):
     ) -> None:
         """Rank the candidates of each cloze and write into its item which k are enough."""
         asked = []
+        right: dict[tuple[Any, str], set[str]] = {}  # of a relation and a subject, in all rows
+        for cloze in clozes:
+            of = right.setdefault((cloze.row.get("relation_id"), cloze.cluster), set())
+            of.update(map(normalize, cloze.answers))
         for cloze, item in zip(clozes, items, strict=True):
             relation: Any = cloze.row.get("relation_id")
             item |= {"relation_id": relation, "candidates": None, **{f"precision_at_{k}": None for k in RANKS}}
-            accepted = set(map(normalize, cloze.answers))
-            others = [text for key, text in objects.get(relation, {}).items() if key not in accepted]
+            true = right[relation, cloze.cluster]
+            others = [text for key, text in objects.get(relation, {}).items() if key not in true]
             others = others[: max(0, self.candidates - len(cloze.answers))]
             if others:
                 asked.append((cloze, item, cloze.answers + others))

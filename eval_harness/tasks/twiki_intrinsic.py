@@ -77,8 +77,8 @@ class TwikiIntrinsic(Task):
             excluded[f"{split}: no text"] += len(articles) - len(written)
             read = (article(row["title"], row["text"]) for row in written)
             texts = list(windows(read, model.loaded.tokenizer, self.window))
-            found = self._proper_nouns(model, texts, f"{split}: proper nouns")
-            scored = model.score([Text("", text) for text in texts], f"{split}: perplexity")
+            found = self._proper_nouns(model, texts, f"twiki_intrinsic, split {split}: proper nouns")
+            scored = model.score([Text("", text) for text in texts], f"twiki_intrinsic, split {split}: perplexity")
             items = []
             for row, text, score, spans in zip(written, texts, scored, found, strict=True):
                 if score is None:

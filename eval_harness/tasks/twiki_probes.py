@@ -32,7 +32,7 @@ class TwikiProbes(Task):
     the paper's table 3. Light-tuning needs the config ``lighttuning-*`` of the same months and a decoder-only model.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # 1 counted the bytes of a first token that is not predicted, without BOS
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
@@ -83,13 +83,11 @@ class TwikiProbes(Task):
             said: Sequence[str | None] = [None] * len(rows)
             if self.answers:
                 said = model.generate(prompts, f"{test}: answers", self.max_new_tokens, self.beams)
-            for row, (prompt, label), score, answer in zip(rows, facts, scored, said, strict=True):
+            for row, (_, label), score, answer in zip(rows, facts, scored, said, strict=True):
                 if score is None:
                     excluded[f"{test}: {UNSCORED}"] += 1
                     continue
-                read = label if model.encoder_decoder else f"{prompt} {label}"
-                item: Item = {**identity(row), "split": test, **score._asdict(), "bytes": len(read.encode())}
-                item["answer"] = answer
+                item: Item = {**identity(row), "split": test, **score._asdict(), "answer": answer}
                 if answer is not None:
                     item |= {"exact_match": exact_match(answer, [label]), "f1": f1(answer, [label])}
                 elif self.answers:

@@ -141,9 +141,9 @@ def test_interval_of_a_mean_is_that_of_the_textbook() -> None:
 def test_thousands_of_items_take_a_moment() -> None:
     generator = np.random.default_rng(4)
     labels = [f"Q{i}" for i in range(8000)] + [f"Q{i}" for i in range(1000)]
-    begun = time.perf_counter()
+    begun = time.process_time()
     estimate = ratio(generator.random(9000), generator.integers(1, 9, 9000), labels, np.exp)
-    assert time.perf_counter() - begun < 2  # 0.15 s; the machine may be busy
+    assert time.process_time() - begun < 2  # 0.15 s, of this process alone: the machine may be busy
     assert (estimate.items, estimate.clusters) == (9000, 8000)
 
 
@@ -357,7 +357,7 @@ def test_paired_interval_is_narrower_than_two_separate_ones() -> None:
     paired = compare([one], [other])
     assert width(paired) < separate / 3
     assert paired.low is not None and paired.low > 0
-    assert paired.p_value == 2 / 10_001  # no resample is on the other side; it is never 0
+    assert repr(paired.p_value) == repr(2 / 10_001)  # no resample is on the other side; it is never 0
 
 
 def test_difference_is_that_of_the_estimates_also_of_averages_and_perplexities() -> None:
@@ -590,9 +590,9 @@ def test_ranks_of_many_models_and_facts_take_a_moment() -> None:
     generator = np.random.default_rng(31)
     values = generator.normal(size=7000) + 0.1 * generator.normal(size=(60, 7000)) + np.linspace(0, 0.5, 60)[:, None]
     items = side_by_side(*values, clusters=generator.integers(0, 5000, 7000).tolist())
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = ranks([items], higher_is_better=True)
-    assert time.perf_counter() - begun < 5  # 0.2 s; the machine may be busy
+    assert time.process_time() - begun < 5  # 0.2 s, of this process alone: the machine may be busy
     assert found is not None and found[0].worst == 60 and found[-1].best == 1
 
 

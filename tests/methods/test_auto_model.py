@@ -14,6 +14,7 @@ import temporalwiki.methods.auto_model  # noqa: F401 - registers
 from temporalwiki.builders.errors import InputError
 from temporalwiki.methods import find_method
 
+from a_folder import model_files
 from loopback_hub import LoopbackHub
 
 KINDS = [("gpt2", "k_adapter"), ("t5", "k_adapter"), ("t5", "modular")]
@@ -42,13 +43,6 @@ def expanded(kind: str, method: str, models: dict[str, Path], folder: Path) -> t
     return said
 
 
-def contents(folder: Path, **changes: Any) -> dict[str, bytes]:
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    if changes:
-        files["expansion.json"] = json.dumps(json.loads(files["expansion.json"]) | changes).encode()
-    return files
-
-
 @pytest.mark.parametrize(("kind", "method"), KINDS)
 def test_it_loads_from_its_folder(kind: str, method: str, models: dict[str, Path], tmp_path: Path) -> None:
     said = expanded(kind, method, models, tmp_path / "out")
@@ -62,8 +56,8 @@ def test_it_loads_from_the_hub(
     kind: str, method: str, models: dict[str, Path], tmp_path: Path, hub: LoopbackHub
 ) -> None:
     said = expanded(kind, method, models, tmp_path / "out")
-    base = hub.commit("model", "ORG/base", contents(models[kind]))
-    commit = hub.commit("model", "ORG/expanded", contents(tmp_path / "out", base_model=f"ORG/base@{base}"))
+    base = hub.commit("model", "ORG/base", model_files(models[kind]))
+    commit = hub.commit("model", "ORG/expanded", model_files(tmp_path / "out", base_model=f"ORG/base@{base}"))
     hub.commit("model", "ORG/base", {"model.safetensors": b""})  # what it names is still there
     hub.commit("model", "ORG/expanded", {"expansion.safetensors": b""})
     assert torch.equal(logits(auto(kind).from_pretrained("ORG/expanded", revision=commit)), said)
@@ -122,10 +116,10 @@ def test_no_code_of_a_repository_runs(trust: bool, models: dict[str, Path], tmp_
     ran = tmp_path / "ran"
     code = f"import pathlib\npathlib.Path({str(ran)!r}).touch()\n".encode()
     remote = {"auto_map": {"AutoConfig": "code.C", "AutoModelForCausalLM": "code.M"}}
-    base = contents(models["gpt2"])
+    base = model_files(models["gpt2"])
     base["config.json"] = json.dumps(json.loads(base["config.json"]) | remote).encode()
     hub.commit("model", "ORG/base", {**base, "code.py": code})
-    files = contents(tmp_path / "out", base_model="ORG/base")
+    files = model_files(tmp_path / "out", base_model="ORG/base")
     files["config.json"] = json.dumps(json.loads(files["config.json"]) | remote).encode()
     hub.commit("model", "ORG/expanded", {**files, "code.py": code})
     assert torch.equal(logits(AutoModelForCausalLM.from_pretrained("ORG/expanded", trust_remote_code=trust)), said)

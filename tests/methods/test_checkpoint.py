@@ -24,6 +24,7 @@ from temporalwiki.eval_harness.evaluated import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 
 import tiny_training
+from a_folder import model_files, rewrite
 from loopback_hub import LoopbackHub
 
 KINDS = ("gpt2", "llama", "t5")
@@ -45,7 +46,7 @@ torch.set_num_threads(1)
 for case in json.load(sys.stdin):
     Auto = getattr(transformers, case["auto"])
     base, folder = case["base"], case["folder"]
-    exec(case["load"])
+    exec(case["load"])  # one of the three above
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     ids = torch.tensor([tokenizer.encode("The capital of Norland is")])
     more = {"decoder_input_ids": ids[:, :4]} if model.config.is_encoder_decoder else {}
@@ -312,10 +313,6 @@ def copied(trained: Callable[..., Path], tmp_path: Path) -> Callable[[str, str],
     return copy
 
 
-def rewrite(path: Path, **changes: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes))
-
-
 def test_an_adapter_whose_base_is_gone_says_so(copied: Callable[[str, str], Path]) -> None:
     folder = copied("llama", "lora")
     rewrite(folder / "adapter_config.json", base_model_name_or_path="/nowhere/llama")
@@ -360,14 +357,6 @@ def test_a_file_that_is_cut_off_or_missing_is_one_clear_error(
 # On the Hub
 
 
-def contents(folder: Path, **base: Any) -> dict[str, bytes]:
-    """A folder's files, where an adapter or an expansion names another base."""
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for name in {"adapter_config.json", "expansion.json"} & set(files):
-        files[name] = json.dumps(json.loads(files[name]) | base).encode()
-    return files
-
-
 @pytest.mark.parametrize(
     ("kind", "method", "named"),
     [
@@ -382,9 +371,9 @@ def contents(folder: Path, **base: Any) -> dict[str, bytes]:
 def test_adapters_and_layers_load_by_their_id(
     kind: str, method: str, named: Any, trained: Callable[..., Path], shared: Path, hub: LoopbackHub
 ) -> None:
-    base = hub.commit("model", "ORG/base", contents(shared / kind))
+    base = hub.commit("model", "ORG/base", model_files(shared / kind))
     folder = trained(kind, method)
-    commit = hub.commit("model", "ORG/trained", contents(folder, **named("ORG/base", base)))
+    commit = hub.commit("model", "ORG/trained", model_files(folder, **named("ORG/base", base)))
     found = checkpoint.load("ORG/trained")
     ids = [[5, 6, 7, 8, 9]]
     assert torch.equal(logits(found.model, ids), logits(checkpoint.load_model(str(folder)), ids))
@@ -395,15 +384,15 @@ def test_adapters_and_layers_load_by_their_id(
 def test_an_adapter_without_a_tokenizer_has_its_bases(
     trained: Callable[..., Path], shared: Path, hub: LoopbackHub
 ) -> None:
-    hub.commit("model", "ORG/base", contents(shared / "llama"))
-    files = contents(trained("llama", "lora"), base_model_name_or_path="ORG/base")
+    hub.commit("model", "ORG/base", model_files(shared / "llama"))
+    files = model_files(trained("llama", "lora"), base_model_name_or_path="ORG/base")
     hub.commit("model", "ORG/lora", {name: of for name, of in files.items() if "token" not in name})
     assert checkpoint.load_tokenizer("ORG/lora").get_vocab() == AutoTokenizer.from_pretrained("ORG/base").get_vocab()
 
 
 def test_an_id_may_name_its_revision(trained: Callable[..., Path], shared: Path, hub: LoopbackHub) -> None:
-    first = hub.commit("model", "ORG/model", contents(shared / "llama"))
-    second = hub.commit("model", "ORG/model", contents(trained("llama", "diff")))
+    first = hub.commit("model", "ORG/model", model_files(shared / "llama"))
+    second = hub.commit("model", "ORG/model", model_files(trained("llama", "diff")))
     ids = [[5, 6, 7, 8, 9]]
     old, new = (
         logits(checkpoint.load_model(str(folder)), ids) for folder in (shared / "llama", trained("llama", "diff"))
@@ -417,11 +406,11 @@ def test_an_id_may_name_its_revision(trained: Callable[..., Path], shared: Path,
 def test_an_adapter_of_a_revision_names_it_as_peft_does(
     trained: Callable[..., Path], shared: Path, hub: LoopbackHub, tmp_path: Path
 ) -> None:
-    commit = hub.commit("model", "ORG/base", contents(shared / "llama"))
+    commit = hub.commit("model", "ORG/base", model_files(shared / "llama"))
     method = find_method("lora")()
     model = method.prepare(checkpoint.load_model(f"ORG/base@{commit}"), 0)
     method.save(model, tmp_path / "lora")
-    hub.commit("model", "ORG/base", contents(trained("llama", "diff")))
+    hub.commit("model", "ORG/base", model_files(trained("llama", "diff")))
     config = json.loads((tmp_path / "lora" / "adapter_config.json").read_text())
     assert (config["base_model_name_or_path"], config["revision"]) == ("ORG/base", commit)
     ids = [[5, 6, 7, 8, 9]]
@@ -436,14 +425,14 @@ def test_where_the_base_lies_is_no_part_of_an_adapters_own_revision(
 ) -> None:
     folder = copied("llama", "lora")
     before = revision(str(folder))
-    commit = hub.commit("model", "ORG/base", contents(shared / "llama"))
+    commit = hub.commit("model", "ORG/base", model_files(shared / "llama"))
     rewrite(folder / "adapter_config.json", base_model_name_or_path="ORG/base", revision=commit)
     assert revision(str(folder)) == f"{before.split('+')[0]}+{commit}"
 
 
 @pytest.mark.parametrize("named", ["ORG/model", "ORG/model@main"])
 def test_what_was_loaded_before_is_asked_for_once(named: str, shared: Path, hub: LoopbackHub) -> None:
-    commit = hub.commit("model", "ORG/model", contents(shared / "llama"))
+    commit = hub.commit("model", "ORG/model", model_files(shared / "llama"))
     checkpoint.load(named)
     before = len(hub.requests)
     assert revision(named) == commit
@@ -459,7 +448,7 @@ def test_what_was_loaded_before_is_asked_for_once(named: str, shared: Path, hub:
 def test_a_model_and_its_tokenizer_are_of_one_commit(
     trained: Callable[..., Path], shared: Path, hub: LoopbackHub
 ) -> None:
-    first = hub.commit("model", "ORG/model", contents(shared / "llama"))
+    first = hub.commit("model", "ORG/model", model_files(shared / "llama"))
     hub.when("GET", r"/tokenizer_config\.json", lambda: hub.commit("model", "ORG/model", {"tokenizer.json": b"{"}))
     found = checkpoint.load("ORG/model")
     assert found.model.name_or_path == f"ORG/model@{first}"
@@ -469,13 +458,13 @@ def test_a_model_and_its_tokenizer_are_of_one_commit(
 def test_an_unreachable_hub_gives_what_the_cache_has(
     shared: Path, hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = hub.commit("model", "ORG/model", contents(shared / "llama"))
+    commit = hub.commit("model", "ORG/model", model_files(shared / "llama"))
     assert revision("ORG/model") == commit
     hub.fault("GET", "/api/models/ORG/model", times=100, status=500)
     before = len(hub.requests)
     assert revision("ORG/model") == commit
     assert len(hub.requests) == before + 1  # nothing is tried again and again
-    with pytest.raises(InputError, match="no model can be loaded from there"):
+    with pytest.raises(InputError, match="no model can be loaded from there: it is no folder here; Cannot resolve"):
         revision("ORG/model@other")
 
 

@@ -34,6 +34,8 @@ from temporalwiki.methods.expansion import SPEC, WEIGHTS
 from temporalwiki.methods.k_adapter import KAdapter, attach
 from temporalwiki.methods.modular import Modular
 
+from a_folder import rewrite
+
 VOCABULARY = 60
 Make = Callable[..., Any]
 
@@ -613,11 +615,7 @@ def test_layers_that_a_model_does_not_have(options: dict[str, Any], message: str
 
 
 def spec_with(**changes: Any) -> Callable[[Path], None]:
-    def damage(folder: Path) -> None:
-        spec = json.loads((folder / SPEC).read_text())
-        (folder / SPEC).write_text(json.dumps({**spec, **changes}))
-
-    return damage
+    return lambda folder: rewrite(folder / SPEC, **changes)
 
 
 def phase_with(**changes: Any) -> Callable[[Path], None]:

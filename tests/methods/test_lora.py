@@ -35,6 +35,7 @@ from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.trainer import ContinualTrainer, training_arguments
 
 import tiny_models
+from a_folder import contents
 
 VOCABULARY, WIDTH, LAYERS = 60, 32, 4
 KINDS = tiny_models.KINDS
@@ -252,7 +253,7 @@ def test_the_same_adapter_is_the_same_bytes_whatever_the_hash_seed(tmp_path: Pat
         paths = os.pathsep.join(str(path) for path in sys.path if path)
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
         subprocess.run([sys.executable, "-c", code, str(tmp_path / seed)], env=environment, check=True)
-        written.append({path.name: path.read_bytes() for path in sorted((tmp_path / seed).iterdir())})
+        written.append(contents(tmp_path / seed))
     assert written[0] == written[1] == written[2]
 
 

@@ -30,6 +30,8 @@ from temporalwiki.methods.expansion import SPEC, WEIGHTS
 from temporalwiki.methods.k_adapter import KAdapter
 from temporalwiki.methods.modular import Modular, attach
 
+from a_folder import rewrite
+
 VOCABULARY = 60
 
 
@@ -343,11 +345,7 @@ def test_embeddings_cannot_be_read_by_small_encoders(model: Any) -> None:
 
 
 def spec_with(**changes: Any) -> Callable[[Path], None]:
-    def damage(folder: Path) -> None:
-        spec = json.loads((folder / SPEC).read_text())
-        (folder / SPEC).write_text(json.dumps({**spec, **changes}))
-
-    return damage
+    return lambda folder: rewrite(folder / SPEC, **changes)
 
 
 def encoder_with(**changes: Any) -> Callable[[Path], None]:

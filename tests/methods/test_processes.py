@@ -28,6 +28,7 @@ from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.trainer import micro_batches
 
 from a_dataset import write_dataset
+from a_folder import rewrite
 
 # What each process runs: commands one after the other, of which some are broken off after so many steps.
 PROGRAM = """
@@ -100,8 +101,7 @@ def plain_t5(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
     """The tiny T5 without dropout, whose random numbers differ between processes."""
     folder = tmp_path_factory.mktemp("t5")
     shutil.copytree(models["t5"], folder, dirs_exist_ok=True)
-    config = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps(config | {"dropout_rate": 0.0}))
+    rewrite(folder / "config.json", dropout_rate=0.0)
     return folder
 
 

@@ -24,9 +24,9 @@ from temporalwiki.methods import METHODS, find_method
 from temporalwiki.methods import train as train_module
 from temporalwiki.methods import trainer as trainer_module
 
-import a_stop
 from a_dataset import write_dataset
-from a_stop import Stop
+from a_folder import contents
+from a_stop import Killed, Stop
 
 SHORT = ("--batch-size", 4, "--micro-batch-size", 2, "--sequence-length", 32, "--save-steps", 2, "--logging-steps", 1)
 STEPS = ("--max-steps", 5)
@@ -69,10 +69,6 @@ def words(models: dict[str, Path], data: Path) -> Callable[..., list[str]]:
     return make
 
 
-class Killed(BaseException):
-    """What nothing catches, as nothing catches SIGKILL."""
-
-
 @contextlib.contextmanager
 def killed_after(steps: int) -> Iterator[None]:
     """Break off after so many steps, counted over all phases."""
@@ -110,7 +106,7 @@ def killed_before_writing(module: Any, file: str, function: str = "write_json") 
 
 def weights(output: Path) -> dict[str, bytes]:
     """All weights under a run's output, by file."""
-    return {str(path.relative_to(output)): path.read_bytes() for path in sorted(output.rglob("*.safetensors"))}
+    return contents(output, "*.safetensors")
 
 
 def curves(output: Path) -> dict[str, list[dict[str, float]]]:
@@ -312,14 +308,10 @@ def test_what_trains_nothing_goes_on_wherever_it_was_killed(words: Callable[...,
     assert main(words("initial", "gpt2", tmp_path / "whole")) == 0
     for nth in itertools.count(1):
         stop = Stop(nth)
-        with stop, contextlib.suppress(a_stop.Killed):
+        with stop, contextlib.suppress(Killed):
             main(command)
         assert main(command) == 0
-        got, expected = (
-            {path.relative_to(top): path.read_bytes() for path in top.rglob("*") if path.is_file()}
-            for top in (tmp_path / "parts", tmp_path / "whole")
-        )
-        assert got == expected
+        assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
         shutil.rmtree(tmp_path / "parts")
         if not stop.reached:
             break
@@ -412,14 +404,14 @@ def test_another_run_is_refused_with_what_differs(
     else:
         with killed_after(3):
             main(words("diff", "gpt2", output, *STEPS))
-    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    before = contents(output)
     capsys.readouterr()
     status = main(words("diff", "gpt2", output, *STEPS, *OTHER_RUNS[changed]))
     err = capsys.readouterr().err
     assert (status, err.count("\n")) == (1, 1)
     assert f"{output}: holds another run (" in err
     assert f"{changed} " in err
-    assert {path: path.read_bytes() for path in output.rglob("*") if path.is_file()} == before
+    assert contents(output) == before
 
 
 def test_a_run_that_kept_no_checkpoint_yet_gives_way_to_another(

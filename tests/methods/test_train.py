@@ -13,11 +13,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 from temporalwiki.commands import main
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods import train as train_module
+from temporalwiki.methods import trainer as trainer_module
 
 from a_dataset import write_dataset
 
@@ -87,6 +88,18 @@ def test_a_run_learns_what_it_reads(train: Callable[..., tuple[int, str, str]], 
     assert err.count(": step ") == 40
 
 
+@pytest.mark.usefixtures("quick")
+def test_long_steps_are_said_between_the_lines_of_the_log(
+    train: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_module, "_LINE_EVERY", 0.0)
+    _, _, err = train("diff", "gpt2", tmp_path / "output", "--max-steps", 4, "--logging-steps", 3)
+    lines = [line for line in err.splitlines() if line.startswith("train: step ")]
+    assert [line.split(",")[0] for line in lines] == [f"train: step {step}/4" for step in (1, 2, 3, 4)]
+    assert ["loss" in line for line in lines] == [True, False, True, True]
+    assert [line["step"] for line in read(tmp_path / "output")["log"]] == [1, 3, 4]
+
+
 def load_vocabulary(folder: Path) -> int:
     return len(AutoTokenizer.from_pretrained(folder))
 
@@ -125,9 +138,16 @@ PLAIN = ("--config", "texts", "--schedule", "constant", "--warmup-ratio", 0, "--
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("scales", [True, False])
 def test_a_step_is_adam_on_the_mean_over_its_tokens(
-    models: dict[str, Path], articles: Callable[..., Path], tmp_path: Path
+    models: dict[str, Path],
+    articles: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    scales: bool,
 ) -> None:
+    # what a model says of a loss of its own (Gemma 3n and 4: False), which is not asked for here
+    monkeypatch.setattr(LlamaForCausalLM, "accepts_loss_kwargs", scales, raising=False)
     text = "The capital of Norland is Easton. Anna Weber was born in 1961 and lives there. " * 4
     data = articles(text)
     assert main(command(models["llama"], data, tmp_path / "output", "--batch-size", 8, "--micro-batch-size", 2)) == 0

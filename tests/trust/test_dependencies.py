@@ -78,6 +78,18 @@ def test_the_table_names_what_setup_cfg_does() -> None:
     assert {row[0]: set(row[2].split(", ")) for row in tables()[0]} == declared()
 
 
+def test_each_has_a_version_that_was_tested() -> None:
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    pinned = [plain(line.partition("==")[0]) for line in lines if "==" in line and not line.startswith("#")]
+    assert len(pinned) == len(set(pinned))
+    assert set(map(plain, declared())) <= set(pinned)
+
+
+def plain(name: str) -> str:
+    """A package's name as the index compares it."""
+    return re.sub("[-_.]+", "-", name).lower()
+
+
 def test_each_is_used_where_the_table_says() -> None:
     for package, module, _, _, where, _ in tables()[0]:
         by_name = re.search(rf"\b{re.escape(module)}\b", (ROOT / where).read_text("utf-8"))

@@ -80,9 +80,10 @@ T5 is asked for the object:
 
 ## Limits
 
-Perplexities of models with different tokenizers cannot be compared: use `bits_per_byte`. The authors' code takes exp
-of the mean of *batch* losses over padded texts, so its numbers move with batch size and padding; these do not,
-beyond the rounding of fp32 or bf16.
+Perplexities of models with different tokenizers cannot be compared: use `bits_per_byte`, if both have a BOS. Without
+one, the first token's bits are missing while its bytes are counted, and the number is lower for that alone. The
+authors' code takes exp of the mean of *batch* losses over padded texts, so its numbers move with batch size and
+padding; these do not, beyond the rounding of fp32 or bf16.
 """
 
 

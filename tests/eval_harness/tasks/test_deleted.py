@@ -39,14 +39,14 @@ ROWS = {
     ],
     "unchanged": [row("E", "e", "unchanged"), row("F", "f", "unchanged")],
 }
-# NLL and tokens of the whole, and of the object
+# NLL and tokens of the whole, and of the object, and the bytes of the whole
 SCORED: dict[str, FactScore | None] = {
-    "a": FactScore(20.0, 5, 6.0, 1),
-    "b": FactScore(10.0, 5, 3.0, 2),
-    "c": FactScore(14.0, 4, 8.0, 2),
-    "d": FactScore(6.0, 2, 1.0, 1),
-    "e": FactScore(12.0, 6, 2.0, 1),
-    "f": FactScore(9.0, 3, 4.0, 2),
+    "a": FactScore(20.0, 5, 6.0, 1, 30),
+    "b": FactScore(10.0, 5, 3.0, 2, 30),
+    "c": FactScore(14.0, 4, 8.0, 2, 30),
+    "d": FactScore(6.0, 2, 1.0, 1, 30),
+    "e": FactScore(12.0, 6, 2.0, 1, 30),
+    "f": FactScore(9.0, 3, 4.0, 2, 30),
 }
 
 
@@ -81,7 +81,7 @@ def many(generator: np.random.Generator, split: str, level: float) -> tuple[list
         label, tokens = f"{split}{i}", int(generator.integers(1, 4))
         nll = float(tokens * (level + generator.normal(scale=0.3)))
         rows.append(row(f"{split} {i // 2}", label, "ended" if split == "deleted" else "unchanged"))
-        scored[label] = FactScore(nll + 5, tokens + 4, nll, tokens)
+        scored[label] = FactScore(nll + 5, tokens + 4, nll, tokens, 30)
     return rows, scored
 
 

@@ -242,6 +242,17 @@ def test_any_accepted_answer_counts_and_no_other_spelling_competes_with_it() -> 
     assert [rank[0] for rank in ranks(found)] == [1, 1, 0, 0]
 
 
+def test_what_another_row_has_for_the_same_subject_and_relation_is_no_wrong_candidate() -> None:
+    """Petroni et al. 2019, section 4.3: other valid objects are removed from the candidates."""
+    nll = {"the Norland": [1.0], "Nord": [2.0], "Sud": [3.0], "Far": [4.0]}
+    rows = [cloze("Nord", subject="x"), cloze("the Norland", subject="x"), cloze("Sud", subject="y")]
+    rows += [cloze("Nord", subject="y", subject_id="Q1"), cloze("Far", "P20", subject="x"), cloze("Sud", "P20")]
+    found = run(Canned(nll=nll), rows)
+    # Nord, Sud; the Norland, Sud; Sud, Nord, the Norland; Nord, Sud, the Norland, of another y; Far, Sud; Sud, Far
+    assert [item["candidates"] for item in found.items] == [2, 2, 3, 3, 2, 2]
+    assert [rank[0] for rank in ranks(found)] == [1, 1, 0, 0, 0, 1]
+
+
 NO_RANKING: dict[str, tuple[dict[str, Any], str]] = {
     "no column relation_id": ({"statement": f"x {BLANK}", "object": "Easton"}, "no candidates"),
     "no relation": (cloze("Easton", None), "no candidates"),

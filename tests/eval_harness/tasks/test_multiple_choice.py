@@ -27,7 +27,7 @@ def run(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]], nll: dict[s
     def score_facts(model: Any, pairs: list[tuple[str, str]], what: str) -> list[FactScore | None]:
         asked.extend(pairs)
         found = [nll[label] for _, label in pairs]
-        return [None if value is None else FactScore(99.0, 9, value, 3) for value in found]
+        return [None if value is None else FactScore(99.0, 9, value, 3, 30) for value in found]
 
     monkeypatch.setattr(multiple_choice, "score_facts", score_facts)
     outcome = MultipleChoice().run(None, {"changed": rows})  # type: ignore[arg-type]
