@@ -22,6 +22,7 @@ and found again, everything else is removed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -140,11 +141,10 @@ def measure(command: list[str]) -> Measured:
 
 def _memory(tree: psutil.Process) -> int:
     total = 0
-    try:
+    with contextlib.suppress(psutil.NoSuchProcess):  # the command has just ended
         for process in [tree, *tree.children(recursive=True)]:
-            total += process.memory_info().rss
-    except psutil.Error:  # it has just ended
-        pass
+            with contextlib.suppress(psutil.NoSuchProcess):  # this child has
+                total += process.memory_info().rss
     return total
 
 
@@ -213,8 +213,12 @@ def build(dumps: Path, folder: Path, sampled: int) -> Build:
 
 
 def forget_recent(work: Path) -> None:
-    """Leave what a build of the month before has left: the extracts of what is now the older snapshot."""
+    """Leave what a build of the month before has left: extracts and checksums of what is now the older snapshot."""
     world = World()
+    for report in work.glob("checksums/*/reports/*.json"):
+        name = Path(json.loads(report.read_text())["file"]).name
+        if world.dates[1] in name or world.wikidata_dates[1] in name:
+            report.unlink()
     for name in (f"*{world.dates[1]}*", f"wikidata-{world.wikidata_dates[1]}*"):
         for extract in (work / "extracts").glob(name):
             shutil.rmtree(extract)

@@ -57,8 +57,8 @@ class Page:
 def read_articles(path: Path) -> Iterator[Page]:
     """Articles of a dump that are not redirects; a dump cut short ends where it is cut."""
     for page in xml_dump.read_pages(path, xml_dump.read_header(path), xml_dump.Reading(), allow_truncated=True):
-        if page.namespace == 0 and not page.redirect and page.escaped is not None:
-            yield Page(page.title, xml_dump.unescape(page.escaped))
+        if page.namespace == 0 and not page.redirect and (text := page.text) is not None:
+            yield Page(page.title, text)
 
 
 # Superscripts and such are told apart by some contenders and not by others: neither is held against anyone.
@@ -143,6 +143,8 @@ def measure(contender: Contender, pages: list[Page], truths: list[Truth]) -> Sco
         start = time.process_time()
         try:
             text = contender(page.wikitext)
+        except ImportError:  # it is not here: pip install 'temporalwiki[bench]'
+            raise
         except Exception:  # noqa: BLE001 - a contender may fail in any way; that is what is counted
             score.failed += 1
             text = ""
@@ -183,6 +185,8 @@ def main() -> None:
                 if key not in seen:
                     seen.add(key)
                     pages.append(page)
+    if not pages:
+        parser.error(f"{options.dumps}: no articles in *.xml or *.xml.bz2 there")
     pages = pages[: options.pages or None]
     size = sum(len(page.wikitext.encode()) for page in pages) / 1e6
     truths = [truth_of(page) for page in pages]

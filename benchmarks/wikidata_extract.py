@@ -168,7 +168,9 @@ def measure(prev: Path, recent: Path, work: Path) -> None:
         (work / name).mkdir(parents=True)
     step("wikidata-extract", lambda: extract.run(task, work / "prev"))
     full = step("wikidata-extract of the next snapshot, all read", lambda: extract.run(later, work / "full"))
-    base = layers.Base("prev", 0, "")
+    layers.finish(work / "prev", [task], None)
+    base = layers.base_of(work / "prev")
+    assert base is not None
     [group] = carry.plan(0, base)
     index = step("wikidata-index", lambda: carry.index(group, work / "prev" / "revisions"))
     rest = step(

@@ -199,13 +199,13 @@ class _Build:
         for side, extract in (("prev", prev), ("recent", recent)):
             self._compare(f"wiki-extract {side}", extract, total(self.reports["wiki-diff"], "found")[side], diffs)
 
-        candidates = place / "wikidata-diff"
+        candidates, known = place / "wikidata-diff", place / "wikidata-labels"
         facts = self._extracted("wikidata-extract recent", "statements").get("facts", 0)
         fact_tasks = wikidata_diff.plan(
             facts,
             prev=str(facts_prev),
             recent=str(facts_recent),
-            labels=str(place / "wikidata-labels"),
+            labels=str(known),
             prev_articles=str(prev),
             recent_articles=str(recent),
             page_items=str(page_items) if page_items else None,
@@ -214,7 +214,7 @@ class _Build:
             unchanged_fraction=self.options.unchanged_fraction,
             seed=self.options.seed,
         )
-        self._stage("wikidata-labels", labels.run, labels.plan(fact_tasks), place / "wikidata-labels")
+        self._stage("wikidata-labels", labels.run, labels.plan(fact_tasks), known)
         categorise = functools.partial(wikidata_diff.run, memory=self.machine.memory_of_a_task)
         self._stage("wikidata-diff", categorise, fact_tasks, candidates)
 
@@ -226,7 +226,7 @@ class _Build:
             for t in diff_tasks
         ]
         self._stage("align", align.run, align_tasks, aligned)
-        return self._finish(diffs, aligned, facts_prev, facts_recent, place / "finish")
+        return self._finish(diffs, aligned, known, place / "finish")
 
     def _namespaces(self) -> dict[str, int]:
         first = self.sources.recent.files[0]
@@ -313,6 +313,8 @@ class _Build:
         if base is not None and before is not None:
             items = self._extracted("wikidata-extract prev", "entities")["items"]
             self._stage("wikidata-index", carry.index, carry.plan(items, before), base / "revisions")
+            if not total(self.reports["wikidata-index"], "items")["indexed"]:
+                before = None  # nothing would be kept of it, and all of it be linked, and read with every diff
         with_base = layers.finished_with(folder, tasks, before)
         problem = self._read_wikidata(name, dump, tasks, folder, with_base)
         if differ := total(self.reports.get(_carried(name), []), "checked").get("differ"):
@@ -339,8 +341,8 @@ class _Build:
         self._extract(name, wikidata_extract.run, [replace(task, base=base) for task in tasks], folder)
         problem = wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated)
         if base is not None:
-            kept = total(self.reports[name], "kept")["items"]
-            self._stage(_carried(name), carry.run, carry.plan(kept, base), folder / "carried")
+            items = total(self.reports[name], "entities")["items"]  # all: what is not kept of base is held, too
+            self._stage(_carried(name), carry.run, carry.plan(items, base), folder / "carried")
         return problem
 
     def _kept(self, name: str, folder: Path) -> Path:
@@ -376,15 +378,12 @@ class _Build:
         self.warnings.append(text)
         print(f"warning: {text}", file=sys.stderr)
 
-    def _finish(
-        self, diffs: Path, aligned: Path, facts_prev: Path, facts_recent: Path, staged: Path
-    ) -> dataset_folder.Manifest:
+    def _finish(self, diffs: Path, aligned: Path, known: Path, staged: Path) -> dataset_folder.Manifest:
         shutil.rmtree(staged, ignore_errors=True)
         clock = _Clock()
         with measured() as took:
             finished = finish(staged, self.interval, self.options.include, diffs, aligned, self.options.seed)
-            memory = self.machine.memory_of_a_task
-            types = entity_types.count(finished.kept, facts_prev, facts_recent, staged, memory)
+            types = entity_types.count(finished.kept, known)
         self.stages["finish"] = clock.took([took])
         for name, config in finished.configs.items():
             for split, written in config["splits"].items():

@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa
 
 from temporalwiki.builders.ckl.manifest import check_ckl_manifest
-from temporalwiki.builders.engine import room_for, whole_file, write_json
+from temporalwiki.builders.engine import room_for, sweep, whole_file, write_json
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Interval, check_date
@@ -393,6 +393,7 @@ def finish_install(folder: Path) -> None:
             file.replace(folder / "manifests" / file.name)
         (ready / _PLAN).unlink()
     shutil.rmtree(ready, ignore_errors=True)
+    sweep(folder / "manifests")
 
 
 def _put(staged: Path, manifest: Manifest, target: Path, card: Callable[[list[Manifest]], str]) -> None:

@@ -2,15 +2,17 @@
 
 A stage is a plain function ``run(task, folder) -> report`` over a list of tasks. Its folder holds what the tasks
 write, one JSON report a task, and datatrove's completion markers: a rerun skips what is complete, whichever engine
-did it. A task is complete whose marker, report and files, which the report lists with their sizes, are all there.
+did it. A task is complete whose marker, report and files, which the report lists with checksums, are all there.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import errno
 import functools
+import gc
 import hashlib
 import importlib
 import json
@@ -145,21 +147,31 @@ def note_written(path: Path) -> None:
     _wrote.add(path)
 
 
-def sizes_in(folder: Path, files: Iterable[Path]) -> dict[str, int]:
-    """The sizes in bytes of those of ``files`` that are in a folder, by their names in it."""
+def checksums_in(folder: Path, files: Iterable[Path]) -> dict[str, str]:
+    """What ``first_lost`` compares of those of ``files`` that are in a folder, by their names in it."""
     there = sorted(file for file in files if file.is_relative_to(folder) and file.exists())
-    return {file.relative_to(folder).as_posix(): file.stat().st_size for file in there}
+    return {file.relative_to(folder).as_posix(): _checksum(file) for file in there}
 
 
-def first_lost(folder: Path, sizes: Mapping[str, int]) -> str | None:
-    """The first of the files that ``sizes_in`` named that is gone or has another size; None if there is none."""
-    for name, size in sizes.items():
+def first_lost(folder: Path, checksums: Mapping[str, str]) -> str | None:
+    """The first of the files that ``checksums_in`` named that is gone or another one now; None if there is none."""
+    for name, checksum in checksums.items():
         try:
-            if (folder / name).stat().st_size != size:
+            if _checksum(folder / name) != checksum:
                 return name
         except OSError:
             return name
     return None
+
+
+def _checksum(path: Path) -> str:
+    """Of all bytes of a file; of a Parquet file, whose pages have their own, of its size and what comes after them."""
+    with path.open("rb") as file:
+        size = ""
+        if path.suffix == ".parquet":
+            size = f"{file.seek(-8, os.SEEK_END) + 8} "
+            file.seek(-int.from_bytes(file.read(4), "little") - 8, os.SEEK_END)
+        return size + hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
 
 
 @contextlib.contextmanager
@@ -176,8 +188,9 @@ def room_for(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def only_one(folder: Path, what: str) -> Iterator[None]:
     """Hold ``folder`` for this process alone; raise InputError if another one is at work in it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = folder.with_name(f".{folder.name}.lock")
+    whole = folder.absolute()  # "." has no name
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    lock = whole.with_name(f".{whole.name}.lock")
     lock.touch()  # a folder that cannot be written to says so here
     try:
         with FileLock(lock, timeout=0):
@@ -204,7 +217,7 @@ def run_stage(
     ``folder`` is started afresh if it was made by another ``plan``, and continued otherwise; the plan is the tasks
     themselves unless it is given. ``sizes`` (bytes a task) weigh the progress, which ``name`` heads. What a task
     writes aside lies in the folder under a hidden name that ends in .part, until it is whole. In a report, "files" are
-    those that the task wrote here, with their sizes, "run" says what it took, and in "kept" whether an earlier run had
+    those that the task wrote here, with checksums, "run" says what it took, and in "kept" whether an earlier run had
     done it: if something of it was lost since, it is done again. Raises what a task raised, or InputError where a
     worker was killed.
     """
@@ -219,7 +232,7 @@ def run_stage(
         write_json(stage_file, {"plan": key, "tasks": len(tasks)})
     (folder / "reports").mkdir(exist_ok=True)
     if not (folder / SLURM_JOBS).exists():  # those are at work
-        _sweep(folder)
+        sweep(folder)
     for rank in range(len(tasks)):
         marker = folder / "executor" / "completions" / f"{rank:05d}"
         if marker.exists() and (lost := _lost(folder, rank)) is not None:
@@ -235,7 +248,7 @@ def run_stage(
         with progress.shown(skipped=set(range(len(tasks))) - set(ranks)):
             if ranks:
                 executor.run()
-                _sweep(folder)
+                sweep(folder)
     reports = [json.loads((folder / _report(rank)).read_text("utf-8")) for rank in range(len(tasks))]
     for rank, report in enumerate(reports):
         report["run"]["kept"] = rank not in ranks
@@ -264,8 +277,8 @@ def discard(folder: Path) -> None:
         shutil.rmtree(gone, ignore_errors=True)
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what killed tasks left aside."""
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left aside in a folder, and in those in it; no other one may be at work there."""
     for part in list(folder.rglob(".*.part")):
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
@@ -307,13 +320,16 @@ def _run_task(
 ) -> None:
     _wrote.clear()
     with measured() as took:
+        gc.freeze()  # the modules are no garbage: to look through them again and again takes a quarter of align
         try:
             report = run(tasks[rank], folder)
         except Exception as error:
             if not _travels(error):
                 raise RuntimeError(traceback.format_exc()) from None
             raise
-    report |= {"run": took, "files": sizes_in(folder, _wrote)}
+        finally:
+            gc.unfreeze()
+    report |= {"run": took, "files": checksums_in(folder, _wrote)}
     if _planned(folder / "stage.json") != key:  # whoever waited for this task is gone, and another took the folder
         raise InputError(f"{folder}: another command has begun this stage anew, with other dumps or options")
     write_json(folder / _report(rank), report)
@@ -322,7 +338,7 @@ def _run_task(
 def _travels(error: Exception) -> bool:
     """Whether an error comes out of another process as it is; one that does not looks there like a killed worker."""
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - made here
+        pickle.dumps(copy.copy(error))  # a copy is made of what is sent, too
     except Exception:  # noqa: BLE001 - its constructor is anybody's
         return False
     return True

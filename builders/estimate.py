@@ -260,6 +260,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
             cpu = _INDEX * items_prev.parse
             count = len(carry.plan(int(items_prev.items), base))
             yield stage("wikidata-index", count, within, cpu, cpu / count, work=_REVISION * items_prev.items)
+            base = base if items_prev.revised else None
         folder = place(dump.files, functools.partial(places.facts, dump))
         if folder is not None:
             base = layers.finished_with(folder, items.tasks, base)
@@ -270,7 +271,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
         yield extract(f"wikidata-extract {side}", dump, items.sizes, folder, cpu, read)
         if base is not None:
             within = folder / "carried" if folder else None
-            count = len(carry.plan(int(items.items * carried), base))
+            count = len(carry.plan(int(items.items), base))
             cpu = _CARRY * items.parse * carried + _START * count  # its files are linked
             yield stage(f"wikidata-carry {side}", count, within, cpu, cpu / count, work=_SUPERSEDED * items.items)
     if sources.page_props is not None:

@@ -6,6 +6,7 @@ The caps and the light-tuning sets need all facts of the interval at once, so th
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,10 +14,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from tqdm import tqdm
 
 from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, names, write_split
-from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.parquet import KeptFile, read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata import probes
 from temporalwiki.builders.wikipedia.sentences import join_paragraphs
@@ -90,16 +92,28 @@ def _text_rows(kind: str, files: list[Path], interval: Interval) -> Iterator[dic
 
 def _probe_rows(files: list[Path], split: str, positions: list[int]) -> Iterator[dict[str, Any]]:
     """The facts at ``positions`` among those of a split as probe rows, sorted by subject, relation and object."""
-    of_split = (row for row in read_rows(files) if row["split"] == split)
-    chosen = set(positions)
-    rows = [row for position, row in enumerate(of_split) if position in chosen]
+    rows = list(_rows_of(files, split, positions))
     for row in sorted(rows, key=lambda row: (row["s"], row["p"], row["o"])):
         yield _fact(row, SCHEMAS["probes"])
 
 
 def _fact_rows(files: list[Path], split: str) -> Iterator[dict[str, Any]]:
     """All facts of a split, before the caps, in the order of their pages."""
-    return (_fact(row, SCHEMAS["facts"]) for row in read_rows(files) if row["split"] == split)
+    return (_fact(row, SCHEMAS["facts"]) for row in _rows_of(files, split))
+
+
+def _rows_of(files: list[Path], split: str, positions: list[int] | None = None) -> Iterator[dict[str, Any]]:
+    """The facts of a split, or those at ``positions``, which ascend, among them: only they become Python's objects."""
+    read = 0
+    for path in files:
+        with KeptFile(path) as file:
+            for batch in file.iter_batches(4096, use_threads=False):
+                found = batch.filter(pc.equal(batch["split"], split))
+                first, read = read, read + found.num_rows
+                if positions is not None:
+                    wanted = positions[bisect_left(positions, first) : bisect_left(positions, read)]
+                    found = found.take(pa.array([position - first for position in wanted], pa.int64()))
+                yield from found.to_pylist()
 
 
 def _fact(row: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:

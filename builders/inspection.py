@@ -182,10 +182,14 @@ def _describe_wikipedia(path: Path) -> str:
 def _describe_wikidata(path: Path) -> str:
     task = wikidata_extract.ExtractTask(0, str(path), 0, None, "enwiki", "en", allow_truncated=True)
     reader, kinds, facts, closed = EntityReader("enwiki", "en"), Counter[str](), 0, False
+    bad: InputError | None = None  # the last line of all can be cut
     for place, line in wikidata_extract.lines(task):
-        text = line.strip().removeprefix(b"[").removesuffix(b",").strip()
-        closed = closed or text == b"]"
-        if not text or text == b"]":
+        if bad is not None:
+            raise bad
+        text = line.strip().removeprefix(b"[")
+        closed = closed or text.endswith(b"]")  # on a line of its own, or behind the last entity
+        text = text.removesuffix(b"]").removesuffix(b",").strip()
+        if not text:
             continue
         try:
             entity = reader.read(text)
@@ -193,11 +197,16 @@ def _describe_wikidata(path: Path) -> str:
             kinds[f"dropped: {problem.reason}"] += 1
             continue
         except msgspec.DecodeError as error:
-            raise InputError(f"{path}: line at byte {place}: not JSON: {error}") from None
+            bad = InputError(f"{path}: line at byte {place}: not JSON: {error}")
+            continue
         kinds[{"item": "items", "property": "properties"}[entity.kind]] += 1
         facts += sum(statement.best for statement in entity.statements)
     if not kinds["items"] + kinds["properties"]:
-        raise InputError(f"{path}: JSON, but no Wikidata entities, one a line, in it")
+        raise bad or InputError(f"{path}: JSON, but no Wikidata entities, one a line, in it")
+    if bad is not None:
+        if closed:
+            raise bad
+        kinds["dropped: cut_line"] += 1
     state = "complete" if closed else "no closing ] at its end"
     rows = [*((kind, f"{n:,}") for kind, n in sorted(kinds.items())), ("facts", f"{facts:,}")]
     return "\n".join([f"{path}: Wikidata JSON, {state}", "", *table(rows)])

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.engine import fingerprint, first_lost, note_written, sizes_in, whole_file, write_json
+from temporalwiki.builders.engine import checksums_in, fingerprint, first_lost, note_written, whole_file, write_json
 
 _FINISHED = "finished.json"  # in an extract's folder: which tasks and base it was read with, and all its files
 _OWN = ("[!.]*.*", "reports/*.json", "executor/completions/*")
@@ -75,7 +75,7 @@ def is_finished(folder: Path) -> bool:
 
 
 def lost(folder: Path) -> Path | None:
-    """A file that was in the extract in ``folder`` when it was finished, and is gone now or has another size.
+    """A file that was in the extract in ``folder`` when it was finished, and is gone or another one now.
 
     None if there is none, or if it is not finished. One that lost a file is no use: what reads it takes what is there.
     """
@@ -101,8 +101,8 @@ def made_with(folder: Path, base: Base) -> bool:
 def finish(folder: Path, tasks: Sequence[Task], base: Base | None) -> None:
     """Note that all of an extract is there, and with which base it was read: another one need not read it again."""
     files = [path for pattern in _FILES for path in folder.glob(pattern) if path.name != _FINISHED]
-    done = {"plan": _key(tasks), "base": asdict(base) if base is not None else None, "files": sizes_in(folder, files)}
-    write_json(folder / _FINISHED, done)
+    read = {"plan": _key(tasks), "base": asdict(base) if base is not None else None}
+    write_json(folder / _FINISHED, read | {"files": checksums_in(folder, files)})
 
 
 def link(path: Path, target: Path) -> None:
@@ -124,7 +124,7 @@ def _done(folder: Path) -> dict[str, Any] | None:
     try:
         done = json.loads((folder / _FINISHED).read_text("utf-8"))
         _base(done)
-        return {"plan": done["plan"], "base": done["base"], "files": dict[str, int](done["files"])}
+        return {"plan": done["plan"], "base": done["base"], "files": dict[str, str](done["files"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

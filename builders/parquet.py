@@ -118,7 +118,8 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
     def __init__(self, path: Path) -> None:
         self.path = path
         with self._whole():
-            super().__init__(path, page_checksum_verification=True)
+            # reading ahead is for slow storage: here it wakes threads for every few pages
+            super().__init__(path, page_checksum_verification=True, pre_buffer=False)
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:

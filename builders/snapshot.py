@@ -122,7 +122,7 @@ def _what_is_there_instead(dumps: Path, wiki: str, date: str) -> str:
     folder = dumps / wiki / date
     wanted = f"{wiki}-{date}-pages-articles-multistream.xml.bz2"
     if not dumps.is_dir():
-        return f"{dumps}: no such folder of dumps"
+        return f"{dumps}: no such folder of dumps; `temporalwiki fetch` brings them"
     if folder.is_dir():
         found = sorted(f.name for f in folder.iterdir())
         packed = [name for name in found if name.endswith(".7z")]

@@ -45,13 +45,7 @@ def run_script(db: duckdb.DuckDBPyConnection, script: str, values: dict[str, Any
         db.execute(statement, {name: values[name] for name in names} or None)
 
 
-def rows_of(paths: list[Path], columns: str = "") -> str:
-    """SQL for the rows of some files; their folder's name may hold quotes and what DuckDB takes for a pattern.
-
-    Where there can be no files at all, ``columns`` tells which columns of no rows that gives: "p BIGINT, label TEXT".
-    """
-    if not paths:
-        empty = (column.split() for column in columns.split(", "))
-        return f"(SELECT {', '.join(f'NULL::{kind} AS {name}' for name, kind in empty)} WHERE false)"
+def rows_of(paths: list[Path]) -> str:
+    """SQL for the rows of some files; their folder's name may hold quotes and what DuckDB takes for a pattern."""
     quoted = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
     return f"read_parquet([{quoted}])"

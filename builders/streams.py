@@ -54,7 +54,10 @@ class _Decoder(Protocol):
 
 
 def compression(path: Path) -> str:
-    """``bz2``, ``gz`` or ``plain``, by the file's name; the name is checked against its first bytes."""
+    """``bz2``, ``gz`` or ``plain``, by the file's name.
+
+    Raises InputError for an empty file, and one whose first bytes are of another kind than its name says.
+    """
     kind = {".bz2": "bz2", ".gz": "gz"}.get(path.suffix, "plain")
     with path.open("rb") as file:
         head = file.read(4)

@@ -18,7 +18,7 @@ _NEEDS_ROOM = ("mkdir", "fsync", "copyfile")
 
 
 class Killed(BaseException):
-    """Ends everything: no handler can change a file afterwards."""
+    """What nothing catches, as nothing catches SIGKILL: no handler can change a file afterwards."""
 
 
 class Stop:

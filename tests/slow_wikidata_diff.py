@@ -52,8 +52,7 @@ CREATE TEMP TABLE changed AS
 CREATE TEMP TABLE unchanged AS
     SELECT 'unchanged' AS split, s, p, o, statement_id, 'unchanged' AS kind
     FROM recent SEMI JOIN prev USING (s, p, o) ANTI JOIN ended USING (s, p, o)
-    WHERE md5_number_lower(concat_ws(' ', $seed, s, p, o)) < $fraction * 18446744073709551616::DOUBLE
-       OR $fraction >= 1;
+    SEMI JOIN chosen USING (s, p, o);
 CREATE TEMP TABLE deleted AS
     SELECT 'deleted' AS split, s, p, o, statement_id,
         CASE WHEN (s, p) IN (SELECT (s, p) FROM fresh ANTI JOIN over USING (s, p, o)) THEN 'replaced'
@@ -142,25 +141,47 @@ _NONE = {
 }
 
 
+def _rows(paths: list[Path], columns: str) -> str:
+    """SQL for the rows of some files, or no rows of ``columns`` where there are none."""
+    if paths:
+        return rows_of(paths)
+    empty = (column.split() for column in columns.split(", "))
+    return f"(SELECT {', '.join(f'NULL::{kind} AS {name}' for name, kind in empty)} WHERE false)"
+
+
+def drawn(fraction: float, seed: int, *fact: int) -> bool:
+    """Whether one fact is in the sample."""
+    number = seed
+    for part in fact:
+        number = ((number ^ part) + 0x9E3779B97F4A7C15) % 2**64
+        number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        number = (number ^ number >> 27) * 0x94D049BB133111EB % 2**64
+        number ^= number >> 31
+    return number < fraction * 2**64
+
+
 def run(task: diff.DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """What diff.run does."""
     with database(folder, memory) as db:
         for side in ("prev", "recent"):
             place = Path(getattr(task, side))
             for table, columns in (("facts", "*"), ("entities", "s, lastrevid, seen, title")):
-                source = rows_of(files(place, table), _NONE[table])
+                source = _rows(files(place, table), _NONE[table])
                 db.execute(
                     f"CREATE TEMP VIEW {side}_{table} AS SELECT {columns} FROM {source} "
                     f"WHERE bucket >= {task.first} AND bucket < {task.end}"
                 )
             db.execute(
-                f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {rows_of(files(place, 'entities'), _NONE['entities'])}"
+                f"CREATE TEMP VIEW {side}_all AS SELECT * FROM {_rows(files(place, 'entities'), _NONE['entities'])}"
             )
-            properties = rows_of(files(place, "properties"), _NONE["properties"])
+            properties = _rows(files(place, "properties"), _NONE["properties"])
             db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
             run_script(db, _STEPS.format(side=side, recent_date=task.recent_date), {})
-        values = {"recent_date": task.recent_date, "seed": task.seed, "fraction": task.unchanged_fraction}
-        run_script(db, _CATEGORIES, values)
+        facts = db.sql("SELECT s, p, o FROM recent").fetchall()
+        chosen = [fact for fact in facts if drawn(task.unchanged_fraction, task.seed, *fact)]
+        columns = [pa.array([fact[at] for fact in chosen], pa.int64()) for at in range(3)]
+        db.register("chosen", pa.table(columns, ["s", "p", "o"]))
+        run_script(db, _CATEGORIES, {"recent_date": task.recent_date})
         run_script(db, _CANDIDATES, {"prev_date": task.prev_date, "recent_date": task.recent_date})
         _add_pages(db, task)
         report = _counts(db)
@@ -200,8 +221,8 @@ def run(task: diff.DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
 
 def _add_pages(db: duckdb.DuckDBPyConnection, task: diff.DiffTask) -> None:
     """Tables page_now, the subject's article in recent, and page_then, its article in prev that recent has not."""
-    now = rows_of(article_files(Path(task.recent_articles), "articles"), _NONE["articles"])
-    then = rows_of(article_files(Path(task.prev_articles), "articles"), _NONE["articles"])
+    now = _rows(article_files(Path(task.recent_articles), "articles"), _NONE["articles"])
+    then = _rows(article_files(Path(task.prev_articles), "articles"), _NONE["articles"])
     if task.page_items is not None:
         items = rows_of([Path(task.page_items)])
         source = f"SELECT item AS id, page_id FROM {items} WHERE page_id IN (SELECT page_id FROM {now})"

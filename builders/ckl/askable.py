@@ -56,7 +56,8 @@ def _not_updated(row: Row, how: Template | None) -> str | None:
     return None
 
 
-_FIGURES = re.compile(r"[QPL]?[0-9\s.,:;/+()−–—-]+")
+_IDS = "QPL"  # what Wikidata's begin with; one is there for a label where an item has none
+_FIGURES = re.compile(rf"[{_IDS}]?[0-9\s.,:;/+()−–—-]+")
 
 
 def _cannot_be_asked(row: Row, how: Template) -> str | None:
@@ -71,7 +72,7 @@ def _cannot_be_asked(row: Row, how: Template) -> str | None:
         if reason := unsound(label):
             return reason
         if _FIGURES.fullmatch(label) and re.search("[0-9]", label):
-            return "label_is_a_number_or_an_id"
+            return "label_is_an_id" if label[0] in _IDS else "label_is_a_number"
     for answer in answers:
         if not normalize(answer):
             return "answer_without_words"

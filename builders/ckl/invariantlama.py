@@ -19,6 +19,7 @@ RELATIONS = (
     "P131", "P1412", "P17", "P276", "P937", "P140", "P103", "P190", "P1001", "P495", "P36", "P740", "P361",
 )  # fmt: skip
 PAPER_ROWS = 17_474
+SOURCE = "https://dl.fbaipublicfiles.com/LAMA/data.zip"  # where LAMA's authors have it; nothing here fetches it
 
 # Why a row is left out; the first that holds is its reason. CKL takes the first of its two rules, an answer that its
 # subject gives away, from Poerner et al. 2019, and does not say how it tells an entity.
@@ -85,7 +86,9 @@ def read_templates(lama: Path) -> dict[str, str]:
     """
     path = lama / "relations.jsonl"
     if not path.is_file():
-        raise InputError(f"{lama}: no relations.jsonl; give the folder of LAMA's data that holds it and TREx/")
+        raise InputError(
+            f"{lama}: no relations.jsonl; give the folder of LAMA's data that holds it and TREx/, out of {SOURCE}"
+        )
     templates: dict[str, str] = {}
     for number, record in json_lines.read(path, _Relation):
         if record.relation in templates:

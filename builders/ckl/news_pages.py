@@ -26,7 +26,7 @@ from temporalwiki.builders.ckl import html_page, json_lines
 from temporalwiki.builders.ckl.corpus_index import is_text
 from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, Page, Response
 from temporalwiki.builders.engine import Report, find_machine, fingerprint, run_stage, total
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, in_one_line
 from temporalwiki.builders.parquet import ParquetWriter
 
 VERSION = 2  # of the articles; a new one makes kept ones stale
@@ -44,6 +44,7 @@ ARTICLES = pa.schema(
 # Kinds of files by the ends of their names; each but Parquet may be compressed.
 _KINDS = {"warc": "warc", "html": "page", "htm": "page", "json": "record", "jsonl": "records", "parquet": "table"}
 _PAGES_A_TASK = 500
+_LONGEST_RECORD = 1 << 40  # bytes; what says more is damaged
 _BYTES_A_TASK = 64 << 20  # of a WARC file: some ten minutes
 
 
@@ -256,12 +257,14 @@ class _Members(io.RawIOBase):
 
 
 def _warc(file: Path, start: int, end: int | None, extractor: Extractor) -> Iterator[Page | str]:
-    from warcio.archiveiterator import ArchiveIterator
+    from warcio.archiveiterator import WARCIterator
     from warcio.exceptions import ArchiveLoadFailed
 
     members = _Members(file, start, end)
     reader = io.BufferedReader(members, streams.READ)
-    records = ArchiveIterator(reader)
+    # HTTP headers are parsed below: where they are cut off, warcio would end without a word, and it needs an address
+    records = WARCIterator(reader, no_record_parse=True)
+    records.reader.set_decomp(None)  # what is compressed twice is no WARC
 
     def place() -> str:
         """Where the record at hand begins, or its gzip member."""
@@ -269,14 +272,18 @@ def _warc(file: Path, start: int, end: int | None, extractor: Extractor) -> Iter
 
     try:
         for record in records:
+            if record.length is None or record.length > _LONGEST_RECORD:
+                raise InputError(f"{file}: the record at {place()} does not say how long it is; fetch it again")
             if record.rec_type in ("response", "resource", "revisit"):
-                yield _response(record, extractor)
+                yield _response(record, records.loader, extractor)
             if _left(record.raw_stream):
                 raise InputError(f"{file}: cut off inside the record at {place()}; fetch it again")
             if records.err_count:
                 raise InputError(f"{file}: the record at {place()} is not as long as it says; fetch it again")
+        if records.err_count:
+            raise InputError(f"{file}: the last record is not as long as it says; fetch it again")
     except ArchiveLoadFailed as error:
-        problem = " ".join(error.msg.split())[:200]
+        problem = in_one_line(error.msg)[:200]
         if records.err_count:
             problem = "the record before is not as long as it says"
         raise InputError(f"{file}: not a WARC record near {place()}: {problem}") from None
@@ -285,19 +292,23 @@ def _warc(file: Path, start: int, end: int | None, extractor: Extractor) -> Iter
 def _left(stream: Any) -> int:
     """Bytes that a record promised and the file did not have."""
     while stream.read(streams.READ):
-        pass
+        pass  # only its end is wanted
     return int(getattr(stream, "limit", 0))
 
 
-def _response(record: Any, extractor: Extractor) -> Page | str:
-    headers = record.http_headers
+def _response(record: Any, loader: Any, extractor: Extractor) -> Page | str:
     if record.rec_type == "revisit":
         return "revisit of a page, without content"
+    given = record.rec_headers.get_header("WARC-Target-URI")
+    try:
+        headers = loader.load_http_headers(record.rec_type, given or "", record.raw_stream, record.length)
+    except EOFError:  # the file ends here, which is told of below
+        return "no HTTP status"
     if headers is not None and not re.fullmatch("[1-9][0-9][0-9]", headers.get_statuscode() or ""):
         return "no HTTP status"
     if headers is not None and headers.get_statuscode() != "200":
         return "HTTP status not 200"
-    address = html_page.web_address(record.rec_headers.get_header("WARC-Target-URI"))
+    address = html_page.web_address(given)
     if address is None:
         return "no address"
     if record.rec_headers.get_header("WARC-Truncated"):
@@ -365,13 +376,13 @@ def _table(file: Path) -> Iterator[Page | str]:
     if missing := [name for name in columns if name not in schema.names]:
         raise InputError(
             f"{file}: no column {missing[0]}; news is read from {', '.join(columns)}, and there are "
-            f"{', '.join(schema.names) or 'none'}"
+            f"{in_one_line(', '.join(schema.names)) or 'none'}"
         )
     for name in columns:
         kind = schema.field(name).type
         if not (pa.types.is_timestamp(kind) if name == "published" else is_text(kind)):
             wanted = "no timestamp" if name == "published" else "no text"
-            raise InputError(f"{file}: the column {name} is {kind}, and {wanted}")
+            raise InputError(f"{file}: the column {name} is {in_one_line(kind)}, and {wanted}")
     # as numbers: Python's moments are of fewer years and zones than a file may name
     a_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[schema.field("published").type.unit]
     try:

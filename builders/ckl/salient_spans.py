@@ -19,7 +19,7 @@ import numpy as np
 import regex
 
 from temporalwiki.builders.ckl.templates import ANY_SENTINEL
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, in_one_line
 
 RULES = "rules"
 VERSION = 1  # of what the rules find; a new one makes kept windows stale
@@ -268,7 +268,7 @@ class Pipeline:
 
 def one_line(error: BaseException) -> str:
     """What an error says, in one line of at most 200 characters."""
-    return " ".join(str(error).split())[:200]
+    return in_one_line(error)[:200]
 
 
 def pieces(text: str, longest: int) -> Iterator[Span]:

@@ -123,7 +123,7 @@ class Server:
         """The newest JSON dump at or before ``date`` (of that very date if ``exact``), gz before bz2.
 
         A dump without its line in the list of checksums is being written still, and not taken. Where a server shows
-        no index, the one of that very date is looked for.
+        no index, the one of that very date is looked for. Raises InputError where there is none.
         """
         indexes = tuple(f"{entities}/" for entities in _ENTITIES)
         try:

@@ -25,6 +25,7 @@ from temporalwiki.builders.wikipedia.sentences import Paragraph, article_sentenc
 
 VERSION = 2
 MAX_OBJECT_WORDS = 5
+LONGEST_LABEL = 250  # characters; Wikidata takes no longer ones
 
 ALIGNED = pa.schema(
     [
@@ -49,9 +50,6 @@ class AlignTask:
     end: int
     language: str
     namespaces: tuple[tuple[str, int], ...]
-
-
-LONGEST_LABEL = 250  # characters; Wikidata takes no longer ones
 
 
 def says(sentence: str, label: str) -> bool:

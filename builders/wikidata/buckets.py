@@ -153,11 +153,6 @@ class Changes:
         """Rows of prev."""
         return read(self._prev, table, self._first, self._end, columns)
 
-    def of_recent(self, rows: pa.Table) -> pa.Table:
-        """Those of prev's rows that recent has, too."""
-        gone = are_of(rows, self.superseded)
-        return rows.filter(pa.array(~gone)) if gone.any() else rows
-
 
 def changes(prev: Path, recent: Path, first: int, end: int) -> Changes | None:
     """What differs between two extracts; None where that is not known, as the second was not read with the first."""

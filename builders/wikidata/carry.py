@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from temporalwiki.builders.engine import Report
-from temporalwiki.builders.layers import Base, link
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.layers import Base, base_of, link
 from temporalwiki.builders.wikidata import buckets, revisions
 from temporalwiki.builders.wikidata.entities import DROPPED
 from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, KEPT, Buckets, files
@@ -48,12 +49,14 @@ def plan(items: int, base: Base) -> list[CarryTask]:
 def index(task: CarryTask, folder: Path) -> Report:
     """Write the revisions of some buckets' items in base to ``folder``, which must be ``revisions`` in base's.
 
-    One that base holds twice has none: it is read again, as there is no telling which of its rows would be kept.
+    One that base holds twice has none: it is read again, as there is no telling which of its rows would be kept. The
+    report counts those that have one.
     """
     table = _read(folder.parent, "entities", task, ("s", "lastrevid"))
     items, at, times = np.unique(_integers(table, "s"), return_index=True, return_counts=True)
-    revisions.write(folder, task.first, task.end, items, np.where(times == 1, _integers(table, "lastrevid")[at], 0))
-    return {"items": {"indexed": len(items)}}
+    found = np.where(times == 1, _integers(table, "lastrevid")[at], 0)
+    revisions.write(folder, task.first, task.end, items, found)
+    return {"items": {"indexed": int(np.count_nonzero(found))}}
 
 
 def run(task: CarryTask, folder: Path) -> Report:
@@ -61,9 +64,12 @@ def run(task: CarryTask, folder: Path) -> Report:
 
     ``folder`` must be ``carried`` in the new dump's extract, which lies beside base. The report counts statements of
     the kept items as if they had been read, and under ``differ`` the items that were parsed all the same and are not
-    what base has: then equal revisions mean nothing in these dumps, and all of the new one must be read.
+    what base has: then equal revisions mean nothing in these dumps, and all of the new one must be read. Raises
+    InputError where base is not the one any more that the new dump was read with.
     """
     extract, base = folder.parent, folder.parent.parent / task.base.name
+    if base_of(base) != task.base:
+        raise InputError(f"{base}: gone, or not what {extract} was read with; delete {extract} and build again")
     _link(base, task, folder)
     lines = _read(extract, "kept", task, ("s", "digest"))
     kept, times = np.unique(_integers(lines, "s"), return_counts=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,17 +16,19 @@ import pyarrow.compute as pc
 
 from temporalwiki.builders.engine import Report, give_back_memory
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
-from temporalwiki.builders.sql import database, rows_of, run_script
+from temporalwiki.builders.sql import database, run_script
 from temporalwiki.builders.wikidata import buckets, labels, readings
-from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, files
+from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, PROPERTIES, files
 from temporalwiki.builders.wikidata.readings import Mask
+from temporalwiki.builders.wikidata.revisions import Integers
 from temporalwiki.builders.wikipedia.extract import ARTICLES
 from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
+from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
-VERSION = 5
-FACTS_A_TASK = 2_000_000
+VERSION = 6
+FACTS_A_TASK = 1_000_000
 _ARTICLES = 250_000  # searched at once; 10 MB
-_NO_PROPERTIES = "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT"
+_PAGE_ITEMS = 1_000_000  # joined at once; 16 MB
 
 # One row a fact that can become a probe; a null label or page is a drop that the next stage counts.
 CANDIDATES = pa.schema(
@@ -90,11 +93,9 @@ CREATE TEMP TABLE recent_statements (
 );
 CREATE TEMP TABLE prev_statements AS FROM recent_statements;
 """
-_IN_SAMPLE = "(md5_number(concat_ws(' ', $seed, s, p, o)) < $limit::UHUGEINT OR $everything)"
-_DRAWN = f"SELECT DISTINCT s, p, o FROM piece WHERE {_IN_SAMPLE}"
 _OF_SAMPLE = "INSERT INTO prev_statements FROM recent_statements SEMI JOIN sampled USING (s);"
 
-_CATEGORIES = f"""
+_CATEGORIES = """
 -- Facts of the touched: best-rank statements, a (subject, relation, object) once.
 CREATE TEMP TABLE prev AS
     SELECT s, p, o, bool_or(end_day IS NULL OR end_day > $recent_date) AS open
@@ -120,11 +121,8 @@ CREATE TEMP TABLE changed AS
              WHEN (s, p) NOT IN (SELECT (s, p) FROM prev) THEN 'new_relation'
              ELSE 'new_object' END AS kind
     FROM fresh;
-CREATE TEMP TABLE unchanged AS
-    SELECT 'unchanged' AS split, s, p, o, 'unchanged' AS kind FROM (
-        FROM recent SEMI JOIN prev USING (s, p, o) ANTI JOIN ended USING (s, p, o) WHERE {_IN_SAMPLE}
-        UNION ALL FROM sampled
-    );
+CREATE TEMP TABLE same AS
+    FROM recent SEMI JOIN prev USING (s, p, o) ANTI JOIN ended USING (s, p, o);
 CREATE TEMP TABLE deleted AS
     SELECT 'deleted' AS split, s, p, o,
         CASE WHEN (s, p) IN (SELECT (s, p) FROM fresh ANTI JOIN over USING (s, p, o)) THEN 'replaced'
@@ -141,6 +139,7 @@ _HOLDS = """
 """
 
 _ASKED = f"""
+CREATE TEMP TABLE unchanged AS SELECT 'unchanged' AS split, s, p, o, 'unchanged' AS kind FROM sampled;
 CREATE TEMP TABLE facts AS SELECT * FROM changed UNION ALL SELECT * FROM unchanged UNION ALL SELECT * FROM deleted;
 CREATE TEMP TABLE replaced_objects AS
     SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM changed WHERE kind = 'new_object');
@@ -201,22 +200,21 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """
     with database(folder, memory) as db:
         for side in ("prev", "recent"):
-            properties = rows_of(files(Path(getattr(task, side)), "properties"), _NO_PROPERTIES)
-            db.execute(f"CREATE TEMP VIEW {side}_properties AS SELECT * FROM {properties}")
+            db.register(f"{side}_properties", _properties(Path(getattr(task, side))))
         values = {
             "prev_date": task.prev_date,
             "recent_date": task.recent_date,
-            "seed": task.seed,
-            "limit": min(int(task.unchanged_fraction * 2**128), 2**128 - 1),
-            "everything": task.unchanged_fraction >= 1,
         }
+        drawn = functools.partial(readings.drawn, task.unchanged_fraction, task.seed)
         sides = _Sides(task)
         give_back_memory()
-        facts = _read_statements(db, sides, values)
+        facts = _read_statements(db, sides, drawn)
         give_back_memory()
         db.register("prev_touched", pa.table({"s": sides.touched["prev"].items}))
-        for step in (_OF_SAMPLE, _CATEGORIES, _ASKED):
-            run_script(db, step, values)
+        run_script(db, _OF_SAMPLE + _CATEGORIES, values)
+        same = db.sql("FROM same").fetchnumpy()
+        _sample(db, [np.asarray(same[name], np.int64) for name in "spo"], drawn)
+        run_script(db, _ASKED, values)
         db.register("known", labels.look_up(Path(task.labels), db.sql("FROM wanted").fetchnumpy()["id"]))
         run_script(db, _NAMES, {})
         _add_pages(db, task, sides.titles)
@@ -263,67 +261,74 @@ class _Sides:
         self._changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
         found: dict[str, list[pa.Table]] = {"prev": [], "recent": []}
         titles: dict[str, list[pa.Table]] = {"prev": [], "recent": []}
-        for side, rows in self._read("entities", _ENTITY):
-            changed = rows
+        for side, rows, there in self._read("entities", _ENTITY):
+            changed = there
             if self._changes is not None:  # of all others both have the same reading
-                changed = rows.filter(pa.array(buckets.are_of(rows, self._changes.touched)))
-            found[side].append(changed.drop_columns("title"))
-            titled = changed if side == "prev" else rows  # only what is gone is looked for among prev's articles
-            titles[side].append(titled.select(["s", "title", "seen"]).filter(pc.is_valid(titled["title"])))
+                changed = there & buckets.are_of(rows, self._changes.touched)
+            found[side].append(rows.select(["s", "lastrevid", "seen"]).filter(pa.array(changed)))
+            titled = changed if side == "prev" else there  # only what is gone is looked for among prev's articles
+            titled = titled & rows["title"].is_valid().to_numpy()
+            titles[side].append(rows.select(["s", "title", "seen"]).filter(pa.array(titled)))
         newest = {side: readings.newest(tables) for side, tables in found.items()}
         self.twice = sum(len(of_side.twice) for of_side in newest.values())
         prev, recent = readings.touched(newest["prev"], newest["recent"])
         self.touched = {"prev": prev, "recent": recent}
         self._newest = newest
         none = ENTITIES.empty_table().select(["s", "title", "seen"])
-        self.titles = {
-            side: newest[side].counting(pa.concat_tables([none, *tables])) for side, tables in titles.items()
-        }
+        of_sides = {side: pa.concat_tables([none, *tables]) for side, tables in titles.items()}
+        self.titles = {side: rows.filter(pa.array(newest[side].count(rows))) for side, rows in of_sides.items()}
 
-    def read_statements(self) -> Iterator[tuple[str, pa.Table, Mask]]:
-        """Whole readings that count, the side that they are of, and which rows are of touched subjects."""
-        for side, rows in self._read("facts", _STATEMENT):
-            rows = self._newest[side].counting(rows)
-            yield side, rows, self.touched[side].have(rows)
+    def read_statements(self) -> Iterator[tuple[str, pa.Table, Mask, Mask]]:
+        """Whole readings with their side, which of their rows count, and which of these are of touched subjects."""
+        for side, rows, there in self._read("facts", _STATEMENT):
+            count = there & self._newest[side].count(rows)
+            yield side, rows, count, count & self.touched[side].have(rows)
 
-    def _read(self, table: str, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
-        """All rows of both sides; what recent has of prev is read once."""
+    def _read(self, table: str, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table, Mask]]:
+        """All rows of both sides, and which of them the side has; what recent has of prev is read once."""
         task, changes = self._task, self._changes
         if changes is None:
             for side in ("prev", "recent"):
                 for rows in buckets.read(Path(getattr(task, side)), table, task.first, task.end, columns):
-                    yield side, rows
+                    yield side, rows, np.ones(rows.num_rows, bool)
             return
         for rows in changes.read_own(table, columns):
-            yield "recent", rows
+            yield "recent", rows, np.ones(rows.num_rows, bool)
         for rows in changes.read_prev(table, columns):
-            yield "prev", rows
-            yield "recent", changes.of_recent(rows)
+            yield "prev", rows, np.ones(rows.num_rows, bool)
+            yield "recent", rows, ~buckets.are_of(rows, changes.superseded)
 
 
-def _read_statements(db: duckdb.DuckDBPyConnection, sides: _Sides, values: dict[str, Any]) -> int:
+def _read_statements(db: duckdb.DuckDBPyConnection, sides: _Sides, drawn: Callable[..., Mask]) -> int:
     """Read the statements that can matter; returns how many facts recent has.
 
     These are all statements of touched subjects, and of those of which unchanged facts are drawn into the sample.
     """
     run_script(db, _TABLES, {})
     facts = 0
-    for side, rows, touched in sides.read_statements():
+    for side, rows, count, touched in sides.read_statements():
         wanted = touched
         if side == "recent":
-            best = rows["best"].to_numpy()
-            columns = [rows[name].to_numpy() for name in ("s", "p", "o")]
-            facts += readings.count_facts(*(column[best] for column in columns))
-            db.register("piece", rows.select(["s", "p", "o"]).filter(pa.array(best & ~touched)))
-            drawn = db.sql(_DRAWN, params={name: values[name] for name in ("seed", "limit", "everything")})
-            found = drawn.to_arrow_table()
-            db.register("piece", found)
-            db.execute("INSERT INTO sampled FROM piece")
-            wanted = touched | buckets.are_of(rows, np.unique(found["s"].to_numpy()))
+            of_best = np.flatnonzero(count & rows["best"].to_numpy())
+            columns = [rows[name].to_numpy()[of_best] for name in ("s", "p", "o")]
+            facts += readings.count_facts(*columns)
+            untouched = ~touched[of_best]
+            subjects = _sample(db, [column[untouched] for column in columns], drawn)
+            wanted = touched | (count & buckets.are_of(rows, subjects))
         db.register("piece", rows.drop_columns("seen").filter(pa.array(wanted)))
         db.execute(f"INSERT INTO {side}_statements FROM piece")
     db.unregister("piece")
     return facts
+
+
+def _sample(db: duckdb.DuckDBPyConnection, facts: list[Integers], drawn: Callable[..., Mask]) -> Integers:
+    """Add those of some facts that are drawn to table sampled, each once; returns their subjects, ascending."""
+    chosen = drawn(*facts)
+    found = np.unique(np.stack([column[chosen] for column in facts]), axis=1)
+    if found.size:
+        db.register("piece", pa.table(list(found), ["s", "p", "o"]))
+        db.execute("INSERT INTO sampled FROM piece")
+    return np.unique(found[0])
 
 
 def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, pa.Table]) -> None:
@@ -337,10 +342,12 @@ def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[st
     db.unregister("titles")
     ids = pa.array([], pa.int64())
     if task.page_items is not None:
-        items = rows_of([Path(task.page_items)])
-        db.execute(
-            f"CREATE TEMP TABLE items AS SELECT item AS s, page_id FROM {items} WHERE item IN (SELECT s FROM facts)"
-        )
+        db.execute("CREATE TEMP TABLE items (page_id BIGINT, s BIGINT)")
+        with KeptFile(Path(task.page_items)) as file:
+            for batch in file.iter_batches(_PAGE_ITEMS, columns=PAGE_ITEMS.names, use_threads=False):
+                db.register("piece", pa.Table.from_batches([batch]))
+                db.execute("INSERT INTO items FROM piece WHERE item IN (SELECT s FROM facts)")
+        db.unregister("piece")
         ids = _column(db, "items", "page_id")
     then = _articles(Path(task.prev_articles), _column(db, "prev_titles", "title"), pa.array([], pa.int64()))
     asked = _column(db, "recent_titles", "title")
@@ -355,6 +362,15 @@ def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[st
         "CREATE TEMP TABLE page_then AS SELECT s AS id, min(page_id) AS page_id "
         "FROM prev_titles JOIN articles_then USING (title) ANTI JOIN articles_now USING (page_id) GROUP BY s"
     )
+
+
+def _properties(extract: Path) -> pa.Table:
+    """All readings of properties in an extract: DuckDB does not look at the checksums of pages."""
+    found = [PROPERTIES.empty_table()]
+    for path in files(extract, "properties"):
+        with KeptFile(path) as file:
+            found.append(file.read(PROPERTIES.names))
+    return pa.concat_tables(found)
 
 
 def _column(db: duckdb.DuckDBPyConnection, table: str, column: str) -> pa.Array:

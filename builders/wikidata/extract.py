@@ -32,7 +32,7 @@ from temporalwiki.builders.streams import compression, pieces, split
 from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
 from temporalwiki.builders.wikidata.revisions import Revisions
 
-VERSION = 6
+VERSION = 7
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
 FILE_BUCKETS = 8  # a file: whoever opens it reads what is said of all its row groups
 RANGE = 192 << 20  # compressed bytes a task: of Wikidata about 140,000 items and a million statements
@@ -41,11 +41,12 @@ _SIZE = 112 << 20  # bytes of them after which fewer do
 _CHUNK = 50_000  # rows held as Python's objects, which take more
 _LINES = 256 << 20  # bytes of lines after which fewer do
 MAX_LINE = 128 << 20
+INSTANCE_OF = 31
 CHECKED = 1000  # one in so many items is parsed though base has it, and compared with what base has
 
 # An item as dumps write it since 2021. Between two quotes without a backslash nothing can be quoted text, so that the
 # tail is the entity's own; a line with other keys, or in another order, is parsed.
-HEAD = re.compile(rb'\s*\[?\{"type":"item","id":"Q([1-9][0-9]{0,17})",')
+HEAD = re.compile(rb'\s*\{"type":"item","id":"Q([1-9][0-9]{0,17})",')
 TAIL = re.compile(rb',"lastrevid":([1-9][0-9]{0,17}),"modified":"[^"\\]*"\},?\s*\Z')
 TAIL_LENGTH = 100
 
@@ -72,6 +73,7 @@ ENTITIES = pa.schema(
         "lastrevid": pa.int64(),
         "label": pa.string(),
         "title": pa.string(),
+        "class": pa.int64(),  # the object of its first best-rank INSTANCE_OF statement
         "seen": pa.int64(),
         "facts": pa.int32(),  # its rows in FACTS of best rank
         "not_best_rank": pa.int32(),  # and its others
@@ -83,7 +85,7 @@ PROPERTIES = pa.schema({"p": pa.int64(), "lastrevid": pa.int64(), "label": pa.st
 # Columns that are never searched for by themselves, and whose values hardly repeat.
 PLAIN = {
     "facts": ("s", "o", "statement_id", "seen"),
-    "entities": ("s", "lastrevid", "label", "title", "seen"),
+    "entities": ("s", "lastrevid", "label", "title", "class", "seen"),
     "kept": ("s",),
 }
 # Items that were not taken from the dump, as base has them; those that are checked were parsed, for their digest.
@@ -309,7 +311,7 @@ class _Base:
         if not checked(number):
             return number, None
         try:
-            entity = self._reader.read(data[start:end].strip().removeprefix(b"[").removesuffix(b","))
+            entity = self._reader.read(data[start:end].strip().removesuffix(b","))
         except (NotAnEntity, msgspec.DecodeError):
             return None
         return number, digest(entity)
@@ -365,7 +367,14 @@ class _Rows:
         seen = _integers(seen for _, seen in entities)
         counts = _integers(len(entity.statements) for entity, _ in entities)
         best = np.fromiter((found.best for found in statements), bool, len(statements))
-        facts = np.bincount(np.repeat(np.arange(len(entities)), counts)[best], minlength=len(entities))
+        relations = _integers(found.relation for found in statements)
+        objects = _integers(found.object for found in statements)
+        whose = np.repeat(np.arange(len(entities)), counts)
+        facts = np.bincount(whose[best], minlength=len(entities))
+        classes = best & (relations == INSTANCE_OF)
+        of, first = np.unique(whose[classes], return_index=True)
+        class_of, unknown = np.zeros(len(entities), np.int64), np.ones(len(entities), bool)
+        class_of[of], unknown[of] = objects[classes][first], False
         self.statements["facts"] += int(facts.sum())
         self.statements["not_best_rank"] += len(statements) - int(facts.sum())
         dropped = {reason: [entity.dropped.get(reason, 0) for entity, _ in entities] for reason in DROPPED}
@@ -377,6 +386,7 @@ class _Rows:
             lastrevid=[entity.lastrevid for entity, _ in entities],
             label=[entity.label for entity, _ in entities],
             title=[entity.title for entity, _ in entities],
+            **{"class": pa.array(class_of, mask=unknown)},
             seen=seen,
             facts=facts,
             not_best_rank=counts - facts,
@@ -385,8 +395,8 @@ class _Rows:
         )
         self._facts.add(
             np.repeat(numbers, counts),
-            p=[found.relation for found in statements],
-            o=[found.object for found in statements],
+            p=relations,
+            o=objects,
             best=best,
             rank=[found.rank for found in statements],
             statement_id=[found.statement_id for found in statements],

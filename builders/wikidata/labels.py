@@ -1,6 +1,6 @@
-"""Stage wikidata-labels: the labels of all items of two dumps, in files where a few can be looked up.
+"""Stage wikidata-labels: labels and classes of all items of two dumps, in files where a few can be looked up.
 
-A fact's object can be any item. Were the labels only in the extracts, every task of wikidata-diff would read all of
+A fact's object can be any item. Were its label only in the extracts, every task of wikidata-diff would read all of
 them; here it reads the pages of the files that hold what it asks for.
 """
 
@@ -22,9 +22,9 @@ from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES
 if TYPE_CHECKING:
     from temporalwiki.builders.wikidata.diff import DiffTask
 
-VERSION = 1
-_COLUMNS = ("s", "label", "lastrevid", "seen")
-LABELS = pa.schema({"id": pa.int64(), "label": pa.large_string(), "recent": pa.bool_()})
+VERSION = 2
+_COLUMNS = ("s", "label", "class", "lastrevid", "seen")
+LABELS = pa.schema({"id": pa.int64(), "label": pa.large_string(), "class": pa.int64(), "recent": pa.bool_()})
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ def plan(tasks: Sequence[DiffTask]) -> list[LabelsTask]:
 def run(task: LabelsTask, folder: Path) -> Report:
     """Write the items of some buckets in the order of their numbers.
 
-    The label of an item is that of its newest reading that has one: recent's; prev's if recent does not hold the item.
+    The label of an item is that of its newest reading that has one, its class that of its newest reading: recent's;
+    prev's if recent does not hold the item.
     """
     name = f"labels-{task.first:02d}-{task.end:02d}.arrow"
     with whole_file(folder / name) as part, pa.ipc.new_file(part, LABELS) as out:
@@ -66,16 +67,18 @@ def run(task: LabelsTask, folder: Path) -> Report:
 
 
 def _newest(entities: Iterable[pa.Table]) -> pa.Table:
-    """``id`` and ``label`` of every item once, sorted."""
+    """``id``, ``label`` and ``class`` of every item once, sorted."""
     readings = pa.concat_tables([ENTITIES.empty_table().select(_COLUMNS), *entities])
     readings = readings.rename_columns(["id", *_COLUMNS[1:]])
     ids = readings["id"].to_numpy()
-    order = np.argsort(ids, kind="stable")
-    if (np.diff(ids[order]) == 0).any():
+    newest = labelled = np.argsort(ids, kind="stable")
+    if (np.diff(ids[newest]) == 0).any():
         keys = [readings[name].to_numpy() for name in ("seen", "lastrevid")]
-        order = np.lexsort((*keys, readings["label"].is_valid().to_numpy(), ids))
-        order = order[np.append(np.diff(ids[order]) != 0, True)]
-    return readings.select(["id", "label"]).take(pa.array(order))
+        last = np.append(np.diff(ids[newest]) != 0, True)
+        newest = np.lexsort((*keys, ids))[last]
+        labelled = np.lexsort((*keys, readings["label"].is_valid().to_numpy(), ids))[last]
+    items = readings.select(["id", "class"]).take(pa.array(newest))
+    return items.add_column(1, "label", readings["label"].take(pa.array(labelled)))
 
 
 def _write(out: pa.ipc.RecordBatchFileWriter, items: pa.Table, in_recent: bool) -> None:

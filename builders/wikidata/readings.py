@@ -35,12 +35,11 @@ class Readings:
         found = (self.items[at] == subjects[starts]) & (self.seen[at] == seen[starts])
         return np.repeat(found, np.diff(np.append(starts, len(subjects))))
 
-    def counting(self, rows: pa.Table) -> pa.Table:
-        """The rows but those of superseded readings."""
+    def count(self, rows: pa.Table) -> Mask:
+        """Whether each row counts: it is of no superseded reading."""
         if not len(self.twice):
-            return rows
-        gone = are_of(rows, self.twice) & ~self.have(rows)
-        return rows.filter(pa.array(~gone)) if gone.any() else rows
+            return np.ones(rows.num_rows, bool)
+        return ~are_of(rows, self.twice) | self.have(rows)
 
     def only(self, mask: Mask) -> Readings:
         """Some of them."""
@@ -76,6 +75,24 @@ def touched(prev: Readings, recent: Readings) -> tuple[Readings, Readings]:
     of_prev, of_recent = np.ones(len(prev.items), bool), np.ones(len(recent.items), bool)
     of_prev[before[same]] = of_recent[after[same]] = False
     return prev.only(of_prev), recent.only(of_recent)
+
+
+def drawn(share: float, seed: int, *columns: Integers) -> Mask:
+    """Whether each fact is in a seeded sample of such a share: by its own hash, so neither order nor workers matter.
+
+    The hash is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014) over the seed and one column after another.
+    """
+    if share >= 1:
+        return np.ones(len(columns[0]), bool)
+    numbers = np.full(len(columns[0]), seed % 2**64, np.uint64)
+    for column in columns:
+        numbers ^= column.astype(np.uint64)
+        numbers += np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            numbers ^= numbers >> np.uint64(shift)
+            numbers *= np.uint64(factor)
+        numbers ^= numbers >> np.uint64(31)
+    return numbers < np.uint64(share * 2**64)
 
 
 def count_facts(subjects: Integers, relations: Integers, objects: Integers) -> int:

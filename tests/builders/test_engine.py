@@ -80,6 +80,7 @@ def test_reports_say_what_an_earlier_run_did(tmp_path: Path) -> None:
 LOST: dict[str, Callable[[Path], object]] = {
     "its file": lambda out: (out / "2.txt").unlink(),
     "half of its file": lambda out: (out / "2.txt").write_text(""),
+    "a bit of its file": lambda out: (out / "2.txt").write_text("5"),
     "its report": lambda out: (out / "reports/00001.json").unlink(),
     "all of its report": lambda out: (out / "reports/00001.json").write_text(""),
     "what its report must say": lambda out: (out / "reports/00001.json").write_text("{}"),
@@ -97,7 +98,7 @@ def test_a_task_that_lost_something_is_done_again(
 ) -> None:
     out = tmp_path / "out"
     [before, _, _] = run_stage("square", write_square, [1, 2, 3], out)
-    assert before["files"] == {"1.txt": 1}
+    assert [*before["files"]] == ["1.txt"]
     LOST[case](out)
     reports = run_stage("square", write_square, [1, 2, 3], out, Machine(jobs))
     assert calls(tmp_path) == [1, 2, 2, 3]

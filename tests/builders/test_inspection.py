@@ -1,8 +1,9 @@
-"""``temporalwiki inspect`` of CKL's dataset folder."""
+"""``temporalwiki inspect`` of dataset folders and of Wikidata's dumps."""
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import itertools
 import json
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from temporalwiki.builders.archives import import_archives
-from temporalwiki.builders.inspection import describe_manifest
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.inspection import describe, describe_manifest
 from temporalwiki.commands import main
 
 from a_ckl_config import add, config, invariantlama, live
@@ -92,6 +94,38 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureF
     err = capsys.readouterr().err
     assert "manifests/invariantlama.json: not a manifest of CKL" in err
     assert err.count("\n") == 1
+
+
+Q1, Q2 = '{"type":"item","id":"Q1"}', '{"type":"item","id":"Q2"}'
+WIKIDATA: dict[str, tuple[str, str, dict[str, str] | str]] = {  # a dump's text -> what is said of it, or of its fault
+    "closed on a line of its own": (f"[\n{Q1},\n{Q2}\n]\n", "complete", {"items": "2"}),
+    "closed on the last line": (f"[\n{Q1},\n{Q2}]\n", "complete", {"items": "2"}),
+    "all on one line": (f"[{Q1}]", "complete", {"items": "1"}),
+    "never closed": (f"[\n{Q1},\n{Q2}\n", "no closing ] at its end", {"items": "2"}),
+    "cut in its last line": (
+        f"[\n{Q1},\n{Q2[:9]}",
+        "no closing ] at its end",
+        {"dropped: cut_line": "1", "items": "1"},
+    ),
+    "damaged before its last line": (f"[\n{Q1[:9]},\n{Q2},\n", "", "line at byte 2: not JSON"),
+    "damaged in its last line": (f"[\n{Q1},\n{Q2[:9]}]\n", "", "line at byte 29: not JSON"),
+    "cut in its only line": (f"[\n{Q1[:9]}", "", "line at byte 2: not JSON"),
+    "no entity": ("[\n]\n", "", "JSON, but no Wikidata entities"),
+}
+
+
+@pytest.mark.parametrize("case", WIKIDATA)
+def test_every_dump_of_wikidata_that_can_be_built_from_is_described(tmp_path: Path, case: str) -> None:
+    text, state, told = WIKIDATA[case]
+    path = tmp_path / "wikidata-20211101-all.json.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    if isinstance(told, str):
+        with pytest.raises(InputError, match=told):
+            describe(path)
+        return
+    first, _, *rows = describe(path).splitlines()
+    assert first == f"{path}: Wikidata JSON, {state}"
+    assert dict(row.rsplit(None, 1) for row in rows) == told | {"facts": "0"}
 
 
 NOW = {

@@ -45,7 +45,7 @@ def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> Manifest:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Dumps, the work folder of a build in which the extract of each recent dump is layers, and a build of seed 1."""
     here = tmp_path_factory.mktemp("made")
-    write_world(here / "dumps", World(people=30, hard_sentences=0, hostile_names=False))
+    write_world(here / "dumps", World(people=30, hard_sentences=0, hostile_names=False, page_props=True))
     run(here / "dumps", here / "out", here / "work")
     run(here / "dumps", here / "wanted", here / "other.work", seed=1)
     return here
@@ -62,10 +62,18 @@ def kept(folder: Path) -> Iterator[Path]:
             yield path
 
 
-@pytest.mark.fault(ROW, "build: any file of a finished extract is gone or cut", "it is noticed")
+def flip(path: Path) -> None:
+    """Turn a bit over that no checksum in the file covers: of a Parquet file, behind its pages."""
+    data = bytearray(path.read_bytes())
+    data[-12 if path.suffix == ".parquet" else len(data) // 2] ^= 1
+    path.unlink()  # another file may be the same one
+    path.write_bytes(data)
+
+
+@pytest.mark.fault(ROW, "build: any file of a finished extract is gone, cut or has another bit", "it is noticed")
 @pytest.mark.parametrize("side", range(4))
 def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: int) -> None:
-    _, folder = sorted(extracts(made / "work").items())[side]
+    folder = sorted(filter(layers.is_finished, extracts(made / "work").values()))[side]
     assert layers.lost(folder) is None
     count = 0
     for path in kept(folder):
@@ -75,6 +83,9 @@ def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: 
         if aside.stat().st_size:
             path.write_bytes(aside.read_bytes()[:-1])
             assert layers.lost(folder) == path
+            path.write_bytes(aside.read_bytes())
+            flip(path)
+            assert layers.lost(folder) == path
         aside.replace(path)
         count += 1
     assert layers.lost(folder) is None
@@ -83,17 +94,22 @@ def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: 
 
 SPOILT: dict[str, tuple[str, str, Callable[[Path], object]]] = {  # an extract, files of it, and what is done to them
     "articles gone": ("enwiki-20211101", "articles-*", Path.unlink),
+    "titles that have another bit": ("enwiki-20211101", "titles-*", flip),
     "titles half": ("enwiki-20211101", "titles-*", lambda path: path.write_bytes(path.read_bytes()[:99])),
     "linked articles gone": ("enwiki-20211201", "carried/articles-*", Path.unlink),
     "spans gone": ("enwiki-20211201", "spans.json", Path.unlink),
     "the list of its files damaged": ("enwiki-20211201", "finished.json", lambda path: path.write_text("{")),
     "facts gone": ("wikidata-20211101", "facts-*-3.parquet", Path.unlink),
     "all linked files gone": ("wikidata-2021112*", "carried", shutil.rmtree),
+    "what was left of prev has another bit": ("wikidata-2021112*", "carried/superseded-*", flip),
+    "revisions that have another bit": ("wikidata-20211101", "revisions/*.bin", flip),
     "revisions gone": ("wikidata-20211101", "revisions/*.bin", Path.unlink),
 }
 
 
-@pytest.mark.fault(ROW, "build: files of a finished extract are gone or cut", "its dump is read again: the same bytes")
+@pytest.mark.fault(
+    ROW, "build: files of a finished extract are gone, cut or damaged", "its dump is read again: the same bytes"
+)
 @pytest.mark.parametrize("case", SPOILT)
 def test_an_extract_that_lost_a_file_is_made_anew(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
@@ -109,14 +125,17 @@ def test_an_extract_that_lost_a_file_is_made_anew(
     assert "is not as it was left" in capsys.readouterr().err
 
 
-@pytest.mark.fault(ROW, "build: files of an interval's own stages are gone", "their tasks run again: the same bytes")
-def test_stages_that_lost_files_are_made_good(made: Path, tmp_path: Path) -> None:
+@pytest.mark.fault(
+    ROW, "build: files of an interval's own stages are gone or damaged", "their tasks run again: the same bytes"
+)
+@pytest.mark.parametrize("spoil", [Path.unlink, flip])
+def test_stages_that_lost_files_are_made_good(made: Path, tmp_path: Path, spoil: Callable[[Path], object]) -> None:
     shutil.copytree(made / "work", tmp_path / "work")
     [place] = (tmp_path / "work").glob(f"enwiki-{MONTH.name}-*")
     names = ("wiki-diff/diffset-*", "wikidata-labels/labels-*", "wikidata-diff/candidates-*", "align/aligned-*")
     for name in names:
         [path, *_] = sorted(place.glob(name))
-        path.unlink()
+        spoil(path)
     manifest = run(made / "dumps", tmp_path / "out", tmp_path / "work")
     assert contents(tmp_path / "out", "*.parquet") == contents(made / "out", "*.parquet")
     stages = manifest["run"]["stages"]
@@ -199,6 +218,19 @@ def swap_in(path: Path, text: bytes) -> None:
     aside = path.with_name("aside")
     aside.write_bytes(text)
     aside.replace(path)
+
+
+@pytest.mark.fault(ROW, "bytes of a kept Parquet file are other ones", "one line names the file")
+@pytest.mark.parametrize("name", ["wikidata-20211129-*/properties-00000.parquet", "*page_props*/page_items.parquet"])
+def test_no_damaged_table_is_joined(made: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(made / "work", tmp_path / "work")
+    [path] = (tmp_path / "work" / "extracts").glob(name)
+    data = bytearray(path.read_bytes())
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    data[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=f"{path}: damaged or gone"):
+        run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
 
 
 @pytest.mark.fault(ROW, "build: a dump is replaced while it is read", "one line; nothing of it is kept as the other's")

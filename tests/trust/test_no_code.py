@@ -24,6 +24,7 @@ from temporalwiki.methods import modular
 from temporalwiki.methods.checkpoint import load
 
 import tiny_models
+from a_folder import rewrite
 from file_server import FileServer
 from tiny_probes import write_month
 
@@ -43,7 +44,6 @@ NEVER = {
     "importlib.util.spec_from_file_location", "importlib.util.module_from_spec", "evaluate.load",
 }  # fmt: skip
 FINE = {
-    ("builders/engine.py", "pickle.loads"): "of an error that this process made in the line before",
     ("builders/wikipedia/xml_dump.py", "expat.ParserCreate"): "the guarded reader: a document type ends it",
     ("builders/wikipedia/xml_dump.py", "ET.fromstring"): "the guarded reader, of text that it has looked through",
     ("model_cards/metric.py", "evaluate.load"): "the folder that its owner publishes as a program",
@@ -161,10 +161,6 @@ class Owned:
 CODE = "import pathlib\npathlib.Path('owned').touch()\nclass Model: ...\nclass Config: ...\nclass Tokenizer: ...\n"
 
 
-def changed(path: Path, **entries: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | entries), "utf-8")
-
-
 def weights_are_pickles(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     torch.save({"x": Owned(Path("owned").absolute())}, folder / "pytorch_model.bin")
@@ -185,7 +181,7 @@ def pickles_with_the_name_of_safetensors(folder: Path) -> None:
 def configuration_names_pickles(folder: Path) -> None:
     weights_are_pickles(folder)
     (folder / "pytorch_model.bin").rename(folder / "adapter_model.bin")
-    changed(folder / "config.json", transformers_weights="adapter_model.bin")
+    rewrite(folder / "config.json", transformers_weights="adapter_model.bin")
 
 
 def index_names_pickles(folder: Path) -> None:
@@ -196,18 +192,18 @@ def index_names_pickles(folder: Path) -> None:
 def code_of_a_model(folder: Path) -> None:
     (folder / "code.py").write_text(CODE)
     of = {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"}
-    changed(folder / "config.json", auto_map=of, model_type="own")
+    rewrite(folder / "config.json", auto_map=of, model_type="own")
 
 
 def code_of_a_tokenizer(folder: Path) -> None:
     (folder / "code.py").write_text(CODE)
     of = {"AutoTokenizer": ["code.Tokenizer", "code.Tokenizer"]}
-    changed(folder / "tokenizer_config.json", auto_map=of, tokenizer_class="Tokenizer")
+    rewrite(folder / "tokenizer_config.json", auto_map=of, tokenizer_class="Tokenizer")
     (folder / "tokenizer.json").unlink()
 
 
 def code_of_the_hub(folder: Path) -> None:
-    changed(folder / "config.json", attn_implementation="evil/kernel")
+    rewrite(folder / "config.json", attn_implementation="evil/kernel")
 
 
 def an_adapter(folder: Path) -> None:
@@ -216,7 +212,7 @@ def an_adapter(folder: Path) -> None:
     )
     base = folder.rename(folder.with_name("base"))
     adapted.save_pretrained(folder)
-    changed(folder / "adapter_config.json", base_model_name_or_path=str(base))
+    rewrite(folder / "adapter_config.json", base_model_name_or_path=str(base))
 
 
 def an_adapter_of_pickles(folder: Path) -> None:
@@ -231,13 +227,13 @@ def an_adapter_with_a_tokenizer_of_its_own(folder: Path) -> None:
     code_of_a_tokenizer(folder / "other")
     more = {"prompt_tuning_init": "TEXT", "prompt_tuning_init_text": "x", "num_virtual_tokens": 1}
     trusting = {"tokenizer_name_or_path": str(folder / "other"), "tokenizer_kwargs": {"trust_remote_code": True}}
-    changed(folder / "adapter_config.json", peft_type="PROMPT_TUNING", **more, **trusting)
+    rewrite(folder / "adapter_config.json", peft_type="PROMPT_TUNING", **more, **trusting)
 
 
 def an_adapter_that_imports(folder: Path) -> None:
     an_adapter(folder)
     Path("owning.py").write_text(CODE)
-    changed(folder / "adapter_config.json", megatron_config={"x": 1}, megatron_core="owning")
+    rewrite(folder / "adapter_config.json", megatron_config={"x": 1}, megatron_core="owning")
 
 
 # how a folder with a model is made hostile -> what is said of it

@@ -196,6 +196,18 @@ def test_a_file_that_was_cut_off(tmp_path: Path, cut: int) -> None:
         (b"", "the file is empty"),
         (b"<html>no archive</html>\r\n\r\n", r"a\.warc: not a WARC record near byte 0"),
         (record(length=3) + record(), r"a\.warc: .* byte \d+: the record before is not as long as it says"),
+        (
+            re.sub(rb"(?<=Content-Length: )\d+", lambda length: b"%d" % (int(length[0]) - 2), record()),
+            r"a\.warc: the last record is not as long as it says",
+        ),
+        (record() + record()[:-30] + b"\r\n\r\n", r"a\.warc: cut off inside the record at byte \d+"),
+        (record() + record().partition(b"HTTP")[0], r"a\.warc: cut off inside the record at byte \d+"),
+        (
+            re.sub(rb"Content-Length: \d+\r\n", b"", record()) + record(),
+            r"a\.warc: the record at byte 0 does not say how long it is",
+        ),
+        (b"\r\n\r\n" + record(), r"a\.warc: the record at byte 0 does not say how long it is"),
+        (gzip.compress(record()), r"a\.warc: not a WARC record near byte 0"),
     ],
 )
 def test_what_is_no_warc(tmp_path: Path, content: bytes, message: str) -> None:

@@ -23,6 +23,7 @@ from temporalwiki.builders import layers
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.engine import Machine, Report, total
 from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.estimate import estimate
 from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.wikidata import buckets, carry, extract
 from temporalwiki.builders.wikidata.revisions import Revisions
@@ -259,6 +260,25 @@ def test_what_a_killed_stage_left_is_finished(tmp_path: Path, monkeypatch: pytes
     assert holds(tmp_path / "b") == holds(tmp_path / "full")
 
 
+def test_nothing_is_carried_over_of_another_base_than_the_dump_was_read_with(tmp_path: Path) -> None:
+    """It has the same name, and is made of other layers by now, or is gone."""
+    months = [
+        write_dump(tmp_path / f"{n}.gz", [entity(1, 11 + (n == 2), 7 + (n == 2)), entity(2, 12, 8)]) for n in range(3)
+    ]
+    read(months[1], tmp_path / "b")
+    base = layers.base_of(tmp_path / "b")
+    assert base is not None
+    read(months[2], tmp_path / "c", "b")
+    shutil.rmtree(tmp_path / "b")
+    read(months[0], tmp_path / "a")
+    read(months[1], tmp_path / "b", "a")
+    [group] = carry.plan(0, base)
+    for _ in range(2):
+        with pytest.raises(InputError, match=f"{tmp_path / 'b'}: gone, or not what {tmp_path / 'c'} was read with"):
+            carry.run(group, tmp_path / "c" / "carried")
+        shutil.rmtree(tmp_path / "b", ignore_errors=True)
+
+
 TAIL = ',"pageid":1,"ns":0,"title":"Q1","lastrevid":7,"modified":"2021-10-01T00:00:00Z"}'
 HEAD = '{"type":"item","id":"Q1","labels":{"en":{"language":"en","value":"x"}},"claims":{},"sitelinks":{}'
 LINES = {
@@ -273,6 +293,8 @@ LINES = {
     "the id later": (HEAD.replace('"id":"Q1",', "") + ',"id":"Q1"' + TAIL, False),
     "blanks between": (HEAD.replace(",", ", ") + TAIL.replace(",", ", "), False),
     "a revision inside another member": (HEAD + ',"x":{"y":1' + TAIL + "}", False),
+    "a list that begins there": ("[" + HEAD + TAIL, False),
+    "a bracket before it, which is no entity": ("[" + HEAD + TAIL, False),
     "a quote inside the tail": (HEAD + TAIL.replace("2021", '\\"2021'), False),
 }
 
@@ -447,3 +469,55 @@ def test_where_one_revision_says_two_things_all_is_read(
     assert "wikidata-carry recent" not in manifest["run"]["stages"]
     [recent] = (tmp_path / "work" / "extracts").glob("wikidata-20211201-*")
     assert facts(recent) == [(1, 3, 0)]
+
+
+def test_a_base_that_is_made_anew_in_other_layers_changes_nothing(
+    dumps: Path, full: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last month's extract is made of the one before, which is then lost, and made of the first month's."""
+    work = tmp_path / "work"
+    assert without_run(built(dumps, tmp_path / "last", MONTHS[1])) == full[1]
+    [middle] = (work / "extracts").glob(f"wikidata-{DATES[1]}-*")
+    shutil.rmtree(middle)
+    assert without_run(built(dumps, tmp_path / "first", MONTHS[0])) == full[0]
+    for sizes in ({}, {"RANGE": 9000, "ROWS": 50}):  # in other ranges, all is read again
+        shutil.rmtree(next(work.glob(f"enwiki-{MONTHS[1].name}-*")))
+        for name, size in sizes.items():
+            monkeypatch.setattr(extract, name, size)
+        again = built(dumps, tmp_path / f"again{len(sizes)}", MONTHS[1])
+        assert without_run(again) == full[1]
+        extracted = again["run"]["stages"]["wikidata-extract recent"]
+        assert (extracted["kept"] == extracted["tasks"]) == (not sizes)
+        assert (extracted["tasks"] > 1) == bool(sizes)
+
+
+def of_two_months(dumps: Path, revision: Callable[[int, int], int]) -> dict[str, Any]:
+    """The stages of a build of five items, each with another fact and with ``revision(item, month)`` every month."""
+    for month, date in enumerate(("20211101", "20211201")):
+        multistream(articles_file(dumps, date), [page(1, "A", "A is here.", revision_id=1)])
+        lines = [entity(number, revision(number, month), 10 + month) for number in range(1, 6)]
+        write_dump(wikidata_file(dumps, date), lines)
+    manifest = build(find_sources(dumps, MONTHS[0]), dumps / "out", dumps / "work")
+    assert manifest["counts"]["facts"]["changed"] == {"new_object": 5}
+    stages: dict[str, Any] = manifest["run"]["stages"]
+    return stages
+
+
+def test_an_extract_without_revisions_is_no_base(tmp_path: Path) -> None:
+    """Nothing would be kept of it, and each month's extract would have all files of the months before."""
+    stages = of_two_months(tmp_path / "none", lambda _number, _month: 0)
+    assert {"wikidata-index", "wikidata-extract recent"} <= stages.keys()
+    assert "wikidata-carry recent" not in stages
+    plan = estimate(find_sources(tmp_path / "none", MONTHS[0]), tmp_path / "out", tmp_path / "work")
+    assert {stage.name for stage in plan.stages} == stages.keys()
+    assert not list((tmp_path / "none" / "work" / "extracts").glob("wikidata-*/carried"))
+    assert "wikidata-carry recent" in of_two_months(
+        tmp_path / "one", lambda number, month: (number == 1) * (8 + month)
+    )
+
+
+def test_the_more_items_the_more_tasks_though_none_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task holds the numbers of those items of base that are not kept, too."""
+    monkeypatch.setattr(carry, "ITEMS_A_TASK", 1)
+    stages = of_two_months(tmp_path, lambda number, month: number + 10 * month)
+    assert [stages[name]["tasks"] for name in ("wikidata-index", "wikidata-carry recent")] == [5, 5]

@@ -363,6 +363,16 @@ def test_it_gives_the_rows_of_a_diff_that_looks_at_everything(
     assert report["facts"] == expected_report["facts"]
 
 
+@pytest.mark.fault(
+    "too little memory", "build: a join has more than its memory", "one line says to give more --memory"
+)
+def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
+    many = [item(i, {"P1": [statement(value(i + 1))]}) for i in range(1, 3000)]
+    run(tmp_path, many[:1], many)
+    with pytest.raises(InputError, match=r"too little memory or disk \(0 MB of memory\).*; give more --memory"):
+        diff.run(task_of(tmp_path, 1.0), tmp_path / "again", memory=1)
+
+
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(snapshots())
 def test_it_agrees_with_the_reference(

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from temporalwiki.builders.engine import run_stage
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.wikidata import entity_types, extract
+from temporalwiki.builders.wikidata import entity_types, extract, labels
 from temporalwiki.builders.wikidata.probes import Fact
 
 from tiny_dumps import item, statement, value, wikidata_file, write_wikidata
@@ -23,16 +22,19 @@ def a(number: int, *classes: int, **more: Any) -> dict[str, Any]:
     return item(number, {"P31": [statement(value(of)) for of in classes]} if classes else None, **more)
 
 
-def extracted(place: Path, date: str, items: Items) -> Path:
-    path = write_wikidata(wikidata_file(place, date), items)
-    tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", False)
-    run_stage("extract", extract.run, tasks, place / date)
-    return place / date
+def known(place: Path, prev: Items, recent: Items) -> Path:
+    """The folder of stage wikidata-labels over two dumps."""
+    for date, items in (("20211101", prev), ("20211129", recent)):
+        path = write_wikidata(wikidata_file(place, date), items)
+        tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", False)
+        run_stage("extract", extract.run, tasks, place / date)
+    task = labels.LabelsTask(0, str(place / "20211101"), str(place / "20211129"), 0, extract.BUCKETS)
+    run_stage("labels", labels.run, [task], place / "labels")
+    return place / "labels"
 
 
-def count(place: Path, prev: Items, recent: Items, facts: list[Fact], memory: int = 1 << 28) -> Any:
-    sides = (extracted(place, date, items) for date, items in (("20211101", prev), ("20211129", recent)))
-    return entity_types.count({"changed": facts}, *sides, place / "work", memory)["changed"]
+def count(place: Path, prev: Items, recent: Items, facts: list[Fact]) -> Any:
+    return entity_types.count({"changed": facts}, known(place, prev, recent))["changed"]
 
 
 HUMAN, CITY, CAPITAL = item(5, label="human"), item(515, label="city"), item(5119, label="capital")
@@ -60,6 +62,12 @@ TYPES: dict[str, tuple[Items, Items, str]] = {  # prev, recent, the type of Q1
     "an entity that became a redirect is what it was": ([a(1, 5)], [item(1, redirect="Q2"), HUMAN], "human"),
     "an entity that neither holds": (ANY, ANY, "unknown"),
     "twice in a dump: the newest revision": (ANY, [a(1, 515, lastrevid=9), a(1, 5, lastrevid=8), CITY], "city"),
+    "twice, and the newest has no label": (
+        ANY,
+        [a(1, 5, label="one", lastrevid=8), a(1, 515, label=None, lastrevid=9), CITY],
+        "city",
+    ),
+    "twice, and the newest has no class": (ANY, [a(1, 5, lastrevid=8), a(1, lastrevid=9), HUMAN], "unknown"),
     "a label may hold anything": (ANY, [a(1, 5), item(5, label='"$\n</script>')], '"$\n</script>'),
 }
 
@@ -83,9 +91,9 @@ def test_each_probe_counts_once_a_role(tmp_path: Path) -> None:
 
 
 def test_splits_are_counted_apart_and_no_probes_are_no_types(tmp_path: Path) -> None:
-    place = extracted(tmp_path, "20211101", [a(1, 5), a(2, 515), HUMAN, CITY])
+    place = known(tmp_path, ANY, [a(1, 5), a(2, 515), HUMAN, CITY])
     splits = {"unchanged": [Fact(1, 17, 2)], "changed": [Fact(2, 6, 1)], "deleted": []}
-    assert entity_types.count(splits, place, place, tmp_path, 1 << 28) == {
+    assert entity_types.count(splits, place) == {
         "unchanged": {"subject": {"human": 1}, "object": {"city": 1}},
         "changed": {"subject": {"city": 1}, "object": {"human": 1}},
         "deleted": {"subject": {}, "object": {}},
@@ -100,12 +108,3 @@ def test_the_order_of_statements_outlives_the_cut_into_row_groups(
     items = [a(64 * i, *range(1000 + i, 900 + i, -1)) for i in range(1, 5)]
     facts = [Fact(64 * i, 17, 77) for i in range(1, 5)]
     assert count(tmp_path, ANY, items, facts)["subject"] == {f"Q{1000 + i}": 1 for i in range(1, 5)}
-
-
-@pytest.mark.fault(
-    "too little memory", "build: a join has more than its memory", "one line says to give more --memory"
-)
-def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
-    items = [a(i, 5, label=f"{i}") for i in range(1, 3000)]
-    with pytest.raises(InputError, match=r"too little memory or disk \(0 MB of memory\).*; give more --memory"):
-        count(tmp_path, ANY, items, [Fact(i, 17, i) for i in range(1, 3000)], memory=1)
