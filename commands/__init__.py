@@ -43,12 +43,22 @@ SILENT = {
 class _Parser(argparse.ArgumentParser):
     """An argument parser that answers a misspelled subcommand or option with the nearest one."""
 
+    words: Sequence[str] = ()  # those of the command line
+
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        wrong = next((word.strip("'\"") for word in message.split(": ")[-1].split() if word), "")
+        what, _, words = message.rpartition(": ")
+        missing = what.endswith(" required")
+        if missing:  # for an option that is misspelled, too
+            given = (word.partition("=")[0] for word in self.words if word.startswith("--"))
+            wrong = next((word for word in given if word not in self._option_string_actions), "")
+        else:
+            wrong = next((word.strip("'\"") for word in words.split() if word), "")
         choices = [choice for action in self._actions for choice in action.choices or ()]
         near = get_close_matches(wrong, [*COMMANDS, *self._option_string_actions, *choices], n=1)
         hint = f" (did you mean {near[0]}?)" if near and near[0] != wrong else ""
+        if missing and hint:
+            hint = f"; there is {wrong}{hint}"
         self.exit(2, f"{self.prog}: {message}{hint}\n")
 
 
@@ -57,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     for name, value in SILENT.items():
         os.environ.setdefault(name, value)
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")  # bars of libraries, which are lines without end in a log
     parser = _Parser(prog="temporalwiki", description="Benchmark data for language models that are kept up to date.")
     parser.add_argument("--version", action="version", version=f"temporalwiki {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
@@ -75,6 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 module.add_arguments(subparser, argv)
                 subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
                 subparser.set_defaults(run=module.run, parser=subparser)
+                subparser.words = argv
         arguments, unknown = parser.parse_known_args(argv)
         if unknown:  # said by the subcommand's parser, which knows its options
             arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -86,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"temporalwiki {wanted}: {in_one_line(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
-        print(f"temporalwiki {wanted}: interrupted; the same command goes on from here", file=sys.stderr)
+        print(f"temporalwiki {wanted}: interrupted; the same command goes on from what is kept", file=sys.stderr)
         return 1
     return 0
 

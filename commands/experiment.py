@@ -8,6 +8,7 @@ import os
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.commands.train import quiet
 from temporalwiki.methods import needs
+from temporalwiki.methods.recipes import read_recipe
 
 _EXAMPLE = """\
 example:
@@ -35,6 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the experiment, then write its leaderboard; raise InputError where cells failed."""
     if arguments.jobs < 1:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
+    read_recipe(arguments.recipe, None)  # a name that is wrong is said before torch is imported, which takes seconds
     with needs("eval"):
         from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
         from temporalwiki.eval_harness.experiment.engines import end_with_parent, find_engine

@@ -25,9 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the leaderboard and say where its page is. Raises UsageError where a package is missing."""
     with needs("eval"):
-        from temporalwiki.eval_harness.leaderboard import write_leaderboard
         from temporalwiki.eval_harness.results import read_results
 
-    results = read_results(arguments.results)
+        results = read_results(arguments.results)
+
+        from temporalwiki.eval_harness.leaderboard import write_leaderboard  # takes seconds to import
+
     for text in write_leaderboard(results, arguments.results, arguments.out, arguments.data):
         print(text, flush=True)

@@ -64,13 +64,13 @@ def run(arguments: argparse.Namespace) -> None:
     options = {name: value for name, value in values.items() if name not in (*_OWN, "experiment")}
     configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])
 
+    method, how = configured(str(values["method"]), options, where)
     with needs("train"):
         from accelerate import PartialState
 
         from temporalwiki.methods.train import MANIFEST, Run, train  # torch and transformers take seconds to import
 
     quiet()
-    method, how = configured(str(values["method"]), options, where)
     output = Path(values.get("output") or f"runs/{values['method']}-{'-'.join(configs)}")
     wanted = Run(
         name=str(values["method"]),

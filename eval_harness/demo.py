@@ -106,7 +106,7 @@ def demo_real(dumps: Path, out: Path, size: Size = Size()) -> Iterator[str]:
     begun = time.perf_counter()
     intervals, data, recipe = _intervals(dumps), out / "temporalwiki", _recipe("demo-real")
     _check_model(str(recipe["model"]))
-    yield f"1. temporalwiki build: {len(intervals)} intervals of {dumps}, into {data}"
+    yield f"1. temporalwiki build: {len(intervals)} interval{'s' * (len(intervals) > 1)} of {dumps}, into {data}"
     counts = {}
     for interval in intervals:
         manifest = _build(dumps, data, interval, _wikidata(dumps, interval), 1.0)

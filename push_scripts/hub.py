@@ -316,9 +316,13 @@ def ask(name: str, call: Callable[[], T]) -> T:
             status = fault.response.status_code if isinstance(fault, HfHubHTTPError) else None
             wait = next(waits, None)
             cut = isinstance(fault, httpx2.TransportError | ConnectionError)
-            if wait is None or not (status in _PASSING or cut):
-                raise (Unreachable if cut else InputError)(f"{name}: {_explained(fault)}") from error
-            time.sleep(_asked_for(name, fault) or wait)
+            passes = status in _PASSING or cut
+            if wait is None or not passes:
+                again = "; run the same command again to go on" if passes else ""
+                raise (Unreachable if cut else InputError)(f"{name}: {_explained(fault)}{again}") from error
+            wait = _asked_for(name, fault) or wait
+            print(f"{name}: {_explained(fault)}; next try in {wait:.0f} s", file=sys.stderr, flush=True)
+            time.sleep(wait)
 
 
 def _asked_for(name: str, fault: BaseException) -> float | None:
@@ -382,9 +386,8 @@ def _explained(fault: BaseException) -> str:
             return f"not allowed ({in_one_line(said)}): {_NO_RIGHT}"
         request = fault.response.request
         asked = f"{request.method} {request.url.path}"
-        again = "; run the same command again to go on" if status in _PASSING else ""
-        return f"the Hub answered {status} to {asked}: {in_one_line(said)}{again}"
+        return f"the Hub answered {status} to {asked}: {in_one_line(said)}"
     if isinstance(fault, httpx2.TransportError | ConnectionError):
         said = in_one_line(fault) or type(fault).__name__
-        return f"the Hub cannot be reached ({said}); run the same command again to go on"
+        return f"the Hub cannot be reached ({said})"
     return in_one_line(fault)

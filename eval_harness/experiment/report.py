@@ -7,7 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from temporalwiki.builders.engine import whole_file
+from temporalwiki.builders.engine import only_one, sweep, whole_file
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.eval_harness.experiment.run import DONE, FAILED, NOT_RUN, NOTHING, Progress
 from temporalwiki.eval_harness.leaderboard import write_leaderboard
@@ -19,9 +19,11 @@ _SHOWN = 10  # failures
 def show(experiment: Experiment, progress: Sequence[Progress]) -> Iterator[str]:
     """Write OUTPUT/cells.csv and OUTPUT/leaderboard, and yield what to say of them."""
     path = experiment.output / "cells.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as part:
-        part.write_text(_csv(progress), "utf-8")
+    with only_one(experiment.output, "experiment"):
+        sweep(experiment.output)
+        experiment.output.mkdir(exist_ok=True)
+        with whole_file(path) as part:
+            part.write_text(_csv(progress), "utf-8")
     yield _table(progress)
     bad = [one for one in progress if one.state == FAILED]
     for one in bad[:_SHOWN]:

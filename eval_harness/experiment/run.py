@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,8 @@ def run_experiment(
 
     Without an ``engine`` they run here, one after the other; with one as its jobs, ``at_once`` at a time. ``only``
     names cells: these run here, and no other. Several processes (``accelerate launch``) run each cell together; there
-    a failure ends the experiment, as the other processes would wait for the one that failed.
+    a failure ends the experiment, as the other processes would wait for the one that failed. Raises InputError where
+    another one runs all cells at the same time.
     """
     planned = cells(experiment)
     names = {cell.name for cell in planned}
@@ -54,19 +56,19 @@ def run_experiment(
             raise UsageError(f"no cell {name!r}{did_you_mean(name, names)}")
     if only:
         planned = [cell for cell in planned if cell.name in only]
-    todo = _todo(planned, experiment.output)
-    (experiment.output / "cells").mkdir(parents=True, exist_ok=True)
-    together = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    if together:  # all have looked before anybody writes
-        processes().wait_for_everyone()
-    if _first_process():
-        for cell in todo:  # what was noted of one whose files were taken away
-            cell.note.unlink(missing_ok=True)
-    _say(f"{len(planned)} cells, {len(planned) - len(todo)} of them done before")
-    if engine is None:
-        _run_here(todo, together)
-    else:
-        with only_one(experiment.output, "experiment"):
+    with only_one(experiment.output, "experiment") if _first_process() and not only else nullcontext():
+        todo = _todo(planned, experiment.output)
+        (experiment.output / "cells").mkdir(parents=True, exist_ok=True)
+        together = int(os.environ.get("WORLD_SIZE", "1")) > 1
+        if together:  # all have looked before anybody writes
+            processes().wait_for_everyone()
+        if _first_process():
+            for cell in todo:  # what was noted of one whose files were taken away
+                cell.note.unlink(missing_ok=True)
+        _say(f"{len(planned)} cells, {len(planned) - len(todo)} of them done before")
+        if engine is None:
+            _run_here(todo, together)
+        else:
             _run_jobs(todo, engine, at_once)
     found: dict[str, Progress] = {}
     for cell in planned:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from temporalwiki.builders.engine import only_one, sweep
 from temporalwiki.builders.errors import InputError
 from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
 from temporalwiki.eval_harness.leaderboard.fuar import fuar_rows
@@ -22,21 +23,24 @@ def write_leaderboard(results: Sequence[Result], folder: Path, out: Path, data: 
     """Write the leaderboard of ``results``, which lie in ``folder``, to ``out``, and yield what to say of it.
 
     ``data`` is the dataset whose facts are shown, too: a folder, a Hub id or id@revision. The same results give the
-    same bytes. Raises InputError where ``out`` holds something else.
+    same bytes. Raises InputError where ``out`` holds something else, or another one writes there.
     """
-    if out.is_dir() and any(out.iterdir()) and not (out / _PARQUET).is_file():
+    there = [path for path in out.iterdir() if not path.match(f".{_PARQUET}.*.part")] if out.is_dir() else []
+    if there and not (out / _PARQUET).is_file():
         raise InputError(f"{out}: is not empty and holds no leaderboard; name another folder with --out")
     found = rows(results, folder)
     found += fuar_rows(results, found, folder)
-    out.mkdir(parents=True, exist_ok=True)
-    write_parquet(found, out / _PARQUET)
-    tables = write_tables(found, out / "tables")
-    figures = write_figures(found, out / "figures", data)
+    with only_one(out, "leaderboard"):
+        sweep(out)
+        out.mkdir(parents=True, exist_ok=True)
+        write_parquet(found, out / _PARQUET)
+        tables = write_tables(found, out / "tables")
+        figures = write_figures(found, out / "figures", data)
+        write_space(out, results, title=TITLE)
+        page = write_page(found, figures, tables, out, results=Path(os.path.relpath(folder, out)).as_posix())
     yield f"{len(found):,} scores of {len(results):,} results: {out / _PARQUET}"
     yield from _made("tables", list(tables), TABLES, out)
     yield from _made("figures", list(figures), FIGURES, out)
-    write_space(out, results, title=TITLE)
-    page = write_page(found, figures, tables, out, results=Path(os.path.relpath(folder, out)).as_posix())
     yield f"the page: {page}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +36,12 @@ WRONG_USAGE = {
     "no command": ([], "required"),
     "a misspelled command": (["biuld"], "did you mean build?"),
     "a misspelled option": (["inspect", "x", "--debgu"], "did you mean --debug?"),
-    "no dumps": (["build", "20211101", "20211201"], "--dumps"),
+    "a misspelled option that is required": (
+        ["build", "20211101", "20211201", "--dumsp=."],
+        "are required: --dumps; there is --dumsp (did you mean --dumps?)\n",
+    ),
+    "no dumps": (["build", "20211101", "20211201"], "are required: --dumps\n"),
+    "no option of those required": (["evaluate", "--nonsense"], "are required: --model, --data, --tasks\n"),
     "a date that is none": (["build", "20211131", "20211201", "--dumps", "."], "write YYYYMMDD"),
     "time backwards": (["build", "20211201", "20211101", "--dumps", "."], "forward in time"),
     "a wiki that is none": (["build", "20211101", "20211201", "--dumps", ".", "--wiki", "en"], "database name"),
@@ -56,6 +62,39 @@ def test_wrong_usage_ends_with_2_and_says_what_is_right(case: str, run: Run) -> 
     status, _, err = run(*arguments)
     assert status == 2
     assert said in err
+
+
+WRONG_NAMES = [
+    "train --method dif --model m --data d --config diffset-1112",
+    "evaluate --model m --data d --tasks twiki_probse",
+    "experiment ckl-gpt2-larg",
+    "leaderboard nowhere --out leaderboard",
+    "publish dataset temporalwiki temporalwiki --dry-run",
+]
+
+
+def test_a_wrong_name_is_said_before_torch_is_imported(tmp_path: Path) -> None:
+    """It takes seconds."""
+    words = [line.split() for line in WRONG_NAMES]
+    code = f"""import sys
+from temporalwiki.commands import main
+(status,) = {{main(words) > 0 for words in {words}}}
+sys.exit(not status or "torch" in sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert len(ran.stderr.splitlines()) == len(WRONG_NAMES)
+
+
+def test_bars_of_libraries_stay_out_of_a_log() -> None:
+    code = """from temporalwiki.commands import main
+main(["inspect", "nowhere"])
+from tqdm.auto import tqdm
+print(sum(tqdm(range(3))))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "3\n"
+    assert ran.stderr == "temporalwiki inspect: nowhere: no such file or folder\n"
 
 
 FAILED = {

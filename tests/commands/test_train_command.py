@@ -20,6 +20,7 @@ from temporalwiki.methods import trainer as trainer_module
 import tiny_models
 from a_dataset import write_dataset
 from a_disk import disk
+from a_folder import rewrite
 from faults.rows import ONE_LINE, REFUSED
 
 Run = Callable[..., tuple[int, str, str]]
@@ -54,8 +55,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tiny_models.model("gpt2", 200).save_pretrained(folder / "small-vocabulary")
     tiny_models.tokenizer("gpt2").save_pretrained(folder / "small-vocabulary")
     shutil.copytree(folder / "gpt2", folder / "no-eos")
-    config = folder / "no-eos" / "tokenizer_config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "eos_token": None, "bos_token": None}))
+    rewrite(folder / "no-eos" / "tokenizer_config.json", eos_token=None, bos_token=None)
     (folder / "file").write_text("x")
     (folder / "broken.yaml").write_text("learning_rate: [")
     (folder / "list.yaml").write_text("- 1")
@@ -227,7 +227,7 @@ def test_an_interrupted_run_says_how_to_go_on(train: Run, tmp_path: Path, monkey
     monkeypatch.setattr(trainer_module.Display, "on_step_end", interrupt)
     status, _, err = train(*GIVEN, *SHORT, "--output", tmp_path / "output")
     assert status == 1
-    assert last_line(err) == "temporalwiki train: interrupted; the same command goes on from here"
+    assert last_line(err) == "temporalwiki train: interrupted; the same command goes on from what is kept"
 
 
 # A tiny GPT-2 has 280 kB of weights, and twice that of the optimizer's state. A checkpoint is kept while the next one

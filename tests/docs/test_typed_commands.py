@@ -37,6 +37,7 @@ from temporalwiki.commands import COMMANDS
 
 import fake_slurm
 import tiny_models
+from a_folder import contents
 from docs_shell import Shell
 from documents import ROOT, Typed, documents, inline, typed
 from file_server import FileServer, served
@@ -196,8 +197,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     prepare(folder)
     with LoopbackHub() as hub, FileServer(served(folder / "DUMPS")) as server:
         hub.add_user("me", "hf_me", orgs={"ORG": "write"})
-        base = {path.name: path.read_bytes() for path in (folder / "BASE").iterdir()}
-        hub.commit("model", "openai-community/gpt2-large", base)
+        hub.commit("model", "openai-community/gpt2-large", contents(folder / "BASE"))
         env = hub.environment(folder / "home", token="hf_me") | {"PYTHONPATH": str(folder / "packages")}
         env["PATH"] = f"{folder / 'slurm' / 'bin'}:{env['PATH']}"
         with Shell(folder, env, server.url) as shell:

@@ -26,6 +26,8 @@ from temporalwiki.methods.k_adapter import KAdapter, attach
 from temporalwiki.methods.trainer import Display
 
 import tiny_models
+from a_folder import rewrite
+from a_stop import Killed
 from tiny_probes import LIGHT_TUNING, forward_passes, rows
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -33,10 +35,6 @@ pytestmark = pytest.mark.usefixtures("quick")
 PROMPTS = ["The capital of Norland is", "Anna Weber was born in", "東京", "Easton <|endoftext|> {{x}}"]
 NAMES = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen", "Emil Novak")
 TEXTS = [*(Text("", prompt) for prompt in PROMPTS), *(Text(prompt, " Easton") for prompt in PROMPTS)]
-
-
-class Killed(BaseException):
-    """What nothing catches, as nothing catches SIGKILL."""
 
 
 def nudged(model: Any, seed: int = 1) -> Any:
@@ -246,7 +244,7 @@ def moved_weight(folder: Path, name: str) -> None:
 
 
 def moved_json(folder: Path, name: str) -> None:
-    (folder / name).write_text(json.dumps({**json.loads((folder / name).read_text("utf-8")), "x": 1}))
+    rewrite(folder / name, x=1)
 
 
 CHANGES: dict[str, tuple[str, Callable[[Path], None]]] = {
@@ -287,8 +285,8 @@ def copies(models: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
     shutil.copytree(next(iter(models.values())).parent, folder)
     for path, key in ((folder / "peft/adapter_config.json", "base_model_name_or_path"),
                       (folder / "k_adapter/expansion.json", "base_model")):  # fmt: skip
-        spec = json.loads(path.read_text("utf-8"))
-        path.write_text(json.dumps({**spec, key: str(folder / Path(spec[key]).name)}))
+        base = json.loads(path.read_text("utf-8"))[key]
+        rewrite(path, **{key: str(folder / Path(base).name)})
     return {name: folder / name for name in models}
 
 

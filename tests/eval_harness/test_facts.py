@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,25 +30,25 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @torch.no_grad()
-def decoder_reference(folder: Path, prompt: str, label: str) -> tuple[float, int, float, int]:
+def decoder_reference(folder: Path, prompt: str, label: str) -> tuple[float, int, float, int, int]:
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
     read = tokenizer(f"{prompt} {label}", add_special_tokens=False, return_offsets_mapping=True)
     ids = torch.tensor([[tokenizer.bos_token_id, *read.input_ids]])
     predicted = model(ids).logits[0, :-1].double().log_softmax(-1)
     nll = [-float(predicted[i, token]) for i, token in enumerate(read.input_ids)]
     of_object = [value for value, (_, end) in zip(nll, read.offset_mapping, strict=True) if end > len(prompt)]
-    return sum(nll), len(nll), sum(of_object), len(of_object)
+    return sum(nll), len(nll), sum(of_object), len(of_object), len(f"{prompt} {label}".encode())
 
 
 @torch.no_grad()
-def t5_reference(folder: Path, prompt: str, label: str) -> tuple[float, int, float, int]:
+def t5_reference(folder: Path, prompt: str, label: str) -> tuple[float, int, float, int, int]:
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
     source = torch.tensor([tokenizer(f"{prompt} <extra_id_0>").input_ids])
     wanted = tokenizer(label, add_special_tokens=False).input_ids
     fed = torch.tensor([[0, tokenizer.convert_tokens_to_ids("<extra_id_0>"), *wanted[:-1]]])
     predicted = model(input_ids=source, decoder_input_ids=fed).logits[0, 1:].double().log_softmax(-1)
     nll = -sum(float(predicted[i, token]) for i, token in enumerate(wanted))
-    return nll, len(wanted), nll, len(wanted)
+    return nll, len(wanted), nll, len(wanted), len(label.encode())
 
 
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
@@ -64,6 +65,23 @@ def test_what_cannot_be_scored_is_none(kind: str, models: dict[str, Path], tmp_p
         facts.append(("Norland capital", "Easton " * 300))
     scored = score_facts(Evaluated(str(models[kind]), tmp_path), facts, "")
     assert [isinstance(score, FactScore) for score in scored] == [False, True, False][: len(facts)]
+
+
+# "Nor" is the first token; 東 is three tokens, so that it begins with one that is predicted as well
+@pytest.mark.parametrize(("fact", "size"), [(("Norland country", "Easton"), 19), (("東京 country", "日本"), 21)])
+def test_without_bos_a_first_token_has_neither_nats_nor_bytes(
+    fact: tuple[str, str], size: int, models: dict[str, Path], tmp_path: Path
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(models["gpt2"])
+    tokenizer.bos_token = None
+    folder = Path(shutil.copytree(models["gpt2"], tmp_path / "without"))
+    tokenizer.save_pretrained(folder)
+    (found,) = score_facts(Evaluated(str(folder), tmp_path), [fact], "")
+    (whole,) = score_facts(Evaluated(str(models["gpt2"]), tmp_path), [fact], "")
+    assert found is not None
+    assert whole is not None
+    assert found.tokens == whole.tokens - 1
+    assert (found.bytes, found.object_tokens) == (size, whole.object_tokens)
 
 
 def test_facts_of_the_same_names_are_not_one_item() -> None:

@@ -21,6 +21,7 @@ from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.trainer import Display
 
 import tiny_models
+from a_stop import Killed
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -31,10 +32,6 @@ EXAMPLES = [
 ]
 OPTIONS = {"batch_size": 2, "epochs": 2, "save_steps": 1, "logging_steps": 1, "learning_rate": 1e-2}
 DROPOUTS = ("dropout_rate", "attn_pdrop", "embd_pdrop", "resid_pdrop", "attention_dropout")
-
-
-class Killed(BaseException):
-    """What nothing catches, as nothing catches SIGKILL."""
 
 
 @pytest.fixture(scope="module")

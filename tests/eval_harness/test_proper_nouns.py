@@ -32,6 +32,7 @@ from temporalwiki.eval_harness.proper_nouns import (
 from temporalwiki.methods.packing import Encoder
 
 import tiny_models
+from a_folder import contents
 
 spacy = pytest.importorskip("spacy", reason="proper nouns are found by spaCy, which is not installed")
 
@@ -424,10 +425,6 @@ def tagger(treebank: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Pa
     out = tmp_path_factory.mktemp("trained") / "tagger"
     train_tagger(texts_of(treebank), out, epochs=20)
     return out
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_tagger_learns_proper_nouns_from_text_as_it_was_written(treebank: list[Path], tagger: Path) -> None:

@@ -35,6 +35,8 @@ from temporalwiki.methods import checkpoint, trainer
 
 import tiny_models
 from a_dataset import write_dataset
+from a_folder import rewrite
+from a_stop import Killed
 from tiny_probes import CHANGED, UNCHANGED, forward_passes, rows, write_month
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -149,13 +151,12 @@ def test_the_same_by_another_name_is_the_same(
 class Later(TwikiProbes):
     """The next version of a task."""
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = TwikiProbes.version + 1
 
 
 def changed_model(folder: Path, models: dict[str, Path]) -> str:
     shutil.copytree(models["gpt2"], folder / "gpt2")
-    config = folder / "gpt2" / "generation_config.json"
-    config.write_text(json.dumps(json.loads(config.read_text("utf-8")) | {"eos_token_id": 1}))
+    rewrite(folder / "gpt2" / "generation_config.json", eos_token_id=1)
     return str(folder / "gpt2")
 
 
@@ -217,10 +218,6 @@ def test_in_four_months_only_what_is_new_is_asked(
 
 
 # The same gives the same
-
-
-class Killed(BaseException):
-    """What nothing catches, as nothing catches SIGKILL."""
 
 
 def kill_at(patch: pytest.MonkeyPatch, owner: Any, name: str, call: int = 1) -> None:

@@ -185,6 +185,7 @@ def damage(path: Path, at: int, by: bytes) -> None:
         file.write(by)
 
 
+@pytest.mark.fault("kept file gone or damaged", "evaluate: kept scores are damaged", "one line names the file")
 @pytest.mark.parametrize("at", [0, 100, 4096])
 def test_a_damaged_file_is_named(at: int, tmp_path: Path) -> None:
     store = Store(tmp_path, "abc", POLICY)

@@ -16,6 +16,7 @@ from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.push_scripts.dataset import publish_dataset
 
 from a_ckl_config import add, config, invariantlama, live
+from a_folder import rewrite
 from a_month import add_month, article
 from loopback_hub import LoopbackHub
 
@@ -160,8 +161,7 @@ def test_an_interval_that_was_imported_is_never_published(tmp_path: Path, hub: L
     folder = tmp_path / "temporalwiki"
     add_month(folder, "20211101", "20211201", [article(1)])
     add_month(folder, "20210801", "20210901", [article(2)])
-    path = folder / "manifests" / "20210801-20210901.json"
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"imported": True}), "utf-8")
+    rewrite(folder / "manifests" / "20210801-20210901.json", imported=True)
     with pytest.raises(InputError, match=r"never published: manifests/20210801-20210901\.json"):
         run(folder)
     assert hub.requests == []

@@ -17,6 +17,7 @@ from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.push_scripts import dataset
 from temporalwiki.push_scripts.dataset import publish_dataset
 
+from a_folder import rewrite
 from a_month import add_month, article, probe
 from loopback_hub import LoopbackHub
 
@@ -172,8 +173,7 @@ def test_the_card_names_the_repository_and_each_months_revision(folder: Path, hu
 
 def test_how_long_a_build_took_is_not_published(folder: Path, hub: LoopbackHub) -> None:
     month(folder, 0)
-    path = folder / "manifests" / "20211101-20211201.json"
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"run": {"jobs": 7}}), "utf-8")
+    rewrite(folder / "manifests" / "20211101-20211201.json", run={"jobs": 7})
     run(folder)
     manifest = json.loads(files(hub)["manifests/20211101-20211201.json"])
     assert "run" not in manifest

@@ -17,6 +17,7 @@ from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.results import read_results
 from temporalwiki.push_scripts.leaderboard import leaderboard_revision, publish_leaderboard
 
+from a_folder import contents
 from a_result import facts, write_probes
 from loopback_hub import LoopbackHub
 
@@ -60,7 +61,7 @@ def published(hub: LoopbackHub) -> dict[str, bytes]:
 
 
 def test_the_space_holds_the_leaderboard_and_nothing_else(hub: LoopbackHub, board: Path) -> None:
-    wanted = {path.relative_to(board).as_posix(): path.read_bytes() for path in board.rglob("*") if path.is_file()}
+    wanted = contents(board)
     assert wanted.keys() > FILES and any(path.startswith("figures/") for path in wanted)
     for name in (".env", "notes.txt", "results.json", "figures/notes.txt", "figures/mine.png", "tables/old.md"):
         (board / name).write_text("not for everyone")

@@ -24,6 +24,7 @@ from temporalwiki.push_scripts.model import publish_model
 import a_result
 import tiny_models
 import tiny_training
+from a_folder import contents, rewrite
 from loopback_hub import LoopbackHub
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -114,10 +115,6 @@ def bases(hub: LoopbackHub, shared: Path) -> dict[str, str]:
         kind: hub.commit("model", f"org/{kind}", {"README.md": card, **contents(shared / kind)})
         for kind in ("gpt2", "t5")
     }
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -228,10 +225,6 @@ def copied(trained: Callable[..., Path], tmp_path: Path) -> Callable[[str, str],
         return Path(shutil.copytree(trained(kind, method), tmp_path / f"{kind}-{method}"))
 
     return copy
-
-
-def rewrite(path: Path, **changes: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes))
 
 
 def files_of(hub: LoopbackHub, repo: str) -> dict[str, bytes]:

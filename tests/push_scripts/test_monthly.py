@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from temporalwiki.builders.build import BuildOptions
+from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.builders.engine import only_one
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import main
@@ -28,6 +29,9 @@ from temporalwiki.push_scripts.monthly import months_between
 
 import a_ckl_config
 import tiny_models
+from a_disk import disk
+from a_folder import without_manifests
+from faults.rows import ONE_LINE
 from file_server import Fault, FileServer, served
 from loopback_hub import LoopbackHub
 
@@ -362,6 +366,42 @@ def test_a_job_that_is_killed_goes_on(
     assert fetched(server) == set()
     assert hub.repo("dataset", REPO).tags == {"2021.09": commit}
     assert list(hub.repo("dataset", REPO).branches) == ["main"]
+
+
+@pytest.mark.fault("full disk", "monthly: --out", ONE_LINE)
+def test_a_full_disk_stops_it_before_anything_is_sent(
+    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, dumps: Path, tmp_path: Path
+) -> None:
+    has(*DATES[:2])
+    with disk(tmp_path / "temporalwiki", "100k") as resize:
+        status, _, err = run()
+        assert status == 1
+        last = err.splitlines()[-1]
+        assert last.startswith(f"temporalwiki monthly: {tmp_path / 'temporalwiki'}/"), last
+        assert "no space left on the disk; free some and run the same command again" in last
+        assert sent(hub) == []
+        assert not any(path.is_file() for path in (tmp_path / "temporalwiki").rglob("*"))
+        resize("10m")
+        server.requests.clear()
+        assert run()[0] == 0
+        assert (fetched(server), tags(hub)) == (set(), ["2021.09"])
+        build(find_sources(dumps, Interval("enwiki", *DATES[:2])), tmp_path / "wanted", tmp_path / "work")
+        assert without_manifests(tmp_path / "temporalwiki") == without_manifests(tmp_path / "wanted")
+
+
+@pytest.mark.fault(
+    "two at once", "monthly: another fetch or build is at work in its folders", "refused in one line; nothing is sent"
+)
+@pytest.mark.parametrize(("place", "what"), [("dumps/wikidatawiki", "fetch"), ("temporalwiki", "build")])
+def test_nobody_works_in_its_folders_beside_it(
+    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path, place: str, what: str
+) -> None:
+    has(*DATES[:2])
+    with only_one(tmp_path / place, what):
+        status, _, err = run()
+    assert status == 1
+    assert f"{tmp_path / place}: another {what} is at work here; wait for it" in err.splitlines()[-1]
+    assert sent(hub) == []
 
 
 def test_what_cannot_be_built_into_is_refused_before_anything_is_fetched(

@@ -433,12 +433,18 @@ def test_a_dry_run_needs_no_hub(old: LoopbackHub, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.fault("dead network in a push", "the Hub does not answer", "one clear line")
-def test_a_hub_that_is_not_there_is_said(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_is_not_there_is_said(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At once, with how long it waits until each next try; and in the end."""
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
-    with pytest.raises(InputError, match="the Hub cannot be reached"):
+    with pytest.raises(InputError, match=r"the Hub cannot be reached .*; run the same command again to go on"):
         run()
+    said = capsys.readouterr().err.splitlines()
+    assert all(line.startswith(f"datasets/{REPO}: the Hub cannot be reached (") for line in said)
+    assert [line.split("; ")[-1] for line in said] == [f"next try in {seconds:.0f} s" for seconds in client.WAITS]
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(InputError, match="HF_HUB_OFFLINE is set"):
         run()

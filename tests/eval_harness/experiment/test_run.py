@@ -196,6 +196,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_results(write: Write, tm
     assert results(tmp_path / "out") == results(tmp_path / "whole")
     boards = [read_parquet(tmp_path / name / "leaderboard" / "results.parquet") for name in ("out", "whole")]
     assert boards[0] == boards[1]
+    assert list((tmp_path / "out").rglob(".*.part")) == []
 
 
 def test_jobs_of_this_machine_end_with_the_same_results(write: Write, tmp_path: Path) -> None:

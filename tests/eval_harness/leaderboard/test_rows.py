@@ -357,7 +357,7 @@ def test_thousands_of_facts_take_a_moment(tmp_path: Path) -> None:
         items = facts(*(3 + 0.1 * i + generator.normal(size=5000)).tolist(), subjects=4000)
         write_probes(tmp_path, "probes-1112", {"changed": items}, name=f"m{i}")
     results = read_results(tmp_path)
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = rows(results, tmp_path)
-    assert time.perf_counter() - begun < 10  # 0.3 s; the machine may be busy
+    assert time.process_time() - begun < 10  # 0.3 s, of this process alone: the machine may be busy
     assert {row.rank_best for row in found} >= {1}

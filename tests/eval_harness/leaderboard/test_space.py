@@ -15,6 +15,7 @@ from temporalwiki.eval_harness.leaderboard.rows import write_parquet
 from temporalwiki.eval_harness.leaderboard.space import write_space
 from temporalwiki.model_cards.space import space_card
 
+from a_folder import contents
 from a_row import make_row
 
 PIXEL = bytes.fromhex(
@@ -38,7 +39,7 @@ def test_the_same_folder_twice_is_the_same_bytes(tmp_path: Path) -> None:
     written = []
     for _ in range(2):
         write_space(tmp_path, [], title="\ud800: {")
-        written.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
+        written.append(contents(tmp_path))
     assert written[0] == written[1]
     assert written[0].keys() == {"README.md", "app.py", "requirements.txt"}
     assert written[0]["README.md"] == space_card("\ud800: {", []).encode()

@@ -14,6 +14,7 @@ from temporalwiki.eval_harness.leaderboard.figures import DATA_FIGURES, entity_t
 
 from a_dataset import Types, write_probes
 from a_figure import bars, check_texts
+from a_folder import contents
 
 MONTH, LATER = "20211101-20211201", "20211201-20220101"
 PROBES = {"unchanged": ["r"], "changed": ["r"], "deleted": ["r"]}
@@ -147,7 +148,7 @@ def test_both_figures_of_a_folder_have_the_same_bytes_every_time(tmp_path: Path)
     written = []
     for name in ("a", "b"):
         assert list(write_figures([], tmp_path / name, data)) == ["entity_types", "relations"]
-        written.append({path.name: path.read_bytes() for path in sorted((tmp_path / name).iterdir())})
+        written.append(contents(tmp_path / name))
     assert written[0] == written[1]
     assert sorted(written[0]) == ["entity_types.png", "entity_types.svg", "relations.png", "relations.svg"]
     assert write_figures([], tmp_path / "a") == {}
