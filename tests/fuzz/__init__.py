@@ -8,10 +8,15 @@ structure, too. ``python -m fuzz`` runs them under atheris, and test_corpus.py w
 TARGETS = (
     "archives",
     "cards",
+    "ckl_lines",
     "compressed",
     "experiment",
+    "extracts",
+    "model_card",
+    "news_files",
     "news_page",
     "page_props",
+    "result_items",
     "results",
     "sentence_diff",
     "server_answers",
@@ -19,4 +24,5 @@ TARGETS = (
     "wikidata_json",
     "wikitext",
     "xml_dump",
+    "xml_ranges",
 )

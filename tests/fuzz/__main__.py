@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib
+import importlib.util
 import json
 import re
 import resource
@@ -37,6 +38,8 @@ def main() -> None:
     if unknown := set(options.targets) - set(TARGETS):
         parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(TARGETS)}")
     targets = options.targets or TARGETS
+    if not options.minimise and importlib.util.find_spec("atheris") is None:
+        parser.error("atheris is not installed; docs/fuzzing.md says how")
     if options.in_this_process:
         _fuzz(targets[0], options.in_this_process)
     elif options.minimise:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
+import yaml
+
 from temporalwiki.builders.errors import InputError
 from temporalwiki.eval_harness.experiment.recipe import Experiment, read_experiment
 
 from fuzz.files import file
+from fuzz.json_text import mutate as mutate
 
 _FILE = b"""model: gpt2
 learning_rate: 1.0e-4
@@ -28,6 +33,7 @@ experiment:
 """
 SEEDS = (
     _FILE,
+    json.dumps(yaml.safe_load(_FILE)).encode(),  # which is YAML, too, and is mutated by its structure
     b"experiment:\n  data: d\n  phases: [diffset-1112]\n  methods: {full: {}}\n  tasks: {}\nmodel: m\n",
     b"experiment:\n  data: d\n  phases: [diffset-1112]\n  methods: {full: {}}\n  tasks: {}\n",
     b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -47,22 +48,22 @@ HOSTILE: tuple[Any, ...] = (
 def mutate(data: bytes, longest: int, seed: int, plain: Callable[[bytes, int], bytes]) -> bytes:
     """Mutate JSON, or lines of it: half of the time by its structure, else (and what is no JSON) as ``plain`` does.
 
-    ``plain`` is libFuzzer's own way.
+    What stands before the JSON in a line stays. ``plain`` is libFuzzer's own way.
     """
     chosen = random.Random(seed)
     if chosen.random() < 0.5:
         return plain(data, longest)
     lines = data.split(b"\n")
     at = chosen.randrange(len(lines))
-    comma = b"," if lines[at].endswith(b",") else b""
+    before, text, comma = re.fullmatch(rb"([^\[{]*)(.*?)(,?)", lines[at], re.DOTALL).groups()  # type: ignore[union-attr]
     try:
-        tree = json.loads(lines[at].removesuffix(b",")) if len(lines) > 1 else json.loads(data)
+        tree = json.loads(text)
         for _ in range(chosen.choice((1, 1, 2, 4))):
             tree = _changed(tree, chosen)
         changed = json.dumps(tree, ensure_ascii=chosen.random() < 0.5, separators=(",", ":")).encode()
     except (ValueError, RecursionError):
         return plain(data, longest)
-    lines[at] = changed + comma
+    lines[at] = before + changed + comma
     return b"\n".join(lines)[:longest]
 
 

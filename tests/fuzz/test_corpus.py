@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,13 +17,16 @@ from unittest import mock
 
 import pytest
 
-from fuzz import TARGETS
+from temporalwiki.eval_harness.results import Result
+from temporalwiki.eval_harness.statistics import Ranks
+
+from fuzz import TARGETS, xml_pages
 from fuzz.__main__ import shortest
 from fuzz.json_text import mutate
 
 HERE = Path(__file__).parent
 APART = "TEMPORALWIKI_FUZZ_NEWS"
-NO_TARGETS = ("__init__", "__main__", "files", "json_text", "test_corpus")
+NO_TARGETS = ("__init__", "__main__", "files", "json_text", "test_corpus", "xml_pages")
 
 
 def _module(target: str) -> Any:
@@ -60,14 +64,28 @@ def test_what_is_known_breaks_no_promise(target: str) -> None:
             raise
 
 
+def _whatever_its_revision(base: Any, page_id: int, _revision_id: int) -> Any:
+    base._read(page_id)
+    return base._known.get(page_id)
+
+
+def _first_is_best(results: Sequence[Result]) -> dict[tuple[int, str], Ranks]:
+    return {(0, score): Ranks(1, 1) for score in results[0].data["scores"]}
+
+
 # A fault in the code, and the target that must see it in its corpus.
 PLANTED = [
     ("archives", "builders.ckl.config.Counts.drop", lambda _self, _reason, _number=1: None),
     ("cards", "model_cards.dataset.loadable", lambda _configs: {}),
+    ("ckl_lines", "builders.ckl.kilt.Counts.drop", lambda _self, _reason: None),
     ("compressed", "builders.streams._decodes", lambda *_: True),
     ("experiment", "eval_harness.experiment.recipe._text", lambda value, _where: value),
+    ("extracts", "builders.wikipedia.carried.BaseArticles.find", _whatever_its_revision),
+    ("model_card", "model_cards.model._tests", lambda _result: []),
+    ("news_files", "builders.ckl.news_pages._left", lambda _stream: 0),
     ("news_page", "builders.ckl.html_page.web_address", lambda url: url and "ftp://a.example/"),
     ("page_props", "builders.wikipedia.page_props._ROW", re.compile(rb"(\d)(\d)")),
+    ("result_items", "eval_harness.leaderboard.rows._ranks", _first_is_best),
     ("results", "eval_harness.results.msgspec.convert", lambda data, _kind: data),
     ("sentence_diff", "builders.wikipedia.diff._without", lambda _known, paragraph: paragraph),
     ("server_answers", "builders.fetch.server._SHA1", re.compile(".*")),
@@ -75,6 +93,7 @@ PLANTED = [
     ("wikidata_json", "builders.wikidata.entities._add_statements", lambda _entity, _relation, _statements: None),
     ("wikitext", "builders.wikipedia.plain_text._without_sounds", lambda line, _lead: line),
     ("xml_dump", "builders.wikipedia.xml_dump._only_characters", lambda _text: True),
+    ("xml_ranges", "builders.wikipedia.xml_dump._Window.check_end", lambda _window: None),
 ]
 
 
@@ -105,6 +124,22 @@ def test_json_is_mutated_into_json() -> None:
     assert all(line.count(b"\n") == 3 for line in lines) and len(set(lines)) > 10
     assert mutate(b"no JSON", 500, 1, lambda data, _longest: data + b"!") == b"no JSON!"
     assert all(len(mutate(before, 20, seed, lambda data, longest: data[:longest])) <= 20 for seed in range(50))
+
+
+def test_dumps_are_mutated_by_their_pages() -> None:
+    before = b"<page><id>1</id><text>a</text></page>\0<page><id>2</id><text>b</text></page></mediawiki>"
+    made = {xml_pages.mutate(before, 500, seed, lambda data, _longest: data) for seed in range(300)}
+    for wanted in (
+        b"<page><id>1</id><text>b</text></page>",  # another one's text
+        b"<page><id>2</id><text>a</text></page>",  # another one's id
+        b"</page><page>",  # in one part
+        b"\0</mediawiki>",  # in one more part
+    ):
+        assert any(wanted in one for one in made), wanted
+    assert {one.count(b"<page>") for one in made} >= {1, 2, 3}, "none is lost, or doubled"
+    assert all(
+        len(xml_pages.mutate(before, 20, seed, lambda data, longest: data[:longest])) <= 20 for seed in range(50)
+    )
 
 
 def test_what_is_found_is_made_short() -> None:

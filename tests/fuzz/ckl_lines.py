@@ -1,0 +1,165 @@
+"""Lines of KILT, LAMA, TriviaQA and annotators: each is a row, or dropped by a reason, or the file is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+from unittest import mock
+
+from temporalwiki.builders.ckl import invariantlama
+from temporalwiki.builders.ckl.candidates import ABOUT, CANDIDATES, DECISIONS
+from temporalwiki.builders.ckl.config import Config, Row
+from temporalwiki.builders.ckl.config import _staged as staged
+from temporalwiki.builders.ckl.decisions import decided
+from temporalwiki.builders.ckl.invariantlama import invariantlama as lama
+from temporalwiki.builders.ckl.invariantlama import table
+from temporalwiki.builders.ckl.kilt import kilt
+from temporalwiki.builders.ckl.manifest import check_ckl_manifest
+from temporalwiki.builders.errors import InputError
+
+from fuzz.files import file, folder
+from fuzz.json_text import mutate as mutate
+
+
+def _lines(*objects: Any) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in objects)
+
+
+_BETWEEN = b"\0"  # files
+_OUTPUT = [{"answer": "b"}, {"answer": "b "}, {"provenance": []}, {"answer": None}]
+_NQ = [{"id": 1, "input": "a?", "output": _OUTPUT, "meta": {}}, {"id": "2", "input": " ", "output": []}]
+_IDS = [{"id": "t1", "output": [{"answer": "x"}]}, {"id": "t2", "output": [{"answer": "y"}], "input": None}]
+_QUESTIONS = {"Data": [{"QuestionId": "t1", "Question": "q?"}], "Domain": "Web"}
+_RELATIONS = [{"relation": "P19", "template": "[X] was born in [Y] .", "label": "born"}]
+_FACTS = [
+    {"predicate_id": "P19", "uuid": "u", "sub_label": "Ann  Lee", "obj_label": "Rome"},
+    {"predicate_id": "P19", "uuid": "u", "sub_label": "Ann Lee", "obj_label": "Rome"},
+    {"predicate_id": "P19", "sub_label": "Bo", "obj_label": "bonn"},
+    {"predicate_id": "P19", "sub_label": "<extra_id_0>", "obj_label": "A\u202eb"},
+    {"predicate_id": "P19", "sub_label": "Rome Lee", "obj_label": "Rome"},
+    {"predicate_id": "P19"},
+]
+_CANDIDATE = {
+    "id": "c1",
+    "question": "Who is mayor?",
+    "answer": "Ann",
+    "statement": "The mayor is <extra_id_0>.",
+    "sentence": "The mayor is Ann.",
+    "title": "T",
+    "url": "https://a.example/",
+    "published": "2020-05-01T00:00:00Z",
+    "prediction": None,
+    "past_evidence": [{"id": "p1", "title": "T", "text": "Bo is mayor.", "score": 1.5, "has_answer": False}],
+}
+_OTHER = {"valid": True, "answer_right": True, "past": "other", "old_answers": ["Bo"], "old_evidence": "p1"}
+_NEW = {
+    "valid": True,
+    "answer_right": True,
+    "past": "none",
+    "statement": "<extra_id_0> rules.",
+    "answers": ["Ann", "A."],
+}
+_DECISIONS = [{"id": "c1", **_OTHER}, {"id": "c2", **_NEW}, {"id": "c3", "valid": None}]
+_CANDIDATES = [_CANDIDATE | {"id": f"c{number}"} for number in (1, 2, 3)]
+# the first byte says whose lines they are; then files
+SEEDS = (
+    b"k" + _lines(*_NQ) + _BETWEEN + _lines(_NQ[0]) + _BETWEEN + _lines(*_NQ),
+    b"k\xef\xbb\xbf" + _lines(_NQ[0]).replace(b"\n", b"\r\n\n") + _BETWEEN + _lines(*_NQ)[:-9],
+    b"t" + _lines(*_IDS) + _BETWEEN + json.dumps(_QUESTIONS).encode(),
+    b"l" + _lines(*_RELATIONS) + _BETWEEN + _lines(*_FACTS),
+    b"l" + _lines(*_RELATIONS, *_RELATIONS),
+    b"d" + _lines(*_CANDIDATES) + _BETWEEN + _lines(*_DECISIONS) + _BETWEEN + _lines({"id": "c2", "valid": False}),
+    b"d" + _lines(_CANDIDATE) + _BETWEEN + _lines({"id": "c9", "valid": True}),
+)
+FOUND: tuple[bytes, ...] = ()
+WORDS = (_BETWEEN, b"\n", b"\r\n", b"\xef\xbb\xbf", b'"id":', b'"output":[{"answer":', b'"input":', b"\\ud800",
+         b"[X]", b"[Y]", b"<extra_id_0>", b"<extra_id_1>", b'"valid":true', b'"past":"same"', b"9" * 20, b"[" * 1200,
+         b"\\u202e", b"\\u0000", b'"QuestionId":', b'"statement":"', b'"old_answers":["')  # fmt: skip
+LONGEST = 8192
+
+
+def check(data: bytes) -> None:
+    shutil.rmtree(folder() / "lines", ignore_errors=True)
+    source, files = _SOURCES.get(data[:1]), data[1:].split(_BETWEEN)
+    if source is None:
+        return
+    try:
+        configs = source(files)
+        for config in configs:
+            _account(config)
+    except InputError as error:
+        assert str(folder()) in str(error) and "\n" not in str(error), f"not one line with the file: {error}"
+
+
+def _kilt(files: Sequence[bytes]) -> list[Config]:
+    for part, data in zip(("train", "dev", "test_without_answers"), [*files, b"", b""], strict=False):
+        file(f"lines/nq-{part}-kilt.jsonl", data)
+    return kilt(folder() / "lines", "nq")
+
+
+def _trivia(files: Sequence[bytes]) -> list[Config]:
+    ids, questions, *_ = [*files, b"", b""]
+    for part in ("train_id", "dev_id", "test_id_without_answers"):
+        file(f"lines/triviaqa-{part}-kilt.jsonl", ids)
+    for part in ("train", "dev", "test-without-answers"):
+        file(f"lines/triviaqa-rc/qa/wikipedia-{part}.json", questions)
+    return kilt(folder() / "lines", "triviaqa_support_only")
+
+
+def _lama(files: Sequence[bytes]) -> list[Config]:
+    relations, facts, *_ = [*files, b""]
+    file("lines/relations.jsonl", relations)
+    file("lines/TREx/P19.jsonl", facts)
+    dropped: list[str] = []
+    with mock.patch.object(invariantlama, "RELATIONS", ("P19",)):  # of 28, which are read in the same way
+        config = lama(folder() / "lines", lambda _row, reason: dropped.append(reason))
+    rows = list(config.splits["test"])
+    assert len(dropped) == sum(config.counts.dropped.values()), "told of others than are counted"
+    assert "\n| P19 |" in table(config.counts.more)
+    assert len({(row["subject"], row["object"]) for row in rows}) == len(rows), "a fact twice"
+    assert all(row["statement"].count("<extra_id_0>") == 1 for row in rows), "not one blank"
+    config.splits = {"test": iter(rows)}
+    return [config]
+
+
+def _decided(files: Sequence[bytes]) -> list[Config]:
+    candidates, *decisions = files
+    review = folder() / "lines"
+    file(f"lines/{CANDIDATES}", candidates)
+    about = {"sha256": sha256(candidates).hexdigest(), "options": {}, "inputs": [], "past": {}, "counts": {}}
+    file(f"lines/{ABOUT}", json.dumps(about).encode())
+    for number, data in enumerate(decisions[:3]):
+        file(f"lines/{DECISIONS}/{'abc'[number]}.jsonl", data)
+    return decided(review, 1 + zlib.crc32(candidates) % 2)
+
+
+_SOURCES: dict[bytes, Callable[[Sequence[bytes]], list[Config]]] = {
+    b"k": _kilt,
+    b"t": _trivia,
+    b"l": _lama,
+    b"d": _decided,
+}
+
+
+def _account(config: Config) -> None:
+    """Every row is as a dataset folder has it, and every line is one or counted: ``staged`` looks at that."""
+    rows: list[Row] = []
+    config.splits = {split: _noted(of, rows) for split, of in config.splits.items()}
+    manifest = staged(config, folder() / "lines" / "out")
+    check_ckl_manifest(manifest, "manifest")
+    if config.kind != "kilt":
+        assert len({row["id"] for row in rows}) == len(rows), "an id twice"
+    for row in rows:
+        answers = row.get("answers", [])
+        assert all(answers) and len(set(answers)) == len(answers), "an answer without text, or twice"
+        assert config.kind != "annotated" or row["statement"].count("<extra_id_0>") == 1, "not one blank"
+
+
+def _noted(rows: Iterable[Row], into: list[Row]) -> Iterator[Row]:
+    for row in rows:
+        into.append(row)
+        yield row

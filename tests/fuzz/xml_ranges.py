@@ -1,0 +1,111 @@
+"""A Wikipedia dump of many streams, read in ranges of them: what each says is together what the whole says."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import zlib
+from collections import Counter
+from pathlib import Path
+from unittest import mock
+
+from temporalwiki.builders import streams
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.wikipedia.xml_dump import KNOWN, Header, Page, Reading, read_header, read_pages
+
+from fuzz import xml_dump
+from fuzz.files import file
+from fuzz.xml_pages import mutate as mutate
+from tiny_dumps import FOOTER, header, page, revision
+
+_BETWEEN = b"\0"  # the streams
+_PAGES = [
+    page(1, "A &amp; B", 'x < y & "z"', parent=3),
+    page(2, "Talk:C", "y", ns=1),
+    page(3, "D", "#REDIRECT [[A]]", redirect=True),
+    page(4, "E", revisions=[revision("one", 1), revision("two", 2, 1, at="2021-11-05T00:00:00Z")]),
+    page(5, "é漢", "text " * 9, revision_id=7),
+]
+SEEDS = tuple(
+    "\0".join(parts).encode()
+    for parts in (
+        [header(), *_PAGES, FOOTER],
+        [header(), "".join(_PAGES[:2]), "".join(_PAGES[2:]), FOOTER],
+        [header() + _PAGES[0][:-12], _PAGES[0][-12:] + _PAGES[3][:300], _PAGES[3][300:] + FOOTER],
+        [header()[:200], header()[200:], _PAGES[1], _PAGES[4] + FOOTER, "\n"],
+        [header("0.3") + _PAGES[2], _PAGES[4], FOOTER],
+        [header(), _PAGES[0], _PAGES[1]],  # cut off
+        [header(), _PAGES[0], FOOTER, header(), _PAGES[1], FOOTER],  # joined
+    )
+)
+FOUND: tuple[bytes, ...] = ()
+WORDS = (*xml_dump.WORDS, _BETWEEN, b"</mediawiki>\0", b"\0<page>")
+LONGEST = 8192
+_ONE_IN = 8  # inputs are read by the decoder that is for dumps known to be whole
+
+_Found = tuple[list[Page], Reading]
+
+
+def check(data: bytes) -> None:
+    chosen = zlib.crc32(data)
+    kind, compress = (("bz2", bz2.compress), ("gz", gzip.compress))[chosen & 1]
+    packed = [compress(part, 1) for part in data.split(_BETWEEN) if part]
+    if not packed:
+        return
+    path = file(f"dump.xml.{kind}", b"".join(packed))
+    starts = [0]
+    for part in packed[:-1]:
+        starts.append(starts[-1] + len(part))
+    starts = [0, *(start for i, start in enumerate(starts[1:]) if chosen >> i % 24 & 2)]
+    try:
+        head = read_header(path)
+    except InputError as error:
+        assert str(path) in str(error) and "\n" not in str(error), f"not one line with the file: {error}"
+        return
+    whole = _read(path, head, [0])
+    parts = _read(path, head, starts)
+    assert parts == whole or not whole, "in ranges, another reading"
+    if whole:
+        with mock.patch.object(streams, "OUT", 1 + chosen % 301):
+            assert _read(path, head, starts) == whole, "in ranges and other pieces, another reading"
+        if chosen // 2 % _ONE_IN == 0:
+            assert _read(path, head, starts, listed=True) == whole, "by the fast decoder, another reading"
+        _check_known(path, head, whole)
+    elif parts:
+        assert not parts[1].complete, "a dump that is refused as a whole, and not in ranges"
+
+
+def _read(path: Path, head: Header, starts: list[int], listed: bool = False) -> _Found | None:
+    """What all ranges say, one after the other; None where one is refused."""
+    pages: list[Page] = []
+    dropped: Counter[str] = Counter()
+    total = Reading()
+    for start, end in zip(starts, [*starts[1:], None], strict=True):
+        reading = Reading()
+        try:
+            pages += read_pages(path, head, reading, start, end, listed=listed)
+        except InputError as error:
+            assert path.name in str(error) and "\n" not in str(error), f"not one line with a place: {error}"
+            return None
+        total.complete = total.complete or reading.complete
+        total.pages += reading.pages
+        total.bytes += reading.bytes
+        dropped.update(reading.dropped)
+    total.dropped = dict(sorted(dropped.items()))
+    return pages, total
+
+
+def _check_known(path: Path, head: Header, whole: _Found) -> None:
+    """One who has the texts of articles gets the same pages, of some of which nothing but the text is missing."""
+    pages, told = whole
+    times = Counter((one.page_id, one.revision_id) for one in pages)
+    sizes = {(one.page_id, one.revision_id): len(one.escaped) for one in pages if one.escaped is not None}
+    reading = Reading()
+    again = list(read_pages(path, head, reading, known=lambda *ids: sizes.get(ids) if times[ids] == 1 else None))
+    reading.dropped = dict(sorted(reading.dropped.items()))
+    assert reading == told, "another accounting where texts are known"
+    for one, other in zip(again, pages, strict=True):
+        if one.missing == KNOWN:
+            assert one.namespace == 0 and not one.redirect and other.escaped is not None
+            one = one._replace(escaped=other.escaped, missing=None)
+        assert one == other, "another page where texts are known"
