@@ -18,8 +18,9 @@ from faults.struck import Ended, Struck
 from file_server import FileServer, served
 
 DATES = ("20211101", "20211201", "20220101")
-# Several may write to one folder of theirs: nobody takes away what looks like the rest of a killed one.
-AT_ONCE = ("evaluate", "experiment")
+# Several may write to one folder of its: nobody takes away what looks like the rest of a killed one.
+AT_ONCE = ("evaluate",)
+ASIDE = {"work", ".home"}  # folders of what is kept for the next run
 # names in JSON of what tells of one run, and not of its result
 OF_THE_RUN = {"run", "seconds", "began", "speed", "tokens_per_second", "model_tflops_per_second"}
 
@@ -70,6 +71,11 @@ MODELS: dict[str, Command] = {
     "experiment": Command(
         lambda there: ["experiment", there / "experiment.yaml"],
         ("out/results/**/*", "out/models/*/*.safetensors", "out/leaderboard/results.parquet"),
+    ),
+    "leaderboard": Command(
+        lambda _: ["leaderboard", "results", "--out", "leaderboard"],
+        ("leaderboard/**/*",),
+        before=("evaluate",),
     ),
 }
 
@@ -158,7 +164,7 @@ class Bench:
         assert found.keys() == wanted.keys(), why
         assert [path for path in wanted if found[path] != wanted[path]] == [], why
         if name not in AT_ONCE:
-            assert [path for path in folder.rglob(".*.part") if "work" not in path.parts] == [], why
+            assert [path for path in folder.rglob(".*.part") if ASIDE.isdisjoint(path.parts)] == [], why
 
 
 def _lasting(data: Any) -> Any:

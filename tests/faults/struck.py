@@ -5,17 +5,20 @@ Importing takes longer than most commands of the tests do. Run as a program, thi
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
+import io
 import json
 import mmap
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +26,7 @@ from typing import Any, Self
 # what an audit hook hears before it is done; "open" is one where it is for writing
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "os.symlink"}
 _DONE = ("replace", "rename", "unlink", "link", "fsync")  # of os, and after each of them
+_MOMENTS = 1 << 16  # that are told apart
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Ended:
     out: str
     err: str
     changes: int  # moments before and after something of its files was changed, in the process of the command
+    opened: list[int]  # those of them when a file had just been opened to be written, and held nothing
     seconds: float
 
     @property
@@ -113,7 +118,8 @@ def _serve(orders: Iterator[str]) -> None:
         if "end" in order:
             print(json.dumps(_end(order["end"], *running.pop(order["end"]), order["after"])), flush=True)
             continue
-        count, said, begun = mmap.mmap(-1, 8), [os.memfd_create(name) for name in ("out", "err")], time.monotonic()
+        count, said = mmap.mmap(-1, 8 + _MOMENTS), [os.memfd_create(name) for name in ("out", "err")]
+        begun = time.monotonic()
         pid = os.fork()
         if pid == 0:
             _be_the_command(order, count, said)
@@ -129,7 +135,8 @@ def _end(pid: int, count: mmap.mmap, said: list[int], begun: float, after: float
     for file in said:
         os.close(file)
     changes = int.from_bytes(count[:8], "little")
-    return {"status": status, "out": texts[0], "err": texts[1], "changes": changes, "seconds": seconds}
+    opened = [number for number in range(1, min(changes + 1, _MOMENTS)) if count[8 + number]]
+    return asdict(Ended(status, *texts, changes, opened, seconds))
 
 
 def _wait(pid: int, after: float | None) -> int:
@@ -156,6 +163,7 @@ def _be_the_command(order: Mapping[str, Any], count: mmap.mmap, said: Sequence[i
         os.dup2(said[1], 2)
         sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
         os.environ.update(order["environment"])
+        tempfile.tempdir = None  # of what is imported here
         os.chdir(order["folder"])
         if "datasets" in sys.modules:  # scores that others kept would make a comparison one with itself
             sys.modules["datasets"].config.HF_CACHE_HOME = os.path.join(order["folder"], ".home")  # noqa: PTH118
@@ -176,11 +184,13 @@ def _be_the_command(order: Mapping[str, Any], count: mmap.mmap, said: Sequence[i
 def _count_changes(count: mmap.mmap, at: int | None, hold: str | None) -> None:
     own = os.getpid()
 
-    def change() -> None:
+    def change(opened: bool = False) -> None:
         if os.getpid() != own:  # processes that it starts die in their own ways
             return
         number = int.from_bytes(count[:8], "little") + 1
         count[:8] = number.to_bytes(8, "little")
+        if opened and number < _MOMENTS:
+            count[8 + number] = 1
         if number == at and hold is None:
             os.kill(own, signal.SIGKILL)
         elif number == at:
@@ -201,6 +211,15 @@ def _count_changes(count: mmap.mmap, at: int | None, hold: str | None) -> None:
 
         return call
 
+    def opened(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        came = real_open(file, mode, *arguments, **options)
+        if set(mode) & set("wax+"):
+            change(opened=True)
+        return came
+
+    real_open = open
+    for module in (builtins, io):  # pathlib takes the other one
+        vars(module)["open"] = opened
     for name in _DONE:
         setattr(os, name, counted(getattr(os, name)))
     sys.addaudithook(hear)

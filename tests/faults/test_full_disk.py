@@ -42,6 +42,7 @@ OF_MODELS = {
     "evaluate: --output": Place("evaluate", "results", (0.5,)),
     "evaluate: kept scores": Place("evaluate", ".home", (0.0,)),
     "experiment: its output": Place("experiment", "out", (0.3,)),
+    "leaderboard: --out": Place("leaderboard", "leaderboard"),
 }
 
 
@@ -87,6 +88,35 @@ def cases(places: dict[str, Place]) -> list[Any]:
         for name, place in places.items()
         for share in place.shares
     ]
+
+
+def without_tmpdir(bench: Bench, name: str) -> None:
+    """Run a command with hardly any room for what libraries put aside; they take the disk if a few bytes fit there."""
+    bench.undisturbed(name)
+    top, aside = bench.folder / f"{name} without", bench.folder / f"{name} aside"
+    with disk(aside, PAGE):
+        bench.prepare(name, top)
+        ended = bench.run(name, top, environment={"TMPDIR": str(aside)})
+        assert ended.status == 0, ended.err
+        assert not any(path.is_file() for path in aside.rglob("*"))
+        bench.check_same(name, top, "afterwards")
+
+
+def with_no_tmpdir(names: list[str]) -> list[Any]:
+    happens = "it takes no room there: the same bytes"
+    return [
+        pytest.param(name, id=name, marks=pytest.mark.fault("full disk", f"{name}: TMPDIR", happens)) for name in names
+    ]
+
+
+@pytest.mark.parametrize("name", with_no_tmpdir(["build in two processes", "ckl"]))
+def test_tmpdir_of_data(name: str, of_data: Bench) -> None:
+    without_tmpdir(of_data, name)
+
+
+@pytest.mark.parametrize("name", with_no_tmpdir(["train", "evaluate", "leaderboard"]))
+def test_tmpdir_of_models(name: str, of_models: Bench) -> None:
+    without_tmpdir(of_models, name)
 
 
 @pytest.mark.parametrize(("place", "share"), cases(OF_DATA))

@@ -108,6 +108,10 @@ def load(out: Path, name: str, split: str) -> list[dict[str, Any]]:
     return list(datasets.load_dataset(str(out), name, split=split, cache_dir=cache))
 
 
+def articles(out: Path, name: str) -> dict[int, dict[str, Any]]:
+    return {row["id"]: row for row in load(out, name, "train")}
+
+
 @pytest.mark.fault(
     "hostile titles",
     "titles and labels that are paths, YAML, formulas, markup, emoji, from dump to load_dataset",
@@ -115,7 +119,7 @@ def load(out: Path, name: str, split: str) -> list[dict[str, Any]]:
 )
 def test_titles_and_labels(built: tuple[dict[str, Any], Path]) -> None:
     manifest, out = built
-    diffset = {row["id"]: row for row in load(out, "diffset-1112", "train")}
+    diffset = articles(out, "diffset-1112")
     assert [diffset[i]["title"] for i, _ in enumerate(TITLES, FIRST)] == TITLES
     assert all(row["url"].startswith("https://en.wikipedia.org/wiki/") for row in diffset.values())
     assert all(row["url"].isascii() and not set(row["url"]) & set(' "<>`\\') for row in diffset.values())
@@ -138,15 +142,14 @@ def test_titles_and_labels(built: tuple[dict[str, Any], Path]) -> None:
 )
 def test_pages(built: tuple[dict[str, Any], Path]) -> None:
     manifest, out = built
-    diffset = {row["id"]: row for row in load(out, "diffset-1112", "train") if row["id"] < FIRST}
-    assert {i: (row["kind"], row["title"], row["text"]) for i, row in diffset.items()} == {
+    diffset, deletions = articles(out, "diffset-1112"), articles(out, "deletions-1112")
+    assert {i: (row["kind"], row["title"], row["text"]) for i, row in diffset.items() if i < FIRST} == {
         1: ("updated", "New name", "It was renamed."),
         2: ("updated", "Came back", "It is back."),
         4: ("updated", "Merged into", "It was apart."),
         5: ("updated", "No redirect", "It is an article now."),
     }
-    deletions = {row["id"]: row for row in load(out, "deletions-1112", "train") if row["id"] < FIRST}
-    assert {i: (row["kind"], row["text"], row["revision_id"]) for i, row in deletions.items()} == {
+    assert {i: (row["kind"], row["text"], row["revision_id"]) for i, row in deletions.items() if i < FIRST} == {
         3: ("deleted", "It was apart.", None),
         6: ("deleted", "It was deleted.", None),
     }

@@ -26,6 +26,8 @@ OF_DATA = {
 OF_MODELS = {
     "train": (0.4, "another training is at work here"),
     "evaluate": (0.6, "another evaluation is at work here"),
+    "experiment": (0.4, "another experiment is at work here"),
+    "leaderboard": (0.5, "another leaderboard is at work here"),
 }
 
 

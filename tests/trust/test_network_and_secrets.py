@@ -28,6 +28,7 @@ import engine_tasks
 import fake_slurm
 import tiny_models
 import watched
+from a_folder import contents
 from a_month import add_month, article
 from file_server import FileServer, lists_of
 from loopback_hub import LoopbackHub
@@ -159,10 +160,9 @@ def asked(
     add_month(folder / "temporalwiki", "20211101", "20211201", [article(i, text="Text. " * 50) for i in range(4)])
     shutil.copytree(Path(main.__code__.co_filename).parents[1] / "eval_harness/metrics/fuar", folder / "fuar")
     a_result.write_probes(folder / "other", "probes-1112", {"changed": a_result.facts(1.0), "unchanged": []})
-    model = {path.name: path.read_bytes() for path in tiny_models.save("gpt2", folder / "tiny").iterdir()}
     with LoopbackHub() as hub, FileServer(FETCHED | lists_of(FETCHED)) as server:
         hub.add_user("me", watched.SECRETS["HF_TOKEN"], orgs={"ORG": "write"})
-        hub.commit("model", "ORG/gpt2", model)
+        hub.commit("model", "ORG/gpt2", contents(tiny_models.save("gpt2", folder / "tiny")))
         hub.fault("*", "ORG/refused", times=99, status=403)
         hub.fault("*", "ORG/broken", times=99, status=400)
         mirror, secret = server.url, server.url.replace("://", f"://me:{watched.MARK}@")
@@ -270,7 +270,7 @@ def test_what_slurm_is_given_has_no_secret(tmp_path: Path, monkeypatch: pytest.M
     submit = slurm._slurm
 
     def noting(*words: str) -> subprocess.CompletedProcess[str]:
-        kept.update({path.name: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()})
+        kept.update(contents(tmp_path / "out"))
         return submit(*words)
 
     monkeypatch.setattr(slurm, "_slurm", noting)
