@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
+import multiprocessing.util
 import os
 import signal
+import tempfile
 import threading
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -15,9 +16,10 @@ from typing import Any
 from datatrove.executor.local import LocalPipelineExecutor
 
 from temporalwiki.builders.engine import Machine, Progress, Step
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.errors import InputError, UsageError
 
 _GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_SOCKET = 107  # bytes of a socket's path that Linux takes
 _executor: Executor  # in a worker, whose tasks it runs
 
 
@@ -56,7 +58,10 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
         self.progress = progress
 
     def run(self) -> None:
-        """Run the tasks that are not done yet. Raises InputError where a worker was killed, and what a task raised."""
+        """Run the tasks that are not done yet.
+
+        Raises InputError where a worker was killed, UsageError where TMPDIR is too long, and what a task raised.
+        """
         ranks = self.get_incomplete_ranks(range(self.tasks))
         if self.workers == 1:
             for rank in ranks:
@@ -69,6 +74,12 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
         return {key: value for key, value in self.__dict__.items() if key != "progress"}
 
     def _run_in_pool(self, ranks: list[int]) -> None:
+        socket = Path(multiprocessing.util.get_temp_dir(), "listener-12345678")
+        if len(os.fsencode(socket)) > _SOCKET:
+            raise UsageError(
+                f"{tempfile.gettempdir()}: too long a path for the sockets by which processes find one another; give "
+                "a shorter folder in TMPDIR, or --jobs 1"
+            )
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["temporalwiki.builders.build"])
         # all tasks go to a worker once, not with each of them

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +57,17 @@ def test_every_task_runs_once_and_reports_come_in_order(tmp_path: Path, jobs: in
     assert total(reports, "count") == {"tasks": 4}
     run_stage("square", write_square, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
     assert calls(tmp_path) == [1, 2, 3, 4]  # nothing again
+
+
+def test_a_tmpdir_with_too_long_a_path_for_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    monkeypatch.setitem(vars(multiprocessing.current_process())["_config"], "tempdir", None)  # of earlier pools
+    with pytest.raises(UsageError, match=f"^{long}: too long a path for .* in TMPDIR, or --jobs 1$"):
+        run_stage("square", write_square, [1, 2], tmp_path / "out", Machine(2))
+    run_stage("square", write_square, [1, 2], tmp_path / "out", Machine(1))
+    assert calls(tmp_path) == [1, 2]
 
 
 def test_other_tasks_start_the_folder_afresh(tmp_path: Path) -> None:
