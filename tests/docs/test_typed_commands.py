@@ -209,7 +209,19 @@ def test_it_runs_as_it_is_written(command: Typed, shell: Shell) -> None:
     for (file, part), before in BEFORE.items():
         if command.file == file and part in command.text:
             before(shell)
-    shell.type(command)
+    said = shell.type(command).splitlines()
+    for line in printed(command):
+        assert line in said, f"{command.place}: it does not print {line!r}"
+
+
+def printed(command: Typed) -> list[str]:
+    """Lines that stand right below a command as what it prints; "..." is for others."""
+    blocks = [one for one in typed(command.file) if one.language == "text" and one.line == command.line + 2]
+    return [line for one in blocks for line in one.text.splitlines() if line.strip(".")]
+
+
+def test_what_is_printed_stands_below_some_command() -> None:
+    assert any(printed(command) for command in commands())
 
 
 # What is not run
