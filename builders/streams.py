@@ -171,6 +171,9 @@ def _stream_by_stream(path: Path, kind: str, start: int, allow_truncated: bool) 
                 pending += more
             if not pending.startswith(magic[: len(pending)]):
                 raise InputError(f"{path}: byte {position} is not the start of a {kind} stream: the file is damaged")
+            # isal takes a header with two fields or a checksum for damaged if it comes in parts
+            while kind == "gz" and not _has_header(pending) and len(pending) < _HEAD and (more := file.read(READ)):
+                pending += more
             stream, decoder = position, _decoder(kind)
             while not decoder.eof:
                 if decoder.needs_input:
@@ -195,6 +198,21 @@ def _stream_by_stream(path: Path, kind: str, start: int, allow_truncated: bool) 
                     position -= len(pending)
                 if data:
                     yield Piece(stream, data)
+
+
+def _has_header(member: bytes) -> bool:
+    """Whether the header of a gzip member (RFC 1952, section 2.3) is all there."""
+    if len(member) < 12:
+        return False
+    flags, end = member[3], 10
+    if flags & 4:  # extra field
+        end += 2 + int.from_bytes(member[10:12], "little")
+    for field in (8, 16):  # name, comment
+        if flags & field:
+            end = member.find(b"\0", end) + 1
+            if not end:
+                return False
+    return len(member) >= end + (flags & 2)  # its checksum takes two bytes
 
 
 def _decoder(kind: str) -> _Decoder:

@@ -8,6 +8,7 @@ import hashlib
 import random
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,24 @@ def test_how_much_is_read_at_a_time_changes_nothing(
     monkeypatch.setattr(streams, "OUT", 100 * read)
     parts = [part[:300] for part in PARTS]
     assert text_of(write(tmp_path, kind, parts)) == b"".join(parts)
+
+
+def member(flags: int, data: bytes) -> bytes:
+    """A gzip member with the header's optional fields that ``flags`` name (RFC 1952)."""
+    head = b"\x1f\x8b\x08" + bytes([flags]) + bytes(6)
+    head += b"\5\0extra" * bool(flags & 4) + b"a name\0" * bool(flags & 8) + b"a comment\0" * bool(flags & 16)
+    head += (zlib.crc32(head) & 0xFFFF).to_bytes(2, "little") * bool(flags & 2)
+    return head + gzip.compress(data, mtime=0)[10:]
+
+
+@pytest.mark.parametrize("flags", range(32))
+def test_a_gzip_header_may_be_cut_anywhere(tmp_path: Path, flags: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "dump.gz"
+    path.write_bytes(member(flags, b"one " * 9) + member(flags, b"") + member(flags, b"two " * 9))
+    assert gzip.decompress(path.read_bytes()) == b"one " * 9 + b"two " * 9
+    for read in range(1, 60):
+        monkeypatch.setattr(streams, "READ", read)
+        assert text_of(path) == b"one " * 9 + b"two " * 9
 
 
 @pytest.mark.parametrize("kind", COMPRESS)
