@@ -320,7 +320,7 @@ def _run_task(
 ) -> None:
     _wrote.clear()
     with measured() as took:
-        gc.freeze()  # the modules are no garbage: to look through them again and again takes a quarter of align
+        gc.freeze()  # the modules are no garbage: to look through them again and again takes a fifth of align
         try:
             report = run(tasks[rank], folder)
         except Exception as error:

@@ -276,13 +276,13 @@ class _Sides:
         self._newest = newest
         none = ENTITIES.empty_table().select(["s", "title", "seen"])
         of_sides = {side: pa.concat_tables([none, *tables]) for side, tables in titles.items()}
-        self.titles = {side: rows.filter(pa.array(newest[side].count(rows))) for side, rows in of_sides.items()}
+        self.titles = {side: rows.filter(pa.array(newest[side].counting(rows))) for side, rows in of_sides.items()}
 
     def read_statements(self) -> Iterator[tuple[str, pa.Table, Mask, Mask]]:
         """Whole readings with their side, which of their rows count, and which of these are of touched subjects."""
         for side, rows, there in self._read("facts", _STATEMENT):
-            count = there & self._newest[side].count(rows)
-            yield side, rows, count, count & self.touched[side].have(rows)
+            counting = there & self._newest[side].counting(rows)
+            yield side, rows, counting, counting & self.touched[side].have(rows)
 
     def _read(self, table: str, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table, Mask]]:
         """All rows of both sides, and which of them the side has; what recent has of prev is read once."""
@@ -306,15 +306,15 @@ def _read_statements(db: duckdb.DuckDBPyConnection, sides: _Sides, drawn: Callab
     """
     run_script(db, _TABLES, {})
     facts = 0
-    for side, rows, count, touched in sides.read_statements():
+    for side, rows, counting, touched in sides.read_statements():
         wanted = touched
         if side == "recent":
-            of_best = np.flatnonzero(count & rows["best"].to_numpy())
+            of_best = np.flatnonzero(counting & rows["best"].to_numpy())
             columns = [rows[name].to_numpy()[of_best] for name in ("s", "p", "o")]
             facts += readings.count_facts(*columns)
             untouched = ~touched[of_best]
             subjects = _sample(db, [column[untouched] for column in columns], drawn)
-            wanted = touched | (count & buckets.are_of(rows, subjects))
+            wanted = touched | (counting & buckets.are_of(rows, subjects))
         db.register("piece", rows.drop_columns("seen").filter(pa.array(wanted)))
         db.execute(f"INSERT INTO {side}_statements FROM piece")
     db.unregister("piece")

@@ -35,7 +35,7 @@ class Readings:
         found = (self.items[at] == subjects[starts]) & (self.seen[at] == seen[starts])
         return np.repeat(found, np.diff(np.append(starts, len(subjects))))
 
-    def count(self, rows: pa.Table) -> Mask:
+    def counting(self, rows: pa.Table) -> Mask:
         """Whether each row counts: it is of no superseded reading."""
         if not len(self.twice):
             return np.ones(rows.num_rows, bool)

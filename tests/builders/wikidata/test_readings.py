@@ -39,7 +39,7 @@ def test_the_newest_readings_and_which_are_touched(prev: list[Entity], recent: l
         assert found.twice.tolist() == sorted({item for item in held if held.count(item) > 1})
         grouped = sorted(entities)
         assert found.have(table(grouped)).tolist() == [row == of_side[row[0]] for row in grouped]
-        assert table(grouped).filter(pa.array(found.count(table(grouped)))).equals(table(sorted(of_side.values())))
+        assert table(grouped).filter(pa.array(found.counting(table(grouped)))).equals(table(sorted(of_side.values())))
     same = {item for item in slow[0] if item in slow[1] and slow[0][item][1] == slow[1][item][1] > 0}
     for touched, of_side in zip(readings.touched(sides[0], sides[1]), slow, strict=True):
         assert touched.items.tolist() == sorted(set(of_side) - same)
