@@ -149,12 +149,12 @@ def measure(prev: Path, recent: Path, work: Path) -> None:
             reader.read(line)
 
     def find_revisions() -> None:
-        for _, data, start, end in extract.spans(task):
-            if extract.TAIL.search(data, max(start, end - extract.TAIL_LENGTH), end):
-                extract.HEAD.match(data, start, end)
+        for _, line in extract.lines(task):
+            if extract.TAIL.search(line, max(0, len(line) - extract.TAIL_LENGTH)):
+                extract.HEAD.match(line)
 
     step("decompress", lambda: consume(pieces(prev)))
-    step("lines", lambda: consume(extract.spans(task)))
+    step("lines", lambda: consume(extract.lines(task)))
     step("lines, number and `lastrevid` of their items", find_revisions)
     step("lines, entities as the build reads them", each_line(read))
     for module in ("orjson", "json"):

@@ -7,7 +7,6 @@ the items whose rows in them do not count any more are written down. No row is c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,12 +18,14 @@ import pyarrow.compute as pc
 from temporalwiki.builders.engine import Report
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.layers import Base, base_of, link
+from temporalwiki.builders.parquet import KeptFile, group_range
 from temporalwiki.builders.wikidata import buckets, revisions
 from temporalwiki.builders.wikidata.entities import DROPPED
 from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, KEPT, Buckets, files
 from temporalwiki.builders.wikidata.revisions import Integers
 
 ITEMS_A_TASK = 500_000
+_OF_INDEX = ("s", "lastrevid")
 _COUNTS = ("facts", "not_best_rank", *DROPPED)
 
 
@@ -52,7 +53,8 @@ def index(task: CarryTask, folder: Path) -> Report:
     One that base holds twice has none: it is read again, as there is no telling which of its rows would be kept. The
     report counts those that have one.
     """
-    table = _read(folder.parent, "entities", task, ("s", "lastrevid"))
+    none = pa.schema([ENTITIES.field(name) for name in _OF_INDEX]).empty_table()
+    table = pa.concat_tables([none, *buckets.read(folder.parent, "entities", task.first, task.end, _OF_INDEX)])
     items, at, times = np.unique(_integers(table, "s"), return_index=True, return_counts=True)
     found = np.where(times == 1, _integers(table, "lastrevid")[at], 0)
     revisions.write(folder, task.first, task.end, items, found)
@@ -71,7 +73,7 @@ def run(task: CarryTask, folder: Path) -> Report:
     if base_of(base) != task.base:
         raise InputError(f"{base}: gone, or not what {extract} was read with; delete {extract} and build again")
     _link(base, task, folder)
-    lines = _read(extract, "kept", task, ("s", "digest"))
+    lines = _kept(extract, task)
     kept, times = np.unique(_integers(lines, "s"), return_counts=True)
     checked = lines.filter(pc.is_valid(lines["digest"])).to_pylist()
     counts = dict.fromkeys(_COUNTS, 0)
@@ -149,10 +151,16 @@ def _times(items: Integers, kept: Integers, times: Integers) -> Integers:
     return np.where(kept[at] == items, times[at], 0)
 
 
-def _read(folder: Path, table: str, task: CarryTask, columns: Sequence[str]) -> pa.Table:
-    schema = KEPT if table == "kept" else ENTITIES
-    none = pa.schema([schema.field(name) for name in columns]).empty_table()
-    return pa.concat_tables([none, *buckets.read(folder, table, task.first, task.end, columns)])
+def _kept(extract: Path, task: CarryTask) -> pa.Table:
+    found = [KEPT.empty_table()]
+    for path in files(extract, "kept"):
+        with KeptFile(path) as file:
+            ranges = [group_range(file, group, "bucket") for group in range(file.num_row_groups)]
+            groups = [group for group, (low, high) in enumerate(ranges) if low < task.end and task.first <= high]
+            found.append(file.read_row_groups(groups, KEPT.names))
+    lines = pa.concat_tables(found)
+    of_bucket = lines["bucket"].to_numpy()
+    return lines.filter(pa.array((of_bucket >= task.first) & (of_bucket < task.end)))
 
 
 def _integers(table: pa.Table, column: str) -> Integers:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -38,6 +39,7 @@ FILE_BUCKETS = 8  # a file: whoever opens it reads what is said of all its row g
 RANGE = 192 << 20  # compressed bytes a task: of Wikidata about 140,000 items and a million statements
 ROWS = 1_200_000  # held in memory: about all of a task, so that a bucket is one row group
 _SIZE = 112 << 20  # bytes of them after which fewer do
+KEPT_ROWS = 20_000  # of kept items a row group, which takes several buckets
 _CHUNK = 50_000  # rows held as Python's objects, which take more
 _LINES = 256 << 20  # bytes of lines after which fewer do
 MAX_LINE = 128 << 20
@@ -49,6 +51,9 @@ CHECKED = 1000  # one in so many items is parsed though base has it, and compare
 HEAD = re.compile(rb'\s*\{"type":"item","id":"Q([1-9][0-9]{0,17})",')
 TAIL = re.compile(rb',"lastrevid":([1-9][0-9]{0,17}),"modified":"[^"\\]*"\},?\s*\Z')
 TAIL_LENGTH = 100
+# The same without anything that may be otherwise, for a first look: a line's end with the beginning of the next one.
+_START = re.compile(rb'\{"type":"item","id":"Q([1-9][0-9]{0,17})",')
+_SEAM = re.compile(rb',"lastrevid":([1-9][0-9]{0,17}),"modified":"[^"\\\n]{0,40}"\},\n(?:%b)?' % _START.pattern)
 
 FACTS = pa.schema(
     {
@@ -122,49 +127,46 @@ def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
     A line that begins exactly at the range's end belongs to it too, and the first (partial) line of every range
     but the file's first to the range before: so each line is read once, wherever streams are cut.
     """
-    for place, text, start, end in spans(task):
-        yield place, text[start:end]
+    for place, data, start, end in texts(task):
+        offset = place - start
+        while start < end:
+            stop = data.index(b"\n", start)
+            yield offset + start, data[start:stop]
+            start = stop + 1
 
 
-def spans(task: ExtractTask) -> Iterator[tuple[int, bytes, int, int]]:
-    """As ``lines``, but a line is the part [start, end) of a text: most are skipped, and need no copy.
+def texts(task: ExtractTask) -> Iterator[tuple[int, bytes, int, int]]:
+    """The same lines, many at once: the part [start, end) of a text, in which every line has its end.
 
     Raises InputError for a line longer than ``MAX_LINE`` bytes.
     """
-    rest, place, limit = b"", 0, None  # the beginning of a line, and its place
-    skip = task.start > 0
+    rest, place = b"", 0  # the beginning of a line, and its place
+    skip, is_last = task.start > 0, False  # that line
     path = Path(task.file)
-    last = path.stat().st_size if task.end is None else task.end
-    for piece in pieces(path, task.start, task.allow_truncated, last, task.listed):
+    whole = path.stat().st_size if task.end is None else task.end
+    for piece in pieces(path, task.start, task.allow_truncated, whole, task.listed):
         data, begin, start = piece.data, place + len(rest), 0
-        if limit is None and task.end is not None and piece.stream >= task.end:
-            limit = begin
-        find = data.find
-        if rest and (end := find(b"\n")) >= 0:
-            if limit is not None and place > limit:
+        is_last = is_last or (task.end is not None and piece.stream >= task.end)
+        if rest or skip or is_last:
+            start = data.find(b"\n") + 1
+            if start and not skip:
+                yield place, rest + data[:start], 0, len(rest) + start
+            if start and is_last:
                 return
-            if not skip:
-                line = rest + data[:end]
-                yield place, line, 0, len(line)
-            rest, skip, start = b"", False, end + 1
-        if not rest:
-            while (end := find(b"\n", start)) >= 0:
-                if limit is not None and begin + start > limit:
-                    return
-                if not skip:
-                    yield begin + start, data, start, end
-                skip, start = False, end + 1
-            place = begin + start
-        rest += data[start:]
-        if limit is not None and place > limit:
-            return
+        if start or not (rest or skip or is_last):  # a line begins at start
+            end = max(start, data.rfind(b"\n") + 1)
+            if start < end:
+                yield begin + start, data, start, end
+            rest, place, skip = data[end:], begin + end, False
+        else:
+            rest += data
         if len(rest) > MAX_LINE:
             raise InputError(
                 f"{task.file}: a line longer than {MAX_LINE >> 20} MB at byte {place} of what the stream at byte "
                 f"{task.start} decodes to: not a Wikidata JSON dump, or a damaged one"
             )
-    if rest and not skip and (limit is None or place <= limit):
-        yield place, rest, 0, len(rest)
+    if rest and not skip:
+        yield place, rest + b"\n", 0, len(rest) + 1
 
 
 def run(task: ExtractTask, folder: Path) -> Report:
@@ -175,76 +177,46 @@ def run(task: ExtractTask, folder: Path) -> Report:
     """
     reader = EntityReader(task.wiki, task.language)
     base = _Base(folder.parent / task.base.name, reader) if task.base is not None else None
-    counts = {"items": 0, "properties": 0}
-    dropped: dict[str, int] = {}
-    size, kept, closed, opened, bad = 0, 0, False, task.start > 0, ""
-    first = (task.generation << 52) + (task.index << 36)  # no two layers of an extract share a ``seen``
+    size = 0
+    seen = (task.generation << 52) + (task.index << 36)  # no two layers of an extract share one
     name = f"{task.index:05d}"
     with (
         Buckets(folder, "facts", name) as facts,
         Buckets(folder, "entities", name) as entities,
-        Buckets(folder, "kept", name) as kept_items,
+        ParquetWriter(folder / f"kept-{name}.parquet", KEPT, rows=KEPT_ROWS, plain=PLAIN["kept"]) as kept_file,
         ParquetWriter(folder / f"properties-{name}.parquet", PROPERTIES) as properties_file,
     ):
-        rows = _Rows(facts, entities, kept_items)
-        for seen, (place, data, start, end) in enumerate(spans(task), first):
-            if bad:
-                raise InputError(bad)
-            size += end - start + 1
-            if base is not None and opened and not closed and (found := base.has(data, start, end)) is not None:
-                kept += 1
-                rows.keep(*found)
-                continue
-            text = data[start:end].strip()
-            if not opened and text:
-                opened = True
-                if not text.startswith((b"[", b"{")):
-                    raise InputError(f"{task.file}: not a Wikidata JSON dump: it begins with {text[:30]!r}")
-                text = text.removeprefix(b"[")
-            if closed and text:
-                raise InputError(f"{task.file}: {text[:30]!r} after the closing ]")
-            if text == b"]":
-                closed = True
-                continue
-            if text.endswith(b"}]"):  # on the last entity's line
-                closed, text = True, text[:-1]
-            text = text.removesuffix(b",")
-            if not text:
-                continue
-            try:
-                entity = reader.read(text)
-            except NotAnEntity as problem:
-                dropped[problem.reason] = dropped.get(problem.reason, 0) + 1
-                continue
-            except msgspec.DecodeError as error:
-                bad = (
-                    f"{task.file}: line at byte {place} of what the stream at byte {task.start} decodes to: "
-                    f"not one entity in JSON: {error}"
-                )
-                continue
-            if entity.kind == "property":
-                counts["properties"] += 1
-                properties_file.write(
-                    {"p": entity.number, "lastrevid": entity.lastrevid, "label": entity.label, "seen": seen}
-                )
-                continue
-            counts["items"] += 1
-            rows.add(entity, seen, end - start)
+        rows, kept = _Rows(facts, entities), _Kept(kept_file)
+        reading = _Reading(task, reader, rows, properties_file)
+        for place, data, start, end in texts(task):
+            size += end - start
+            offset = place - start
+            while start < end:
+                if base is not None and reading.in_list():
+                    start = base.skip(data, start, end, kept)
+                    if start == end:
+                        break
+                stop = data.index(b"\n", start)
+                reading.read(data[start:stop].strip(), offset + start, seen)
+                start, seen = stop + 1, seen + 1
+            if len(kept.numbers) >= ROWS:
+                kept.write()
         rows.end()
-    if not properties_file.rows_written:  # nobody need look into it
-        properties_file.path.unlink()
-    if bad and not (task.allow_truncated and task.end is None):  # only the last line of all can be cut
-        raise InputError(bad)
-    if bad:
-        dropped["cut_line"] = 1
-    counts["items"] += kept
+        kept.write()
+    for file in (kept_file, properties_file):
+        if not file.rows_written:  # nobody need look into it
+            file.path.unlink()
+    reading.end()
     return {
-        "entities": {**counts, "dropped": dropped},
+        "entities": {**reading.counts, "items": reading.counts["items"] + kept.items, "dropped": reading.dropped},
         "statements": {**rows.statements, "dropped": rows.dropped},
         "bytes": {"json": size},
-        "kept": {"items": kept},  # of base: their statements are in the reports of the stage that links its files
+        "kept": {"items": kept.items},  # their statements are in the reports of the stage that links base's files
         # the ] may stand at the end of any range, so that all reports together tell whether it was there
-        "closed": {"files": int(closed), "excerpt": int(not closed and task.end is None and _one_whole_stream(task))},
+        "closed": {
+            "files": int(reading.closed),
+            "excerpt": int(not reading.closed and task.end is None and _one_whole_stream(task)),
+        },
     }
 
 
@@ -275,7 +247,7 @@ def files(folder: Path, table: str) -> list[Path]:
 
 
 def has_buckets(path: Path, first: int, end: int) -> bool:
-    """Whether a file of ``facts``, ``entities`` or ``kept`` can have rows of buckets [first, end)."""
+    """Whether a file of ``facts`` or ``entities`` can have rows of buckets [first, end)."""
     part = int(path.stem.rsplit("-", 1)[1])
     return part * FILE_BUCKETS < end and first < (part + 1) * FILE_BUCKETS
 
@@ -293,28 +265,143 @@ def _one_whole_stream(task: ExtractTask) -> bool:
     return task.start == 0 and len(streams) == 1 and last == b"\n" and compression(Path(task.file)) != "plain"
 
 
+class _Reading:
+    """The lines of a range that must be read, one after another, and what they were."""
+
+    def __init__(self, task: ExtractTask, reader: EntityReader, rows: _Rows, properties: ParquetWriter) -> None:
+        self._task, self._reader, self._rows, self._properties = task, reader, rows, properties
+        self.counts = {"items": 0, "properties": 0}
+        self.dropped: dict[str, int] = {}
+        self.closed, self._opened, self._bad = False, task.start > 0, ""
+
+    def in_list(self) -> bool:
+        """Whether an entity may come now."""
+        return self._opened and not self.closed and not self._bad
+
+    def read(self, text: bytes, place: int, seen: int) -> None:
+        """Read a line, without the white space around it."""
+        file, size = self._task.file, len(text)
+        if self._bad:
+            raise InputError(self._bad)
+        if not self._opened and text:
+            self._opened = True
+            if not text.startswith((b"[", b"{")):
+                raise InputError(f"{file}: not a Wikidata JSON dump: it begins with {text[:30]!r}")
+            text = text.removeprefix(b"[")
+        if self.closed and text:
+            raise InputError(f"{file}: {text[:30]!r} after the closing ]")
+        if text == b"]":
+            self.closed = True
+            return
+        if text.endswith(b"}]"):  # on the last entity's line
+            self.closed, text = True, text[:-1]
+        text = text.removesuffix(b",")
+        if not text:
+            return
+        try:
+            entity = self._reader.read(text)
+        except NotAnEntity as problem:
+            self.dropped[problem.reason] = self.dropped.get(problem.reason, 0) + 1
+            return
+        except msgspec.DecodeError as error:
+            self._bad = (
+                f"{file}: line at byte {place} of what the stream at byte {self._task.start} decodes to: "
+                f"not one entity in JSON: {error}"
+            )
+            return
+        if entity.kind == "property":
+            self.counts["properties"] += 1
+            self._properties.write(
+                {"p": entity.number, "lastrevid": entity.lastrevid, "label": entity.label, "seen": seen}
+            )
+            return
+        self.counts["items"] += 1
+        self._rows.add(entity, seen, size)
+
+    def end(self) -> None:
+        """There is no more; only the last line of all can be cut."""
+        if self._bad and not (self._task.allow_truncated and self._task.end is None):
+            raise InputError(self._bad)
+        if self._bad:
+            self.dropped["cut_line"] = 1
+
+
 class _Base:
     """What another extract knows of a dump's lines."""
 
     def __init__(self, folder: Path, reader: EntityReader) -> None:
-        self._revision_of = Revisions(folder / "revisions").of
+        self._revisions = Revisions(folder / "revisions")
         self._reader = reader
 
-    def has(self, data: bytes, start: int, end: int) -> tuple[int, str | None] | None:
-        """The number of a line's item, and the digest of one that is checked; None for a line that must be read."""
+    def skip(self, data: bytes, start: int, end: int, kept: _Kept) -> int:
+        """Note the items of lines in [start, end) of a text while they are here; where the first other line begins.
+
+        That is ``end`` where there is none.
+        """
+        find, rfind, match = data.find, data.rfind, _SEAM.match
+        at_hand, add = self._revisions.at_hand.get, kept.numbers.append
+        while start < end:
+            first = _START.match(data, start, end)
+            number = int(first[1]) if first is not None else 0
+            while number:
+                stop = find(b"\n", start)
+                tail = rfind(b',"lastrevid":', start, stop)
+                if tail < 0 or (seam := match(data, tail, end)) is None:
+                    break
+                revision, following = seam.groups()
+                known = at_hand(number)
+                if known is None or checked(number):
+                    break
+                if known != int(revision):
+                    return start
+                add(number)
+                number, start = int(following or 0), stop + 1
+            if start < end:
+                stop = find(b"\n", start)
+                if not self._has(data, start, stop, kept):
+                    return start
+                start = stop + 1
+        return end
+
+    def _has(self, data: bytes, start: int, end: int, kept: _Kept) -> bool:
+        """Whether the item of any one line is here; one that is checked is parsed for its digest."""
         tail = TAIL.search(data, max(start, end - TAIL_LENGTH), end)
         if tail is None or (head := HEAD.match(data, start, end)) is None:
-            return None
+            return False
         number = int(head[1])
-        if self._revision_of(number) != int(tail[1]):
-            return None
+        if self._revisions.of(number) != int(tail[1]):
+            return False
         if not checked(number):
-            return number, None
+            kept.numbers.append(number)
+            return True
         try:
             entity = self._reader.read(data[start:end].strip().removesuffix(b","))
         except (NotAnEntity, msgspec.DecodeError):
-            return None
-        return number, digest(entity)
+            return False
+        kept.digests.append((number, digest(entity)))
+        return True
+
+
+class _Kept:
+    """Items that base has, on their way into a file."""
+
+    def __init__(self, file: ParquetWriter) -> None:
+        self._file = file
+        self.items = 0
+        self.numbers = array("q")
+        self.digests: list[tuple[int, str]] = []  # of others, which were parsed
+
+    def write(self) -> None:
+        """Pass on what is held."""
+        numbers = np.array([*self.numbers, *(number for number, _ in self.digests)], np.int64)
+        digests = pa.array((digest for _, digest in self.digests), pa.string())
+        buckets = (numbers % BUCKETS).astype(np.int32)
+        found = pa.table(
+            [buckets, numbers, pa.concat_arrays([pa.nulls(len(self.numbers), pa.string()), digests])], schema=KEPT
+        )
+        self._file.write_table(found.take(pa.array(np.argsort(buckets.astype(np.uint8), kind="stable"))))
+        self.items += len(numbers)
+        self.numbers, self.digests = array("q"), []
 
 
 def checked(number: int) -> bool:
@@ -331,8 +418,8 @@ def digest(entity: Entity) -> str:
 class _Rows:
     """Rows on their way into an extract's files."""
 
-    def __init__(self, facts: Buckets, entities: Buckets, kept: Buckets) -> None:
-        self._facts, self._entities, self._kept = facts, entities, kept
+    def __init__(self, facts: Buckets, entities: Buckets) -> None:
+        self._facts, self._entities = facts, entities
         self.statements = {"facts": 0, "not_best_rank": 0}
         self.dropped: dict[str, int] = {}
         self._start()
@@ -340,8 +427,6 @@ class _Rows:
     def _start(self) -> None:
         self._of_entities: list[tuple[Entity, int]] = []
         self._of_facts: list[Statement] = []
-        self._of_kept: list[int] = []
-        self._digests: list[str | None] = []  # theirs
         self._size = 0
 
     def add(self, entity: Entity, seen: int, size: int) -> None:
@@ -352,16 +437,9 @@ class _Rows:
         if len(self._of_entities) + len(self._of_facts) >= _CHUNK or self._size >= _LINES:
             self.end()
 
-    def keep(self, number: int, digest: str | None) -> None:
-        """An item that base has."""
-        self._of_kept.append(number)
-        self._digests.append(digest)
-        if len(self._of_kept) >= _CHUNK:
-            self.end()
-
     def end(self) -> None:
         """Pass on what is held."""
-        entities, statements, kept, digests = self._of_entities, self._of_facts, self._of_kept, self._digests
+        entities, statements = self._of_entities, self._of_facts
         self._start()
         numbers = _integers(entity.number for entity, _ in entities)
         seen = _integers(seen for _, seen in entities)
@@ -406,7 +484,6 @@ class _Rows:
             end_day=[found.end_day for found in statements],
             seen=np.repeat(seen, counts),
         )
-        self._kept.add(_integers(kept), digest=digests)
 
 
 def _integers(values: Iterable[int]) -> npt.NDArray[np.int64]:
@@ -421,7 +498,7 @@ class Buckets:
 
     def __init__(self, folder: Path, table: str, name: str) -> None:
         self._stem, self._plain = folder / f"{table}-{name}", PLAIN[table]
-        self.schema = {"facts": FACTS, "entities": ENTITIES, "kept": KEPT}[table]
+        self.schema = {"facts": FACTS, "entities": ENTITIES}[table]
         self._files: dict[int, ParquetWriter] = {}
         self._open = contextlib.ExitStack()
         self._held: list[list[pa.Table]] = [[] for _ in range(BUCKETS)]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from temporalwiki.builders.engine import whole_file
 
-_BLOCK = 512  # pairs that are read together
+_BLOCK = 1024  # pairs that are read together
 _PAIR = 16  # bytes
 
 Integers = npt.NDArray[np.int64]
@@ -35,26 +35,25 @@ class Revisions:
     def __init__(self, folder: Path) -> None:
         self._paths = sorted(folder.glob("revisions-*.bin"))
         self._firsts = [_firsts(path) for path in self._paths]
-        self._blocks: list[dict[int, int]] = [{} for _ in self._paths]  # what was read last
+        self.at_hand: dict[int, int] = {}  # those of the blocks that were read last
         bounds = [path.stem.split("-")[1:] for path in self._paths]
         self._file_of = [at for at, (first, end) in enumerate(bounds) for _ in range(int(first), int(end))]
 
     def of(self, item: int) -> int:
-        """The revision of an item, 0 if it is not known."""
-        file = self._file_of[item % len(self._file_of)]
-        found = self._blocks[file].get(item)
-        return self._look_up(file, item) if found is None else found
+        """The revision of an item, 0 if it is not known. Those of the next items are at hand then."""
+        found = self.at_hand.get(item)
+        return self._look_up(self._file_of[item % len(self._file_of)], item) if found is None else found
 
     def _look_up(self, number: int, item: int) -> int:
         at = bisect.bisect_right(self._firsts[number], item) - 1
         if at < 0:
             return 0
-        if self._firsts[number][at] not in self._blocks[number]:
-            with self._paths[number].open("rb") as file:
-                file.seek(at * _BLOCK * _PAIR)
-                pairs = np.frombuffer(file.read(_BLOCK * _PAIR), "<i8").tolist()
-            self._blocks[number] = dict(zip(pairs[::2], pairs[1::2], strict=True))
-        return self._blocks[number].get(item, 0)
+        if self._firsts[number][at] not in self.at_hand:
+            if len(self.at_hand) >= 2 * _BLOCK * len(self._paths):
+                self.at_hand.clear()
+            pairs = np.fromfile(self._paths[number], "<i8", 2 * _BLOCK, offset=at * _BLOCK * _PAIR).tolist()
+            self.at_hand.update(zip(pairs[::2], pairs[1::2], strict=True))
+        return self.at_hand.get(item, 0)
 
 
 def _firsts(path: Path) -> list[int]:

@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.builders import layers
@@ -24,8 +25,10 @@ from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.engine import Machine, Report, total
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.estimate import estimate
+from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump, Interval
-from temporalwiki.builders.wikidata import buckets, carry, extract
+from temporalwiki.builders.wikidata import buckets, carry, extract, revisions
+from temporalwiki.builders.wikidata.entities import EntityReader
 from temporalwiki.builders.wikidata.revisions import Revisions
 from temporalwiki.builders.world import World, write_world
 
@@ -308,6 +311,63 @@ def test_only_a_line_of_the_usual_shape_is_not_parsed(tmp_path: Path, case: str)
     assert total(reports, "kept") == {"items": int(kept)}
     read(tmp_path / "recent.json.gz", tmp_path / "full")
     assert holds(tmp_path / "recent") == holds(tmp_path / "full")
+
+
+# What a line is made of, usual and not, and what stands before, between and behind the items of a list.
+PARTS = [
+    *(f'{{"type":"item","id":"Q{number}",' for number in (1, 2, 3, 4, 10**18 - 1, 10**18, 0, "01", "1_0", "+1", "")),
+    *(f',"lastrevid":{revision},"modified":"' for revision in (1, 2, 10**18 - 1, 10**18, 0, "01", "1_0", "")),
+    *(
+        '"labels":{}',
+        "2021-10-01T00:00:00Z",
+        "x" * 40,
+        "x" * 41,
+        "x" * 70,
+        '"},',
+        '"}',
+        "\\",
+        " ",
+        "\r",
+        "\n",
+        "é",
+        "]",
+    ),
+]
+USUAL = st.builds(
+    lambda number, revision: (
+        f'{{"type":"item","id":"Q{number}","labels":{{}},"lastrevid":{revision},"modified":"x"}},\n'
+    ),
+    st.sampled_from([1, 2, 3, 4, 9, 10**18 - 1]),
+    st.sampled_from([1, 1, 1, 2, 10**18 - 1]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@example(lines=[PARTS[11], 'x"},\n', line_of({"type": "item", "id": "Q2"}, 1, ",\n"), PARTS[0], '"labels":{}},\n'])
+@given(lines=st.lists(USUAL | st.sampled_from(PARTS) | USUAL.map(lambda line: line[:-2]), max_size=14))
+def test_where_lines_are_as_usual_none_is_kept_that_would_not_be_otherwise(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    """What a quick look at several lines tells is what a close look at each of them tells."""
+    folder = tmp_path_factory.mktemp("b")
+    items = np.array([1, 2, 3, 4, 10**18 - 1], np.int64)
+    revisions.write(folder / "revisions", 0, extract.BUCKETS, items, np.array([1, 1, 2, 1, 1], np.int64))
+    text = "".join(lines).encode() + b"\n"
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extract, "CHECKED", 2)
+        for start in (extract._START, re.compile(rb"(?!)()")):
+            patch.setattr(extract, "_START", start)
+            base, at = extract._Base(folder, EntityReader("enwiki", "en")), 0
+            with ParquetWriter(folder / "kept.parquet", extract.KEPT) as file:
+                kept, ends = extract._Kept(file), []
+                while at < len(text):
+                    at = base.skip(text, at, len(text), kept)
+                    ends.append(at)
+                    at = text.find(b"\n", at) + 1 or len(text)
+                kept.write()
+            found.append((ends, pq.read_table(folder / "kept.parquet").to_pylist()))
+    assert found[0] == found[1]
 
 
 def test_one_in_so_many_is_parsed_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
