@@ -12,9 +12,9 @@ from __future__ import annotations
 import contextlib
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -40,7 +40,7 @@ RANGE = 192 << 20  # compressed bytes a task: of Wikidata about 140,000 items an
 ROWS = 1_200_000  # held in memory: about all of a task, so that a bucket is one row group
 _SIZE = 112 << 20  # bytes of them after which fewer do
 KEPT_ROWS = 20_000  # of kept items a row group, which takes several buckets
-_CHUNK = 50_000  # rows held as Python's objects, which take more
+_CHUNK = 450_000  # values held as Python's objects, which take more: about 50,000 rows
 _LINES = 256 << 20  # bytes of lines after which fewer do
 MAX_LINE = 128 << 20
 INSTANCE_OF = 31
@@ -411,8 +411,7 @@ def checked(number: int) -> bool:
 
 def digest(entity: Entity) -> str:
     """A short name for all that an extract holds of an item."""
-    statements = [msgspec.structs.astuple(statement) for statement in entity.statements]
-    return fingerprint(entity.label, entity.title, entity.dropped, statements)
+    return fingerprint(entity.label, entity.title, entity.dropped, entity.statements)
 
 
 class _Rows:
@@ -425,69 +424,76 @@ class _Rows:
         self._start()
 
     def _start(self) -> None:
-        self._of_entities: list[tuple[Entity, int]] = []
-        self._of_facts: list[Statement] = []
+        # the values of all rows, one after another: lists of rows would take more memory and longer
+        self._of_entities: list[Any] = []
+        self._of_facts: list[Any] = []
         self._size = 0
 
     def add(self, entity: Entity, seen: int, size: int) -> None:
         """An item that was read from a line of ``size`` bytes."""
-        self._of_entities.append((entity, seen))
-        self._of_facts += entity.statements
+        statements, number = entity.statements, entity.number
+        self._of_entities += (
+            number,
+            entity.lastrevid,
+            entity.label,
+            entity.title,
+            seen,
+            len(statements),
+            entity.dropped,
+            digest(entity) if checked(number) else None,
+        )
+        self._of_facts.extend(chain.from_iterable(statements))
         self._size += size
         if len(self._of_entities) + len(self._of_facts) >= _CHUNK or self._size >= _LINES:
             self.end()
 
     def end(self) -> None:
         """Pass on what is held."""
-        entities, statements = self._of_entities, self._of_facts
+        items, revisions, labels, titles, readings, lengths, reasons, digests = _columns(self._of_entities, 8)
+        of_relation, of_object, of_best, *others = _columns(self._of_facts, len(Statement._fields))
         self._start()
-        numbers = _integers(entity.number for entity, _ in entities)
-        seen = _integers(seen for _, seen in entities)
-        counts = _integers(len(entity.statements) for entity, _ in entities)
-        best = np.fromiter((found.best for found in statements), bool, len(statements))
-        relations = _integers(found.relation for found in statements)
-        objects = _integers(found.object for found in statements)
-        whose = np.repeat(np.arange(len(entities)), counts)
-        facts = np.bincount(whose[best], minlength=len(entities))
+        numbers, seen, counts = _integers(items), _integers(readings), _integers(lengths)
+        relations, objects, best = _integers(of_relation), _integers(of_object), np.array(of_best, bool)
+        whose = np.repeat(np.arange(len(numbers)), counts)
+        facts = np.bincount(whose[best], minlength=len(numbers))
         classes = best & (relations == INSTANCE_OF)
         of, first = np.unique(whose[classes], return_index=True)
-        class_of, unknown = np.zeros(len(entities), np.int64), np.ones(len(entities), bool)
+        class_of, unknown = np.zeros(len(numbers), np.int64), np.ones(len(numbers), bool)
         class_of[of], unknown[of] = objects[classes][first], False
         self.statements["facts"] += int(facts.sum())
-        self.statements["not_best_rank"] += len(statements) - int(facts.sum())
-        dropped = {reason: [entity.dropped.get(reason, 0) for entity, _ in entities] for reason in DROPPED}
+        self.statements["not_best_rank"] += len(best) - int(facts.sum())
+        dropped = {reason: [of.get(reason, 0) for of in reasons] for reason in DROPPED}
         for reason, column in dropped.items():
             if any(column):
                 self.dropped[reason] = self.dropped.get(reason, 0) + sum(column)
         self._entities.add(
             numbers,
-            lastrevid=[entity.lastrevid for entity, _ in entities],
-            label=[entity.label for entity, _ in entities],
-            title=[entity.title for entity, _ in entities],
+            lastrevid=revisions,
+            label=labels,
+            title=titles,
             **{"class": pa.array(class_of, mask=unknown)},
             seen=seen,
             facts=facts,
             not_best_rank=counts - facts,
             **dropped,
-            digest=[digest(entity) if checked(entity.number) else None for entity, _ in entities],
+            digest=digests,
         )
         self._facts.add(
             np.repeat(numbers, counts),
             p=relations,
             o=objects,
             best=best,
-            rank=[found.rank for found in statements],
-            statement_id=[found.statement_id for found in statements],
-            start=[found.start for found in statements],
-            start_day=[found.start_day for found in statements],
-            end=[found.end for found in statements],
-            end_day=[found.end_day for found in statements],
+            **dict(zip(Statement._fields[3:], others, strict=True)),
             seen=np.repeat(seen, counts),
         )
 
 
-def _integers(values: Iterable[int]) -> npt.NDArray[np.int64]:
-    return np.fromiter(values, np.int64)
+def _columns(values: list[Any], columns: int) -> list[list[Any]]:
+    return [values[column::columns] for column in range(columns)]
+
+
+def _integers(values: list[int]) -> npt.NDArray[np.int64]:
+    return np.array(values, np.int64)
 
 
 class Buckets:
