@@ -16,7 +16,7 @@ import pyarrow as pa
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.layers import Base, base_of, made_with
 from temporalwiki.builders.parquet import KeptFile
-from temporalwiki.builders.wikidata.extract import files, has_buckets
+from temporalwiki.builders.wikidata.extract import BUCKETS, files, has_buckets
 from temporalwiki.builders.wikidata.revisions import Integers
 
 ROWS = 100_000  # held in memory, beside one row group
@@ -39,14 +39,17 @@ def read(
             continue
         with KeptFile(path) as file:
             for groups in _together(file, first, end):
-                found = file.read_row_groups([group for _, group in groups], list(columns), use_threads=False)
+                found = file.read_row_groups([group for group, _, _ in groups], list(columns), use_threads=False)
+                if any(low < first or high >= end for _, low, high in groups):
+                    of_bucket = found["s"].to_numpy() % BUCKETS
+                    found = found.filter(pa.array((of_bucket >= first) & (of_bucket < end)))
                 if path.parent != folder:
                     gone = gone or superseded(folder, first, end)
                     found = _counting(found, generation(path), *gone)
                 if not found.num_rows:
                     continue
                 cut = _last_reading(found)
-                if cut or place != (path, groups[0][0]):  # what is held ends here or is cut off
+                if cut or place != (path, groups[0][1]):  # what is held ends here or is cut off
                     held.append(found.slice(0, cut))
                     rows += cut
                     if rows >= ROWS:
@@ -54,26 +57,24 @@ def read(
                         held, rows = [], 0
                 held.append(found.slice(cut))
                 rows += found.num_rows - cut
-                place = path, groups[-1][0]
+                place = path, groups[-1][2]
     if rows:
         yield pa.concat_tables(held)
 
 
-def _together(file: KeptFile, first: int, end: int) -> Iterator[list[tuple[int, int]]]:
-    """Buckets and row groups of a file, in lists of some that are read at once: small ones take longer one by one."""
-    groups: list[tuple[int, int]] = []
+def _together(file: KeptFile, first: int, end: int) -> Iterator[list[tuple[int, int, int]]]:
+    """Row groups and their buckets, in lists of some that are read at once: small ones take longer one by one."""
+    groups: list[tuple[int, int, int]] = []
     rows = 0
-    metadata = file.metadata
-    found = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    # the bucket is the first column of all tables
-    for bucket, group in sorted((of.column(0).statistics.min, group) for group, of in enumerate(found)):
-        if first <= bucket < end:
-            more = found[group].num_rows
-            if groups and rows + more > ROWS // 4:
+    for group in range(file.num_row_groups):
+        of = file.metadata.row_group(group)
+        buckets = of.column(0).statistics  # the first column of all tables
+        if buckets.min < end and first <= buckets.max:
+            if groups and rows + of.num_rows > ROWS // 4:
                 yield groups
                 groups, rows = [], 0
-            groups.append((bucket, group))
-            rows += more
+            groups.append((group, buckets.min, buckets.max))
+            rows += of.num_rows
     if groups:
         yield groups
 

@@ -1,7 +1,7 @@
 """Stage wikidata-extract: a Wikidata JSON dump becomes facts and entities in Parquet, in buckets by subject.
 
-A row group holds one bucket and a file the row groups of a few, so that a later task opens only the files and reads
-only the row groups that are its own. An item that another
+A row group holds one bucket, or some small ones, and a file the row groups of a few, so that a later task opens only
+the files and reads only the row groups that have rows of its own. An item that another
 extract, the *base*, holds in the same revision is not parsed: module carry links base's files into this extract, and
 module buckets reads of them what still counts. So an extract is layers, each of one generation: what was read here,
 what base read, what base's base read.
@@ -37,6 +37,8 @@ VERSION = 7
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
 FILE_BUCKETS = 8  # a file: whoever opens it reads what is said of all its row groups
 RANGE = 192 << 20  # compressed bytes a task: of Wikidata about 140,000 items and a million statements
+FEW = 150_000  # rows that go into one file instead, as of a task that most items were kept of
+GROUP_ROWS = 2000  # of several buckets: what fewer save whoever reads one bucket, they cost as row groups of their own
 ROWS = 1_200_000  # held in memory: about all of a task, so that a bucket is one row group
 _SIZE = 112 << 20  # bytes of them after which fewer do
 KEPT_ROWS = 20_000  # of kept items a row group, which takes several buckets
@@ -248,8 +250,8 @@ def files(folder: Path, table: str) -> list[Path]:
 
 def has_buckets(path: Path, first: int, end: int) -> bool:
     """Whether a file of ``facts`` or ``entities`` can have rows of buckets [first, end)."""
-    part = int(path.stem.rsplit("-", 1)[1])
-    return part * FILE_BUCKETS < end and first < (part + 1) * FILE_BUCKETS
+    part = path.stem.rsplit("-", 1)[1]
+    return part == "all" or (int(part) * FILE_BUCKETS < end and first < (int(part) + 1) * FILE_BUCKETS)
 
 
 def _one_whole_stream(task: ExtractTask) -> bool:
@@ -497,15 +499,17 @@ def _integers(values: list[int]) -> npt.NDArray[np.int64]:
 
 
 class Buckets:
-    """Rows of a table on their way into Parquet files, in whose row groups there is one bucket each.
+    """Rows of a table on their way into Parquet files, in whose row groups there are few buckets each.
 
-    Within a bucket they stay in the order they came. A file is written only if there are rows for it.
+    Small ones share a row group with their neighbours, as each takes time of its own to write and to read. Within a
+    bucket rows stay in the order they came. A file is written only if there are rows for it.
     """
 
     def __init__(self, folder: Path, table: str, name: str) -> None:
         self._stem, self._plain = folder / f"{table}-{name}", PLAIN[table]
         self.schema = {"facts": FACTS, "entities": ENTITIES}[table]
-        self._files: dict[int, ParquetWriter] = {}
+        self._files: dict[str, ParquetWriter] = {}
+        self._in_one = False
         self._open = contextlib.ExitStack()
         self._held: list[list[pa.Table]] = [[] for _ in range(BUCKETS)]
         self._rows = self._size = 0
@@ -544,16 +548,26 @@ class Buckets:
             self._flush()
 
     def _flush(self) -> None:
-        """Write what is held, a row group a bucket."""
-        for number, held in enumerate(self._held):
-            if held:
-                self._file(number // FILE_BUCKETS).write_table(pa.concat_tables(held).combine_chunks())
+        """Write what is held, by bucket."""
+        if not self._files:
+            self._in_one = self._rows < FEW
+        for first in range(0, BUCKETS, FILE_BUCKETS):
+            group: list[pa.Table] = []
+            for held in self._held[first : first + FILE_BUCKETS]:
+                rows = sum(table.num_rows for table in [*group, *held])
+                if group and rows > GROUP_ROWS:
+                    self._write(group, first)
+                    group = []
+                group += held
                 held.clear()
+            if group:
+                self._write(group, first)
         self._rows = self._size = 0
 
-    def _file(self, part: int) -> ParquetWriter:
+    def _write(self, group: list[pa.Table], bucket: int) -> None:
+        part = "all" if self._in_one else f"{bucket // FILE_BUCKETS}"
         if part not in self._files:
             path = self._stem.with_name(f"{self._stem.name}-{part}.parquet")
             file = ParquetWriter(path, self.schema, rows=ROWS, plain=self._plain)
             self._files[part] = self._open.enter_context(file)
-        return self._files[part]
+        self._files[part].write_table(pa.concat_tables(group).combine_chunks())

@@ -194,9 +194,9 @@ def test_layers_by_hand(tmp_path: Path) -> None:
     assert {tuple(column.tolist()) for b in (2, 3, 4) for column in buckets.superseded(tmp_path / "c", b)} == {
         (2,), (0,), (3,), (4,), (1,),
     }  # fmt: skip
-    names = [f"{table}-{generation:02d}-00000-0.parquet" for table in ("entities", "facts") for generation in (0, 1)]
+    names = [f"{table}-{generation:02d}-00000-all.parquet" for table in ("entities", "facts") for generation in (0, 1)]
     assert sorted(path.name for path in (tmp_path / "c" / "carried").glob("*.parquet")) == names
-    assert (tmp_path / "c" / "carried" / names[2]).samefile(tmp_path / "a" / "facts-00000-0.parquet")
+    assert (tmp_path / "c" / "carried" / names[2]).samefile(tmp_path / "a" / "facts-00000-all.parquet")
 
 
 TWICE: dict[str, tuple[list[str], dict[int, list[int]], list[tuple[int, int]], int]] = {

@@ -18,7 +18,7 @@ import pytest
 from temporalwiki.builders.engine import Report, total
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.wikidata import extract
+from temporalwiki.builders.wikidata import buckets, extract
 
 from tiny_dumps import item, property_, statement, time, value
 
@@ -120,20 +120,35 @@ def test_how_much_is_held_in_memory_changes_no_row(
         assert rows(tmp_path / "out", table) == rows(whole[0], table)
 
 
-def test_a_row_group_holds_one_bucket_and_says_which(whole: tuple[Path, list[Report]]) -> None:
+@pytest.mark.parametrize(("group_rows", "few"), [(1, 0), (14, 0), (14, 1000), (2000, 1000)])
+def test_a_row_group_says_which_buckets_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_rows: int, few: int
+) -> None:
+    """One bucket, or some that are small; whatever buckets are read, it is their rows, and each of them once."""
+    monkeypatch.setattr(extract, "GROUP_ROWS", group_rows)
+    monkeypatch.setattr(extract, "FEW", few)
+    (tmp_path / "d.json.gz").write_bytes(gzip.compress(TEXT))
+    run_all(tmp_path / "d.json.gz", tmp_path / "out")
     for table in ("facts", "entities"):
+        paths = extract.files(tmp_path / "out", table)
+        assert len(paths) == (1 if few else extract.BUCKETS // extract.FILE_BUCKETS)
         found: list[int] = []
-        for path in extract.files(whole[0], table)[: extract.BUCKETS // extract.FILE_BUCKETS]:  # of the first range
+        for path in paths:
             file = pq.ParquetFile(path)
             column = file.schema_arrow.get_field_index("bucket")
             for group in range(file.num_row_groups):
                 statistics = file.metadata.row_group(group).column(column).statistics
-                assert statistics.min == statistics.max
-                buckets = set(file.read_row_group(group)["s"].to_numpy() % extract.BUCKETS)
-                assert buckets == {statistics.min}
-                assert extract.has_buckets(path, statistics.min, statistics.min + 1)
-                found += buckets
-        assert sorted(found) == list(range(extract.BUCKETS))
+                held = sorted(set(file.read_row_group(group)["s"].to_numpy() % extract.BUCKETS))
+                assert (statistics.min, statistics.max) == (held[0], held[-1])
+                assert len(held) == 1 or file.metadata.row_group(group).num_rows <= group_rows
+                assert all(extract.has_buckets(path, bucket, bucket + 1) for bucket in held)
+                found += held
+        assert found == list(range(extract.BUCKETS))
+        everything = pa.concat_tables([pq.read_table(path) for path in paths])
+        for first, end in ((0, 64), (0, 3), (3, 11), (7, 8), (8, 9), (62, 64)):
+            read = [*buckets.read(tmp_path / "out", table, first, end, everything.column_names)]
+            of_bucket = everything["bucket"].to_numpy()
+            assert pa.concat_tables(read) == everything.filter(pa.array((of_bucket >= first) & (of_bucket < end)))
 
 
 def test_files_are_those_read_and_those_carried_over(tmp_path: Path) -> None:
