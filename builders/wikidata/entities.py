@@ -38,17 +38,36 @@ class _Dates(msgspec.Struct, gc=False):
     P582: list[_Snak] = []
 
 
+class _EntityId(msgspec.Struct, gc=False):
+    entity_type: str = msgspec.field(name="entity-type", default="")
+    numeric_id: Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)] | None = msgspec.field(name="numeric-id", default=None)
+    id: str | None = None
+
+
+class _MainValue(msgspec.Struct, gc=False):
+    value: _EntityId | str  # another object has none of an id's members
+    type: str = ""
+
+
+class _MainSnak(msgspec.Struct, gc=False):
+    snaktype: str = "value"
+    datavalue: _MainValue | None = None
+
+
 class _Statement(msgspec.Struct, gc=False):
-    mainsnak: _Snak
+    mainsnak: _MainSnak
     rank: str = "normal"
     id: str = ""
     qualifiers: _Dates | list[Any] | None = None
 
 
-class _EntityId(msgspec.Struct, gc=False):
-    entity_type: str = msgspec.field(name="entity-type", default="")
-    numeric_id: Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)] | None = msgspec.field(name="numeric-id", default=None)
-    id: str | None = None
+class _AnyStatement(msgspec.Struct, gc=False):
+    """A statement whose value may be anything: what it is, is only asked where it should be an item."""
+
+    mainsnak: _Snak
+    rank: str = "normal"
+    id: str = ""
+    qualifiers: _Dates | list[Any] | None = None
 
 
 class _Time(msgspec.Struct, gc=False):
@@ -64,7 +83,7 @@ class _Sitelink(msgspec.Struct, gc=False):
     title: str = ""
 
 
-_statement = msgspec.json.Decoder(_Statement)
+_any_statement = msgspec.json.Decoder(_AnyStatement)
 _entity_id = msgspec.json.Decoder(_EntityId)
 _time = msgspec.json.Decoder(_Time)
 
@@ -159,7 +178,7 @@ class EntityReader:
     def _read(self, line: bytes) -> Entity:
         try:
             raw: Any = self._decoder.decode(line)
-        except msgspec.ValidationError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             raw = self._read_leniently(line)
         except RecursionError:
             raise NotAnEntity("unexpected_structure") from None
@@ -193,9 +212,9 @@ class EntityReader:
         return raw
 
 
-def _lenient_statement(raw: msgspec.Raw) -> _Statement | None:
+def _lenient_statement(raw: msgspec.Raw) -> _AnyStatement | None:
     try:
-        return _statement.decode(raw)
+        return _any_statement.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         return None
 
@@ -205,7 +224,7 @@ def _property(relation: str) -> int | None:
     return int(relation[1:]) if relation[:1] == "P" and _ID.fullmatch(relation) else None
 
 
-def _add_statements(entity: Entity, relation: str, statements: Sequence[_Statement | None]) -> None:
+def _add_statements(entity: Entity, relation: str, statements: Sequence[_Statement | _AnyStatement | None]) -> None:
     dropped = entity.dropped
     number = _property(relation) if len(relation) < 20 else None  # what is longer is none, and is not to be kept
     if number is None:
@@ -229,7 +248,7 @@ def _add_statements(entity: Entity, relation: str, statements: Sequence[_Stateme
         add(_new(Statement, found))
 
 
-def _item(statement: _Statement | None) -> int | str:
+def _item(statement: _Statement | _AnyStatement | None) -> int | str:
     """The number of the item that is a statement's value, or the reason why it has none."""
     if statement is None:
         return "unexpected_structure"
@@ -240,9 +259,13 @@ def _item(statement: _Statement | None) -> int | str:
         return "no_value"
     if value.type != "wikibase-entityid":
         return "not_an_item"
-    try:
-        target = _entity_id.decode(value.value)
-    except msgspec.ValidationError:
+    target = value.value
+    if isinstance(target, msgspec.Raw):
+        try:
+            target = _entity_id.decode(target)
+        except msgspec.ValidationError:
+            return "unexpected_structure"
+    if isinstance(target, str):
         return "unexpected_structure"
     if target.entity_type != "item":
         return "not_an_item"

@@ -268,3 +268,17 @@ def test_real_entities_of_several_years_are_read(shared_data: Path) -> None:
     assert (27, 145) in [(s.relation, s.object) for s in douglas.statements]  # citizenship: United Kingdom
     assert found["P279_2018.json"].kind == "property"
     assert found["Q60_2014-04_pywikibot.json"].label == "New York City"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'"x"', b'"\xff"', b"5", b"1e999", b"null", b"[1]", b"{}", b'{"id":5}', b'{"id":"\xff"}',
+     b'{"numeric-id":0}', b'{"numeric-id":2.5}', b'{"entity-type":"item","id":"Q5"}'],
+)  # fmt: skip
+def test_a_value_of_another_type_can_be_anything(text: bytes) -> None:
+    """Nor does it change what the statements beside it are."""
+    claims = {"P1": [statement(value(5), id="Q1$a"), statement(STRING)]}
+    line = json.dumps(item(1, claims)).encode().replace(b'{"value": "x"', b'{"value": ' + text)
+    entity = EntityReader("enwiki", "en").read(line)
+    assert [(s.relation, s.object) for s in entity.statements] == [(1, 5)]
+    assert entity.dropped == {"not_an_item": 1}
