@@ -6,6 +6,7 @@ say of an item up to which generation rows of it do not count, because it was re
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.wikidata.extract import BUCKETS, files, has_buckets
 from temporalwiki.builders.wikidata.revisions import Integers
 
-ROWS = 100_000  # held in memory, beside one row group
+ROWS = 50_000  # held in memory, beside one row group; with more, arrays do not stay in the processor's caches
 
 
 def read(
@@ -70,7 +71,7 @@ def _together(file: KeptFile, first: int, end: int) -> Iterator[list[tuple[int, 
         of = file.metadata.row_group(group)
         buckets = of.column(0).statistics  # the first column of all tables
         if buckets.min < end and first <= buckets.max:
-            if groups and rows + of.num_rows > ROWS // 4:
+            if groups and rows + of.num_rows > ROWS // 2:
                 yield groups
                 groups, rows = [], 0
             groups.append((group, buckets.min, buckets.max))
@@ -143,8 +144,16 @@ class Changes:
         self._generation = base.generation
         items, generations = superseded(recent, first, end)
         self.superseded = items[generations == base.generation]  # of which no row of prev counts in recent
-        found = [rows["s"].to_numpy() for rows in self.read_own("entities", ("s",))]
-        self.touched = np.unique(np.concatenate([self.superseded, *found]))
+
+    @functools.cached_property
+    def own_entities(self) -> list[pa.Table]:
+        """The rows of table ``entities`` that recent does not have of prev."""
+        return list(self.read_own("entities", ("s", "lastrevid", "title", "seen")))
+
+    @functools.cached_property
+    def touched(self) -> Integers:
+        """Items that are not the same in both, ascending."""
+        return np.unique(np.concatenate([self.superseded, *(rows["s"].to_numpy() for rows in self.own_entities)]))
 
     def read_own(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Rows that recent does not have of prev."""

@@ -20,7 +20,6 @@ from temporalwiki.builders.sql import database, run_script
 from temporalwiki.builders.wikidata import buckets, labels, readings
 from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, PROPERTIES, files
 from temporalwiki.builders.wikidata.readings import Mask
-from temporalwiki.builders.wikidata.revisions import Integers
 from temporalwiki.builders.wikipedia.extract import ARTICLES
 from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
@@ -84,28 +83,29 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
 
 _ENTITY = ("s", "lastrevid", "title", "seen")
 _STATEMENT = ("s", "p", "o", "best", "statement_id", "start", "start_day", "end", "end_day", "seen")
+_HELD = 100_000  # rows on their way into DuckDB
 
-# Each statement is one step of the algorithm; $-names are the task's values.
+# Each statement is one step of the algorithm; $-names are the task's values. Of subjects that are not touched, both
+# sides have the same statements.
 _TABLES = """
 CREATE TEMP TABLE sampled (s BIGINT, p BIGINT, o BIGINT);
 CREATE TEMP TABLE recent_statements (
     s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, start_day INT, "end" TEXT, end_day INT
 );
 CREATE TEMP TABLE prev_statements AS FROM recent_statements;
+CREATE TEMP TABLE same_statements AS FROM recent_statements;
 """
-_OF_SAMPLE = "INSERT INTO prev_statements FROM recent_statements SEMI JOIN sampled USING (s);"
 
 _CATEGORIES = """
 -- Facts of the touched: best-rank statements, a (subject, relation, object) once.
 CREATE TEMP TABLE prev AS
     SELECT s, p, o, bool_or(end_day IS NULL OR end_day > $recent_date) AS open
-    FROM prev_statements ANTI JOIN sampled USING (s) WHERE best GROUP BY s, p, o;
+    FROM prev_statements WHERE best GROUP BY s, p, o;
 CREATE TEMP TABLE recent AS
-    SELECT DISTINCT s, p, o FROM recent_statements ANTI JOIN sampled USING (s) WHERE best;
+    SELECT DISTINCT s, p, o FROM recent_statements WHERE best;
 -- What holds no longer: every statement of it that recent has, of whatever rank, has an end time by now.
 CREATE TEMP TABLE over AS
-    SELECT s, p, o FROM recent_statements ANTI JOIN sampled USING (s)
-    WHERE s IN (SELECT s FROM recent_statements WHERE "end" IS NOT NULL)
+    SELECT s, p, o FROM recent_statements
     GROUP BY s, p, o HAVING bool_and(end_day IS NOT NULL AND end_day <= $recent_date);
 CREATE TEMP TABLE ended AS
     SELECT prev.s, prev.p, prev.o FROM prev JOIN over USING (s, p, o) WHERE prev.open;
@@ -135,11 +135,11 @@ CREATE TEMP TABLE deleted AS
 _HOLDS = """
     SELECT s, p, o, best, statement_id, "start", "end", end_day,
         (end_day IS NULL OR end_day > ${side}_date) AND (start_day IS NULL OR start_day <= ${side}_date) AS holds
-    FROM {side}_statements SEMI JOIN asked USING (s, p)
+    FROM (FROM {side}_statements UNION ALL FROM same_statements) SEMI JOIN asked USING (s, p)
 """
 
 _ASKED = f"""
-CREATE TEMP TABLE unchanged AS SELECT 'unchanged' AS split, s, p, o, 'unchanged' AS kind FROM sampled;
+CREATE TEMP TABLE unchanged AS SELECT DISTINCT 'unchanged' AS split, s, p, o, 'unchanged' AS kind FROM sampled;
 CREATE TEMP TABLE facts AS SELECT * FROM changed UNION ALL SELECT * FROM unchanged UNION ALL SELECT * FROM deleted;
 CREATE TEMP TABLE replaced_objects AS
     SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM changed WHERE kind = 'new_object');
@@ -160,12 +160,14 @@ CREATE TEMP TABLE gone_objects AS
         );
 -- Who has a place, cause or manner of death, or a place of burial.
 CREATE TEMP TABLE dead AS
-    SELECT DISTINCT s FROM recent_statements WHERE best AND p IN (20, 509, 1196, 119) AND s IN (SELECT s FROM asked);
+    SELECT DISTINCT s FROM (FROM recent_statements UNION ALL FROM same_statements)
+    WHERE best AND p IN (20, 509, 1196, 119);
 -- Times of a fact are those of a best-rank statement, if possible of one that holds; prev's where recent has none.
 CREATE TEMP TABLE times AS
-    SELECT DISTINCT ON (s, p, o) s, p, o, statement_id, "start" AS start_time, "end" AS end_time FROM (
+    SELECT s, p, o, statement_id, "start" AS start_time, "end" AS end_time FROM (
         SELECT 0 AS side, * FROM recent_asked UNION ALL SELECT 1, * FROM prev_asked
-    ) WHERE best ORDER BY s, p, o, side, NOT holds, statement_id, "start", "end";
+    ) WHERE best
+    QUALIFY row_number() OVER (PARTITION BY s, p, o ORDER BY side, NOT holds, statement_id, "start", "end") = 1;
 CREATE TEMP TABLE wanted AS
     SELECT s AS id FROM facts UNION SELECT o FROM facts UNION SELECT o FROM replaced_objects
     UNION SELECT o FROM now UNION SELECT o FROM before;
@@ -208,17 +210,18 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         drawn = functools.partial(readings.drawn, task.unchanged_fraction, task.seed)
         sides = _Sides(task)
         give_back_memory()
-        facts = _read_statements(db, sides, drawn)
+        untouched = _read_statements(db, sides, drawn)
         give_back_memory()
         db.register("prev_touched", pa.table({"s": sides.touched["prev"].items}))
-        run_script(db, _OF_SAMPLE + _CATEGORIES, values)
-        same = db.sql("FROM same").fetchnumpy()
-        _sample(db, [np.asarray(same[name], np.int64) for name in "spo"], drawn)
+        run_script(db, _CATEGORIES, values)
+        same = db.sql("FROM same").to_arrow_table()
+        of_touched = same.filter(pa.array(drawn(*[column.to_numpy() for column in same])))
+        _insert(db, {"sampled": [of_touched]})
         run_script(db, _ASKED, values)
         db.register("known", labels.look_up(Path(task.labels), db.sql("FROM wanted").fetchnumpy()["id"]))
         run_script(db, _NAMES, {})
         _add_pages(db, task, sides.titles)
-        report = _counts(db, facts, sides.twice)
+        report = _counts(db, untouched, sides.twice)
         rows = db.sql(
             """
             SELECT split, kind, f.s, f.p, f.o, times.statement_id,
@@ -259,76 +262,93 @@ class _Sides:
     def __init__(self, task: DiffTask) -> None:
         self._task = task
         self._changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
-        found: dict[str, list[pa.Table]] = {"prev": [], "recent": []}
-        titles: dict[str, list[pa.Table]] = {"prev": [], "recent": []}
+        columns = pa.schema([ENTITIES.field(name) for name in _ENTITY])
+        found = {side: [columns.empty_table()] for side in ("prev", "recent")}
+        titled = {side: [columns.empty_table()] for side in ("prev", "recent")}
         for side, rows, there in self._read("entities", _ENTITY):
-            changed = there
-            if self._changes is not None:  # of all others both have the same reading
-                changed = there & buckets.are_of(rows, self._changes.touched)
-            found[side].append(rows.select(["s", "lastrevid", "seen"]).filter(pa.array(changed)))
-            titled = changed if side == "prev" else there  # only what is gone is looked for among prev's articles
-            titled = titled & rows["title"].is_valid().to_numpy()
-            titles[side].append(rows.select(["s", "title", "seen"]).filter(pa.array(titled)))
+            with_title = rows.filter(pa.array(there & rows["title"].is_valid().to_numpy()))
+            if side != "both":
+                found[side].append(rows.select(["s", "lastrevid", "seen"]).filter(pa.array(there)))
+            titled["recent" if side == "both" else side].append(with_title)
         newest = {side: readings.newest(tables) for side, tables in found.items()}
         self.twice = sum(len(of_side.twice) for of_side in newest.values())
         prev, recent = readings.touched(newest["prev"], newest["recent"])
         self.touched = {"prev": prev, "recent": recent}
         self._newest = newest
-        none = ENTITIES.empty_table().select(["s", "title", "seen"])
-        of_sides = {side: pa.concat_tables([none, *tables]) for side, tables in titles.items()}
+        of_sides = {side: pa.concat_tables(tables) for side, tables in titled.items()}
         self.titles = {side: rows.filter(pa.array(newest[side].counting(rows))) for side, rows in of_sides.items()}
 
-    def read_statements(self) -> Iterator[tuple[str, pa.Table, Mask, Mask]]:
-        """Whole readings with their side, which of their rows count, and which of these are of touched subjects."""
+    def read_statements(self) -> Iterator[tuple[str, pa.Table, Mask]]:
+        """Whole readings, and which of their rows are ``prev``'s or ``recent``'s of touched subjects, or the ``same``.
+
+        Those of the other subjects are the same in both, and come once.
+        """
         for side, rows, there in self._read("facts", _STATEMENT):
-            counting = there & self._newest[side].counting(rows)
-            yield side, rows, counting, counting & self.touched[side].have(rows)
+            if side == "both":
+                yield "same", rows, there
+                continue
+            touched = self.touched[side].have(rows)
+            yield side, rows, there & touched
+            if side == "recent":
+                yield "same", rows, there & ~touched & self._newest[side].counting(rows)
 
     def _read(self, table: str, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table, Mask]]:
-        """All rows of both sides, and which of them the side has; what recent has of prev is read once."""
+        """All rows of both sides, and which of them the side has; what is known to be the same is of side ``both``."""
         task, changes = self._task, self._changes
         if changes is None:
             for side in ("prev", "recent"):
                 for rows in buckets.read(Path(getattr(task, side)), table, task.first, task.end, columns):
                     yield side, rows, np.ones(rows.num_rows, bool)
             return
-        for rows in changes.read_own(table, columns):
+        for rows in changes.own_entities if table == "entities" else changes.read_own(table, columns):
             yield "recent", rows, np.ones(rows.num_rows, bool)
         for rows in changes.read_prev(table, columns):
-            yield "prev", rows, np.ones(rows.num_rows, bool)
-            yield "recent", rows, ~buckets.are_of(rows, changes.superseded)
+            touched = buckets.are_of(rows, changes.touched)
+            yield "both", rows, ~touched
+            changed = rows.filter(pa.array(touched))
+            yield "prev", changed, np.ones(changed.num_rows, bool)
+            yield "recent", changed, ~buckets.are_of(changed, changes.superseded)
 
 
 def _read_statements(db: duckdb.DuckDBPyConnection, sides: _Sides, drawn: Callable[..., Mask]) -> int:
-    """Read the statements that can matter; returns how many facts recent has.
+    """Read the statements that can matter; returns how many facts untouched subjects have.
 
     These are all statements of touched subjects, and of those of which unchanged facts are drawn into the sample.
     """
     run_script(db, _TABLES, {})
     facts = 0
-    for side, rows, counting, touched in sides.read_statements():
-        wanted = touched
-        if side == "recent":
-            of_best = np.flatnonzero(counting & rows["best"].to_numpy())
-            columns = [rows[name].to_numpy()[of_best] for name in ("s", "p", "o")]
+    held: dict[str, list[pa.Table]] = {
+        "prev_statements": [],
+        "recent_statements": [],
+        "same_statements": [],
+        "sampled": [],
+    }
+    for kind, rows, wanted in sides.read_statements():
+        if kind == "same":
+            of_best = pa.array(wanted & rows["best"].to_numpy())
+            of_best = rows.select(["s", "p", "o"]).filter(of_best)
+            columns = [column.to_numpy() for column in of_best]
             facts += readings.count_facts(*columns)
-            untouched = ~touched[of_best]
-            subjects = _sample(db, [column[untouched] for column in columns], drawn)
-            wanted = touched | (counting & buckets.are_of(rows, subjects))
-        db.register("piece", rows.drop_columns("seen").filter(pa.array(wanted)))
-        db.execute(f"INSERT INTO {side}_statements FROM piece")
-    db.unregister("piece")
+            sample = of_best.filter(pa.array(drawn(*columns)))
+            if sample.num_rows:
+                held["sampled"].append(sample)
+            wanted = wanted & buckets.are_of(rows, np.unique(sample["s"].to_numpy()))
+        if wanted.any():
+            held[f"{kind}_statements"].append(rows.drop_columns("seen").filter(pa.array(wanted)))
+        if sum(rows.num_rows for tables in held.values() for rows in tables) >= _HELD:
+            _insert(db, held)
+    _insert(db, held)
     return facts
 
 
-def _sample(db: duckdb.DuckDBPyConnection, facts: list[Integers], drawn: Callable[..., Mask]) -> Integers:
-    """Add those of some facts that are drawn to table sampled, each once; returns their subjects, ascending."""
-    chosen = drawn(*facts)
-    found = np.unique(np.stack([column[chosen] for column in facts]), axis=1)
-    if found.size:
-        db.register("piece", pa.table(list(found), ["s", "p", "o"]))
-        db.execute("INSERT INTO sampled FROM piece")
-    return np.unique(found[0])
+def _insert(db: duckdb.DuckDBPyConnection, held: Mapping[str, list[pa.Table]]) -> None:
+    """Move rows into their tables: for a few at a time that takes long."""
+    for table, pieces in held.items():
+        if pieces:
+            db.register("piece", pa.concat_tables(pieces))
+            db.execute(f"INSERT INTO {table} FROM piece")
+            db.unregister("piece")
+            pieces.clear()
 
 
 def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, pa.Table]) -> None:
@@ -397,8 +417,8 @@ def _articles(extract: Path, titles: pa.Array, ids: pa.Array) -> pa.Table:
     return pa.concat_tables(found)
 
 
-def _counts(db: duckdb.DuckDBPyConnection, facts: int, twice: int) -> Report:
-    """Count what was found; recent has ``facts`` facts, and prev as many but for those of touched subjects."""
+def _counts(db: duckdb.DuckDBPyConnection, untouched: int, twice: int) -> Report:
+    """Count what was found, beside the ``untouched`` facts, which both have, of subjects that are not touched."""
 
     def by_kind(table: str) -> dict[str, int]:
         return dict(db.execute(f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind").fetchall())
@@ -408,10 +428,10 @@ def _counts(db: duckdb.DuckDBPyConnection, facts: int, twice: int) -> Report:
 
     return {
         "facts": {
-            "prev": facts - rows("recent") + rows("prev"),
-            "recent": facts,
+            "prev": untouched + rows("prev"),
+            "recent": untouched + rows("recent"),
             "changed": by_kind("changed"),
-            "unchanged": facts - rows("fresh") - rows("ended SEMI JOIN recent USING (s, p, o)"),
+            "unchanged": untouched + rows("same"),
             "unchanged_sampled": rows("unchanged"),
             "deleted": by_kind("deleted"),
             "duplicate_entities": twice,
