@@ -402,7 +402,8 @@ class _Build:
     def _probe_counts(self, finished: Finished) -> dict[str, Any]:
         """The paper's Table 2: categorisation, alignment, filters, and what each rule dropped."""
         categorised = total(self.reports["wikidata-diff"], "facts")
-        for split, aligned in total(self.reports["align"], "facts").items():
+        alignment = total([*self.reports["wikidata-diff"], *self.reports["align"]], "alignment")
+        for split, aligned in alignment.items():
             written = _sum(categorised["unchanged_sampled" if split == "unchanged" else split])
             if written != aligned["candidates"]:
                 raise AssertionError(f"{written} {split} facts to align, {aligned['candidates']} accounted for")
@@ -419,7 +420,7 @@ class _Build:
                     "caps": finished.capped[split],
                 },
             }
-            for split, aligned in total(self.reports["align"], "facts").items()
+            for split, aligned in alignment.items()
         }
 
     def _manifest(self, finished: Finished, types: entity_types.EntityTypes) -> dataset_folder.Manifest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from pathlib import Path
 
 import duckdb
@@ -213,9 +214,14 @@ def run(task: diff.DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             ORDER BY page_id NULLS FIRST, f.s, f.p, f.o, split
             """
         )
-        with ParquetWriter(folder / f"candidates-{task.index:05d}.parquet", diff.CANDIDATES, rows=20_000) as out:
-            for batch in rows.to_arrow_reader(20_000):
-                out.write_table(pa.Table.from_batches([batch]))
+        table = rows.to_arrow_table()
+    with ParquetWriter(folder / f"candidates-{task.index:05d}.parquet", diff.CANDIDATES) as out:
+        out.write_table(table.filter(table["page_id"].is_valid()))
+    without = collections.Counter(table.filter(table["page_id"].is_null())["split"].to_pylist())
+    report["alignment"] = {
+        split: {"candidates": number, "not_aligned": {"subject_without_article": number}}
+        for split, number in without.items()
+    }
     return report
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from temporalwiki.builders.engine import Report
@@ -23,7 +24,7 @@ from temporalwiki.builders.wikipedia.diff import read_articles
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentences import Paragraph, article_sentences
 
-VERSION = 2
+VERSION = 3
 MAX_OBJECT_WORDS = 5
 LONGEST_LABEL = 250  # characters; Wikidata takes no longer ones
 
@@ -40,7 +41,7 @@ ALIGNED = pa.schema(
 
 @dataclass(frozen=True)
 class AlignTask:
-    """The candidates whose page id is in [first, end); those without a page are the first task's."""
+    """The candidates whose page id is in [first, end)."""
 
     index: int
     candidates: str
@@ -121,7 +122,7 @@ def run(task: AlignTask, folder: Path) -> Report:
                 continue
             count["kept"] += 1
             out.write(aligned, size=len(aligned["evidence"]))
-    return {"facts": counts}
+    return {"alignment": counts}
 
 
 class _NotAligned(ValueError):
@@ -131,21 +132,20 @@ class _NotAligned(ValueError):
 
 
 def _candidates(task: AlignTask) -> Iterator[dict[str, Any]]:
-    """Candidates of the range in page order, those without a page first (in the first range)."""
+    """Candidates of the range in page order."""
     parts = [_candidates_in(path, task) for path in sorted(Path(task.candidates).glob("candidates-*.parquet"))]
-    return heapq.merge(*parts, key=lambda row: (row["page_id"] or 0, row["s"], row["p"], row["o"], row["split"]))
+    return heapq.merge(*parts, key=lambda row: (row["page_id"], row["s"], row["p"], row["o"], row["split"]))
 
 
 def _candidates_in(path: Path, task: AlignTask) -> Iterator[dict[str, Any]]:
     with KeptFile(path) as file:
         for group in range(file.num_row_groups):
-            low, high = group_range(file, group, "page_id")  # those without a page stand at 0
+            low, high = group_range(file, group, "page_id")
             if high < task.first or low >= task.end:
                 continue
             for batch in file.iter_batches(2048, row_groups=[group], use_threads=False):
-                for row in batch.to_pylist():
-                    if task.first <= (row["page_id"] or 0) < task.end:
-                        yield row
+                at = np.searchsorted(batch["page_id"].to_numpy(), [task.first, task.end])
+                yield from batch.slice(at[0], at[1] - at[0]).to_pylist()
 
 
 @dataclass(frozen=True)
@@ -206,13 +206,10 @@ class _Cursor:
 
 def _align(row: dict[str, Any], texts: _Texts) -> dict[str, Any]:
     """The candidate as a probe with its evidence. Raises _NotAligned with the reason."""
-    page_id = row["page_id"]
-    if page_id is None:
-        raise _NotAligned("subject_without_article")
     for name in ("subject", "relation", "object"):
         if not row[name]:
             raise _NotAligned(f"{name}_without_label")
-    text = texts.of(row["split"], page_id)
+    text = texts.of(row["split"], row["page_id"])
     if text is None:
         raise _NotAligned(
             {"changed": "page_not_in_diffset", "deleted": "nothing_removed_from_page"}.get(row["split"], "no_page")

@@ -24,12 +24,12 @@ from temporalwiki.builders.wikipedia.extract import ARTICLES
 from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
-VERSION = 6
+VERSION = 7
 FACTS_A_TASK = 1_000_000
 _ARTICLES = 250_000  # searched at once; 10 MB
 _PAGE_ITEMS = 1_000_000  # joined at once; 16 MB
 
-# One row a fact that can become a probe; a null label or page is a drop that the next stage counts.
+# One row a fact whose subject has an article; a null label is a drop that the next stage counts.
 CANDIDATES = pa.schema(
     {
         "split": pa.string(),
@@ -138,11 +138,19 @@ _HOLDS = """
     FROM (FROM {side}_statements UNION ALL FROM same_statements) SEMI JOIN asked USING (s, p)
 """
 
-_ASKED = f"""
+_FOUND = """
 CREATE TEMP TABLE unchanged AS SELECT DISTINCT 'unchanged' AS split, s, p, o, 'unchanged' AS kind FROM sampled;
-CREATE TEMP TABLE facts AS SELECT * FROM changed UNION ALL SELECT * FROM unchanged UNION ALL SELECT * FROM deleted;
+CREATE TEMP TABLE found AS FROM changed UNION ALL FROM unchanged UNION ALL FROM deleted;
+"""
+
+_ASKED = f"""
+-- Nothing is said of a subject that has no article: what is left of Wikidata is little.
+CREATE TEMP TABLE facts AS
+    SELECT found.*, page_id FROM found JOIN page_now ON id = s
+    UNION ALL
+    SELECT found.*, page_id FROM found JOIN page_then ON id = s ANTI JOIN page_now USING (id) WHERE split = 'deleted';
 CREATE TEMP TABLE replaced_objects AS
-    SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM changed WHERE kind = 'new_object');
+    SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM facts WHERE kind = 'new_object');
 -- What else is right now, and what was right at the date of prev.
 CREATE TEMP TABLE asked AS SELECT DISTINCT s, p FROM facts;
 CREATE TEMP TABLE prev_asked AS {_HOLDS.format(side="prev")};
@@ -217,10 +225,11 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         same = db.sql("FROM same").to_arrow_table()
         of_touched = same.filter(pa.array(drawn(*[column.to_numpy() for column in same])))
         _insert(db, {"sampled": [of_touched]})
+        run_script(db, _FOUND, {})
+        _add_pages(db, task, sides.titles)
         run_script(db, _ASKED, values)
         db.register("known", labels.look_up(Path(task.labels), db.sql("FROM wanted").fetchnumpy()["id"]))
         run_script(db, _NAMES, {})
-        _add_pages(db, task, sides.titles)
         report = _counts(db, untouched, sides.twice)
         rows = db.sql(
             """
@@ -233,8 +242,7 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
                 coalesce(gone_labels.labels, []) AS gone_objects,
                 (f.s, f.p, f.o) IN (SELECT (s, p, o) FROM prev_asked) AS known_before,
                 f.s IN (SELECT s FROM dead) AS dead,
-                start_time, end_time,
-                CASE WHEN split = 'deleted' THEN coalesce(n.page_id, b.page_id) ELSE n.page_id END AS page_id
+                start_time, end_time, page_id
             FROM facts f
             LEFT JOIN known subjects ON subjects.id = f.s
             LEFT JOIN known objects ON objects.id = f.o
@@ -245,9 +253,7 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             LEFT JOIN now_labels ON now_labels.s = f.s AND now_labels.p = f.p
             LEFT JOIN before_labels ON before_labels.s = f.s AND before_labels.p = f.p
             LEFT JOIN gone_labels ON gone_labels.s = f.s AND gone_labels.p = f.p
-            LEFT JOIN page_now n ON n.id = f.s
-            LEFT JOIN page_then b ON b.id = f.s
-            ORDER BY page_id NULLS FIRST, f.s, f.p, f.o, split
+            ORDER BY page_id, f.s, f.p, f.o, split
             """
         )
         with ParquetWriter(folder / f"candidates-{task.index:05d}.parquet", CANDIDATES, rows=20_000) as out:
@@ -353,7 +359,7 @@ def _insert(db: duckdb.DuckDBPyConnection, held: Mapping[str, list[pa.Table]]) -
 
 def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, pa.Table]) -> None:
     """Tables page_now, the subject's article in recent, and page_then, its article in prev that recent has not."""
-    for side, table in (("recent", "facts"), ("prev", "gone")):
+    for side, table in (("recent", "found"), ("prev", "gone")):
         of_side = titles[side]
         db.register("titles", of_side)
         db.execute(
@@ -366,7 +372,7 @@ def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[st
         with KeptFile(Path(task.page_items)) as file:
             for batch in file.iter_batches(_PAGE_ITEMS, columns=PAGE_ITEMS.names, use_threads=False):
                 db.register("piece", pa.Table.from_batches([batch]))
-                db.execute("INSERT INTO items FROM piece WHERE item IN (SELECT s FROM facts)")
+                db.execute("INSERT INTO items FROM piece WHERE item IN (SELECT s FROM found)")
         db.unregister("piece")
         ids = _column(db, "items", "page_id")
     then = _articles(Path(task.prev_articles), _column(db, "prev_titles", "title"), pa.array([], pa.int64()))
@@ -420,8 +426,8 @@ def _articles(extract: Path, titles: pa.Array, ids: pa.Array) -> pa.Table:
 def _counts(db: duckdb.DuckDBPyConnection, untouched: int, twice: int) -> Report:
     """Count what was found, beside the ``untouched`` facts, which both have, of subjects that are not touched."""
 
-    def by_kind(table: str) -> dict[str, int]:
-        return dict(db.execute(f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind").fetchall())
+    def by(column: str, table: str) -> dict[str, int]:
+        return dict(db.execute(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 1").fetchall())
 
     def rows(table: str) -> int:
         return _number(db, f"SELECT count(*) FROM {table}")
@@ -430,12 +436,17 @@ def _counts(db: duckdb.DuckDBPyConnection, untouched: int, twice: int) -> Report
         "facts": {
             "prev": untouched + rows("prev"),
             "recent": untouched + rows("recent"),
-            "changed": by_kind("changed"),
+            "changed": by("kind", "changed"),
             "unchanged": untouched + rows("same"),
             "unchanged_sampled": rows("unchanged"),
-            "deleted": by_kind("deleted"),
+            "deleted": by("kind", "deleted"),
             "duplicate_entities": twice,
-        }
+        },
+        # of those that stage align is not given, as if it had dropped them
+        "alignment": {
+            split: {"candidates": number, "not_aligned": {"subject_without_article": number}}
+            for split, number in by("split", "found ANTI JOIN facts USING (split, s, p, o)").items()
+        },
     }
 
 

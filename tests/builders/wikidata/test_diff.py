@@ -9,16 +9,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.builders.engine import Report, run_stage
 from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikidata import buckets, diff, extract, labels
 from temporalwiki.builders.wikipedia import extract as wiki_extract
+from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
 import reference
 import slow_wikidata_diff
@@ -49,19 +51,24 @@ def run_dumps(
     seed: int = 0,
     allow_truncated: bool = False,
 ) -> tuple[list[dict[str, Any]], Report]:
-    """Candidates and report of two Wikidata dumps."""
-    folders = {}
+    """Candidates and report of two Wikidata dumps; without ``pages`` every item of them has the page of its number."""
     for side, path in (("prev", prev), ("recent", recent)):
-        folders[side] = tmp_path / side
         tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", allow_truncated)
-        run_stage("extract", extract.run, tasks, folders[side])
+        run_stage("extract", extract.run, tasks, tmp_path / side)
+    if pages is None:
+        items = {
+            row["s"] for side in ("prev", "recent") for row in read_rows(extract.files(tmp_path / side, "entities"))
+        }
+        pages = pages_before = {number: f"A{number}" for number in items}
+        with ParquetWriter(tmp_path / "page_items.parquet", PAGE_ITEMS) as out:
+            out.write_table(pa.table([sorted(items)] * 2, schema=PAGE_ITEMS))
+    for side, of_side in (("prev", pages_before), ("recent", pages)):
         articles = multistream(
             articles_file(tmp_path / side, "20211101"),
-            [page(i, t, "text") for i, t in sorted(((pages_before if side == "prev" else pages) or {}).items())],
+            [page(i, t, "text") for i, t in sorted((of_side or {}).items())],
         )
         tasks_ = wiki_extract.plan(Dump("x", (articles,)), "enwiki", False)
-        folders[f"{side}_articles"] = tmp_path / f"{side}_articles"
-        run_stage("pages", wiki_extract.run, tasks_, folders[f"{side}_articles"])
+        run_stage("pages", wiki_extract.run, tasks_, tmp_path / f"{side}_articles")
     task = task_of(tmp_path, fraction, recent_date, seed)
     run_stage("labels", labels.run, labels.plan([task]), tmp_path / "labels")
     [report] = run_stage("diff", diff.run, [task], tmp_path / "diff")
@@ -73,7 +80,7 @@ def task_of(tmp_path: Path, fraction: float, recent_date: int = RECENT, seed: in
     [task] = diff.plan(
         0,
         **{name: str(tmp_path / name) for name in ("prev", "recent", "labels", "prev_articles", "recent_articles")},
-        page_items=None,
+        page_items=str(page_items) if (page_items := tmp_path / "page_items.parquet").exists() else None,
         prev_date=PREV,
         recent_date=recent_date,
         unchanged_fraction=fraction,
@@ -278,15 +285,18 @@ def test_the_subjects_page_is_that_of_its_sitelink(tmp_path: Path) -> None:
     claims = {"P54": [S(value(5))]}
     prev = [item(1, title="Old title"), item(4, claims, title="Gone")]
     recent = [item(1, claims, title="Ann"), item(2, claims, title="No such page"), item(3, claims)]
-    rows, _ = run(tmp_path, prev, recent, pages={10: "Ann"}, pages_before={10: "Old title", 11: "Gone"})
-    assert {row["s"]: row["page_id"] for row in rows} == {1: 10, 2: None, 3: None, 4: 11}
+    rows, report = run(tmp_path, prev, recent, pages={10: "Ann"}, pages_before={10: "Old title", 11: "Gone"})
+    assert {row["s"]: row["page_id"] for row in rows} == {1: 10, 4: 11}
+    assert report["alignment"] == {"changed": {"candidates": 2, "not_aligned": {"subject_without_article": 2}}}
 
 
 def test_a_fact_of_an_item_that_is_gone_has_no_page_if_the_article_is_still_there(tmp_path: Path) -> None:
     """Items are merged: then the fact is another item's by now, and not deleted."""
     prev = [item(4, {"P54": [S(value(5))]}, title="Still here")]
-    rows, _ = run(tmp_path, prev, [item(9)], pages={11: "Still here"}, pages_before={11: "Still here"})
-    assert [(row["kind"], row["page_id"]) for row in rows] == [("removed", None)]
+    rows, report = run(tmp_path, prev, [item(9)], pages={11: "Still here"}, pages_before={11: "Still here"})
+    assert not rows
+    assert report["facts"]["deleted"] == {"removed": 1}
+    assert report["alignment"] == {"deleted": {"candidates": 1, "not_aligned": {"subject_without_article": 1}}}
 
 
 def test_an_entity_that_a_dump_holds_twice_counts_in_its_newest_revision(tmp_path: Path) -> None:
@@ -347,9 +357,18 @@ def snapshots(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(worlds=snapshots(), fraction=st.sampled_from([0.0, 0.3, 1.0]), held=st.sampled_from([1, 250_000]))
+@given(
+    worlds=snapshots(),
+    fraction=st.sampled_from([0.0, 0.3, 1.0]),
+    held=st.sampled_from([1, 250_000]),
+    pages=st.sampled_from([None, {10: "T1", 11: "T2"}]),
+)
 def test_it_gives_the_rows_of_a_diff_that_looks_at_everything(
-    tmp_path_factory: pytest.TempPathFactory, worlds: tuple[list[Any], list[Any]], fraction: float, held: int
+    tmp_path_factory: pytest.TempPathFactory,
+    worlds: tuple[list[Any], list[Any]],
+    fraction: float,
+    held: int,
+    pages: dict[int, str] | None,
 ) -> None:
     """Whatever is in a piece: one reading, or everything."""
     place = tmp_path_factory.mktemp("world")
@@ -357,10 +376,11 @@ def test_it_gives_the_rows_of_a_diff_that_looks_at_everything(
     prev, recent = ([*entities, *labels] for entities in worlds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "ROWS", held)
-        rows, report = run(place, prev, recent, fraction=fraction, pages={10: "T1", 11: "T2"}, pages_before={12: "T3"})
+        patch.setattr(diff, "_HELD", held)
+        rows, report = run(place, prev, recent, fraction=fraction, pages=pages, pages_before={12: "T3"})
     expected_report = slow_wikidata_diff.run(task_of(place, fraction), place / "slow")
     assert rows == list(read_rows([place / "slow" / "candidates-00000.parquet"]))
-    assert report["facts"] == expected_report["facts"]
+    assert [report[name] for name in expected_report] == list(expected_report.values())
 
 
 @pytest.mark.fault(
