@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from temporalwiki.builders.sql import database, run_script
 from temporalwiki.builders.wikidata import buckets, labels, readings
 from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, PROPERTIES, files
 from temporalwiki.builders.wikidata.readings import Mask
+from temporalwiki.builders.wikidata.revisions import Integers
 from temporalwiki.builders.wikipedia.extract import ARTICLES
 from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
@@ -82,75 +84,68 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
 
 
 _ENTITY = ("s", "lastrevid", "title", "seen")
-_STATEMENT = ("s", "p", "o", "best", "statement_id", "start", "start_day", "end", "end_day", "seen")
+_STATEMENT = ("s", "p", "o", "best", "end_day")
+_DETAILED = ("s", "p", "o", "best", "statement_id", "start", "start_day", "end", "end_day")
 _HELD = 100_000  # rows on their way into DuckDB
 
 # Each statement is one step of the algorithm; $-names are the task's values. Of subjects that are not touched, both
-# sides have the same statements.
+# sides have the same statements. Details are of subjects with an article alone.
 _TABLES = """
 CREATE TEMP TABLE sampled (s BIGINT, p BIGINT, o BIGINT);
-CREATE TEMP TABLE recent_statements (
+CREATE TEMP TABLE prev_statements (s BIGINT, p BIGINT, o BIGINT, best BOOL, end_day INT);
+CREATE TEMP TABLE recent_statements AS FROM prev_statements;
+CREATE TEMP TABLE prev_details (
     s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, start_day INT, "end" TEXT, end_day INT
 );
-CREATE TEMP TABLE prev_statements AS FROM recent_statements;
-CREATE TEMP TABLE same_statements AS FROM recent_statements;
+CREATE TEMP TABLE recent_details AS FROM prev_details;
+CREATE TEMP TABLE same_details AS FROM prev_details;
 """
 
-_CATEGORIES = """
--- Facts of the touched: best-rank statements, a (subject, relation, object) once.
-CREATE TEMP TABLE prev AS
-    SELECT s, p, o, bool_or(end_day IS NULL OR end_day > $recent_date) AS open
-    FROM prev_statements WHERE best GROUP BY s, p, o;
-CREATE TEMP TABLE recent AS
-    SELECT DISTINCT s, p, o FROM recent_statements WHERE best;
--- What holds no longer: every statement of it that recent has, of whatever rank, has an end time by now.
-CREATE TEMP TABLE over AS
-    SELECT s, p, o FROM recent_statements
-    GROUP BY s, p, o HAVING bool_and(end_day IS NOT NULL AND end_day <= $recent_date);
-CREATE TEMP TABLE ended AS
-    SELECT prev.s, prev.p, prev.o FROM prev JOIN over USING (s, p, o) WHERE prev.open;
-CREATE TEMP TABLE gone AS
-    SELECT s, p, o FROM prev ANTI JOIN recent USING (s, p, o)
-    UNION ALL
-    FROM ended SEMI JOIN recent USING (s, p, o);
-CREATE TEMP TABLE fresh AS
-    FROM recent ANTI JOIN prev USING (s, p, o);
-CREATE TEMP TABLE changed AS
+_COMPARED = """
+-- Facts of the touched: best-rank statements, a (subject, relation, object) once. What is over holds no longer: every
+-- statement of it that recent has, of whatever rank, has an end time by now. What ended is over, and was not in prev.
+CREATE TEMP TABLE compared AS
+    SELECT s, p, o, in_prev, in_recent, over, open AND over AS ended FROM (
+        SELECT s, p, o,
+            coalesce(bool_or(best) FILTER (side = 0), false) AS in_prev,
+            coalesce(bool_or(best) FILTER (side = 1), false) AS in_recent,
+            coalesce(bool_or(best AND (end_day IS NULL OR end_day > $recent_date)) FILTER (side = 0), false) AS open,
+            coalesce(bool_and(end_day IS NOT NULL AND end_day <= $recent_date) FILTER (side = 1), false) AS over
+        FROM (SELECT 0 AS side, * FROM prev_statements UNION ALL SELECT 1, * FROM recent_statements)
+        GROUP BY s, p, o
+    ) WHERE in_prev OR in_recent;
+CREATE TEMP TABLE fresh AS SELECT s, p, o, over FROM compared WHERE NOT in_prev;
+"""
+
+_FOUND = """
+CREATE TEMP TABLE found AS
     SELECT 'changed' AS split, s, p, o,
         CASE WHEN s NOT IN (SELECT s FROM prev_touched) THEN 'new_subject'
-             WHEN (s, p) NOT IN (SELECT (s, p) FROM prev) THEN 'new_relation'
-             ELSE 'new_object' END AS kind
-    FROM fresh;
-CREATE TEMP TABLE same AS
-    FROM recent SEMI JOIN prev USING (s, p, o) ANTI JOIN ended USING (s, p, o);
-CREATE TEMP TABLE deleted AS
-    SELECT 'deleted' AS split, s, p, o,
-        CASE WHEN (s, p) IN (SELECT (s, p) FROM fresh ANTI JOIN over USING (s, p, o)) THEN 'replaced'
-             WHEN (s, p, o) IN (SELECT (s, p, o) FROM ended) THEN 'ended'
-             ELSE 'removed' END AS kind
-    FROM gone;
+             WHEN (s, p) NOT IN (SELECT (s, p) FROM compared SEMI JOIN fresh USING (s, p) WHERE in_prev)
+             THEN 'new_relation' ELSE 'new_object' END AS kind
+    FROM fresh
+    UNION ALL
+    SELECT 'deleted', s, p, o,
+        CASE WHEN (s, p) IN (SELECT (s, p) FROM fresh WHERE NOT over) THEN 'replaced'
+             WHEN ended THEN 'ended' ELSE 'removed' END
+    FROM compared WHERE ended OR NOT in_recent
+    UNION ALL
+    SELECT DISTINCT 'unchanged', s, p, o, 'unchanged' FROM sampled;
 """
 
 # Statements of what is asked, and whether one holds at its dump's own date: begun, as far as one knows, and not ended.
 _HOLDS = """
     SELECT s, p, o, best, statement_id, "start", "end", end_day,
         (end_day IS NULL OR end_day > ${side}_date) AND (start_day IS NULL OR start_day <= ${side}_date) AS holds
-    FROM (FROM {side}_statements UNION ALL FROM same_statements) SEMI JOIN asked USING (s, p)
-"""
-
-_FOUND = """
-CREATE TEMP TABLE unchanged AS SELECT DISTINCT 'unchanged' AS split, s, p, o, 'unchanged' AS kind FROM sampled;
-CREATE TEMP TABLE found AS FROM changed UNION ALL FROM unchanged UNION ALL FROM deleted;
+    FROM (FROM {side}_details UNION ALL FROM same_details) SEMI JOIN asked USING (s, p)
 """
 
 _ASKED = f"""
 -- Nothing is said of a subject that has no article: what is left of Wikidata is little.
 CREATE TEMP TABLE facts AS
-    SELECT found.*, page_id FROM found JOIN page_now ON id = s
-    UNION ALL
-    SELECT found.*, page_id FROM found JOIN page_then ON id = s ANTI JOIN page_now USING (id) WHERE split = 'deleted';
+    SELECT found.*, page_id FROM found JOIN pages ON id = s WHERE is_now OR split = 'deleted';
 CREATE TEMP TABLE replaced_objects AS
-    SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM facts WHERE kind = 'new_object');
+    SELECT s, p, o FROM compared WHERE in_prev AND (s, p) IN (SELECT (s, p) FROM facts WHERE kind = 'new_object');
 -- What else is right now, and what was right at the date of prev.
 CREATE TEMP TABLE asked AS SELECT DISTINCT s, p FROM facts;
 CREATE TEMP TABLE prev_asked AS {_HOLDS.format(side="prev")};
@@ -168,7 +163,7 @@ CREATE TEMP TABLE gone_objects AS
         );
 -- Who has a place, cause or manner of death, or a place of burial.
 CREATE TEMP TABLE dead AS
-    SELECT DISTINCT s FROM (FROM recent_statements UNION ALL FROM same_statements)
+    SELECT DISTINCT s FROM (FROM recent_details UNION ALL FROM same_details)
     WHERE best AND p IN (20, 509, 1196, 119);
 -- Times of a fact are those of a best-rank statement, if possible of one that holds; prev's where recent has none.
 CREATE TEMP TABLE times AS
@@ -218,19 +213,19 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         drawn = functools.partial(readings.drawn, task.unchanged_fraction, task.seed)
         sides = _Sides(task)
         give_back_memory()
-        untouched = _read_statements(db, sides, drawn)
+        pages = _pages(db, task, sides.titles)
+        db.register("pages", pages)
+        untouched = _read_statements(db, sides, np.sort(pages["id"].to_numpy()), drawn)
         give_back_memory()
         db.register("prev_touched", pa.table({"s": sides.touched["prev"].items}))
-        run_script(db, _CATEGORIES, values)
-        same = db.sql("FROM same").to_arrow_table()
+        run_script(db, _COMPARED, values)
+        same = db.sql("SELECT s, p, o FROM compared WHERE in_prev AND in_recent AND NOT ended").to_arrow_table()
         of_touched = same.filter(pa.array(drawn(*[column.to_numpy() for column in same])))
         _insert(db, {"sampled": [of_touched]})
-        run_script(db, _FOUND, {})
-        _add_pages(db, task, sides.titles)
-        run_script(db, _ASKED, values)
+        run_script(db, _FOUND + _ASKED, values)
         db.register("known", labels.look_up(Path(task.labels), db.sql("FROM wanted").fetchnumpy()["id"]))
         run_script(db, _NAMES, {})
-        report = _counts(db, untouched, sides.twice)
+        report = _counts(db, untouched, same.num_rows, sides.twice)
         rows = db.sql(
             """
             SELECT split, kind, f.s, f.p, f.o, times.statement_id,
@@ -281,15 +276,19 @@ class _Sides:
         prev, recent = readings.touched(newest["prev"], newest["recent"])
         self.touched = {"prev": prev, "recent": recent}
         self._newest = newest
-        of_sides = {side: pa.concat_tables(tables) for side, tables in titled.items()}
-        self.titles = {side: rows.filter(pa.array(newest[side].counting(rows))) for side, rows in of_sides.items()}
+        before, now = pa.concat_tables(titled["prev"]), pa.concat_tables(titled["recent"])
+        self.titles = {  # of prev's articles only those of subjects whose facts can be gone are asked for
+            "prev": before.filter(pa.array(prev.have(before))),
+            "recent": now.filter(pa.array(newest["recent"].counting(now))),
+        }
 
     def read_statements(self) -> Iterator[tuple[str, pa.Table, Mask]]:
         """Whole readings, and which of their rows are ``prev``'s or ``recent``'s of touched subjects, or the ``same``.
 
         Those of the other subjects are the same in both, and come once.
         """
-        for side, rows, there in self._read("facts", _STATEMENT):
+        columns = (*_DETAILED, "seen") if self.twice else _DETAILED
+        for side, rows, there in self._read("facts", columns):
             if side == "both":
                 yield "same", rows, there
                 continue
@@ -316,32 +315,31 @@ class _Sides:
             yield "recent", changed, ~buckets.are_of(changed, changes.superseded)
 
 
-def _read_statements(db: duckdb.DuckDBPyConnection, sides: _Sides, drawn: Callable[..., Mask]) -> int:
+def _read_statements(
+    db: duckdb.DuckDBPyConnection, sides: _Sides, with_article: Integers, drawn: Callable[..., Mask]
+) -> int:
     """Read the statements that can matter; returns how many facts untouched subjects have.
 
     These are all statements of touched subjects, and of those of which unchanged facts are drawn into the sample.
     """
     run_script(db, _TABLES, {})
     facts = 0
-    held: dict[str, list[pa.Table]] = {
-        "prev_statements": [],
-        "recent_statements": [],
-        "same_statements": [],
-        "sampled": [],
-    }
+    held: dict[str, list[pa.Table]] = collections.defaultdict(list)
     for kind, rows, wanted in sides.read_statements():
         if kind == "same":
-            of_best = pa.array(wanted & rows["best"].to_numpy())
-            of_best = rows.select(["s", "p", "o"]).filter(of_best)
+            of_best = rows.select(["s", "p", "o"]).filter(pa.array(wanted & rows["best"].to_numpy()))
             columns = [column.to_numpy() for column in of_best]
             facts += readings.count_facts(*columns)
             sample = of_best.filter(pa.array(drawn(*columns)))
-            if sample.num_rows:
-                held["sampled"].append(sample)
-            wanted = wanted & buckets.are_of(rows, np.unique(sample["s"].to_numpy()))
-        if wanted.any():
-            held[f"{kind}_statements"].append(rows.drop_columns("seen").filter(pa.array(wanted)))
-        if sum(rows.num_rows for tables in held.values() for rows in tables) >= _HELD:
+            held["sampled"].append(sample)
+            asked = np.unique(sample["s"].to_numpy()[buckets.are_of(sample, with_article)])
+        else:
+            held[f"{kind}_statements"].append(rows.select(_STATEMENT).filter(pa.array(wanted)))
+            asked = with_article
+        detailed = wanted & buckets.are_of(rows, asked)
+        if detailed.any():
+            held[f"{kind}_details"].append(rows.select(_DETAILED).filter(pa.array(detailed)))
+        if sum(piece.num_rows for pieces in held.values() for piece in pieces) >= _HELD:
             _insert(db, held)
     _insert(db, held)
     return facts
@@ -357,37 +355,36 @@ def _insert(db: duckdb.DuckDBPyConnection, held: Mapping[str, list[pa.Table]]) -
             pieces.clear()
 
 
-def _add_pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, pa.Table]) -> None:
-    """Tables page_now, the subject's article in recent, and page_then, its article in prev that recent has not."""
-    for side, table in (("recent", "found"), ("prev", "gone")):
-        of_side = titles[side]
-        db.register("titles", of_side)
-        db.execute(
-            f"CREATE TEMP TABLE {side}_titles AS SELECT s, title FROM titles WHERE s IN (SELECT s FROM {table})"
-        )
-    db.unregister("titles")
-    ids = pa.array([], pa.int64())
+def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, pa.Table]) -> pa.Table:
+    """The article of every subject that has one: in recent (``is_now``), or in prev where recent has it not."""
+    items = PAGE_ITEMS.empty_table()
     if task.page_items is not None:
-        db.execute("CREATE TEMP TABLE items (page_id BIGINT, s BIGINT)")
+        found = [items]
         with KeptFile(Path(task.page_items)) as file:
             for batch in file.iter_batches(_PAGE_ITEMS, columns=PAGE_ITEMS.names, use_threads=False):
-                db.register("piece", pa.Table.from_batches([batch]))
-                db.execute("INSERT INTO items FROM piece WHERE item IN (SELECT s FROM found)")
-        db.unregister("piece")
-        ids = _column(db, "items", "page_id")
-    then = _articles(Path(task.prev_articles), _column(db, "prev_titles", "title"), pa.array([], pa.int64()))
-    asked = _column(db, "recent_titles", "title")
-    now = _articles(Path(task.recent_articles), asked, pa.concat_arrays([ids, *then["page_id"].chunks]))
-    db.register("articles_then", then)
-    db.register("articles_now", now)
-    source = "items SEMI JOIN articles_now USING (page_id)"
+                bucket = batch["item"].to_numpy() % BUCKETS
+                found.append(pa.table(batch.filter(pa.array((bucket >= task.first) & (bucket < task.end)))))
+        items = pa.concat_tables(found)
+    then = _articles(Path(task.prev_articles), titles["prev"]["title"], pa.array([], pa.int64()))
+    asked = titles["recent"]["title"] if task.page_items is None else pa.array([], pa.string())
+    ids = pa.concat_arrays([*items["page_id"].chunks, *then["page_id"].chunks])
+    now = _articles(Path(task.recent_articles), asked, ids)
+    tables = {"items": items, "articles_then": then, "articles_now": now}
+    for name, table in (tables | {f"{side}_titles": rows for side, rows in titles.items()}).items():
+        db.register(name, table)
+    source = "SELECT item AS id, page_id FROM items SEMI JOIN articles_now USING (page_id)"
     if task.page_items is None:
-        source = "recent_titles JOIN articles_now USING (title)"
-    db.execute(f"CREATE TEMP TABLE page_now AS SELECT s AS id, min(page_id) AS page_id FROM {source} GROUP BY s")
-    db.execute(
-        "CREATE TEMP TABLE page_then AS SELECT s AS id, min(page_id) AS page_id "
-        "FROM prev_titles JOIN articles_then USING (title) ANTI JOIN articles_now USING (page_id) GROUP BY s"
-    )
+        source = "SELECT s AS id, page_id FROM recent_titles JOIN articles_now USING (title)"
+    return db.sql(
+        f"""
+        WITH page_now AS (SELECT id, min(page_id) AS page_id FROM ({source}) GROUP BY id)
+        SELECT id, page_id, true AS is_now FROM page_now
+        UNION ALL
+        SELECT s, min(page_id), false
+        FROM prev_titles JOIN articles_then USING (title) ANTI JOIN articles_now USING (page_id)
+        WHERE s NOT IN (SELECT id FROM page_now) GROUP BY s
+        """
+    ).to_arrow_table()
 
 
 def _properties(extract: Path) -> pa.Table:
@@ -397,10 +394,6 @@ def _properties(extract: Path) -> pa.Table:
         with KeptFile(path) as file:
             found.append(file.read(PROPERTIES.names))
     return pa.concat_tables(found)
-
-
-def _column(db: duckdb.DuckDBPyConnection, table: str, column: str) -> pa.Array:
-    return db.sql(f"SELECT {column} FROM {table}").to_arrow_table()[column].combine_chunks()
 
 
 def _articles(extract: Path, titles: pa.Array, ids: pa.Array) -> pa.Table:
@@ -423,33 +416,30 @@ def _articles(extract: Path, titles: pa.Array, ids: pa.Array) -> pa.Table:
     return pa.concat_tables(found)
 
 
-def _counts(db: duckdb.DuckDBPyConnection, untouched: int, twice: int) -> Report:
-    """Count what was found, beside the ``untouched`` facts, which both have, of subjects that are not touched."""
-
-    def by(column: str, table: str) -> dict[str, int]:
-        return dict(db.execute(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 1").fetchall())
-
-    def rows(table: str) -> int:
-        return _number(db, f"SELECT count(*) FROM {table}")
-
+def _counts(db: duckdb.DuckDBPyConnection, untouched: int, same: int, twice: int) -> Report:
+    """Count what was found, beside ``untouched`` and the ``same`` facts of subjects that are touched."""
+    counts: dict[str, dict[str, int]] = {"changed": {}, "unchanged": {}, "deleted": {}}
+    for split, kind, number in db.execute("SELECT split, kind, count(*) FROM found GROUP BY ALL").fetchall():
+        counts[split][kind] = number
+    [(prev, recent)] = db.execute(
+        "SELECT count(*) FILTER (in_prev), count(*) FILTER (in_recent) FROM compared"
+    ).fetchall()
+    without_article = db.execute(
+        "SELECT split, count(*) FROM found ANTI JOIN facts USING (split, s, p, o) GROUP BY split"
+    ).fetchall()
     return {
         "facts": {
-            "prev": untouched + rows("prev"),
-            "recent": untouched + rows("recent"),
-            "changed": by("kind", "changed"),
-            "unchanged": untouched + rows("same"),
-            "unchanged_sampled": rows("unchanged"),
-            "deleted": by("kind", "deleted"),
+            "prev": untouched + prev,
+            "recent": untouched + recent,
+            "changed": counts["changed"],
+            "unchanged": untouched + same,
+            "unchanged_sampled": counts["unchanged"].get("unchanged", 0),
+            "deleted": counts["deleted"],
             "duplicate_entities": twice,
         },
         # of those that stage align is not given, as if it had dropped them
         "alignment": {
             split: {"candidates": number, "not_aligned": {"subject_without_article": number}}
-            for split, number in by("split", "found ANTI JOIN facts USING (split, s, p, o)").items()
+            for split, number in without_article
         },
     }
-
-
-def _number(db: duckdb.DuckDBPyConnection, query: str) -> int:
-    [(number,)] = db.execute(query).fetchall()
-    return int(number)

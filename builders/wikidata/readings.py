@@ -25,9 +25,9 @@ class Readings:
     twice: Integers  # items that there are several readings of
 
     def have(self, rows: pa.Table) -> Mask:
-        """Whether each row is of such a reading."""
-        if not len(self.items) or not rows.num_rows:
-            return np.zeros(rows.num_rows, bool)
+        """Whether each row is of such a reading; column ``seen`` is needed only where an item has several."""
+        if not len(self.twice) or not len(self.items) or not rows.num_rows:
+            return are_of(rows, self.items)
         subjects, seen = rows["s"].to_numpy(), rows["seen"].to_numpy()
         ends = (subjects[1:] != subjects[:-1]) | (seen[1:] != seen[:-1])
         starts = np.flatnonzero(np.append(True, ends))  # rows of a reading come together
