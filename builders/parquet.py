@@ -25,7 +25,9 @@ class ParquetWriter:
 
     A row is a dict of the schema's columns, or a tuple in their order. A row group ends after ``rows`` rows or about
     ``size`` bytes of strings. Values of columns in ``plain`` hardly ever repeat and are not searched for: they get no
-    dictionary and no statistics. Those of columns in ``packed`` are compressed one by one already.
+    dictionary and no statistics; of integers that are in ``deltas``, too, differences are written. Those of columns in
+    ``packed`` are compressed one by one already. Columns in ``small`` take few bytes: to begin with zstd, which every
+    page does anew, would take longer than all of a page.
     """
 
     def __init__(
@@ -37,6 +39,8 @@ class ParquetWriter:
         published: bool = False,
         plain: Sequence[str] = (),
         packed: Sequence[str] = (),
+        deltas: Sequence[str] = (),
+        small: Sequence[str] = (),
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path, self.schema = path, schema
@@ -46,7 +50,8 @@ class ParquetWriter:
         self._rows: list[tuple[Any, ...]] = []
         self._size = 0
         self._whole = whole_file(path)
-        self._published, self._plain, self._packed = published, plain, packed
+        self._published, self._plain, self._deltas = published, plain, deltas
+        self._codecs = dict.fromkeys(packed, "none") | dict.fromkeys(small, "snappy")
         self._file: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Self:
@@ -54,13 +59,14 @@ class ParquetWriter:
         options: dict[str, Any] = {"compression": "zstd", "compression_level": level}
         if not self._published:  # KeptFile looks at them
             options["write_page_checksum"] = True
-        if self._packed:
-            by_column = {name: "none" if name in self._packed else "zstd" for name in self.schema.names}
+        if self._codecs:
+            by_column = dict.fromkeys(self.schema.names, "zstd") | self._codecs
             levels = {name: level for name, codec in by_column.items() if codec == "zstd"}
             options |= {"compression": by_column, "compression_level": levels}
         if self._plain:
             others = [name for name in self.schema.names if name not in self._plain]
             options |= {"use_dictionary": others, "write_statistics": others}
+            options["column_encoding"] = dict.fromkeys(self._deltas, "DELTA_BINARY_PACKED")
         if self._published:
             # content-defined chunks let the Hub store only what a new month changed
             options |= {"use_content_defined_chunking": True, "write_page_index": True}

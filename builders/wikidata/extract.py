@@ -33,7 +33,7 @@ from temporalwiki.builders.streams import compression, pieces, split
 from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
 from temporalwiki.builders.wikidata.revisions import Revisions
 
-VERSION = 7
+VERSION = 8
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
 FILE_BUCKETS = 8  # a file: whoever opens it reads what is said of all its row groups
 RANGE = 192 << 20  # compressed bytes a task: of Wikidata about 140,000 items and a million statements
@@ -95,6 +95,8 @@ PLAIN = {
     "entities": ("s", "lastrevid", "label", "title", "class", "seen"),
     "kept": ("s",),
 }
+# Of them, those that go up, or not far: their differences take few bytes.
+DELTAS = ("s", "lastrevid", "seen")
 # Items that were not taken from the dump, as base has them; those that are checked were parsed, for their digest.
 KEPT = pa.schema({"bucket": pa.int32(), "s": pa.int64(), "digest": pa.string()})
 
@@ -568,6 +570,8 @@ class Buckets:
         part = "all" if self._in_one else f"{bucket // FILE_BUCKETS}"
         if part not in self._files:
             path = self._stem.with_name(f"{self._stem.name}-{part}.parquet")
-            file = ParquetWriter(path, self.schema, rows=ROWS, plain=self._plain)
+            deltas = [name for name in self._plain if name in DELTAS]
+            small = [name for name in self.schema.names if name not in self._plain or name in deltas]
+            file = ParquetWriter(path, self.schema, rows=ROWS, plain=self._plain, deltas=deltas, small=small)
             self._files[part] = self._open.enter_context(file)
         self._files[part].write_table(pa.concat_tables(group).combine_chunks())

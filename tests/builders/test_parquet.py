@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter, group_range, read_rows
@@ -47,6 +49,23 @@ def test_a_row_may_be_a_tuple_and_columns_that_hardly_repeat_are_written_plainly
     assert not text.is_stats_set
     with pq.ParquetFile(tmp_path / "plain") as file:
         assert group_range(file, 0, "id") == (1, 10)
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9), max_size=200))
+def test_integers_come_back_of_their_differences(
+    tmp_path_factory: pytest.TempPathFactory, ids: list[int | None]
+) -> None:
+    path = tmp_path_factory.mktemp("d") / "f"
+    rows = [{"id": number, "text": str(number)} for number in ids]
+    with ParquetWriter(path, SCHEMA, plain=("id",), deltas=("id",), small=("id",)) as out:
+        for row in rows:
+            out.write(row)
+    assert list(read_rows([path])) == rows
+    for column in range(2 if rows else 0):
+        found = pq.read_metadata(path).row_group(0).column(column)
+        assert ("DELTA_BINARY_PACKED" in found.encodings) == (column == 0)
+        assert found.compression == ("SNAPPY", "ZSTD")[column]
 
 
 def test_nulls_count_as_nought_in_a_groups_range(tmp_path: Path) -> None:
