@@ -363,7 +363,9 @@ def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, p
         with KeptFile(Path(task.page_items)) as file:
             for batch in file.iter_batches(_PAGE_ITEMS, columns=PAGE_ITEMS.names, use_threads=False):
                 bucket = batch["item"].to_numpy() % BUCKETS
-                found.append(pa.table(batch.filter(pa.array((bucket >= task.first) & (bucket < task.end)))))
+                found.append(
+                    pa.Table.from_batches([batch.filter(pa.array((bucket >= task.first) & (bucket < task.end)))])
+                )
         items = pa.concat_tables(found)
     then = _articles(Path(task.prev_articles), titles["prev"]["title"], pa.array([], pa.int64()))
     asked = titles["recent"]["title"] if task.page_items is None else pa.array([], pa.string())
