@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import heapq
-import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +20,10 @@ from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, group_range
 from temporalwiki.builders.wikipedia.carried import CarriedTexts
 from temporalwiki.builders.wikipedia.extract import files, titles_among, unpack
-from temporalwiki.builders.wikipedia.plain_text import Sections, UnreadablePage
+from temporalwiki.builders.wikipedia.plain_text import Sections, UnreadablePage, paragraphs
 from temporalwiki.builders.wikipedia.sentences import (
     SECONDS,
     Paragraph,
-    article_paragraphs,
     article_sentences,
     join_paragraphs,
     sentence_key,
@@ -190,6 +188,7 @@ class _Group:
 
     def __init__(self, file: KeptFile, number: int) -> None:
         self.path, self._file, self._number = file.path, file, number
+        self.last = group_range(file, number, "page_id")[1]
         self._columns: dict[str, pa.ChunkedArray] = {}
 
     def column(self, name: str) -> pa.ChunkedArray:
@@ -202,13 +201,12 @@ class _Group:
 class Article:
     """A row of an extract; what is more than its numbers is only read when it is asked for."""
 
-    __slots__ = ("_carried", "_group", "_row", "page_id", "revision_id", "sha1")
+    __slots__ = ("_articles", "_group", "_row", "at", "page_id", "revision_id")
 
-    def __init__(
-        self, page_id: int, revision_id: int, sha1: bytes, group: _Group, row: int, carried: CarriedTexts
-    ) -> None:
-        self.page_id, self.revision_id, self.sha1 = page_id, revision_id, sha1
-        self._group, self._row, self._carried = group, row, carried
+    def __init__(self, articles: Articles, at: int, group: _Group, row: int) -> None:
+        self.at = at  # its place in ``articles``
+        self.page_id, self.revision_id = int(articles.page_ids[at]), int(articles.revision_ids[at])
+        self._articles, self._group, self._row = articles, group, row
 
     def __getitem__(self, column: str) -> Any:
         return self._group.column(column)[self._row].as_py()
@@ -216,61 +214,62 @@ class Article:
     @property
     def wikitext(self) -> str:
         """Its text as the dump has it, unpacked anew each time. Raises InputError where it is damaged."""
-        generation = self["generation"]
-        if self._carried.has(generation):
-            path, packed = self._carried.packed(generation, self.page_id, self.revision_id)
+        generation, carried = self["generation"], self._articles.carried
+        if carried.has(generation):
+            path, packed = carried.packed(generation, self.page_id, self.revision_id)
         else:
             path, packed = self._group.path, self._group.column("packed")[self._row].as_buffer()
         try:
             escaped = unpack(packed, self["size"])
         except (pa.ArrowInvalid, OSError):
             escaped = b""
-        if hashlib.sha1(escaped, usedforsecurity=False).digest() != self.sha1:
+        if hashlib.sha1(escaped, usedforsecurity=False).digest() != self._articles.sha1s[self.at].tobytes():
             folder = self._group.path.parent
             raise InputError(f"{path}: the text of page {self.page_id} is damaged; delete {folder} and build again")
         return unescape(escaped)
 
 
-def read_articles(folder: Path, first: int, end: int, duplicates: dict[str, int] | None = None) -> Iterator[Article]:
-    """Articles of an extract with first <= id < end, by id; of one that occurs twice the newest revision."""
-    newest: Article | None = None
-    for article in _in_order(files(folder, "articles"), CarriedTexts(folder), first, end):
-        if newest is not None and newest.page_id != article.page_id:
-            yield newest
-        elif newest is not None and duplicates is not None:
-            _count(duplicates, "page")
-        newest = article
-    if newest is not None:
-        yield newest
+class Articles:
+    """The articles of an extract with first <= id < end, by id; of one that occurs twice the newest revision.
+
+    Their numbers are here as arrays; what is more of an article is read where it is looked at, a row group at a time.
+    """
+
+    def __init__(self, folder: Path, first: int, end: int) -> None:
+        self.carried = CarriedTexts(folder)
+        self._groups: list[tuple[KeptFile, int]] = []
+        self._open: dict[int, _Group] = {}
+        parts = [(np.empty(0, "i8"), np.empty(0, "i8"), np.empty(0, "V20"), np.empty(0, "i8"), np.empty(0, "i8"))]
+        for path in files(folder, "articles"):
+            for file, number in _groups(path, first, end):
+                table = file.read_row_group(number, columns=["page_id", "revision_id", "sha1"], use_threads=False)
+                sha1s = table["sha1"].combine_chunks()
+                columns = (
+                    table["page_id"].to_numpy(),
+                    table["revision_id"].to_numpy(),
+                    np.frombuffer(sha1s.buffers()[1], "V20", len(sha1s), 20 * sha1s.offset),
+                )
+                rows = np.flatnonzero((columns[0] >= first) & (columns[0] < end))
+                parts.append((*(column[rows] for column in columns), np.full(len(rows), len(self._groups)), rows))
+                self._groups.append((file, number))
+        pages, revisions, *_ = found = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        order = np.lexsort((revisions, pages))
+        last = np.append(np.diff(pages[order]) > 0, True)[: len(order)]  # of each page
+        self.duplicates = len(order) - int(last.sum())
+        self.page_ids, self.revision_ids, self.sha1s, self._group, self._row = (c[order[last]] for c in found)
+
+    def __getitem__(self, at: int) -> Article:
+        group, page_id = int(self._group[at]), int(self.page_ids[at])
+        if group not in self._open:  # who asks does so by id: what lies behind it is not asked for any more
+            self._open = {number: held for number, held in self._open.items() if held.last >= page_id}
+            self._open[group] = _Group(*self._groups[group])
+        return Article(self, at, self._open[group], int(self._row[at]))
 
 
-def _in_order(paths: Sequence[Path], carried: CarriedTexts, first: int, end: int) -> Iterator[Article]:
-    """Articles of several files with first <= id < end, by id; files one after another where they lie so."""
-    ranges = []
-    for path in paths:
-        with KeptFile(path) as file:
-            groups = [group_range(file, number, "page_id") for number in range(file.num_row_groups)]
-        low, high = min(low for low, _ in groups), max(high for _, high in groups)
-        if high >= first and low < end:
-            ranges.append((low, high, path))
-    chains: list[tuple[int, list[Path]]] = []  # files one behind another, and the last id
-    for low, high, path in sorted(ranges):
-        behind = next((number for number, (last, _) in enumerate(chains) if last < low), len(chains))
-        before = chains[behind][1] if behind < len(chains) else []
-        chains[behind : behind + 1] = [(high, [*before, path])]
-    parts = [
-        itertools.chain.from_iterable(_read_file(path, carried, first, end) for path in chain) for _, chain in chains
-    ]
-    return parts[0] if len(parts) == 1 else heapq.merge(*parts, key=lambda a: (a.page_id, a.revision_id))
-
-
-def _read_file(path: Path, carried: CarriedTexts, first: int, end: int) -> Iterator[Article]:
-    for file, number in _groups(path, first, end):
-        group = _Group(file, number)
-        rows = zip(*(group.column(name).to_pylist() for name in ("page_id", "revision_id", "sha1")), strict=True)
-        for row, (page_id, revision_id, sha1) in enumerate(rows):
-            if first <= page_id < end:
-                yield Article(page_id, revision_id, sha1, group, row, carried)
+def read_articles(folder: Path, first: int, end: int) -> Iterator[Article]:
+    """Articles of an extract with first <= id < end, as ``Articles`` has them."""
+    articles = Articles(folder, first, end)
+    return map(articles.__getitem__, range(len(articles.page_ids)))
 
 
 def _groups(path: Path, first: int, end: int) -> Iterator[tuple[KeptFile, int]]:
@@ -282,23 +281,18 @@ def _groups(path: Path, first: int, end: int) -> Iterator[tuple[KeptFile, int]]:
             yield file, number
 
 
-def _rows(folder: Path, table: str, columns: list[str], first: int, end: int) -> Iterator[pa.Table]:
-    """The rows with first <= id < end of a table of an extract, a row group at a time."""
-    for path in files(folder, table):
-        for file, number in _groups(path, first, end):
-            rows = file.read_row_group(number, columns=columns, use_threads=False)
-            yield rows.filter(pc.and_(pc.greater_equal(rows["page_id"], first), pc.less(rows["page_id"], end)))
-
-
 class _KnownBefore:
     """The revision of every page of prev in a range, whatever its namespace, redirects included."""
 
     def __init__(self, folder: Path, first: int, end: int) -> None:
-        columns: list[list[npt.NDArray[np.int64]]] = [[np.empty(0, "i8")], [np.empty(0, "i8")]]
-        for rows in _rows(folder, "pages", ["page_id", "revision_id"], first, end):
-            for column, values in zip(columns, rows.itercolumns(), strict=True):
-                column.append(values.to_numpy())
-        pages, revisions = map(np.concatenate, columns)
+        parts = [(np.empty(0, "i8"), np.empty(0, "i8"))]
+        for path in files(folder, "pages"):
+            for file, number in _groups(path, first, end):
+                rows = file.read_row_group(number, columns=["page_id", "revision_id"], use_threads=False)
+                pages, revisions = (column.to_numpy() for column in rows.itercolumns())
+                within = (pages >= first) & (pages < end)
+                parts.append((pages[within], revisions[within]))
+        pages, revisions = map(np.concatenate, zip(*parts, strict=True))
         # of a page that occurs twice the last one counts
         self.pages, last = np.unique(pages[::-1], return_index=True)
         self._revisions = revisions[::-1][last]
@@ -308,63 +302,62 @@ class _KnownBefore:
         return int(self._revisions[at]) if at < len(self.pages) and self.pages[at] == page_id else None
 
 
-def _old_titles(task: DiffTask, known: _KnownBefore) -> set[str]:
-    """Titles of recent's articles that a page with another id has in prev, of pages that are not ``known``."""
-    titles: set[str] = set()
-    for path in files(Path(task.recent), "articles"):
-        for file, number in _groups(path, task.first, task.end):
-            group = _Group(file, number)
-            pages = group.column("page_id").to_numpy()
-            new = (pages >= task.first) & (pages < task.end) & ~np.isin(pages, known.pages)
-            if new.any():
-                titles.update(group.column("title").filter(pa.array(new)).to_pylist())
-    return titles_among(Path(task.prev), sorted(titles))
-
-
-def sampled(share: float, seed: int, *what: object) -> bool:
-    """Whether a thing is in a seeded sample: by its own hash, so neither order nor workers matter."""
-    text = " ".join(map(str, (seed, *what)))
-    number = int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:8], "little")
-    return number < share * 2**64
+def sampled(share: float, seed: int, what: str, numbers: Iterable[int]) -> npt.NDArray[np.bool_]:
+    """Whether things are in a seeded sample: each by its own hash, so neither order nor workers matter."""
+    texts = (f"{seed} {what} {number}".encode() for number in numbers)
+    hashes = b"".join(hashlib.md5(text, usedforsecurity=False).digest() for text in texts)
+    drawn = np.frombuffer(hashes, "<u8")[::2]
+    limit = math.ceil(share * 2**64)
+    return drawn < np.uint64(limit) if limit < 2**64 else np.ones(len(drawn), dtype=bool)
 
 
 def run(task: DiffTask, folder: Path) -> Report:
     """Diff one range of pages; every recent article is counted as unchanged, new, updated or dropped."""
-    with _RangeDiff(task, folder) as diff:
-        prev = read_articles(Path(task.prev), task.first, task.end, diff.prev_duplicates)
-        recent = read_articles(Path(task.recent), task.first, task.end, diff.duplicates)
-        for before, after in _pair(prev, recent):
-            diff.prev["prev_articles"] += before is not None
-            if after is None:
-                assert before is not None
-                diff.vanished(before)
-                continue
-            diff.pages["read"] += 1
-            diff.prev["in_both"] += before is not None
-            if before is not None and before.revision_id == after.revision_id:
-                diff.unchanged(after, "same_revision")
-            elif before is not None and before.sha1 == after.sha1:
-                diff.unchanged(after, "same_wikitext")
+    prev, recent = (Articles(Path(side), task.first, task.end) for side in (task.prev, task.recent))
+    _, in_prev, in_recent = np.intersect1d(prev.page_ids, recent.page_ids, assume_unique=True, return_indices=True)
+    same_revision = prev.revision_ids[in_prev] == recent.revision_ids[in_recent]
+    same_wikitext = (prev.sha1s[in_prev] == recent.sha1s[in_recent]) & ~same_revision
+    with _RangeDiff(task, folder, prev, recent) as diff:
+        diff.prev["in_both"] = len(in_prev)
+        diff.unchanged_because["same_revision"] = int(same_revision.sum())
+        diff.unchanged_because["same_wikitext"] = int(same_wikitext.sum())
+        unchanged = np.zeros(len(recent.page_ids), dtype=bool)
+        unchanged[in_recent] = same_revision | same_wikitext
+        diff.pages["unchanged"] = int(unchanged.sum())
+        befores = np.full(len(recent.page_ids), -1)
+        befores[in_recent] = in_prev
+        afters = np.flatnonzero(~unchanged | diff.wanted)
+        vanished = np.setdiff1d(np.arange(len(prev.page_ids)), in_prev, assume_unique=True)
+        order = np.argsort(np.concatenate([prev.page_ids[vanished], recent.page_ids[afters]]))
+        pairs = [np.append(vanished, befores[afters])[order], np.append(np.full(len(vanished), -1), afters)[order]]
+        for at_before, at_after in zip(*(side.tolist() for side in pairs), strict=True):
+            if at_after < 0:
+                diff.vanished(prev[at_before])
+            elif unchanged[at_after]:
+                diff.unchanged(recent[at_after])
             else:
-                diff.changed(before, after)
+                diff.changed(prev[at_before] if at_before >= 0 else None, recent[at_after])
     return diff.report()
 
 
 class _RangeDiff(contextlib.ExitStack):
     """The output files and counters of one task."""
 
-    def __init__(self, task: DiffTask, folder: Path) -> None:
+    def __init__(self, task: DiffTask, folder: Path, prev: Articles, recent: Articles) -> None:
         super().__init__()
         self.task, self.namespaces = task, dict(task.namespaces)
+        self.sampled = sampled(task.unchanged_share, task.seed, "unchanged page", recent.page_ids.tolist())
+        self.wanted = self.sampled | task.whole  # articles of which the whole text is wanted
         self.known_before = _KnownBefore(Path(task.prev), task.first, task.end)
-        self.old_titles = _old_titles(task, self.known_before)
-        self.pages = {"read": 0, "unchanged": 0, "new": 0, "updated": 0}
+        new = np.flatnonzero(~np.isin(recent.page_ids, self.known_before.pages))
+        # titles of new pages that another page has in prev
+        self.old_titles = titles_among(Path(task.prev), sorted({recent[at]["title"] for at in new.tolist()}))
+        self.pages = {"read": len(recent.page_ids), "unchanged": 0, "new": 0, "updated": 0}
         self.dropped: dict[str, int] = {}
         self.unchanged_because = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0, "only_deletions": 0}
         self.updated_because = {"article_before": 0, "no_article_before": 0, "missing_in_prev": 0, "title_before": 0}
-        self.duplicates: dict[str, int] = {}
-        self.prev_duplicates: dict[str, int] = {}
-        self.prev = {"prev_articles": 0, "in_both": 0, "deleted": 0}
+        self.duplicates, self.prev_duplicates = recent.duplicates, prev.duplicates
+        self.prev = {"prev_articles": len(prev.page_ids), "in_both": 0, "deleted": 0}
         self.prev_dropped: dict[str, int] = {}
         self.text = {"paragraphs": 0, "sentences": 0, "words": 0}
         name = f"{task.index:05d}.parquet"
@@ -390,33 +383,26 @@ class _RangeDiff(contextlib.ExitStack):
             revisions = {"revision_id": None, "previous_revision_id": before.revision_id}
             self._write("deletions", before, gone, kind="deleted", **revisions)
 
-    def unchanged(self, after: Article, because: str) -> None:
+    def unchanged(self, after: Article) -> None:
         """An article whose wikitext did not change: nothing is parsed, unless its text is wanted."""
-        self.pages["unchanged"] += 1
-        self.unchanged_because[because] += 1
-        if self.task.whole or self._sampled(after):
-            with contextlib.suppress(UnreadablePage):  # its text is not to be had; it is unchanged all the same
-                self._write_whole(after, self._sentences(after), [])
+        with contextlib.suppress(UnreadablePage):  # its text is not to be had; it is unchanged all the same
+            self._write_whole(after, self._sentences(after), [])
 
     def changed(self, before: Article | None, after: Article) -> None:
         """An article with another wikitext than in prev, or none there."""
         sections: Sections = {}
         language = self.task.language
         try:
-            recent = article_paragraphs(after.wikitext, self.namespaces, sections)
-        except UnreadablePage as problem:
-            _count(self.dropped, problem.reason)
-            return
-        try:
-            prev = [] if before is None else article_paragraphs(before.wikitext, self.namespaces, sections)
-        except UnreadablePage as problem:
-            _count(self.dropped, f"{problem.reason}_in_prev")
-            return
-        try:
             with time_limit(SECONDS):
+                recent = paragraphs(after.wikitext, namespaces=self.namespaces, sections=sections)
+                try:
+                    text = "" if before is None else before.wikitext
+                    prev = paragraphs(text, namespaces=self.namespaces, sections=sections)
+                except UnreadablePage as problem:
+                    raise UnreadablePage(f"{problem.reason}_in_prev") from None
                 versions = Versions(prev, recent, language)
                 fresh, gone = versions.fresh(), versions.gone()
-                wanted = recent if self.task.whole or self._sampled(after) else []
+                wanted = recent if self.wanted[after.at] else []
                 whole = [sentences for text in wanted if (sentences := split_sentences(text, language))]
         except UnreadablePage as problem:
             _count(self.dropped, problem.reason)
@@ -457,13 +443,10 @@ class _RangeDiff(contextlib.ExitStack):
     def _sentences(self, article: Article) -> list[Paragraph]:
         return article_sentences(article.wikitext, self.task.language, self.namespaces)
 
-    def _sampled(self, article: Article) -> bool:
-        return sampled(self.task.unchanged_share, self.task.seed, "unchanged page", article.page_id)
-
     def _write_whole(self, after: Article, recent: list[Paragraph], fresh: list[Paragraph]) -> None:
         if self.task.whole and recent:
             self._write("wikipedia", after, recent)
-        if self._sampled(after) and (rest := new_sentences(fresh, recent)):
+        if self.sampled[after.at] and (rest := new_sentences(fresh, recent)):
             self._write("unchanged", after, rest)
 
     def _write(self, table: str, article: Article, paragraphs: list[Paragraph], **columns: Any) -> None:
@@ -483,31 +466,16 @@ class _RangeDiff(contextlib.ExitStack):
                 "dropped": self.dropped,
                 "unchanged_because": self.unchanged_because,
                 "updated_because": self.updated_because,
-                "duplicates": sum(self.duplicates.values()),
+                "duplicates": self.duplicates,
             },
             "prev_pages": {**self.prev, "dropped": self.prev_dropped},
             "diffset": self.text,
             "found": {  # rows of the extracts
-                "prev": self.prev["prev_articles"] + sum(self.prev_duplicates.values()),
-                "recent": pages["read"] + sum(self.duplicates.values()),
+                "prev": self.prev["prev_articles"] + self.prev_duplicates,
+                "recent": pages["read"] + self.duplicates,
             },
         }
 
 
 def _count(counts: dict[str, int], reason: str) -> None:
     counts[reason] = counts.get(reason, 0) + 1
-
-
-def _pair(prev: Iterator[Article], recent: Iterator[Article]) -> Iterator[tuple[Article | None, Article | None]]:
-    """Both sides' articles by page id; None where a side lacks one."""
-    before, after = next(prev, None), next(recent, None)
-    while before is not None or after is not None:
-        if after is None or (before is not None and before.page_id < after.page_id):
-            yield before, None
-            before = next(prev, None)
-        elif before is None or after.page_id < before.page_id:
-            yield None, after
-            after = next(recent, None)
-        else:
-            yield before, after
-            before, after = next(prev, None), next(recent, None)

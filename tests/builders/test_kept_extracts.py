@@ -145,8 +145,8 @@ def test_stages_that_lost_files_are_made_good(made: Path, tmp_path: Path, spoil:
 
 @pytest.mark.fault(ROW, "build: articles vanish between two stages", "one line names the extract")
 def test_articles_that_are_not_found_are_an_error(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = wiki_diff.read_articles
-    monkeypatch.setattr(wiki_diff, "read_articles", lambda *what: itertools.islice(read(*what), 1, None))
+    groups = wiki_diff._groups
+    monkeypatch.setattr(wiki_diff, "_groups", lambda *what: itertools.islice(groups(*what), 1, None))
     shutil.copytree(made / "work", tmp_path / "work")
     with pytest.raises(InputError, match=r"enwiki-20211101-\w+: \d+ articles, of which \d+ are there; delete it"):
         run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-from hashlib import sha1
+import random
+import shutil
+from hashlib import md5, sha1
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.builders.engine import Report, run_stage
-from temporalwiki.builders.parquet import read_rows
+from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump, wikipedia_dump
 from temporalwiki.builders.wikipedia import diff, extract
-from temporalwiki.builders.wikipedia.diff import Versions, new_sentences, read_articles
+from temporalwiki.builders.wikipedia.diff import Articles, Versions, new_sentences, read_articles
 from temporalwiki.builders.wikipedia.sentences import article_sentences, sentence_key, split_sentences
 
 import reference
@@ -317,38 +318,55 @@ def test_a_dump_out_of_order_or_with_a_page_twice_gives_each_page_once(tmp_path:
     assert report["pages"]["duplicates"] == 1
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        [[1, 2], [3, 4], [5]],
-        [[3, 4], [5], [1, 2]],
-        [[1, 9], [2, 5], [6, 7]],
-        [[1, 5], [2, 6], [3, 7], [8]],
-        [[1], [1], [2]],
-    ],
-)
-def test_articles_of_several_files_come_by_page_id(tmp_path: Path, files: list[list[int]]) -> None:
-    revisions = itertools.count(1)
+FILES = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12).map(sorted), min_size=1, max_size=4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(FILES, st.integers(1, 4), st.randoms(use_true_random=False))
+@example([[1, 2], [3, 4], [5]], 2, random.Random(1))
+@example([[3, 4], [5], [1, 2]], 1, random.Random(1))
+@example([[1, 9], [2, 5], [6, 7]], 4, random.Random(1))
+@example([[1, 5], [2, 6], [3, 7], [8]], 1, random.Random(1))
+@example([[1], [1, 1], [2]], 1, random.Random(1))
+def test_articles_come_by_page_id_once_each(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[int]], rows: int, chance: random.Random
+) -> None:
+    """Whatever the files and row groups, and in whatever order they are looked at."""
+    folder = tmp_path_factory.mktemp("articles")
+    revisions = iter(chance.sample(range(1000), sum(map(len, files))))
+    newest: dict[int, int] = {}
     for number, ids in enumerate(files):
-        with extract._articles(tmp_path / f"articles-{number}.parquet") as out:
-            for page_id in ids:
-                text = f"Page {page_id}.".encode()
-                row = {"page_id": page_id, "revision_id": next(revisions), "title": "T"}
-                out.write(row | {"sha1": sha1(text).digest(), "size": len(text), "packed": extract.pack(text)})
-    wanted = sorted({page_id for ids in files for page_id in ids})
-    for first, end in ((0, 100), (2, 6), (4, 5)):
-        found = [(article.page_id, article.wikitext) for article in read_articles(tmp_path, first, end)]
-        assert found == [(page_id, f"Page {page_id}.") for page_id in wanted if first <= page_id < end]
+        with ParquetWriter(folder / f"articles-{number}.parquet", extract.ARTICLES, rows=rows) as out:
+            for page_id, revision in sorted((page_id, next(revisions)) for page_id in ids):
+                text = f"Page {page_id}, {revision}.".encode()
+                row = {"page_id": page_id, "revision_id": revision, "title": f"T{revision}", "size": len(text)}
+                out.write(row | {"sha1": sha1(text).digest(), "packed": extract.pack(text)})
+                newest[page_id] = max(newest.get(page_id, 0), revision)
+    for first, end in ((0, 100), (2, 6), (20, 41), (50, 60)):
+        wanted = [(page_id, newest[page_id]) for page_id in sorted(newest) if first <= page_id < end]
+        articles = Articles(folder, first, end)
+        assert list(zip(articles.page_ids, articles.revision_ids, strict=True)) == wanted
+        assert articles.duplicates == sum(first <= page_id < end for ids in files for page_id in ids) - len(wanted)
+        texts = [(page_id, f"T{revision}", f"Page {page_id}, {revision}.") for page_id, revision in wanted]
+        assert [(a.page_id, a["title"], a.wikitext) for a in read_articles(folder, first, end)] == texts
+        for at in chance.sample(range(len(wanted)), len(wanted)):
+            assert (articles[at].page_id, articles[at]["title"], articles[at].wikitext) == texts[at]
+            assert articles.sha1s[at].tobytes() == sha1(texts[at][2].encode()).digest()
+    shutil.rmtree(folder)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.floats(0, 1))
+@example(7, 1 - 2**-53)
 def test_a_seeded_sample_has_its_share_and_depends_on_the_thing_alone(seed: int, share: float) -> None:
-    chosen = [diff.sampled(share, seed, "page", i) for i in range(400)]
+    chosen = diff.sampled(share, seed, "page", range(400)).tolist()
+    hashes = [md5(f"{seed} page {number}".encode()).digest()[:8] for number in range(400)]
+    assert chosen == [int.from_bytes(number, "little") < share * 2**64 for number in hashes]
     assert abs(sum(chosen) / 400 - share) < 0.2
-    assert chosen[7] == diff.sampled(share, seed, "page", 7)
-    assert not any(diff.sampled(0.0, seed, "page", i) for i in range(50))
-    assert all(diff.sampled(1.0, seed, "page", i) for i in range(50))
+    assert diff.sampled(share, seed, "page", [7]).tolist() == [chosen[7]]
+    assert not diff.sampled(0.0, seed, "page", range(50)).any()
+    assert diff.sampled(1.0, seed, "page", range(50)).all()
+    assert len(diff.sampled(share, seed, "page", [])) == 0
 
 
 def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Path) -> None:
