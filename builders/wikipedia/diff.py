@@ -239,7 +239,7 @@ class Articles:
         self.carried = CarriedTexts(folder)
         self._groups: list[tuple[KeptFile, int]] = []
         self._open: dict[int, _Group] = {}
-        parts = [(np.empty(0, "i8"), np.empty(0, "i8"), np.empty(0, "V20"), np.empty(0, "i8"), np.empty(0, "i8"))]
+        parts: list[Sequence[npt.NDArray[Any]]] = [[np.empty(0, kind) for kind in ("i8", "i8", "V20", "i8", "i8")]]
         for path in files(folder, "articles"):
             for file, number in _groups(path, first, end):
                 table = file.read_row_group(number, columns=["page_id", "revision_id", "sha1"], use_threads=False)
