@@ -65,7 +65,8 @@ def paragraphs(
         raise UnreadablePage("too_long")
     text = wikitext
     for mark in MARKS:
-        text = text.replace(mark, "")
+        if mark in text:  # found faster than replaced
+            text = text.replace(mark, "")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text[:40].lstrip().lower().startswith("#redirect"):
@@ -85,9 +86,9 @@ def paragraphs(
 # Pass 1: comments, references and the tags whose content is not wikitext.
 
 _NOT_PROSE = (
-    "math|ce|chem|gallery|timeline|syntaxhighlight|source|score|hiero|imagemap|inputbox|templatedata|graph|mapframe"
+    "ref|math|ce|chem|gallery|timeline|syntaxhighlight|source|score|hiero|imagemap|inputbox|templatedata|graph|mapframe"
     "|maplink|categorytree|charinsert|templatestyles|indicator|pre|includeonly|references|section|listing|rss|phonos"
-    "|dynamicpagelist|languages|ref|nowiki"
+    "|dynamicpagelist|languages|nowiki"
 )
 # (?a: or else <nowıki> and <ſource>, which are no tags, would be matched as well.
 _VERBATIM = re.compile(rf"<(?:!--|((?a:{_NOT_PROSE}))(?=[\s/>])([^<>]*)>)", re.IGNORECASE)
@@ -282,6 +283,8 @@ def _without_tables(text: str) -> str:
 # ---------------------------------------------------------------------------------------------------
 # Pass 4: links.
 
+# A link without another one in it. The groups of nearly all: its target, and its text if that is another.
+_LINK = re.compile(r"\[\[(?:([^\[\]|:\n]*+)(?:\|([^\[\]|\s][^\[\]]*+))?+\]\]|[^\[\]]*+\]\])")
 _EXTERNAL = re.compile(
     r"\[(?:(?:https?|ftps?|ircs?|gopher|news|sftp|git|svn|telnet|nntp|worldwind|mms|rtsp)://|//|mailto:|urn:|tel:)"
     r"[^\s\[\]<>\"]*+([^\[\]\n]*+(?:\[[^\[\]\n]*+\][^\[\]\n]*+)*+)\]",
@@ -324,9 +327,7 @@ def _hidden_prefixes(namespaces: Mapping[str, int] | None) -> AbstractSet[str]:
 def _unlink(text: str, hidden: AbstractSet[str]) -> str:
     if "[" not in text:
         return text
-    first, *never_closed = _without_pairs(
-        text, "[[", "]]", lambda inside, _, after: (_shown_text(inside, hidden), after)
-    )
+    first, *never_closed = _without_links(text, hidden)
     pieces = list(first)
     for frame in never_closed:
         if _prefix(frame[0]) in hidden:  # a picture takes the rest of its line with it
@@ -335,6 +336,19 @@ def _unlink(text: str, hidden: AbstractSet[str]) -> str:
             pieces += ("[[", frame[0])
         pieces += frame[1:]
     return _without_external("".join(pieces))
+
+
+def _without_links(text: str, hidden: AbstractSet[str]) -> list[Frame]:
+    """The text with every link replaced, as `_without_pairs` gives it."""
+
+    def shown(match: re.Match[str]) -> str:
+        target, text = match.groups()
+        return text or (_shown_text([match[0][2:-2]], hidden) if target is None else target.strip())
+
+    flat = text if "[[[" in text else _LINK.sub(shown, text)  # quicker; enough if no link is in another, or not closed
+    if "[[" not in flat and "]]" not in flat:
+        return [[flat]]
+    return _without_pairs(text, "[[", "]]", lambda inside, _, after: (_shown_text(inside, hidden), after))
 
 
 def _without_external(text: str) -> str:
@@ -571,7 +585,7 @@ def _read_section(section: str, hidden: AbstractSet[str], place: Place) -> tuple
             return None
         text = _without_tables(text)
     if "[" in text:
-        frames = _without_pairs(text, "[[", "]]", lambda inside, _, after: (_shown_text(inside, hidden), after))
+        frames = _without_links(text, hidden)
         if len(frames) > 1:
             return None
         text = _without_external("".join(frames[0]))
@@ -605,8 +619,8 @@ def _rank_as_apostrophe(before: str) -> int:
 
 def _unquote(line: str) -> str:
     """Bold and italic marks taken away as MediaWiki reads them: l'''orage'' keeps its apostrophe."""
-    if "''" not in line:
-        return line
+    if "'''" not in line:
+        return line.replace("''", "")
     pieces = _QUOTES.split(line)
     lengths = [len(run) for run in _QUOTES.findall(line)]
     italics = sum(length in (2, 5) or length > 5 for length in lengths)
@@ -650,17 +664,18 @@ def _clean(line: str, lead: bool) -> str:
     """One line as it is emitted; "" if no letter or digit is left."""
     if "&" in line:
         line = _ENTITY.sub(_character, line)
-    if BESIDE in line:
+    if line.isprintable():  # so there are no marks in it, and no white space but blanks
+        if "  " in line or line[:1] == " " or line[-1:] == " ":
+            line = " ".join(line.split())
+    else:
         line = line.replace(BESIDE, "")
-    if JOINT in line:
-        line = _JOINT_AFTER_DIGIT.sub(" ", line).replace(JOINT, "")
-    if not line.isprintable():
-        line = _INVISIBLE.sub("", line)
-    line = " ".join(line.split())
-    if SOUND in line or END_SOUND in line:
-        line = _without_sounds(line, lead)
-    if GONE in line:
-        line = _tidy(line)
+        if JOINT in line:
+            line = _JOINT_AFTER_DIGIT.sub(" ", line).replace(JOINT, "")
+        line = " ".join(_INVISIBLE.sub("", line).split())
+        if SOUND in line or END_SOUND in line:
+            line = _without_sounds(line, lead)
+        if GONE in line:
+            line = _tidy(line)
     if not _WORD_CHARACTER.search(line):
         return ""
     if unicodedata.is_normalized("NFC", line):

@@ -304,6 +304,23 @@ def test_any_text_gives_clean_paragraphs(wikitext: str) -> None:
             assert not set(line) & set(map(chr, range(9)))
 
 
+LINKS = st.lists(
+    st.sampled_from(["[[", "]]", "[[a]]", "[[b|c]]", "[", "]", "|", ":", "\n", " ", "a", "File", "(b)", ",", "de"]),
+    max_size=20,
+).map("".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(LINKS)
+def test_links_by_one_pattern_are_links_by_pairs(text: str) -> None:
+    def shown(inside: list[str], _: str, after: str) -> tuple[str, str]:
+        return plain_text._shown_text(inside, hidden), after
+
+    hidden = plain_text._hidden_prefixes(None)
+    quick, paired = plain_text._without_links(text, hidden), plain_text._without_pairs(text, "[[", "]]", shown)
+    assert list(map("".join, quick)) == list(map("".join, paired))
+
+
 # What a section could have to do with another one: not all of these may be read section by section.
 ACROSS = [
     "{{Infobox|a=b\n== H ==\n}} x",
