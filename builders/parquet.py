@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -173,3 +175,10 @@ def group_range(file: KeptFile, group: int, column: str) -> tuple[int, int]:
         return 0, 0
     low, high = int(statistics.min), int(statistics.max)
     return (min(low, 0), max(high, 0)) if statistics.null_count else (low, high)
+
+
+def byte_strings(column: pa.ChunkedArray) -> npt.NDArray[np.void]:
+    """The values of a column of byte strings of one length, without nulls."""
+    values = column.combine_chunks()
+    width = values.type.byte_width
+    return np.frombuffer(values.buffers()[1], f"V{width}", len(values), width * values.offset)

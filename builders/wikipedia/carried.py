@@ -16,18 +16,17 @@ import pyarrow as pa
 from temporalwiki.builders.engine import write_json
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.layers import Base, link
-from temporalwiki.builders.parquet import KeptFile, group_range
+from temporalwiki.builders.parquet import KeptFile, byte_strings, group_range
 
 _SPANS = "spans.json"  # in an extract's folder: which of its files hold which pages
 _CARRIED = "carried"
-_ROWS = 1 << 16  # of base held in memory, beside one row group
+_ROWS = 1 << 14  # of base held in memory, beside one row group
 _LAST = 1 << 62
 
 
 class Known(NamedTuple):
     """An article of base."""
 
-    revision_id: int
     size: int
     sha1: bytes
     generation: int  # whose files have its text
@@ -38,49 +37,54 @@ class BaseArticles:
 
     def __init__(self, folder: Path) -> None:
         self._files = sorted(span for span in _spans(folder) if span[2].parent == folder)
-        self._known: dict[int, Known] = {}
+        self._rows: dict[int, int] = {}  # of what is known, by page
         self._end = 0  # what is known ends before this page
 
     def find(self, page_id: int, revision_id: int) -> Known | None:
         """The article, if base has it in this revision. Of pages behind the last ones asked for nothing is known."""
         if page_id >= self._end:
             self._read(page_id)
-        known = self._known.get(page_id)
-        return known if known is not None and known.revision_id == revision_id > 0 else None
+        row = self._rows.get(page_id)
+        if row is None or self._revisions[row] != revision_id or revision_id <= 0:
+            return None
+        return Known(self._sizes[row], self._sha1s[row], self._generations[row])
 
     def _read(self, first: int) -> None:
         """Read the next articles, from ``first`` on."""
-        groups: list[tuple[int, int, Path, int]] = []
+        groups: list[tuple[int, int, int, KeptFile]] = []
         end, rows = _LAST, 0
         for low, high, path in self._files:
             if rows >= _ROWS and low > first:
                 end = low
                 break
             if high >= first:
-                with KeptFile(path) as file:
-                    for number in range(file.num_row_groups):
-                        lowest, highest = group_range(file, number, "page_id")
-                        if highest >= first:
-                            groups.append((lowest, file.metadata.row_group(number).num_rows, path, number))
-                            rows += groups[-1][1]
-        groups.sort()
+                file = KeptFile(path)
+                for number in range(file.num_row_groups):
+                    lowest, highest = group_range(file, number, "page_id")
+                    if highest >= first:
+                        groups.append((lowest, number, file.metadata.row_group(number).num_rows, file))
+                        rows += groups[-1][2]
+        groups.sort(key=lambda group: group[0])
         tables, rows = [], 0
-        for low, size, path, number in groups:
+        for low, number, size, file in groups:
             if rows >= _ROWS and low > first:
                 end = min(end, low)
                 break
             rows += size
-            with KeptFile(path) as file:
-                columns = ["page_id", "revision_id", "size", "sha1", "generation"]
-                tables.append(file.read_row_group(number, columns=columns, use_threads=False))
-        self._known, self._end = {}, end
+            columns = ["page_id", "revision_id", "size", "sha1", "generation"]
+            tables.append(file.read_row_group(number, columns=columns, use_threads=False))
+        self._rows, self._end = {}, end
         if not tables:
             return
         table = pa.concat_tables(tables)
         pages, at, times = np.unique(table["page_id"].to_numpy(), return_index=True, return_counts=True)
         at = at[(pages >= first) & (pages < end) & (times == 1)]
-        columns_ = [column.to_pylist() for column in table.take(pa.array(at)).itercolumns()]
-        self._known = dict(zip(columns_[0], map(Known._make, zip(*columns_[1:], strict=True)), strict=True))
+        # an object for each of so many articles would keep the garbage collector busy
+        self._rows = dict(zip(table["page_id"].to_numpy()[at].tolist(), at.tolist(), strict=True))
+        self._revisions, self._sizes, self._generations = (
+            table[name].to_numpy().tolist() for name in ("revision_id", "size", "generation")
+        )
+        self._sha1s = byte_strings(table["sha1"]).tolist()
 
 
 class CarriedTexts:

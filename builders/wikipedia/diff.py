@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from temporalwiki.builders.engine import Report
 from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.parquet import KeptFile, ParquetWriter, group_range
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter, byte_strings, group_range
 from temporalwiki.builders.wikipedia.carried import CarriedTexts
 from temporalwiki.builders.wikipedia.extract import files, titles_among, unpack
 from temporalwiki.builders.wikipedia.plain_text import Sections, UnreadablePage, paragraphs
@@ -243,12 +243,7 @@ class Articles:
         for path in files(folder, "articles"):
             for file, number in _groups(path, first, end):
                 table = file.read_row_group(number, columns=["page_id", "revision_id", "sha1"], use_threads=False)
-                sha1s = table["sha1"].combine_chunks()
-                columns = (
-                    table["page_id"].to_numpy(),
-                    table["revision_id"].to_numpy(),
-                    np.frombuffer(sha1s.buffers()[1], "V20", len(sha1s), 20 * sha1s.offset),
-                )
+                columns = table["page_id"].to_numpy(), table["revision_id"].to_numpy(), byte_strings(table["sha1"])
                 rows = np.flatnonzero((columns[0] >= first) & (columns[0] < end))
                 parts.append((*(column[rows] for column in columns), np.full(len(rows), len(self._groups)), rows))
                 self._groups.append((file, number))
