@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -123,11 +124,16 @@ class ParquetWriter:
 class KeptFile(pq.ParquetFile):  # type: ignore[misc]
     """A Parquet file that a stage made. Whatever is read of it, InputError is raised if it is gone or damaged."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, verify: bool = True, metadata: pq.FileMetaData | None = None) -> None:
         self.path = path
         with self._whole():
             # reading ahead is for slow storage: here it wakes threads for every few pages
-            super().__init__(path, page_checksum_verification=True, pre_buffer=False)
+            super().__init__(path, metadata=metadata, page_checksum_verification=verify, pre_buffer=False)
+
+    @functools.cached_property
+    def unverified(self) -> KeptFile:
+        """The same file, for values that have checksums of their own: those of pages take most of the time."""
+        return KeptFile(self.path, verify=False, metadata=self.metadata)
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:

@@ -136,10 +136,10 @@ class _Texts:
     def _load(self, number: int) -> None:
         if number == self._group:
             return
-        columns = ["page_id", "revision_id", "packed"]
-        table = self._file.read_row_group(number, columns=columns, use_threads=False)
+        table = self._file.read_row_group(number, columns=["page_id", "revision_id"], use_threads=False)
         self._pages, self._revisions = table["page_id"].to_numpy(), table["revision_id"].to_numpy()
-        self._packed, self._group = table["packed"], number
+        self._packed = self._file.unverified.read_row_group(number, columns=["packed"], use_threads=False)["packed"]
+        self._group = number
 
 
 def carry(folder: Path, base: Base | None) -> None:

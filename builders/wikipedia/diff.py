@@ -80,6 +80,7 @@ class Versions:
     def __init__(self, previous: Sequence[str], recent: Sequence[str], language: str) -> None:
         self._language = language
         self._both = set(previous).intersection(recent)
+        self._text = "|".join(self._both)
         self._squeezed: str | None = None
         self._shared: set[str] | None = None
         self._previous = self._split(text for text in previous if text not in self._both)
@@ -100,9 +101,12 @@ class Versions:
 
     def _in_both(self, key: str) -> bool:
         """Whether a paragraph that both versions have holds the sentence."""
+        # cutting leaves words of letters alone, and loses nothing but white space
+        if not all(word in self._text for word in key.split() if word.isalpha()):
+            return False
         if self._squeezed is None:
-            self._squeezed = _squeezed("|".join(self._both))
-        if _squeezed(key) not in self._squeezed:  # cutting loses nothing but white space
+            self._squeezed = _squeezed(self._text)
+        if _squeezed(key) not in self._squeezed:
             return False
         if self._shared is None:
             self._shared = {sentence_key(s) for paragraph in self._split(self._both) for s in paragraph}
@@ -193,8 +197,8 @@ class _Group:
 
     def column(self, name: str) -> pa.ChunkedArray:
         if name not in self._columns:
-            table = self._file.read_row_group(self._number, columns=[name], use_threads=False)
-            self._columns[name] = table.column(0)
+            file = self._file.unverified if name == "packed" else self._file
+            self._columns[name] = file.read_row_group(self._number, columns=[name], use_threads=False)[name]
         return self._columns[name]
 
 
@@ -220,7 +224,7 @@ class Article:
         else:
             path, packed = self._group.path, self._group.column("packed")[self._row].as_buffer()
         try:
-            escaped = unpack(packed, self["size"])
+            escaped = unpack(packed, self["size"]) if packed is not None else b""
         except (pa.ArrowInvalid, OSError):
             escaped = b""
         if hashlib.sha1(escaped, usedforsecurity=False).digest() != self._articles.sha1s[self.at].tobytes():
@@ -329,7 +333,9 @@ def run(task: DiffTask, folder: Path) -> Report:
             if at_after < 0:
                 diff.vanished(prev[at_before])
             elif unchanged[at_after]:
-                diff.unchanged(recent[at_after])
+                # a text that both have is read where others are read, too
+                same = prev.sha1s[at_before] == recent.sha1s[at_after]
+                diff.unchanged(recent[at_after], prev[at_before] if same else recent[at_after])
             else:
                 diff.changed(prev[at_before] if at_before >= 0 else None, recent[at_after])
     return diff.report()
@@ -378,10 +384,10 @@ class _RangeDiff(contextlib.ExitStack):
             revisions = {"revision_id": None, "previous_revision_id": before.revision_id}
             self._write("deletions", before, gone, kind="deleted", **revisions)
 
-    def unchanged(self, after: Article) -> None:
-        """An article whose wikitext did not change: nothing is parsed, unless its text is wanted."""
+    def unchanged(self, after: Article, read: Article) -> None:
+        """An article whose wikitext did not change, and whose text is wanted; ``read`` has the same."""
         with contextlib.suppress(UnreadablePage):  # its text is not to be had; it is unchanged all the same
-            self._write_whole(after, self._sentences(after), [])
+            self._write_whole(after, self._sentences(read), [])
 
     def changed(self, before: Article | None, after: Article) -> None:
         """An article with another wikitext than in prev, or none there."""
@@ -446,7 +452,8 @@ class _RangeDiff(contextlib.ExitStack):
 
     def _write(self, table: str, article: Article, paragraphs: list[Paragraph], **columns: Any) -> None:
         out = self.out[table]
-        row = {c: article[c] for c in ("page_id", "title", "revision_id", "timestamp")}
+        row = {"page_id": article.page_id, "revision_id": article.revision_id}
+        row |= {column: article[column] for column in ("title", "timestamp")}
         text = {"sentences": paragraphs} if out.schema is CHANGED else {"text": join_paragraphs(paragraphs)}
         out.write(row | text | columns, size=sum(len(s) for p in paragraphs for s in p))
 

@@ -58,7 +58,9 @@ def template_text(inside: list[str]) -> str:
     """
     name = inside[0].partition("|")[0].strip().replace("_", " ").lower()
     name = name.removeprefix("template:").lstrip()
-    rule = TEMPLATES.get(name) or next((rule for prefix, rule in FAMILIES.items() if name.startswith(prefix)), None)
+    rule = TEMPLATES.get(name)
+    if rule is None and name.startswith(_FAMILY_NAMES):
+        rule = next(rule for prefix, rule in FAMILIES.items() if name.startswith(prefix))
     return rule(_arguments(inside)) if rule else ""
 
 
@@ -772,6 +774,7 @@ FAMILIES: dict[str, Renderer] = {
     "ipa-": _pronunciation,
     "formatnum:": _formatted_number,
 }
+_FAMILY_NAMES = tuple(FAMILIES)
 TEMPLATES = {code.lower(): _phrase(country) for code, country in COUNTRIES.items()}
 for _names, _rule in RULES:
     TEMPLATES.update(dict.fromkeys(_names.split("|"), _phrase(_rule) if isinstance(_rule, str) else _rule))

@@ -374,6 +374,12 @@ def test_escaped_text_comes_back_and_has_one_form(text: str) -> None:
     assert not re.search(rb'[<>"]|&(?!(lt|gt|quot|amp);)', escape(text))
 
 
+@given(st.lists(st.sampled_from(["&lt;", "&gt;", "&quot;", "&amp;", "&", "lt;", "amp;", ";", "é"])).map("".join))
+def test_each_escape_is_read_once(text: str) -> None:
+    one_by_one = text.replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    assert unescape(text.encode()) == one_by_one
+
+
 BAD = {
     "a DOCTYPE": ('<!DOCTYPE m [<!ENTITY a "b">]>' + header() + page(1, "T", "x") + FOOTER, "DOCTYPE"),
     "no MediaWiki": ("<html><body/></html>", "not a MediaWiki export"),
