@@ -69,6 +69,24 @@ _PARAMETER_NAME = re.compile(r"[ \n\t]*+[\w .\-]{0,40}+\Z")
 
 
 def _arguments(inside: list[str]) -> Arguments:
+    if len(inside) == 1 and "[[" not in inside[0]:
+        name, *values = inside[0].split("|")
+    else:
+        name, *values = _split_arguments(inside)
+    arguments = Arguments({"0": name})
+    count = 0
+    for value in values:
+        key, equals, named = value.partition("=")
+        if equals and len(key) < 60 and _PARAMETER_NAME.match(key):
+            arguments[key.strip().lower()] = named.strip()
+        else:
+            count += 1
+            arguments[str(count)] = value
+    return arguments
+
+
+def _split_arguments(inside: list[str]) -> list[str]:
+    """What stands between the bars; those in links are no bars."""
     values: list[str] = []
     current: list[str] = []
     links = 0
@@ -86,17 +104,7 @@ def _arguments(inside: list[str]) -> Arguments:
             elif token == "]]":
                 links = max(0, links - 1)
             current.append(token)
-    name, *values = [*values, "".join(current)]
-    arguments = Arguments({"0": name})
-    count = 0
-    for value in values:
-        key, equals, named = value.partition("=")
-        if equals and len(key) < 60 and _PARAMETER_NAME.match(key):
-            arguments[key.strip().lower()] = named.strip()
-        else:
-            count += 1
-            arguments[str(count)] = value
-    return arguments
+    return [*values, "".join(current)]
 
 
 def _table(text: str) -> dict[str, str]:
@@ -327,7 +335,9 @@ def _thousands(number: str) -> str:
     if not plain:
         return number
     sign, whole, decimals = plain.groups("")
-    return sign.replace("-", "−") + _THOUSANDS_BOUND.sub(",", whole) + decimals
+    if len(whole) > 3:
+        whole = _THOUSANDS_BOUND.sub(",", whole)
+    return sign.replace("-", "−") + whole + decimals
 
 
 def _formatted_number(args: Arguments) -> str:
