@@ -20,7 +20,7 @@ import pyarrow as pa
 from temporalwiki.builders.engine import Report
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, group_range, read_rows
 from temporalwiki.builders.wikidata.diff import CANDIDATES
-from temporalwiki.builders.wikipedia.diff import read_articles
+from temporalwiki.builders.wikipedia.diff import Articles
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentences import Paragraph, article_sentences
 
@@ -162,10 +162,10 @@ class _Texts:
         name = f"{task.index:05d}.parquet"
         self._language, self._namespaces = task.language, dict(task.namespaces)
         self._changed = {
-            "changed": _Cursor(read_rows([Path(task.diffs) / f"diffset-{name}"]), "page_id"),
-            "deleted": _Cursor(read_rows([Path(task.diffs) / f"deletions-{name}"]), "page_id"),
+            "changed": _Cursor(read_rows([Path(task.diffs) / f"diffset-{name}"])),
+            "deleted": _Cursor(read_rows([Path(task.diffs) / f"deletions-{name}"])),
         }
-        self._articles = _Cursor(read_articles(Path(task.recent), task.first, task.end), "page_id")
+        self._articles = Articles(Path(task.recent), task.first, task.end)
         self._article: tuple[int, _PageText | None] = (0, None)
 
     def of(self, split: str, page_id: int) -> _PageText | None:
@@ -180,28 +180,25 @@ class _Texts:
 
     def _whole_article(self, page_id: int) -> _PageText | None:
         if self._article[0] != page_id:
-            text, article = None, self._articles.at(page_id)
+            text, article = None, self._articles.find(page_id)
             if article is not None:
                 with contextlib.suppress(UnreadablePage):  # wiki-diff has counted the page
                     sentences = article_sentences(article.wikitext, self._language, self._namespaces)
-                    text = _PageText(article["title"], article["revision_id"], sentences)
+                    text = _PageText(article["title"], article.revision_id, sentences)
             self._article = page_id, text
         return self._article[1]
 
 
 class _Cursor:
-    """Looks things up in a sequence in page order; ids asked for must not go down."""
+    """Looks rows up in page order; ids asked for must not go down."""
 
-    def __init__(self, rows: Iterator[Any], column: str) -> None:
-        self._rows, self._column, self._row = rows, column, next(rows, None)
+    def __init__(self, rows: Iterator[dict[str, Any]]) -> None:
+        self._rows, self._row = rows, next(rows, None)
 
-    def at(self, page_id: int) -> Any:
-        while self._row is not None and self._id() < page_id:
+    def at(self, page_id: int) -> dict[str, Any] | None:
+        while self._row is not None and self._row["page_id"] < page_id:
             self._row = next(self._rows, None)
-        return self._row if self._row is not None and self._id() == page_id else None
-
-    def _id(self) -> int:
-        return int(self._row[self._column] if isinstance(self._row, dict) else getattr(self._row, self._column))
+        return self._row if self._row is not None and self._row["page_id"] == page_id else None
 
 
 def _align(row: dict[str, Any], texts: _Texts) -> dict[str, Any]:

@@ -264,11 +264,16 @@ class Articles:
             self._open[group] = _Group(*self._groups[group])
         return Article(self, at, self._open[group], int(self._row[at]))
 
+    def __len__(self) -> int:
+        return len(self.page_ids)
 
-def read_articles(folder: Path, first: int, end: int) -> Iterator[Article]:
-    """Articles of an extract with first <= id < end, as ``Articles`` has them."""
-    articles = Articles(folder, first, end)
-    return map(articles.__getitem__, range(len(articles.page_ids)))
+    def __iter__(self) -> Iterator[Article]:
+        return map(self.__getitem__, range(len(self)))
+
+    def find(self, page_id: int) -> Article | None:
+        """The article of a page, if there is one."""
+        at = int(np.searchsorted(self.page_ids, page_id))
+        return self[at] if at < len(self) and self.page_ids[at] == page_id else None
 
 
 def _groups(path: Path, first: int, end: int) -> Iterator[tuple[KeptFile, int]]:
@@ -320,13 +325,13 @@ def run(task: DiffTask, folder: Path) -> Report:
         diff.prev["in_both"] = len(in_prev)
         diff.unchanged_because["same_revision"] = int(same_revision.sum())
         diff.unchanged_because["same_wikitext"] = int(same_wikitext.sum())
-        unchanged = np.zeros(len(recent.page_ids), dtype=bool)
+        unchanged = np.zeros(len(recent), dtype=bool)
         unchanged[in_recent] = same_revision | same_wikitext
         diff.pages["unchanged"] = int(unchanged.sum())
-        befores = np.full(len(recent.page_ids), -1)
+        befores = np.full(len(recent), -1)
         befores[in_recent] = in_prev
         afters = np.flatnonzero(~unchanged | diff.wanted)
-        vanished = np.setdiff1d(np.arange(len(prev.page_ids)), in_prev, assume_unique=True)
+        vanished = np.setdiff1d(np.arange(len(prev)), in_prev, assume_unique=True)
         order = np.argsort(np.concatenate([prev.page_ids[vanished], recent.page_ids[afters]]))
         pairs = [np.append(vanished, befores[afters])[order], np.append(np.full(len(vanished), -1), afters)[order]]
         for at_before, at_after in zip(*(side.tolist() for side in pairs), strict=True):
@@ -353,12 +358,12 @@ class _RangeDiff(contextlib.ExitStack):
         new = np.flatnonzero(~np.isin(recent.page_ids, self.known_before.pages))
         # titles of new pages that another page has in prev
         self.old_titles = titles_among(Path(task.prev), sorted({recent[at]["title"] for at in new.tolist()}))
-        self.pages = {"read": len(recent.page_ids), "unchanged": 0, "new": 0, "updated": 0}
+        self.pages = {"read": len(recent), "unchanged": 0, "new": 0, "updated": 0}
         self.dropped: dict[str, int] = {}
         self.unchanged_because = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0, "only_deletions": 0}
         self.updated_because = {"article_before": 0, "no_article_before": 0, "missing_in_prev": 0, "title_before": 0}
         self.duplicates, self.prev_duplicates = recent.duplicates, prev.duplicates
-        self.prev = {"prev_articles": len(prev.page_ids), "in_both": 0, "deleted": 0}
+        self.prev = {"prev_articles": len(prev), "in_both": 0, "deleted": 0}
         self.prev_dropped: dict[str, int] = {}
         self.text = {"paragraphs": 0, "sentences": 0, "words": 0}
         name = f"{task.index:05d}.parquet"

@@ -25,7 +25,7 @@ from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.wikipedia import carried, extract
 from temporalwiki.builders.wikipedia import diff as wiki_diff
-from temporalwiki.builders.wikipedia.diff import read_articles
+from temporalwiki.builders.wikipedia.diff import Articles
 from temporalwiki.builders.world import World, write_world
 
 from a_folder import contents
@@ -157,7 +157,7 @@ def test_articles_that_are_not_found_are_an_error(made: Path, tmp_path: Path, mo
 
 def articles(folder: Path) -> list[tuple[Any, ...]]:
     columns = ("page_id", "revision_id", "parent_id", "sha1", "timestamp", "title", "size")
-    return [(*map(article.__getitem__, columns), article.wikitext) for article in read_articles(folder, 0, 1 << 62)]
+    return [(*map(article.__getitem__, columns), article.wikitext) for article in Articles(folder, 0, 1 << 62)]
 
 
 def read(folder: Path, pages: list[str], base: Path | None = None, finish: bool = True) -> None:

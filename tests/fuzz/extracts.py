@@ -13,7 +13,7 @@ from temporalwiki.builders.engine import Report
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikipedia import carried, extract
-from temporalwiki.builders.wikipedia.diff import read_articles
+from temporalwiki.builders.wikipedia.diff import Articles
 
 from fuzz import xml_dump
 from fuzz.files import file, folder
@@ -93,7 +93,7 @@ def _read(dump: Dump, into: Path, base_folder: Path | None) -> list[Report] | No
 
 def _articles(of: Path) -> Sequence[tuple[Any, ...]]:
     columns = ("page_id", "revision_id", "parent_id", "sha1", "timestamp", "title", "size")
-    return [(*map(article.__getitem__, columns), article.wikitext) for article in read_articles(of, 0, 1 << 62)]
+    return [(*map(article.__getitem__, columns), article.wikitext) for article in Articles(of, 0, 1 << 62)]
 
 
 def _bytes(of: Path, name: str) -> list[bytes]:

@@ -21,7 +21,7 @@ from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikipedia import carried, diff, extract
-from temporalwiki.builders.wikipedia.diff import read_articles
+from temporalwiki.builders.wikipedia.diff import Articles
 
 from tiny_dumps import multistream, page, revision
 
@@ -39,7 +39,7 @@ def read(folder: Path, pages: Sequence[str], base: Path | None = None, cut: str 
 
 def articles(folder: Path) -> list[tuple[Any, ...]]:
     columns = ("page_id", "revision_id", "parent_id", "sha1", "timestamp", "title", "size")
-    return [(*map(article.__getitem__, columns), article.wikitext) for article in read_articles(folder, 0, 1 << 62)]
+    return [(*map(article.__getitem__, columns), article.wikitext) for article in Articles(folder, 0, 1 << 62)]
 
 
 def contents(folder: Path, *names: str) -> dict[str, bytes]:
@@ -151,7 +151,7 @@ def test_only_what_changed_is_read_and_every_text_is_found(tmp_path: Path, monke
 
         with monkeypatch.context() as patch:
             patch.setattr(carried._Texts, "_load", counting)
-            found = [(a["title"], a.wikitext) for a in read_articles(tmp_path / str(number), 0, 100)]
+            found = [(a["title"], a.wikitext) for a in Articles(tmp_path / str(number), 0, 100)]
         assert found == [(f"T{number} {n}", f"{A}{n} {r}") for n, r in revisions.items()]
         assert len(loads) == len(set(loads))
         if base is not None:

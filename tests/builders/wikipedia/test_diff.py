@@ -15,7 +15,7 @@ from temporalwiki.builders.engine import Report, run_stage
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump, wikipedia_dump
 from temporalwiki.builders.wikipedia import diff, extract
-from temporalwiki.builders.wikipedia.diff import Articles, Versions, new_sentences, read_articles
+from temporalwiki.builders.wikipedia.diff import Articles, Versions, new_sentences
 from temporalwiki.builders.wikipedia.sentences import article_sentences, sentence_key, split_sentences
 
 import reference
@@ -349,7 +349,12 @@ def test_articles_come_by_page_id_once_each(
         assert list(zip(articles.page_ids, articles.revision_ids, strict=True)) == wanted
         assert articles.duplicates == sum(first <= page_id < end for ids in files for page_id in ids) - len(wanted)
         texts = [(page_id, f"T{revision}", f"Page {page_id}, {revision}.") for page_id, revision in wanted]
-        assert [(a.page_id, a["title"], a.wikitext) for a in read_articles(folder, first, end)] == texts
+        assert [(a.page_id, a["title"], a.wikitext) for a in Articles(folder, first, end)] == texts
+        for page_id in range(45):
+            article = articles.find(page_id)
+            assert (article and (article.page_id, article.revision_id)) == next(
+                (w for w in wanted if w[0] == page_id), None
+            )
         for at in chance.sample(range(len(wanted)), len(wanted)):
             assert (articles[at].page_id, articles[at]["title"], articles[at].wikitext) == texts[at]
             assert articles.sha1s[at].tobytes() == sha1(texts[at][2].encode()).digest()
@@ -377,7 +382,7 @@ def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Pa
     }
     folders = [extracted(tmp_path / date, path) for date, path in paths.items()]
     run_stage("diff", diff.run, diff.plan(*folders, "en", {}, 0, 10_000, False), tmp_path / "diff")
-    prev, recent = (reference.read_articles(path) for path in paths.values())
+    prev, recent = (reference.Articles(path) for path in paths.values())
 
     def split(wikitext: str) -> list[list[str]]:
         return article_sentences(wikitext, "en", {})
