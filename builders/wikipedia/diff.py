@@ -70,9 +70,9 @@ def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) ->
 
 
 class Versions:
-    """Two versions of an article, as ``article_paragraphs`` gives them; of those that both have none is cut into
+    """Two versions of an article, as ``plain_text.paragraphs`` gives them; of those that both have none is cut into
     sentences, unless a sentence of another one may be in it. What is given must be NFC with white space folded, as
-    ``article_paragraphs`` gives it: paragraphs are compared as they stand.
+    ``plain_text.paragraphs`` gives it: paragraphs are compared as they stand.
 
     ``fresh`` and ``gone`` are what ``new_sentences`` gives for the sentences of all paragraphs.
     """
@@ -396,7 +396,7 @@ class _RangeDiff(contextlib.ExitStack):
 
     def changed(self, before: Article | None, after: Article) -> None:
         """An article with another wikitext than in prev, or none there."""
-        sections: Sections = {}
+        sections: Sections = {}  # what both have is read once
         language = self.task.language
         try:
             with time_limit(SECONDS):

@@ -16,7 +16,7 @@ from types import FrameType
 
 import sentencex
 
-from temporalwiki.builders.wikipedia.plain_text import Sections, UnreadablePage, paragraphs
+from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, paragraphs
 
 Paragraph = list[str]
 VERSION = 2  # of the text of an article; a new one, like another sentencex, makes kept diffs stale
@@ -47,17 +47,6 @@ def article_sentences(
     with time_limit(SECONDS):
         found = [split_sentences(text, language) for text in paragraphs(wikitext, namespaces=namespaces)]
     return [sentences for sentences in found if sentences]
-
-
-def article_paragraphs(
-    wikitext: str, namespaces: Mapping[str, int] | None = None, sections: Sections | None = None
-) -> list[str]:
-    """Paragraphs of an article that are not yet cut into sentences; ``sections`` as ``plain_text.paragraphs`` has it.
-
-    Raises UnreadablePage as ``article_sentences`` does.
-    """
-    with time_limit(SECONDS):
-        return paragraphs(wikitext, namespaces=namespaces, sections=sections)
 
 
 def split_sentences(paragraph: str, language: str) -> Paragraph:
