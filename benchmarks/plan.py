@@ -46,7 +46,8 @@ def compare(sources: Sources, folder: Path, title: str) -> None:
     print(f"| all | | | | {plan.cpu:.2f} | {cpu:.2f} | {plan.cpu / cpu:.2f} |")
     print("\n| on disk | MB, plan | MB, build | plan / build |\n|---|---:|---:|---:|")
     for name, place, planned in (("work", work, plan.disk(plan.work)), ("out", out, plan.disk(plan.out))):
-        written = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+        files = [file.stat() for file in place.rglob("*") if file.is_file()]
+        written = sum({file.st_ino: file.st_size for file in files}.values())  # extracts share files by links
         print(f"| {name} | {planned / 1e6:.1f} | {written / 1e6:.1f} | {planned / written:.2f} |", flush=True)
         shutil.rmtree(place)
 

@@ -52,20 +52,20 @@ _CLEANED = 1 << 20  # bytes of wikitext that are made into sentences
 
 # CPU time beside what was measured on the sample: of decoding (a), of making sentences of a text (b), of reading JSON
 # (c). Fitted to the stages of builds with one job; `python benchmarks/plan.py` prints plans beside builds.
-_READ_XML = 0.25  # wiki-extract, of (b)
+_READ_XML = 0.15  # wiki-extract, of (b)
 _SKIM = 0.35  # of that, for pages that did not change
 _READ_EXTRACTS = 0.02  # wiki-diff of pages that did not change, of (b)
 _COMPARE = 1.2  # wiki-diff of pages that did, and of those whose whole text is written, of (b)
-_ALIGN = 0.7  # align, of (b) of the pages that changed
-_FIND_LINES = 0.1  # wikidata-extract, of (a)
-_WRITE_FACTS = 0.9  # wikidata-extract of items that changed, of (c)
-_INDEX = 0.01  # wikidata-index, of (c) of prev
-_CARRY = 0.03  # wikidata-carry, of (c) of the items that did not
-_LABELS = 0.03  # wikidata-labels, of (c) of both dumps
-_JOIN = 0.1  # wikidata-diff, of (c) of both dumps
+_ALIGN = 0.15  # align, of (b) of the pages that changed
+_FIND_LINES = 0.3  # wikidata-extract, of (a)
+_WRITE_FACTS = 0.3  # wikidata-extract of items that changed, of (c)
+_INDEX = 0.003  # wikidata-index, of (c) of prev
+_CARRY = 0.005  # wikidata-carry, of (c) of the items that did not
+_LABELS = 0.007  # wikidata-labels, of (c) of both dumps
+_JOIN = 0.045  # wikidata-diff, of (c) of both dumps
 _TABLE = 20.0  # page-props, of the time of its checksum
-_FINISH = 0.2  # finish and install, of (b) of what is written
-_START = 0.2  # seconds: what DuckDB, or making the card, takes at least in a task
+_FINISH = 0.14  # finish and install, of (b) of what is written
+_START = 0.1  # seconds: what DuckDB, or making the card, takes at least in a task
 
 # Bytes on disk: of a row in an extract, and shares of wikitext as an extract holds it.
 _FACT, _ENTITY, _PAGE, _KEPT, _REVISION, _SUPERSEDED, _LABEL = 30, 24, 9, 4, 8, 1, 30

@@ -382,7 +382,7 @@ def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Pa
     }
     folders = [extracted(tmp_path / date, path) for date, path in paths.items()]
     run_stage("diff", diff.run, diff.plan(*folders, "en", {}, 0, 10_000, False), tmp_path / "diff")
-    prev, recent = (reference.Articles(path) for path in paths.values())
+    prev, recent = (reference.read_articles(path) for path in paths.values())
 
     def split(wikitext: str) -> list[list[str]]:
         return article_sentences(wikitext, "en", {})
