@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -140,6 +141,8 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
         try:
             yield
         except (pa.ArrowInvalid, OSError) as error:
+            if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
+                raise InputError(f"{self.path}: too many open files; allow more (ulimit -n) and go on") from None
             said = str(error).splitlines()[0]
             raise InputError(f"{self.path}: damaged or gone ({said}); delete its folder and build again") from None
 

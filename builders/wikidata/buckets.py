@@ -20,6 +20,7 @@ from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.wikidata.extract import BUCKETS, files, has_buckets
 from temporalwiki.builders.wikidata.revisions import Integers
 
+ENTITY = ("s", "lastrevid", "title", "seen")  # the columns by which entities are compared
 ROWS = 50_000  # held in memory, beside one row group; with more, arrays do not stay in the processor's caches
 
 
@@ -148,7 +149,7 @@ class Changes:
     @functools.cached_property
     def own_entities(self) -> list[pa.Table]:
         """The rows of table ``entities`` that recent does not have of prev."""
-        return list(self.read_own("entities", ("s", "lastrevid", "title", "seen")))
+        return list(self.read_own("entities", ENTITY))
 
     @functools.cached_property
     def touched(self) -> Integers:

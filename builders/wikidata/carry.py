@@ -25,7 +25,7 @@ from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, KEPT, Buck
 from temporalwiki.builders.wikidata.revisions import Integers
 
 ITEMS_A_TASK = 500_000
-_OF_INDEX = ("s", "lastrevid")
+_OF_INDEX, _OF_KEPT = ("s", "lastrevid"), ("s", "digest")
 _COUNTS = ("facts", "not_best_rank", *DROPPED)
 
 
@@ -152,15 +152,16 @@ def _times(items: Integers, kept: Integers, times: Integers) -> Integers:
 
 
 def _kept(extract: Path, task: CarryTask) -> pa.Table:
-    found = [KEPT.empty_table()]
+    """The items that were kept of base, and the digests of those that are checked."""
+    found = [KEPT.empty_table().select(_OF_KEPT)]
     for path in files(extract, "kept"):
         with KeptFile(path) as file:
             ranges = [group_range(file, group, "bucket") for group in range(file.num_row_groups)]
             groups = [group for group, (low, high) in enumerate(ranges) if low < task.end and task.first <= high]
-            found.append(file.read_row_groups(groups, KEPT.names))
-    lines = pa.concat_tables(found)
-    of_bucket = lines["bucket"].to_numpy()
-    return lines.filter(pa.array((of_bucket >= task.first) & (of_bucket < task.end)))
+            lines = file.read_row_groups(groups, _OF_KEPT)
+        of_bucket = _integers(lines, "s") % BUCKETS  # a row group has those of other tasks, too
+        found.append(lines.filter(pa.array((of_bucket >= task.first) & (of_bucket < task.end))))
+    return pa.concat_tables(found)
 
 
 def _integers(table: pa.Table, column: str) -> Integers:

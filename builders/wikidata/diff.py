@@ -83,7 +83,6 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
     return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(pairwise(bounds))]
 
 
-_ENTITY = ("s", "lastrevid", "title", "seen")
 _STATEMENT = ("s", "p", "o", "best", "end_day")
 _DETAILED = ("s", "p", "o", "best", "statement_id", "start", "start_day", "end", "end_day")
 _HELD = 100_000  # rows on their way into DuckDB
@@ -263,10 +262,10 @@ class _Sides:
     def __init__(self, task: DiffTask) -> None:
         self._task = task
         self._changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
-        columns = pa.schema([ENTITIES.field(name) for name in _ENTITY])
+        columns = pa.schema([ENTITIES.field(name) for name in buckets.ENTITY])
         found = {side: [columns.empty_table()] for side in ("prev", "recent")}
         titled = {side: [columns.empty_table()] for side in ("prev", "recent")}
-        for side, rows, there in self._read("entities", _ENTITY):
+        for side, rows, there in self._read("entities", buckets.ENTITY):
             with_title = rows.filter(pa.array(there & rows["title"].is_valid().to_numpy()))
             if side != "both":
                 found[side].append(rows.select(["s", "lastrevid", "seen"]).filter(pa.array(there)))

@@ -203,7 +203,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 stop = data.index(b"\n", start)
                 reading.read(data[start:stop].strip(), offset + start, seen)
                 start, seen = stop + 1, seen + 1
-            if len(kept.numbers) >= ROWS:
+            if len(kept.numbers) + len(kept.digests) >= ROWS:
                 kept.write()
         rows.end()
         kept.write()
@@ -397,7 +397,7 @@ class _Kept:
 
     def write(self) -> None:
         """Pass on what is held."""
-        numbers = np.array([*self.numbers, *(number for number, _ in self.digests)], np.int64)
+        numbers = np.concatenate([np.array(self.numbers), _integers([number for number, _ in self.digests])])
         digests = pa.array((digest for _, digest in self.digests), pa.string())
         buckets = (numbers % BUCKETS).astype(np.int32)
         found = pa.table(
@@ -466,7 +466,7 @@ class _Rows:
         class_of[of], unknown[of] = objects[classes][first], False
         self.statements["facts"] += int(facts.sum())
         self.statements["not_best_rank"] += len(best) - int(facts.sum())
-        dropped = {reason: [of.get(reason, 0) for of in reasons] for reason in DROPPED}
+        dropped = {reason: [counts_of.get(reason, 0) for counts_of in reasons] for reason in DROPPED}
         for reason, column in dropped.items():
             if any(column):
                 self.dropped[reason] = self.dropped.get(reason, 0) + sum(column)

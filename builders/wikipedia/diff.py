@@ -32,7 +32,7 @@ from temporalwiki.builders.wikipedia.sentences import (
 )
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
-VERSION = 3
+VERSION = 4
 RANGE = 256 << 20  # bytes of the recent snapshot's wikitext a task
 
 CHANGED = pa.schema(
@@ -236,6 +236,7 @@ class Article:
 class Articles:
     """The articles of an extract with first <= id < end, by id; of one that occurs twice the newest revision.
 
+    Of two equal revisions the one in the last file counts.
     Their numbers are here as arrays; what is more of an article is read where it is looked at, a row group at a time.
     """
 
@@ -266,9 +267,6 @@ class Articles:
 
     def __len__(self) -> int:
         return len(self.page_ids)
-
-    def __iter__(self) -> Iterator[Article]:
-        return map(self.__getitem__, range(len(self)))
 
     def find(self, page_id: int) -> Article | None:
         """The article of a page, if there is one."""
@@ -398,12 +396,12 @@ class _RangeDiff(contextlib.ExitStack):
         """An article with another wikitext than in prev, or none there."""
         sections: Sections = {}  # what both have is read once
         language = self.task.language
+        text, text_before = after.wikitext, "" if before is None else before.wikitext
         try:
-            with time_limit(SECONDS):
-                recent = paragraphs(after.wikitext, namespaces=self.namespaces, sections=sections)
+            with time_limit(SECONDS):  # of the page: an alarm for every step takes longer than most steps
+                recent = paragraphs(text, namespaces=self.namespaces, sections=sections)
                 try:
-                    text = "" if before is None else before.wikitext
-                    prev = paragraphs(text, namespaces=self.namespaces, sections=sections)
+                    prev = paragraphs(text_before, namespaces=self.namespaces, sections=sections)
                 except UnreadablePage as problem:
                     raise UnreadablePage(f"{problem.reason}_in_prev") from None
                 versions = Versions(prev, recent, language)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import resource
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.parquet import ParquetWriter, group_range, read_rows
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter, group_range, read_rows
 
 SCHEMA = pa.schema({"id": pa.int64(), "text": pa.string()})
 ROWS = [{"id": i, "text": "x" * i} for i in range(1, 11)]
@@ -74,6 +76,19 @@ def test_nulls_count_as_nought_in_a_groups_range(tmp_path: Path) -> None:
             out.write_table(pa.table({"id": pa.array(ids, pa.int64()), "text": [""] * len(ids)}))
         with pq.ParquetFile(tmp_path / "f") as file:
             assert [group_range(file, g, "id") for g in range(file.num_row_groups)] in ([expected], [])
+
+
+def test_a_file_that_is_one_too_many_is_not_called_damaged(tmp_path: Path) -> None:
+    write(tmp_path / "rows")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(tmp_path / "rows", os.O_RDONLY)  # the lowest number that no file has
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"rows: too many open files; allow more \(ulimit -n\) and go on$"):
+            KeptFile(tmp_path / "rows")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_an_empty_file_has_its_columns(tmp_path: Path) -> None:

@@ -116,6 +116,7 @@ ITEMS = st.lists(st.tuples(st.integers(1, 8), st.integers(0, 3), st.booleans()),
     contents=st.lists(CONTENT, min_size=32, max_size=32),
     per_member=st.integers(1, 9),
     links=st.booleans(),
+    few=st.sampled_from([0, 5, 1000]),
 )
 def test_it_holds_what_a_full_reading_holds(
     tmp_path_factory: pytest.TempPathFactory,
@@ -123,6 +124,7 @@ def test_it_holds_what_a_full_reading_holds(
     contents: list[Any],
     per_member: int,
     links: bool,
+    few: int,
 ) -> None:
     """Items are new, gone, changed, changed back, held twice, redirects or without a revision, month after month.
 
@@ -146,6 +148,9 @@ def test_it_holds_what_a_full_reading_holds(
         patch.setattr(carry, "ITEMS_A_TASK", 4)
         patch.setattr(extract, "_CHUNK", 3)
         patch.setattr(extract, "ROWS", 5)
+        patch.setattr(extract, "FEW", few)  # one file of a task, or several
+        patch.setattr(extract, "GROUP_ROWS", 4)
+        patch.setattr(extract, "KEPT_ROWS", 3)
         patch.setattr(buckets, "ROWS", 4)
         if not links:
             patch.setattr(os, "link", no_links)
