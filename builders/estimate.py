@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-import pyarrow as pa
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor
 
 from temporalwiki.builders import checksums, layers
@@ -69,8 +68,8 @@ _START = 0.1  # seconds: what DuckDB, or making the card, takes at least in a ta
 
 # Bytes on disk: of a row in an extract, and shares of wikitext as an extract holds it.
 _FACT, _ENTITY, _PAGE, _KEPT, _REVISION, _SUPERSEDED, _LABEL = 30, 24, 9, 4, 8, 1, 30
-_NEW = 0.25  # of the wikitext of pages that changed: the sentences that are new, and those that are gone
-_PLAIN = 0.6  # of the wikitext of pages whose whole text is written
+_NEW = 0.15  # of the wikitext of pages that changed: the sentences that are new, and those that are gone
+_PLAIN = 0.38  # of the wikitext of pages whose whole text is written
 _CANDIDATE = 0.1  # bytes a fact in wikidata-diff and align, at the default share of unchanged facts
 
 
@@ -426,15 +425,12 @@ def _look_at_text(tasks: Sequence[layers.Task], language: str) -> _Text:
             with contextlib.suppress(UnreadablePage, UnicodeDecodeError):  # the build will tell of it
                 article_sentences(unescape(text), language, namespaces)
         rates.append((time.thread_time() - begun) / sum(map(len, group)))
-    everything = b"".join(articles)
-    chunks = [everything[at : at + (1 << 20)] for at in range(0, size, 1 << 20)]
-    codec = pa.Codec("zstd", 1)  # as extracts are compressed
     return _Text(
         **vars(found) | {"samples": []},
         pages=found.share * pages,
         articles=found.share * len(articles),
         wikitext=found.share * size,
-        packed=found.share * sum(len(codec.compress(chunk, asbytes=True)) for chunk in chunks),
+        packed=found.share * sum(len(wiki_extract.pack(text)) for text in articles),
         clean=found.share * size * statistics.median(rates[1:] or [0.0]),
     )
 
