@@ -102,7 +102,7 @@ CREATE TEMP TABLE same_details AS FROM prev_details;
 
 _COMPARED = """
 -- Facts of the touched: best-rank statements, a (subject, relation, object) once. What is over holds no longer: every
--- statement of it that recent has, of whatever rank, has an end time by now. What ended is over, and was not in prev.
+-- statement of it that recent has, of whatever rank, has an end time by now. What ended is over, and was open in prev.
 CREATE TEMP TABLE compared AS
     SELECT s, p, o, in_prev, in_recent, over, open AND over AS ended FROM (
         SELECT s, p, o,
