@@ -1,10 +1,11 @@
 """Stage wikidata-extract: a Wikidata JSON dump becomes facts and entities in Parquet, in buckets by subject.
 
 A row group holds one bucket, or some small ones, and a file the row groups of a few, so that a later task opens only
-the files and reads only the row groups that have rows of its own. An item that another
-extract, the *base*, holds in the same revision is not parsed: module carry links base's files into this extract, and
-module buckets reads of them what still counts. So an extract is layers, each of one generation: what was read here,
-what base read, what base's base read.
+the files and reads only the row groups that have rows of its own. A subject's bucket is its number modulo BUCKETS.
+
+An item that another extract, the *base*, holds in the same revision is not parsed: module carry links base's files
+into this extract, and module buckets reads of them what still counts. So an extract is layers, each of one generation:
+what was read here, what base read, what base's base read.
 """
 
 from __future__ import annotations
@@ -118,11 +119,6 @@ def plan(dump: Dump, wiki: str, language: str, allow_truncated: bool) -> list[Ex
         ExtractTask(i, str(path), start, end, wiki, language, allow_truncated)
         for i, (start, end) in enumerate(zip(offsets, [*offsets[1:], None], strict=True))
     ]
-
-
-def bucket(subject: int) -> int:
-    """The bucket of a subject."""
-    return subject % BUCKETS
 
 
 def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
