@@ -5,7 +5,8 @@
 
 Generated worlds of several sizes, with as much Wikidata beside Wikipedia as there really is (12 MB of JSON a MB of
 XML, 5 % of both changed), are read by all, in one run. Of the unchanged articles as small a share is sampled as in a
-real month, 10,000 of 6.9 million. Prints Markdown tables:
+real month, 10,000 of 6.9 million. The dumps lie as ``fetch`` leaves them, which has made their SHA-1 while they came;
+what that takes is told apart. Prints Markdown tables:
 
 - decoders: each that is installed, on the same dumps; the fastest for bz2 and the fastest for gz are the floor;
 - the whole, for every size: floor and build, cold and with last month's extracts kept, and how both grow;
@@ -39,6 +40,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped, unused-ignore]
 
 from temporalwiki.builders.build import UNCHANGED_PAGES
+from temporalwiki.builders.checksums import note, state
 from temporalwiki.builders.dataset_folder import read_manifests
 from temporalwiki.builders.streams import digest
 from temporalwiki.builders.world import World, write_world
@@ -50,6 +52,10 @@ EXTRACTION = ("wikidata-extract", "wikidata-index", "wikidata-carry")  # the sta
 _READ = (
     "import sys\n{imports}\nsize = 0\nfor name in sys.argv[1:]:\n    with {opened} as file:\n"
     "        while piece := file.read(1 << 20):\n            size += len(piece)\nprint(size)"
+)
+_HASH = (
+    "import hashlib, sys\nfor name in sys.argv[1:]:\n    with open(name, 'rb') as file:\n"
+    "        hashlib.file_digest(file, 'sha1')"
 )
 _BUILD = (
     "import sys, temporalwiki.builders.build as build\nfrom temporalwiki.commands import main\n"
@@ -107,6 +113,8 @@ class Size:
     json_recent: int
     floor: float
     floor_kept: float
+    hash: float  # CPU seconds of SHA-1, which fetch makes
+    hash_kept: float
     cold: Build
     kept: Build
     sampled: tuple[int, float]  # unchanged articles whose text was read, and CPU seconds that each costs
@@ -118,6 +126,10 @@ class Size:
     def floor_of(self, name: str) -> float:
         """CPU seconds to decompress what the build called so must read."""
         return self.floor if name == "cold" else self.floor_kept
+
+    def hash_of(self, name: str) -> float:
+        """CPU seconds to hash it."""
+        return self.hash if name == "cold" else self.hash_kept
 
 
 def measure(command: list[str]) -> Measured:
@@ -169,6 +181,12 @@ def best_of_two(name: str, form: str, files: list[Path]) -> Measured:
     return min((decode(name, form, files) for _ in range(2)), key=lambda took: took.cpu)
 
 
+def hash_of(files: list[Path]) -> float:
+    """CPU seconds to make the SHA-1 of files, the start of Python left out."""
+    took = [measure([sys.executable, "-c", _HASH, *map(str, some)]).cpu for some in (files, [])]
+    return took[0] - took[1]
+
+
 def fastest(dumps: dict[str, list[Path]]) -> dict[str, str]:
     """The decoder of each format that takes least CPU time on a snapshot's dump; prints what all of them take."""
     best, rows = {}, []
@@ -195,9 +213,11 @@ def make(folder: Path, pages: int, items: int) -> Path:
         shutil.rmtree(dumps, ignore_errors=True)
         write_world(dumps, world)
         made.write_text(repr(world))
-    for folder in {file.parent for file in dumps.glob("**/*.*z*")}:  # as Wikimedia's servers have them
-        sums = [f"{digest(file, 'sha1')}  {file.name}\n" for file in sorted(folder.glob("*.*z*"))]
-        (folder / "sha1sums.txt").write_text("".join(sums))
+    for folder in {file.parent for file in dumps.glob("**/*.*z*")}:
+        sums = {file: digest(file, "sha1") for file in sorted(folder.glob("*.*z*"))}
+        (folder / "sha1sums.txt").write_text("".join(f"{sha1}  {file.name}\n" for file, sha1 in sums.items()))
+        for file, sha1 in sums.items():
+            note(file, state(file), sha1)
     return dumps
 
 
@@ -231,6 +251,8 @@ def measure_size(size: int, pages: int, dumps: dict[str, list[Path]], best: dict
     """Floor and builds of one world of so many pages."""
     both = {form: best_of_two(name, form, dumps[form]) for form, name in best.items()}
     recent = {form: best_of_two(name, form, dumps[form][-1:]) for form, name in best.items()}
+    everything = [*dumps["bz2"], *dumps["gz"]]
+    hash, hash_kept = (hash_of(files) for files in (everything, [dumps["bz2"][-1], dumps["gz"][-1]]))
     work = folder / "work"
     shutil.rmtree(work, ignore_errors=True)
     root = dumps["bz2"][0].parents[2]
@@ -245,7 +267,8 @@ def measure_size(size: int, pages: int, dumps: dict[str, list[Path]], best: dict
     shutil.rmtree(work)
     return Size(
         size, int(both["bz2"].output), int(both["gz"].output), int(recent["gz"].output),
-        sum(m.cpu for m in both.values()), sum(m.cpu for m in recent.values()), cold, kept, (few, more / (many - few)),
+        sum(m.cpu for m in both.values()), sum(m.cpu for m in recent.values()), hash, hash_kept,
+        cold, kept, (few, more / (many - few)),
     )  # fmt: skip
 
 
@@ -397,6 +420,8 @@ def print_ratios(sizes: list[Size], middle: Size, theirs: Authors | None) -> Non
             before, floor_before = whole[smaller.size]
             grown = (ours - before) / (floor - floor_before)
             rows.append(f"the same, growth from size {smaller.size} to {last.size} | {grown:.2f} | ")
+        hashed = ours + last.hash_of(name)
+        rows.append(f"the same with the SHA-1 of dumps that came without `fetch` | {hashed / floor:.2f} | ")
     parsed = (last.json - last.json_recent) / 1e6 / last.cold.cpu("wikidata-extract prev")
     skipped = last.json_recent / 1e6 / last.kept.cpu(*EXTRACTION)
     rows.append(f"Wikidata gz to facts in Parquet, every item parsed: MB of JSON a CPU second | {parsed:.0f} | >= 150")

@@ -268,10 +268,10 @@ class _Build:
     def _checksums(self) -> dict[Path, str]:
         """SHA-1 of every input, compared with the dump's own list where that is beside it.
 
-        What an earlier build has read is not read again: of a month, that is one snapshot in two.
+        What an earlier build or ``fetch`` has read is not read again.
         """
         tasks = checksums.plan(self.sources.files)
-        clock, before = _Clock(), checksums.known(self.work / "checksums")
+        clock, before = _Clock(), checksums.known(self.work / "checksums", tasks)
         new = [task for task in tasks if task not in before]
         folder = self.work / "checksums" / fingerprint(new)
         made = run_stage("checksums", checksums.run, new, folder, self.machine, [task.size for task in new])

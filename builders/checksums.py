@@ -1,16 +1,23 @@
-"""Stage checksums: the SHA-1 of every input, compared with the lists that lie beside the dumps."""
+"""Stage checksums: the SHA-1 of every input, compared with the lists that lie beside the dumps.
+
+What an earlier build has read is not read again, nor what ``fetch`` did while it came.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
-from temporalwiki.builders.engine import Report
+from temporalwiki.builders.engine import Report, write_json
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import digest
+
+_FETCHED = ".fetched.json"  # in a folder of dumps: what `fetch` found whole, as it was then, and its SHA-1
 
 
 @dataclass(frozen=True)
@@ -50,9 +57,45 @@ def check_unchanged(file: Path, task: ChecksumTask) -> None:
         raise InputError(f"{file}: changed while it was read; run the same command again")
 
 
-def known(folder: Path) -> dict[ChecksumTask, Report]:
-    """The reports of all runs whose folders lie in ``folder``, by what was read."""
-    found: dict[ChecksumTask, Report] = {}
+def state(file: Path) -> list[int]:
+    """What tells that a file is still the same one, in a note: bytes, times of modification and of any change."""
+    told = file.stat()
+    return [told.st_size, told.st_mtime_ns, told.st_ctime_ns]
+
+
+def notes(folder: Path) -> dict[str, Any]:
+    """What is noted in a folder of dumps: state and SHA-1 by file name. Anybody may have written it."""
+    try:
+        found = json.loads((folder / _FETCHED).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def note(file: Path, before: list[int], sha1: str) -> None:
+    """Note the SHA-1 of a file that was so before it was read."""
+    found = notes(file.parent)
+    if found.get(file.name) != [*before, sha1]:
+        write_json(file.parent / _FETCHED, found | {file.name: [*before, sha1]})
+
+
+def _noted(task: ChecksumTask) -> str | None:
+    """The SHA-1 that is noted of a file as it is; a copied folder's notes are of other files, by their last time."""
+    file = Path(task.file)
+    found = notes(file.parent).get(file.name)
+    if task.algorithms != ("sha1",) or not isinstance(found, list) or len(found) != 4:
+        return None
+    *before, sha1 = found
+    right = before == [task.size, task.modified, task.changed] and isinstance(sha1, str)
+    return sha1 if right and re.fullmatch("[0-9a-f]{40}", sha1) else None
+
+
+def known(folder: Path, tasks: Sequence[ChecksumTask]) -> dict[ChecksumTask, Report]:
+    """The reports of what need not be read again: of all runs whose folders lie in ``folder``, and ``fetch``'s."""
+    none = {"kept": True, "seconds": 0.0, "cpu_seconds": 0.0, "peak_memory_mb": 0}
+    found: dict[ChecksumTask, Report] = {
+        task: {**asdict(task), "sha1": sha1, "run": dict(none)} for task in tasks if (sha1 := _noted(task)) is not None
+    }
     for file in sorted(folder.glob("*/reports/*.json")):
         with contextlib.suppress(KeyError, TypeError, ValueError):  # an older version's, or half of one
             report = json.loads(file.read_text("utf-8"))

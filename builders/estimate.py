@@ -190,7 +190,8 @@ def _time(seconds: float) -> str:
 
 def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Stage]:
     """All stages in order, by the names that the manifest has for them."""
-    reports, hashed = checksums.known(work / "checksums"), checksums.plan(sources.files)
+    hashed = checksums.plan(sources.files)
+    reports = checksums.known(work / "checksums", hashed)
     sha1 = {file: reports[task]["sha1"] for file, task in zip(sources.files, hashed, strict=True) if task in reports}
     places = Places(work, sources, options, sha1)
     interval, truncated = sources.interval, options.allow_truncated

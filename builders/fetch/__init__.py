@@ -9,18 +9,16 @@ again and refuses a folder that is not whole.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from temporalwiki.builders import snapshot
+from temporalwiki.builders import checksums, snapshot
 from temporalwiki.builders.build import find_sources
-from temporalwiki.builders.engine import only_one, whole_file, write_json
+from temporalwiki.builders.engine import only_one, whole_file
 from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.fetch.connection import CONNECTIONS, READ, Connection, Stopped, check_mirror
 from temporalwiki.builders.fetch.download import download, part_of
@@ -31,7 +29,6 @@ from temporalwiki.builders.snapshot import Dump, Interval
 __all__ = ["MIRROR", "NoSuchDump", "dates_of_wikidata", "describe_plan", "fetch", "left", "newest_interval", "plan"]
 
 MIRROR = "https://dumps.wikimedia.org"
-_NOTE = ".fetched.json"  # in each folder: files that were checked, and what tells that they are still the same
 
 
 def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
@@ -146,15 +143,16 @@ def _wikidata(server: Server, dumps: Path, date: str, exact: bool) -> list[Wante
 def _kept(dumps: Path, folder: Path) -> list[Wanted]:
     """What was fetched and checked before into a folder of dumps, which the server may have removed since."""
     kept = []
-    for name, state in sorted(_notes(folder).items(), reverse=True):
+    for name, noted in sorted(checksums.notes(folder).items(), reverse=True):
         file = folder / name
+        # a copy of the folder has the same files at another time of change
         if (
             Path(name).name == name
             and file.is_file()
-            and isinstance(state, list)
-            and state[:2] == _state(file, "")[:2]
+            and isinstance(noted, list)
+            and noted[:2] == checksums.state(file)[:2]
         ):
-            kept.append(Wanted(file.relative_to(dumps).as_posix(), file.stat().st_size, str(state[2]), "", ()))
+            kept.append(Wanted(file.relative_to(dumps).as_posix(), file.stat().st_size, str(noted[-1]), "", ()))
     return kept
 
 
@@ -253,31 +251,34 @@ def _fetch_all(
         try:  # before the first is submitted: an interrupt while they are must not wait for those at work
             futures = {pool.submit(_one, connection, mirrors, dumps, file, progress): file for file in largest_first}
             for future in as_completed(futures):
-                future.result()
-                _note(dumps / futures[future].path, futures[future].sha1)
+                file = futures[future]
+                checksums.note(dumps / file.path, future.result(), file.sha1)
         except BaseException:
             connection.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _one(connection: Connection, mirrors: Sequence[str], dumps: Path, file: Wanted, progress: Progress) -> None:
+def _one(connection: Connection, mirrors: Sequence[str], dumps: Path, file: Wanted, progress: Progress) -> list[int]:
+    """Have one file there, and whole; returns its state then."""
     target = dumps / file.path
-    if _is_there(connection, target, file):
+    if (state := _is_there(connection, target, file)) is not None:
         progress.kept(file.size)
-        return
+        return state
     urls = [f"{mirror}/{place}" for mirror in mirrors for place in file.places]
     download(connection, urls, target, file.size, file.sha1, progress)
     say(f"fetch: {file.path}: {file.size / 1e6:,.1f} MB")
+    return checksums.state(target)
 
 
-def _is_there(connection: Connection, target: Path, file: Wanted) -> bool:
-    """Whether the whole file is there. It is read once; later its size and time tell."""
+def _is_there(connection: Connection, target: Path, file: Wanted) -> list[int] | None:
+    """The state of the whole file if it is there. It is read once; later its state tells."""
     if not target.is_file():
-        return False
-    if target.stat().st_size == file.size:
-        if _notes(target.parent).get(target.name) == _state(target, file.sha1):
-            return True
+        return None
+    state = checksums.state(target)
+    if state[0] == file.size:
+        if checksums.notes(target.parent).get(target.name) == [*state, file.sha1]:
+            return state
         digest = hashlib.sha1()
         with target.open("rb") as data:
             while chunk := data.read(READ):
@@ -285,25 +286,6 @@ def _is_there(connection: Connection, target: Path, file: Wanted) -> bool:
                     raise Stopped
                 digest.update(chunk)
         if digest.hexdigest() == file.sha1:
-            return True
+            return state
     say(f"fetch: {target} is not the file that is listed: it is fetched again")
-    return False
-
-
-def _state(target: Path, sha1: str) -> list[Any]:
-    status = target.stat()
-    return [status.st_size, status.st_mtime_ns, sha1]
-
-
-def _notes(folder: Path) -> dict[str, Any]:
-    try:
-        notes = json.loads((folder / _NOTE).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return notes if isinstance(notes, dict) else {}
-
-
-def _note(target: Path, sha1: str) -> None:
-    notes = _notes(target.parent)
-    if notes.get(target.name) != _state(target, sha1):
-        write_json(target.parent / _NOTE, notes | {target.name: _state(target, sha1)})
+    return None

@@ -21,11 +21,11 @@ def test_reports_are_known_by_file_size_and_time(tmp_path: Path) -> None:
     for file in files:
         file.write_text(file.name)
     work = tmp_path / "work"
-    assert checksums.known(work) == {}
+    assert checksums.known(work, []) == {}
     a, b = checksums.plan(files)
     for number, task in enumerate((a, b)):  # of two builds
         run_stage("checksums", checksums.run, [task], work / str(number))
-    found = checksums.known(work)
+    found = checksums.known(work, [])
     assert {task: report["sha1"] for task, report in found.items()} == {
         task: hashlib.sha1(name, usedforsecurity=False).hexdigest() for task, name in ((a, b"a"), (b, b"b"))
     }
@@ -55,12 +55,60 @@ def test_reports_are_known_by_file_size_and_time(tmp_path: Path) -> None:
 def test_reports_that_are_something_else_tell_nothing(tmp_path: Path, spoil: Callable[[Any], Any]) -> None:
     (tmp_path / "a").write_text("a")
     run_stage("checksums", checksums.run, checksums.plan([tmp_path / "a"]), tmp_path / "work" / "x")
-    assert len(checksums.known(tmp_path / "work")) == 1
+    assert len(checksums.known(tmp_path / "work", [])) == 1
     file = tmp_path / "work" / "x" / "reports" / "00000.json"
     write_json(file, spoil(json.loads(file.read_text())))
-    assert checksums.known(tmp_path / "work") == {}
+    assert checksums.known(tmp_path / "work", []) == {}
     file.write_text("{")
-    assert checksums.known(tmp_path / "work") == {}
+    assert checksums.known(tmp_path / "work", []) == {}
+
+
+def right(file: Path) -> list[Any]:
+    return [*checksums.state(file), hashlib.sha1(file.read_bytes(), usedforsecurity=False).hexdigest()]
+
+
+# what stands in the folder of dumps as noted of its file -> whether the file need not be read
+NOTES: dict[str, tuple[Callable[[Path], Any], bool]] = {
+    "as it was noted": (lambda file: {"a": right(file)}, True),
+    "beside others": (lambda file: {"b": None, "a": right(file), "c": 1}, True),
+    "nothing": (lambda _: {}, False),
+    "of another file": (lambda file: {"b": right(file)}, False),
+    "before it changed": (lambda file: {"a": [right(file)[0] - 1, *right(file)[1:]]}, False),
+    "before it was written anew": (lambda file: {"a": [right(file)[0], 1, *right(file)[2:]]}, False),
+    "before it was copied, times and all": (lambda file: {"a": [*right(file)[:2], 1, right(file)[3]]}, False),
+    "an older version's": (lambda file: {"a": [*right(file)[:2], right(file)[3]]}, False),
+    "no checksum": (lambda file: {"a": [*checksums.state(file), "0" * 41]}, False),
+    "no text": (lambda file: {"a": [*checksums.state(file), 1]}, False),
+    "no list": (lambda file: {"a": {"0": right(file)}}, False),
+    "no names": (lambda file: [right(file)], False),
+}
+
+
+@pytest.mark.parametrize("case", NOTES)
+def test_what_fetch_has_read_is_known_as_long_as_it_is_the_same_file(case: str, tmp_path: Path) -> None:
+    noted, is_known = NOTES[case]
+    file = tmp_path / "a"
+    file.write_text("a")
+    (tmp_path / ".fetched.json").write_text(json.dumps(noted(file)))
+    [task] = checksums.plan([file])
+    found = checksums.known(tmp_path / "work", [task])
+    assert list(found) == [task] * is_known
+    for report in found.values():
+        again = checksums.run(task, tmp_path)
+        assert {name: report[name] for name in again} == json.loads(json.dumps(again)) | {"algorithms": ("sha1",)}
+        assert report["run"]["kept"]
+    (tmp_path / ".fetched.json").write_text("{")
+    assert checksums.known(tmp_path / "work", [task]) == {}
+
+
+def test_a_note_of_one_checksum_is_not_enough_where_another_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_text("a")
+    *before, sha1 = right(file)
+    checksums.note(file, before, sha1)
+    assert len(checksums.known(tmp_path / "work", checksums.plan([file]))) == 1
+    (tmp_path / "SHA256SUMS").write_text(f"{hashlib.sha256(b'a').hexdigest()}  a\n")
+    assert checksums.known(tmp_path / "work", checksums.plan([file])) == {}
 
 
 LISTS = {  # a list beside the file -> the algorithms that it asks for, and what is wrong
