@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +18,29 @@ import pyarrow as pa
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.layers import Base, base_of, made_with
 from temporalwiki.builders.parquet import KeptFile
-from temporalwiki.builders.wikidata.extract import BUCKETS, files, has_buckets
+from temporalwiki.builders.wikidata.extract import BUCKETS, FACTS, files, has_buckets
 from temporalwiki.builders.wikidata.revisions import Integers
 
 ENTITY = ("s", "lastrevid", "title", "seen")  # the columns by which entities are compared
 ROWS = 50_000  # held in memory, beside one row group; with more, arrays do not stay in the processor's caches
 
 
+@dataclass(frozen=True)
+class Details:
+    """Columns that are read for some items, which must ascend; in rows of others they may be null."""
+
+    columns: Sequence[str]
+    items: Integers
+
+
 def read(
-    folder: Path, table: str, first: int, end: int, columns: Sequence[str], above: int = -1
+    folder: Path,
+    table: str,
+    first: int,
+    end: int,
+    columns: Sequence[str],
+    details: Details | None = None,
+    above: int = -1,
 ) -> Iterator[pa.Table]:
     """Rows of ``facts`` or ``entities`` in buckets [first, end), in pieces; ``s`` must be among the columns.
 
@@ -41,7 +56,10 @@ def read(
             continue
         with KeptFile(path) as file:
             for groups in _together(file, first, end):
-                found = file.read_row_groups([group for group, _, _ in groups], list(columns), use_threads=False)
+                numbers = [group for group, _, _ in groups]
+                found = file.read_row_groups(numbers, columns)
+                if details is not None:
+                    found = _with_details(file, numbers, found, details)
                 if any(low < first or high >= end for _, low, high in groups):
                     of_bucket = found["s"].to_numpy() % BUCKETS
                     found = found.filter(pa.array((of_bucket >= first) & (of_bucket < end)))
@@ -62,6 +80,15 @@ def read(
                 place = path, groups[-1][2]
     if rows:
         yield pa.concat_tables(held)
+
+
+def _with_details(file: KeptFile, groups: list[int], rows: pa.Table, details: Details) -> pa.Table:
+    """The rows of some row groups with further columns: these are read where any row is of an item that has them."""
+    if are_of(rows, details.items).any():
+        columns = file.read_row_groups(groups, details.columns).columns
+    else:
+        columns = [pa.nulls(rows.num_rows, FACTS.field(name).type) for name in details.columns]
+    return pa.table([*rows.columns, *columns], [*rows.column_names, *details.columns])
 
 
 def _together(file: KeptFile, first: int, end: int) -> Iterator[list[tuple[int, int, int]]]:
@@ -156,13 +183,13 @@ class Changes:
         """Items that are not the same in both, ascending."""
         return np.unique(np.concatenate([self.superseded, *(rows["s"].to_numpy() for rows in self.own_entities)]))
 
-    def read_own(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def read_own(self, table: str, columns: Sequence[str], details: Details | None = None) -> Iterator[pa.Table]:
         """Rows that recent does not have of prev."""
-        return read(self._recent, table, self._first, self._end, columns, self._generation)
+        return read(self._recent, table, self._first, self._end, columns, details, self._generation)
 
-    def read_prev(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def read_prev(self, table: str, columns: Sequence[str], details: Details | None = None) -> Iterator[pa.Table]:
         """Rows of prev."""
-        return read(self._prev, table, self._first, self._end, columns)
+        return read(self._prev, table, self._first, self._end, columns, details)
 
 
 def changes(prev: Path, recent: Path, first: int, end: int) -> Changes | None:

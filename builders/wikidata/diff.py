@@ -27,7 +27,7 @@ from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
 VERSION = 7
-FACTS_A_TASK = 1_000_000
+FACTS_A_TASK = 2_500_000
 _ARTICLES = 250_000  # searched at once; 10 MB
 _PAGE_ITEMS = 1_000_000  # joined at once; 16 MB
 
@@ -281,13 +281,14 @@ class _Sides:
             "recent": now.filter(pa.array(newest["recent"].counting(now))),
         }
 
-    def read_statements(self) -> Iterator[tuple[str, pa.Table, Mask]]:
+    def read_statements(self, with_details: Integers) -> Iterator[tuple[str, pa.Table, Mask]]:
         """Whole readings, and which of their rows are ``prev``'s or ``recent``'s of touched subjects, or the ``same``.
 
-        Those of the other subjects are the same in both, and come once.
+        Those of the other subjects are the same in both, and come once. Only ``with_details`` have all columns.
         """
-        columns = (*_DETAILED, "seen") if self.twice else _DETAILED
-        for side, rows, there in self._read("facts", columns):
+        columns = (*_STATEMENT, "seen") if self.twice else _STATEMENT
+        details = buckets.Details([name for name in _DETAILED if name not in _STATEMENT], with_details)
+        for side, rows, there in self._read("facts", columns, details):
             if side == "both":
                 yield "same", rows, there
                 continue
@@ -296,17 +297,20 @@ class _Sides:
             if side == "recent":
                 yield "same", rows, there & ~touched & self._newest[side].counting(rows)
 
-    def _read(self, table: str, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table, Mask]]:
+    def _read(
+        self, table: str, columns: Sequence[str], details: buckets.Details | None = None
+    ) -> Iterator[tuple[str, pa.Table, Mask]]:
         """All rows of both sides, and which of them the side has; what is known to be the same is of side ``both``."""
         task, changes = self._task, self._changes
         if changes is None:
             for side in ("prev", "recent"):
-                for rows in buckets.read(Path(getattr(task, side)), table, task.first, task.end, columns):
+                folder = Path(getattr(task, side))
+                for rows in buckets.read(folder, table, task.first, task.end, columns, details):
                     yield side, rows, np.ones(rows.num_rows, bool)
             return
-        for rows in changes.own_entities if table == "entities" else changes.read_own(table, columns):
+        for rows in changes.own_entities if table == "entities" else changes.read_own(table, columns, details):
             yield "recent", rows, np.ones(rows.num_rows, bool)
-        for rows in changes.read_prev(table, columns):
+        for rows in changes.read_prev(table, columns, details):
             touched = buckets.are_of(rows, changes.touched)
             yield "both", rows, ~touched
             changed = rows.filter(pa.array(touched))
@@ -324,7 +328,7 @@ def _read_statements(
     run_script(db, _TABLES, {})
     facts = 0
     held: dict[str, list[pa.Table]] = collections.defaultdict(list)
-    for kind, rows, wanted in sides.read_statements():
+    for kind, rows, wanted in sides.read_statements(with_article):
         if kind == "same":
             of_best = rows.select(["s", "p", "o"]).filter(pa.array(wanted & rows["best"].to_numpy()))
             columns = [column.to_numpy() for column in of_best]

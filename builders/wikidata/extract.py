@@ -2,6 +2,7 @@
 
 A row group holds one bucket, or some small ones, and a file the row groups of a few, so that a later task opens only
 the files and reads only the row groups that have rows of its own. A subject's bucket is its number modulo BUCKETS.
+Facts of items that have no title in the wiki, which are most, have row groups of their own: little of them is read.
 
 An item that another extract, the *base*, holds in the same revision is not parsed: module carry links base's files
 into this extract, and module buckets reads of them what still counts. So an extract is layers, each of one generation:
@@ -34,7 +35,7 @@ from temporalwiki.builders.streams import compression, pieces, split
 from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
 from temporalwiki.builders.wikidata.revisions import Revisions
 
-VERSION = 8
+VERSION = 9
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
 FILE_BUCKETS = 8  # a file: whoever opens it reads what is said of all its row groups
 RANGE = 192 << 20  # compressed bytes a task: of Wikidata about 140,000 items and a million statements
@@ -455,6 +456,7 @@ class _Rows:
         numbers, seen, counts = _integers(items), _integers(readings), _integers(lengths)
         relations, objects, best = _integers(of_relation), _integers(of_object), np.array(of_best, bool)
         whose = np.repeat(np.arange(len(numbers)), counts)
+        untitled = np.array([title is None for title in titles], bool)
         facts = np.bincount(whose[best], minlength=len(numbers))
         classes = best & (relations == INSTANCE_OF)
         of, first = np.unique(whose[classes], return_index=True)
@@ -462,7 +464,7 @@ class _Rows:
         class_of[of], unknown[of] = objects[classes][first], False
         self.statements["facts"] += int(facts.sum())
         self.statements["not_best_rank"] += len(best) - int(facts.sum())
-        dropped = {reason: [counts_of.get(reason, 0) for counts_of in reasons] for reason in DROPPED}
+        dropped: dict[str, Any] = {reason: [counts_of.get(reason, 0) for counts_of in reasons] for reason in DROPPED}
         for reason, column in dropped.items():
             if any(column):
                 self.dropped[reason] = self.dropped.get(reason, 0) + sum(column)
@@ -479,12 +481,13 @@ class _Rows:
             digest=digests,
         )
         self._facts.add(
-            np.repeat(numbers, counts),
+            numbers[whose],
+            apart=untitled[whose],
             p=relations,
             o=objects,
             best=best,
             **dict(zip(Statement._fields[3:], others, strict=True)),
-            seen=np.repeat(seen, counts),
+            seen=seen[whose],
         )
 
 
@@ -499,8 +502,9 @@ def _integers(values: list[int]) -> npt.NDArray[np.int64]:
 class Buckets:
     """Rows of a table on their way into Parquet files, in whose row groups there are few buckets each.
 
-    Small ones share a row group with their neighbours, as each takes time of its own to write and to read. Within a
-    bucket rows stay in the order they came. A file is written only if there are rows for it.
+    Small ones share a row group with their neighbours, as each takes time of its own to write and to read; but rows
+    that are ``apart`` have other row groups than those that are not. Within a bucket either stay in the order they
+    came. A file is written only if there are rows for it.
     """
 
     def __init__(self, folder: Path, table: str, name: str) -> None:
@@ -509,7 +513,7 @@ class Buckets:
         self._files: dict[str, ParquetWriter] = {}
         self._in_one = False
         self._open = contextlib.ExitStack()
-        self._held: list[list[pa.Table]] = [[] for _ in range(BUCKETS)]
+        self._held: list[list[pa.Table]] = [[] for _ in range(2 * BUCKETS)]  # then those apart
         self._rows = self._size = 0
 
     def __enter__(self) -> Self:
@@ -526,17 +530,20 @@ class Buckets:
                 raise
         self._open.__exit__(kind, error, trace)
 
-    def add(self, subjects: npt.NDArray[np.int64], **columns: Any) -> None:
+    def add(self, subjects: npt.NDArray[np.int64], apart: npt.NDArray[np.bool_] | None = None, **columns: Any) -> None:
         """Add rows of these columns."""
         columns |= {"bucket": (subjects % BUCKETS).astype(np.int32), "s": subjects}
-        self.add_table(pa.table([pa.array(columns[field.name], field.type) for field in self.schema], self.schema))
+        table = pa.table([pa.array(columns[field.name], field.type) for field in self.schema], self.schema)
+        self.add_table(table, apart)
 
-    def add_table(self, table: pa.Table) -> None:
+    def add_table(self, table: pa.Table, apart: npt.NDArray[np.bool_] | None = None) -> None:
         """Add the rows of a table."""
-        buckets = table["bucket"].to_numpy().astype(np.uint8)
-        order = np.argsort(buckets, kind="stable")
+        places = table["bucket"].to_numpy().astype(np.uint8)
+        if apart is not None:
+            places += np.uint8(BUCKETS) * apart
+        order = np.argsort(places, kind="stable")
         table = table.take(pa.array(order))
-        starts = np.searchsorted(buckets[order], np.arange(BUCKETS + 1))
+        starts = np.searchsorted(places[order], np.arange(2 * BUCKETS + 1))
         for held, (first, end) in zip(self._held, pairwise(starts.tolist()), strict=True):
             if end > first:
                 held.append(table.slice(first, end - first))
@@ -549,7 +556,7 @@ class Buckets:
         """Write what is held, by bucket."""
         if not self._files:
             self._in_one = self._rows < FEW
-        for first in range(0, BUCKETS, FILE_BUCKETS):
+        for first in range(0, 2 * BUCKETS, FILE_BUCKETS):
             group: list[pa.Table] = []
             for held in self._held[first : first + FILE_BUCKETS]:
                 rows = sum(table.num_rows for table in [*group, *held])
@@ -562,8 +569,8 @@ class Buckets:
                 self._write(group, first)
         self._rows = self._size = 0
 
-    def _write(self, group: list[pa.Table], bucket: int) -> None:
-        part = "all" if self._in_one else f"{bucket // FILE_BUCKETS}"
+    def _write(self, group: list[pa.Table], place: int) -> None:
+        part = "all" if self._in_one else f"{place % BUCKETS // FILE_BUCKETS}"
         if part not in self._files:
             path = self._stem.with_name(f"{self._stem.name}-{part}.parquet")
             deltas = [name for name in self._plain if name in DELTAS]

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -21,6 +22,7 @@ from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikidata import buckets, carry, diff, extract, labels
 from temporalwiki.builders.wikipedia import extract as wiki_extract
+from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
 import slow_wikidata_diff
 from tiny_dumps import articles_file, item, multistream, page, property_, statement, time, value
@@ -33,9 +35,11 @@ def write_dump(path: Path, months_items: Month, contents: dict[tuple[int, int], 
     lines = [json.dumps(property_(5, "knows") | {"lastrevid": 9})]
     for at, (number, revision) in enumerate(months_items):
         # without a revision, an item can say another thing every time
-        claims, label = contents[number, revision if revision else -(at % 3)]
+        claims, label, titled = contents[number, revision if revision else -(at % 3)]
         end = {"lastrevid": revision, "modified": "2021-10-01T00:00:00Z"}
-        lines.append(json.dumps(item(number, claims, label, f"T{number}") | end, separators=(",", ":")))
+        lines.append(
+            json.dumps(item(number, claims, label, f"T{number}" if titled else None) | end, separators=(",", ":"))
+        )
     members = ["[\n", *(f"{line},\n" for line in lines[:-1]), f"{lines[-1]}\n]\n"]
     path.write_bytes(b"".join(gzip.compress(member.encode()) for member in members))
     return path
@@ -58,7 +62,13 @@ def read(path: Path, folder: Path, base: Path | None = None) -> Path:
 
 
 def compared(
-    place: Path, prev: Path, recent: Path, articles: Path, fraction: float, slow: bool = False
+    place: Path,
+    prev: Path,
+    recent: Path,
+    articles: Path,
+    fraction: float,
+    page_items: Path | None = None,
+    slow: bool = False,
 ) -> tuple[list[list[dict[str, Any]]], list[Report], list[bytes]]:
     """Rows and report of every task of stage wikidata-diff, and the files of stage wikidata-labels."""
     [whole] = diff.plan(
@@ -68,7 +78,7 @@ def compared(
         labels=str(place / "labels"),
         prev_articles=str(articles),
         recent_articles=str(articles),
-        page_items=None,
+        page_items=str(page_items) if page_items else None,
         prev_date=20211101,
         recent_date=20211129,
         unchanged_fraction=fraction,
@@ -94,7 +104,11 @@ def statements(draw: st.DrawFn) -> dict[str, Any]:
 CLAIMS = st.dictionaries(st.sampled_from(["P5", "P31"]), st.lists(statements(), min_size=1, max_size=3), max_size=2)
 # number and revision decide all of an item, as in Wikidata; revisions below 1 are none
 CONTENTS = st.fixed_dictionaries(
-    {(n, revision): st.tuples(CLAIMS, st.sampled_from([None, "a", "b"])) for n in ITEMS for revision in range(-2, 3)}
+    {
+        (n, revision): st.tuples(CLAIMS, st.sampled_from([None, "a", "b"]), st.booleans())
+        for n in ITEMS
+        for revision in range(-2, 3)
+    }
 )
 MONTH = st.lists(st.tuples(st.sampled_from(ITEMS), st.integers(0, 2)), max_size=12)
 
@@ -105,6 +119,7 @@ MONTH = st.lists(st.tuples(st.sampled_from(ITEMS), st.integers(0, 2)), max_size=
     contents=CONTENTS,
     fraction=st.sampled_from([0.0, 0.3, 1.0]),
     rows=st.sampled_from([1, 4, 100_000]),
+    articles_of=st.none() | st.dictionaries(st.integers(1, 3), st.sampled_from(ITEMS), max_size=3),
 )
 def test_a_diff_of_layers_is_that_of_full_readings(
     tmp_path_factory: pytest.TempPathFactory,
@@ -112,9 +127,18 @@ def test_a_diff_of_layers_is_that_of_full_readings(
     contents: dict[tuple[int, int], Any],
     fraction: float,
     rows: int,
+    articles_of: dict[int, int] | None,
 ) -> None:
-    """Items are new, gone, back, changed, held twice or without a revision, over three generations."""
+    """Items are new, gone, back, changed, held twice or without a revision, over three generations.
+
+    What their articles are is said by their titles, or by a table, which has those without title, too.
+    """
     place = tmp_path_factory.mktemp("m")
+    page_items = None
+    if articles_of is not None:
+        page_items = place / "page_items.parquet"
+        with ParquetWriter(page_items, PAGE_ITEMS) as out:
+            out.write_table(pa.table([list(articles_of), list(articles_of.values())], schema=PAGE_ITEMS))
     pages = multistream(articles_file(place, "20211101"), [page(i, f"T{i}", "text") for i in (1, 2, 3)])
     for task in wiki_extract.plan(Dump("x", (pages,)), "enwiki", False):
         wiki_extract.run(task, place / "articles")
@@ -135,11 +159,12 @@ def test_a_diff_of_layers_is_that_of_full_readings(
             with_base = buckets.changes(layered[prev], layered[recent], 0, extract.BUCKETS)
             assert (with_base is not None) == (recent == prev + 1)
             assert buckets.changes(full[prev], full[recent], 0, extract.BUCKETS) is None
-            found = compared(place / f"l{name}", layered[prev], layered[recent], place / "articles", fraction)
-            twice = compared(place / f"f{name}", full[prev], full[recent], place / "articles", fraction)
+            options = (place / "articles", fraction, page_items)
+            found = compared(place / f"l{name}", layered[prev], layered[recent], *options)
+            twice = compared(place / f"f{name}", full[prev], full[recent], *options)
             assert found == twice
             if (prev, recent) == (2, 3) and fraction != 0.3:  # it draws by another number
-                slow = compared(place / "slow", full[2], full[3], place / "articles", fraction, slow=True)
+                slow = compared(place / "slow", full[2], full[3], *options, slow=True)
                 assert found == slow
 
 
@@ -154,7 +179,7 @@ def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, mo
         return {"P5": [statement(value(o), "normal", id=f"Q1${o}") for o in objects]}
 
     months: list[Month] = [[(1, 1), (2, 1), (3, 1)], [(1, 1), (2, 2), (3, 1)], [(1, 2), (2, 2), (3, 1), (4, 1)]]
-    contents = {(n, revision): (claims([n, 10 + revision]), f"L{n}") for n in range(1, 5) for revision in (1, 2)}
+    contents = {(n, revision): (claims([n, 10 + revision]), f"L{n}", True) for n in range(1, 5) for revision in (1, 2)}
     layered: list[Path] = []
     full: list[Path] = []
     for month, items in enumerate(months):
@@ -170,6 +195,42 @@ def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, mo
         found = compared(tmp_path / f"l{name}", layered[prev], layered[recent], tmp_path / "articles", 1.0)
         assert found == compared(tmp_path / f"f{name}", full[prev], full[recent], tmp_path / "articles", 1.0)
         assert any(found[0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    readings=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 3), st.booleans()), min_size=1, max_size=12),
+    asked=st.sets(st.integers(0, 20), max_size=4),
+    group_rows=st.sampled_from([1, 4, 2000]),
+    held=st.integers(1, 12),
+)
+def test_whoever_is_asked_for_has_details(
+    tmp_path_factory: pytest.TempPathFactory,
+    readings: list[tuple[int, int, bool]],
+    asked: set[int],
+    group_rows: int,
+    held: int,
+) -> None:
+    """Readings of (item, rows, apart): details are those that were written, or null where nobody asked for them."""
+    folder = tmp_path_factory.mktemp("x")
+    written: dict[int, list[str]] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extract, "GROUP_ROWS", group_rows)
+        patch.setattr(buckets, "ROWS", held)
+        with extract.Buckets(folder, "facts", "00000") as out:
+            for number, (subject, rows, apart) in enumerate(readings):
+                columns = {name: pa.nulls(rows, extract.FACTS.field(name).type) for name in extract.FACTS.names}
+                ids = [f"{number}${row}" for row in range(rows)]
+                written.setdefault(subject, []).extend(ids)
+                columns |= {"statement_id": pa.array(ids), "best": pa.array([True] * rows)}
+                out.add(np.full(rows, subject), apart=np.full(rows, apart), **columns)
+        details = buckets.Details(("statement_id",), np.array(sorted(asked), np.int64))
+        read = pa.concat_tables(buckets.read(folder, "facts", 0, extract.BUCKETS, ("s", "best"), details))
+    assert read.column_names == ["s", "best", "statement_id"]
+    assert read.num_rows == sum(rows for _, rows, _ in readings)
+    for subject, ids in written.items():
+        found = set(read.filter(pc.equal(read["s"], subject))["statement_id"].to_pylist())
+        assert found == set(ids) or (subject not in asked and found - {None} <= set(ids))
 
 
 @settings(max_examples=30, deadline=None)
