@@ -20,7 +20,7 @@ from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, byte_strings, group_range
 from temporalwiki.builders.wikipedia.carried import CarriedTexts
 from temporalwiki.builders.wikipedia.extract import files, titles_among, unpack
-from temporalwiki.builders.wikipedia.plain_text import Sections, UnreadablePage, paragraphs
+from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, both_paragraphs
 from temporalwiki.builders.wikipedia.sentences import (
     SECONDS,
     Paragraph,
@@ -394,16 +394,11 @@ class _RangeDiff(contextlib.ExitStack):
 
     def changed(self, before: Article | None, after: Article) -> None:
         """An article with another wikitext than in prev, or none there."""
-        sections: Sections = {}  # what both have is read once
         language = self.task.language
         text, text_before = after.wikitext, "" if before is None else before.wikitext
         try:
             with time_limit(SECONDS):  # of the page: an alarm for every step takes longer than most steps
-                recent = paragraphs(text, namespaces=self.namespaces, sections=sections)
-                try:
-                    prev = paragraphs(text_before, namespaces=self.namespaces, sections=sections)
-                except UnreadablePage as problem:
-                    raise UnreadablePage(f"{problem.reason}_in_prev") from None
+                prev, recent = both_paragraphs(text_before, text, namespaces=self.namespaces)
                 versions = Versions(prev, recent, language)
                 fresh, gone = versions.fresh(), versions.gone()
                 wanted = recent if self.wanted[after.at] else []

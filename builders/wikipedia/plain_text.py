@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from html.entities import html5
+from itertools import pairwise
 from typing import NamedTuple
 
 from temporalwiki.builders.wikipedia.template_text import END_SOUND, JOINT, SOUND, template_text
@@ -45,36 +47,61 @@ class UnreadablePage(ValueError):
         self.reason = reason
 
 
-# What a section of a page says, by its text and by what the sections before it left to know: see `_by_sections`.
-Sections = dict[tuple[str, "Place"], tuple[list[str], "Place"] | None]
-
-
-def paragraphs(
-    wikitext: str, *, namespaces: Mapping[str, int] | None = None, sections: Sections | None = None
-) -> list[str]:
+def paragraphs(wikitext: str, *, namespaces: Mapping[str, int] | None = None) -> list[str]:
     """The prose paragraphs of a page in reading order.
 
     A list is one paragraph whose items are separated by a newline; every other paragraph is one line. All text is
     NFC with single spaces. `namespaces` maps the wiki's own namespace names to their numbers (from the dump's
-    siteinfo), so that its files (6) and categories (14) are known under every name. `sections` holds what sections
-    of another version of the page say, and takes those of this one: what both share is then read once.
+    siteinfo), so that its files (6) and categories (14) are known under every name.
 
     Raises UnreadablePage if the page has over MAX_CHARACTERS characters or constructs nested deeper than MAX_DEPTH.
     """
+    _check_length(wikitext)
+    return _read(_legible(wikitext), [], _hidden_prefixes(namespaces), {})
+
+
+def both_paragraphs(
+    previous: str, recent: str, *, namespaces: Mapping[str, int] | None = None
+) -> tuple[list[str], list[str]]:
+    """The ``paragraphs`` of two versions of a page. What both have is read once.
+
+    Raises UnreadablePage; where it is the previous version that cannot be read, the reason ends in "_in_prev".
+    """
+    hidden = _hidden_prefixes(namespaces)
+    known: Known = {}
+    _check_length(recent)
+    before, after = _legible(previous), _legible(recent)
+    blocks_before, blocks = before.split("\n\n"), after.split("\n\n")
+    said = _read(after, _cut(blocks, blocks_before), hidden, known)
+    try:
+        _check_length(previous)
+        return _read(before, _cut(blocks_before, blocks), hidden, known), said
+    except UnreadablePage as problem:
+        raise UnreadablePage(f"{problem.reason}_in_prev") from None
+
+
+def _check_length(wikitext: str) -> None:
     if len(wikitext) > MAX_CHARACTERS:
         raise UnreadablePage("too_long")
-    text = wikitext
+
+
+def _legible(text: str) -> str:
     for mark in MARKS:
         if mark in text:  # found faster than replaced
             text = text.replace(mark, "")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
+
+
+def _read(text: str, cut: Iterable[list[Part]], hidden: AbstractSet[str], known: Known) -> list[str]:
+    """The paragraphs of a page, read in parts as it is `cut`, unless something reaches over every such cut."""
     if text[:40].lstrip().lower().startswith("#redirect"):
         return []
-    text = _without_verbatim(text)
-    hidden = _hidden_prefixes(namespaces)
-    if sections is not None and (found := _by_sections(text, hidden, sections)) is not None:
-        return found
+    for parts in cut:
+        if (found := _read_parts(parts, hidden, known)) is not None:
+            return found
+    text, _ = _without_verbatim(text)
     text = _expand_templates(text)
     text = _without_tables(text)
     text = _unlink(text, hidden)
@@ -105,10 +132,12 @@ _INERT = {ord(character): f"&#{ord(character)};" for character in "[]{}|'<>=*#:;
 _BEFORE_GONE = ' (;,/\n[“"$£€'
 
 
-def _without_verbatim(text: str) -> str:
+def _without_verbatim(text: str) -> tuple[str, bool]:
+    """The text without them, and whether all that open in it close in it."""
     match = _VERBATIM.search(text)
     if not match:
-        return text
+        return text, True
+    closed = True
     kept: list[str] = []
     position = 0
     line_start = True
@@ -119,6 +148,7 @@ def _without_verbatim(text: str) -> str:
         left = ""
         if match[1] is None:
             close = text.find("-->", end)
+            closed = closed and close >= 0
             end = len(text) if close < 0 else close + 3
             # A comment that has a line for itself goes with its line, or it would split the paragraph.
             indent = before.rstrip(" \t")
@@ -134,7 +164,8 @@ def _without_verbatim(text: str) -> str:
             if match[2].endswith("/"):
                 pass  # it has no content
             elif name == "ref":
-                end = _end_of_reference(text, end)
+                end, ends = _end_of_reference(text, end)
+                closed = closed and ends
             elif name in never_closed:
                 pass  # its end was looked for before, up to the end of the page
             elif close_tag := _VERBATIM_END[name].search(text, end):
@@ -142,27 +173,28 @@ def _without_verbatim(text: str) -> str:
                 end = close_tag.end()
             else:
                 never_closed.add(name)
+                closed = False
             if not left and before[-1:] in _BEFORE_GONE:
                 left = GONE
         kept += (before, left)
         position = end
         match = _VERBATIM.search(text, position)
     kept.append(text[position:])
-    return "".join(kept)
+    return "".join(kept), closed
 
 
-def _end_of_reference(text: str, start: int) -> int:
-    """Where the reference ends whose opening tag ends at `start`.
+def _end_of_reference(text: str, start: int) -> tuple[int, bool]:
+    """Where the reference ends whose opening tag ends at `start`, and whether that depends on nothing after the text.
 
     References do not nest: if another one opens first, this one was never closed, and takes at most the rest of its
     paragraph with it.
     """
     following = _NEXT_REF.search(text, start)
     if following and following[1]:
-        return following.end()
+        return following.end(), True
     limit = following.start() if following else len(text)
     blank = _BLANK_LINE.search(text, start, limit)
-    return blank.start() if blank else limit
+    return blank.start() if blank else limit, following is not None
 
 
 def _kept_content(tag: str, attributes: str, content: str) -> str:
@@ -346,12 +378,15 @@ def _without_links(text: str, hidden: AbstractSet[str]) -> list[Frame]:
         return text or (_shown_text([match[0][2:-2]], hidden) if target is None else target.strip())
 
     flat = text if "[[[" in text else _LINK.sub(shown, text)  # quicker; enough if no link is in another, or not closed
-    if "[[" not in flat and "]]" not in flat:
+    # a character is found faster than two
+    if not ("[" in flat and "[[" in flat) and not ("]" in flat and "]]" in flat):
         return [[flat]]
     return _without_pairs(text, "[[", "]]", lambda inside, _, after: (_shown_text(inside, hidden), after))
 
 
 def _without_external(text: str) -> str:
+    if "[" not in text:
+        return text
     return _EXTERNAL.sub(lambda match: match[1].strip() or GONE, text)
 
 
@@ -480,7 +515,7 @@ BEGINNING = Place(lead=True, skipped_level=0, lists_only=False)
 
 def _read_lines(text: str, place: Place) -> tuple[list[str], Place]:
     """The paragraphs of a text that begins in `place`, and where it ends."""
-    if "__" in text:
+    if "_" in text:
         text = _SWITCH.sub("", text)
     result: list[str] = []
     prose: list[str] = []
@@ -540,44 +575,72 @@ def _read_lines(text: str, place: Place) -> tuple[list[str], Place]:
 
 
 # ---------------------------------------------------------------------------------------------------
-# A page section by section.
+# A page part by part.
 
-_OPEN_TAG = re.compile(r"<[^<>]*+(?:<|\Z)")  # it may end in the next section, once what is in it is gone
-# `_without_html` looks at the whole page: whether it has <sup, <sub or ref in small letters anywhere, and where a
-# poem ends.
-_READS_ELSEWHERE = re.compile(r"<(?:(?!su[bp])(?i:su[bp])|/?(?!ref)(?i:ref)|poem)")
+# By its text and the place where it begins: the paragraphs of a part and the place where it ends; None for one that
+# cannot be read by itself.
+Part = tuple[str, ...]  # what is between blank lines
+Known = dict[tuple[Part, Place], tuple[list[str], Place] | None]
+
+_OPEN_TAG = re.compile(r"<[^<>\s\d=][^<>]*+(?:<|\Z)")  # it may end in the next part
+# `_without_html` looks at the whole page: whether it has <sup or <sub in small letters anywhere, where a poem ends,
+# and whether a <br is the first of several.
+_READS_ELSEWHERE = re.compile(r"<(?:(?!su[bp])(?i:su[bp])|poem)|\A\s*+<(?i:br)")
 
 
-def _by_sections(text: str, hidden: AbstractSet[str], sections: Sections) -> list[str] | None:
-    """Passes 2 to 6 over one section after another; None where that might not be the same as over the whole page.
+def _cut(blocks: Sequence[str], others: Sequence[str]) -> Iterator[list[Part]]:
+    """The parts of a page, of the `blocks` between blank lines, cut where another version, of `others`, may differ.
 
-    It is the same if nothing of a section reaches beyond it: whatever opens in it closes in it, and its first line
-    is a heading, with which `_read_lines` ends every paragraph.
+    What stands beside each other in both stays together, and so does what only this version has. If something in it
+    reaches over such a cut, as a table does, the next try is to cut at the headings before and after it.
+    """
+
+    def parts(cuts: Iterable[int]) -> list[Part]:
+        return [tuple(blocks[start:end]) for start, end in pairwise([0, *cuts, len(blocks)])]
+
+    new = set(pairwise(blocks)).difference(pairwise(others))
+    there = set(others) if new else frozenset()
+    cuts = [
+        at for at, pair in enumerate(pairwise(blocks), 1) if pair in new and (pair[0] in there or pair[1] in there)
+    ]
+    yield parts(cuts)
+    headings = [at for at, block in enumerate(blocks) if at and block[:1] == "="]
+    beside = {at for cut in cuts for at in (bisect_right(headings, cut) - 1, bisect_left(headings, cut))}
+    if cuts:
+        yield parts(headings[at] for at in sorted(beside) if 0 <= at < len(headings))
+
+
+def _read_parts(parts: Sequence[Part], hidden: AbstractSet[str], known: Known) -> list[str] | None:
+    """All passes over one part after another; None where that might not be the same as over the whole page.
+
+    It is the same if nothing of a part reaches beyond it: whatever opens in it closes in it, and `_read_lines` ends
+    every paragraph at the blank line between two of them.
     """
     result: list[str] = []
     place = BEGINNING
-    first, *others = text.split("\n=")
-    for section in [first, *("=" + other for other in others)]:
-        key = section, place
-        if key not in sections:
-            sections[key] = _read_section(section, hidden, place)
-        if (found := sections[key]) is None:
+    for part in parts:
+        key = part, place
+        if key not in known:
+            known[key] = _read_part("\n\n".join(part), hidden, place)
+        if (found := known[key]) is None:
             return None
         said, place = found
         result += said
     return result
 
 
-def _read_section(section: str, hidden: AbstractSet[str], place: Place) -> tuple[list[str], Place] | None:
-    text = section
+def _read_part(text: str, hidden: AbstractSet[str], place: Place) -> tuple[list[str], Place] | None:
+    text, closed = _without_verbatim(text)
+    if not closed or ("<" in text and _OPEN_TAG.search(text)):
+        return None
     if "{{" in text:
         frames = _without_pairs(text, "{{", "}}", _said_by_template)
         if len(frames) > 1:
             return None
         text = "".join(frames[0])
-    if "<" in text and _OPEN_TAG.search(text):
-        return None
-    if "{|" in text or ("<" in text and "<table" in text.lower()):
+        if "<" in text and _OPEN_TAG.search(text):
+            return None
+    if ("{" in text and "{|" in text) or ("<" in text and "<table" in text.lower()):
         opened = 0
         for match in _TABLE.finditer("\n" + text):
             opened = opened + 1 if match[1] or match[2] else max(0, opened - 1)
@@ -593,10 +656,6 @@ def _read_section(section: str, hidden: AbstractSet[str], place: Place) -> tuple
         if _OPEN_TAG.search(text) or _READS_ELSEWHERE.search(text):
             return None
         text = _without_html(text)
-    if section[:1] == "=":
-        heading = text.lstrip("\n").partition("\n")[0]
-        if "__" in heading or heading[:1] != "=" or not _heading(heading):
-            return None
     return _read_lines(text, place)
 
 
@@ -619,6 +678,8 @@ def _rank_as_apostrophe(before: str) -> int:
 
 def _unquote(line: str) -> str:
     """Bold and italic marks taken away as MediaWiki reads them: l'''orage'' keeps its apostrophe."""
+    if "'" not in line:
+        return line
     if "'''" not in line:
         return line.replace("''", "")
     pieces = _QUOTES.split(line)

@@ -11,8 +11,8 @@ from temporalwiki.builders.wikipedia import plain_text
 from temporalwiki.builders.wikipedia.plain_text import (
     MAX_CHARACTERS,
     MAX_DEPTH,
-    Sections,
     UnreadablePage,
+    both_paragraphs,
     paragraphs,
 )
 
@@ -321,65 +321,109 @@ def test_links_by_one_pattern_are_links_by_pairs(text: str) -> None:
     assert list(map("".join, quick)) == list(map("".join, paired))
 
 
-# What a section could have to do with another one: not all of these may be read section by section.
+# What a part of a page could have to do with another one: not all of these may be read part by part.
 ACROSS = [
-    "{{Infobox|a=b\n== H ==\n}} x",
-    "{{a}} }}\n== H ==\n}} {{ x",
-    "[[File:a|b\n== H ==\nc]] d [[e\n== F ==\ng",
-    "a\n{|\n| b\n== H ==\nc\n|}\nd",
-    "a\n|}\n== H ==\nb\n{|\n| c\n|}\nd",
-    "a <table><tr>\n== H ==\nc</table>d <TABLE>\n== I ==\n e",
-    "b <i <sup>2</sup>\n== H > ==\nc",
-    "x<SUP>2</SUP>\n== H ==\ny<sup>3</sup>",
-    "x <REF a < b\n== H ==\nthe reference",
-    "<poem>a\nb\n== H ==\nc</poem>d",
-    "<ref>a\n== H ==\nb</ref>c <math>d\n== I ==\ne</math>",
-    "<!-- a\n== H ==\n--> b",
-    "a\n= b is c\nd",
-    "=a\nb\n=a\nc",
-    "a\n=a\nb",
-    "a\n== <div> ==\nb",
-    "a\n== __TOC__ ==\nb __NOTOC__\n==__X__\nc",
-    "a (''b'' {{IPA|c}})\n== H ==\na (''b'' {{IPA|c}})",
-    "== See also ==\na\n=== B ===\nc\n== D ==\ne",
-    "== Notes ==\n* a\nb\n=== C ===\n* d\n== E ==\n* f",
-    "=== C ===\n* d\n== Notes ==\n=== C ===\n* d",
-    "\n== A ==\n\n== A ==\nb\n==\n= =\nc ==\n",
-    "a {{b}}\n== {{c}} H ==\n{{d}}, e",
+    "{{Infobox|a=b\n\n}} x",
+    "{{a}} }}\n\n}} {{ x",
+    "{{a|<ref name=}}\n\n{{b|c>}} d <ref>e</ref>",
+    "a {\n\n{b}} {{{c|d}}}\n\n} e",
+    "[[File:a|b\n\nc]] d [[e\n\ng",
+    "a\n\n{|\n| b\n\nc\n|}\n\nd",
+    "a\n|}\n\nb\n{|\n| c\n|}\n\nd",
+    "a <table><tr>\n\nc</table>d <TABLE>\n\n e",
+    "b <i <sup>2</sup>\n\nH > ==\nc",
+    "a <b and c < d\n\ne > f p<0.05\n\ng>",
+    "a <b [[c>|d]]\n\n* e> f",
+    "a [[<table {{b|>}}|c]]\n\n* d>e\n\n</table>f",
+    "x<SUP>2</SUP>\n\ny<sup>3</sup>",
+    "x <REF a < b\n\nthe reference",
+    "x </ref\n\n> y <ref>z</ref\n\n> the reference",
+    "<poem>a\nb\n\nc</poem>d",
+    "<ref>a\n\nb</ref>c <math>d\n\ne</math>",
+    "<ref name=a>b <ref>c</ref>\n\nd <ref>e\n\n<ref>f</ref>",
+    "<!-- a\n\n--> b",
+    "a\n  <!-- b -->\n\n<!-- c -->\n\n  <!-- d -->\ne <!-- f -->\n\ng",
+    "<nowiki>{{\n\n</nowiki> [[\n\n]] <nowiki>\n\n{{a",
+    "a<br>\n\n<br>* b\n\n <BR/>\n\n<br />\n\n= c =",
+    "a <div>\n\n* b</div>\n\n</div>c",
+    "a\n\n\n\n\n\nb\n \n\n c",
+    "a\n\n __TOC__ \n\n __NO\n\nTOC__b",
+    "a (''b'' {{IPA|c}})\n\na (''b'' {{IPA|c}})\n== H ==\n\na (''b'' {{IPA|c}})",
+    "== See also ==\na\n\nb\n=== B ===\n\nc\n\n== D ==\ne",
+    "== Notes ==\n* a\n\nb\n\n* c\n=== C ===\n* d\n\n== E ==\n\n* f",
+    "* a\n\n* b\nc\n\n[[File:d]]\n\ne\n[[File:f]]\ng",
+    "''a\n\n''b''\n\nc\r\n\r\nd\r\r\x01\n\n\n\x02\n\n",
+    "#REDIRECT [[a]]\n\nb",
 ]
-SECTIONS = st.lists(st.sampled_from(ACROSS) | SOUP, max_size=4).map("\n== H ==\n".join)
+PIECES = st.lists((st.sampled_from(ACROSS) | SOUP).flatmap(lambda text: st.sampled_from([text, *text.split("\n\n")])))
+VERSIONS = PIECES.flatmap(lambda pieces: st.tuples(*[st.lists(st.sampled_from(pieces or ["a"]), max_size=6)] * 2))
 
 
-@settings(max_examples=400, deadline=None)
-@given(SECTIONS, SECTIONS)
-def test_reading_a_page_by_sections_is_reading_it_whole(before: str, after: str) -> None:
-    sections: Sections = {}
-    for wikitext in (before, after, before + "\n== H ==\n" + after):
-        assert paragraphs(wikitext, sections=sections) == paragraphs(wikitext)
+@settings(max_examples=600, deadline=None)
+@given(VERSIONS, st.sampled_from(["\n\n", "\n\n", "\n\n== H ==\n", "\n"]))
+def test_two_versions_read_together_say_what_each_says(versions: tuple[list[str], list[str]], between: str) -> None:
+    before, after = map(between.join, versions)
+    assert both_paragraphs(before, after) == (paragraphs(before), paragraphs(after))
 
 
-@pytest.mark.parametrize("before", ACROSS)
-def test_reading_two_versions_by_sections_is_reading_them_whole(before: str) -> None:
-    for after in ACROSS:
-        sections: Sections = {}
-        for wikitext in (before, after):
-            assert paragraphs(wikitext, sections=sections) == paragraphs(wikitext)
+@pytest.mark.parametrize("text", ACROSS)
+def test_what_reaches_over_a_blank_line_is_read_as_a_whole(text: str) -> None:
+    for other in ("", text, *ACROSS, *text.split("\n\n"), f"a\n\n{text}", f"{text}\n\nb"):
+        assert both_paragraphs(other, text) == (paragraphs(other), paragraphs(text))
 
 
-def test_sections_that_two_versions_share_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_two_versions_share_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    read = plain_text._read_section
+    read = plain_text._read_part
 
-    def count(section: str, *others: Any) -> Any:
-        asked.append(section)
-        return read(section, *others)
+    def count(part: str, *others: Any) -> Any:
+        asked.append(part)
+        return read(part, *others)
 
-    monkeypatch.setattr(plain_text, "_read_section", count)
-    sections: Sections = {}
-    before, after = (f"Lead.\n== A ==\n[[a]]\n== B ==\n{b}\n== C ==\nc" for b in ("{{old}} b", "new"))
-    assert paragraphs(before, sections=sections) == ["Lead.", "a", "b", "c"]
-    assert paragraphs(after, sections=sections) == ["Lead.", "a", "new", "c"]
-    assert asked == ["Lead.", "== A ==\n[[a]]", "== B ==\n{{old}} b", "== C ==\nc", "== B ==\nnew"]
+    monkeypatch.setattr(plain_text, "_read_part", count)
+    before, after = (f"Lead.\n\n== A ==\n[[a]]\n\n{b}\n\n== C ==\nc" for b in ("{{old}} b", "new\n\nmore"))
+    assert both_paragraphs(before, after) == (["Lead.", "a", "b", "c"], ["Lead.", "a", "new", "more", "c"])
+    assert asked == ["Lead.\n\n== A ==\n[[a]]", "new\n\nmore", "== C ==\nc", "{{old}} b"]
+    asked.clear()
+    assert both_paragraphs("a\n\nb\n\nc", "a\n\nb\n\nx\n\nc") == (["a", "b", "c"], ["a", "b", "x", "c"])
+    assert asked == ["a\n\nb", "x", "c"]
+
+
+def test_where_a_table_changed_the_other_sections_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    whole: list[str] = []
+    read, expand = plain_text._read_part, plain_text._expand_templates
+    monkeypatch.setattr(plain_text, "_read_part", lambda part, *others: asked.append(part) or read(part, *others))
+    monkeypatch.setattr(plain_text, "_expand_templates", lambda text: whole.append(text) or expand(text))
+    rest = "\n\n|}\n\nd\n\n== E ==\nf\n\ng"
+    before, after = (f"Lead.\n\n== A ==\na\n\n== B ==\n\n{{|\n| {b}{rest}" for b in ("old", "new"))
+    assert both_paragraphs(before, after) == (["Lead.", "a", "d", "f", "g"],) * 2
+    apart = "Lead.\n\n== A ==\na", "== E ==\nf\n\ng"
+    assert [asked.count(part) for part in apart] == [1, 1]
+    assert not whole
+    assert both_paragraphs("{|\n\na\n\n== H ==\n\nb", "{|\n\nc\n\n== H ==\n\nb") == (["b"], ["b"])
+    assert len(whole) == 2
+
+
+TOO_LONG, TOO_DEEP = "a" * (MAX_CHARACTERS + 1), "{{a|" * (MAX_DEPTH + 1) + "}}" * (MAX_DEPTH + 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("a", TOO_LONG, "too_long"),
+        ("a", TOO_DEEP, "nested_too_deep"),
+        (TOO_LONG, "a", "too_long_in_prev"),
+        (TOO_DEEP, "a", "nested_too_deep_in_prev"),
+        (TOO_LONG, TOO_DEEP, "nested_too_deep"),
+        (TOO_DEEP, TOO_LONG, "too_long"),
+        (f"a\n\n{TOO_DEEP}\n\nb", "a\n\nb", "nested_too_deep_in_prev"),
+    ],
+    ids=range(7),
+)
+def test_the_reason_tells_which_version_cannot_be_read(before: str, after: str, reason: str) -> None:
+    with pytest.raises(UnreadablePage, match=f"^{reason}$"):
+        both_paragraphs(before, after)
 
 
 WORDS = st.lists(st.text("abcdefgéß漢字", min_size=1, max_size=8), min_size=1, max_size=12).map(" ".join)
