@@ -198,7 +198,10 @@ class _Group:
     def column(self, name: str) -> pa.ChunkedArray:
         if name not in self._columns:
             file = self._file.unverified if name == "packed" else self._file
-            self._columns[name] = file.read_row_group(self._number, columns=[name], use_threads=False)[name]
+            column = file.read_row_group(self._number, columns=[name], use_threads=False)[name]
+            if name == "timestamp":  # as seconds: objects for them take longer to make than all of an article's row
+                column = column.cast(CHANGED.field(name).type).cast(pa.int64())
+            self._columns[name] = column
         return self._columns[name]
 
 
@@ -307,7 +310,7 @@ class _KnownBefore:
 def sampled(share: float, seed: int, what: str, numbers: Iterable[int]) -> npt.NDArray[np.bool_]:
     """Whether things are in a seeded sample: each by its own hash, so neither order nor workers matter."""
     texts = (f"{seed} {what} {number}".encode() for number in numbers)
-    hashes = b"".join(hashlib.md5(text, usedforsecurity=False).digest() for text in texts)
+    hashes = b"".join([hashlib.md5(text, usedforsecurity=False).digest() for text in texts])
     drawn = np.frombuffer(hashes, "<u8")[::2]
     limit = math.ceil(share * 2**64)
     return drawn < np.uint64(limit) if limit < 2**64 else np.ones(len(drawn), dtype=bool)
