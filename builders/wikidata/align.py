@@ -161,9 +161,10 @@ class _Texts:
     def __init__(self, task: AlignTask) -> None:
         name = f"{task.index:05d}.parquet"
         self._language, self._namespaces = task.language, dict(task.namespaces)
+        columns = ["page_id", "title", "revision_id", "previous_revision_id", "sentences"]
         self._changed = {
-            "changed": _Cursor(read_rows([Path(task.diffs) / f"diffset-{name}"])),
-            "deleted": _Cursor(read_rows([Path(task.diffs) / f"deletions-{name}"])),
+            "changed": _Cursor(read_rows([Path(task.diffs) / f"diffset-{name}"], columns)),
+            "deleted": _Cursor(read_rows([Path(task.diffs) / f"deletions-{name}"], columns)),
         }
         self._articles = Articles(Path(task.recent), task.first, task.end)
         self._article: tuple[int, _PageText | None] = (0, None)

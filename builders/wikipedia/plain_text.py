@@ -10,6 +10,7 @@ What is kept and what is dropped, and why: docs/wikitext.md. What each template 
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
@@ -352,7 +353,12 @@ INTERLANGUAGE = _words("""
 
 def _hidden_prefixes(namespaces: Mapping[str, int] | None) -> AbstractSet[str]:
     """Prefixes of links that are shown elsewhere than in the sentence, and whose text is not of the sentence."""
-    own = (name for name, key in (namespaces or {}).items() if key in (FILE, CATEGORY))
+    return _with_own_names(tuple(namespaces.items())) if namespaces else FILES_AND_CATEGORIES
+
+
+@functools.lru_cache(maxsize=16)  # it is the same for every page of a wiki
+def _with_own_names(namespaces: tuple[tuple[str, int], ...]) -> AbstractSet[str]:
+    own = (name for name, key in namespaces if key in (FILE, CATEGORY))
     return FILES_AND_CATEGORIES.union(name.replace(" ", "_").lower() for name in own)
 
 
