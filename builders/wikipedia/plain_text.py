@@ -24,6 +24,7 @@ from temporalwiki.builders.wikipedia.template_text import END_SOUND, JOINT, SOUN
 
 MAX_CHARACTERS = 4_000_000
 MAX_DEPTH = 200
+MAX_BLOCKS = 10_000  # between blank lines, that are compared one by one; no real page has as many
 
 FILE, CATEGORY = 6, 14
 
@@ -72,7 +73,7 @@ def both_paragraphs(
     known: Known = {}
     _check_length(recent)
     before, after = _legible(previous), _legible(recent)
-    blocks_before, blocks = before.split("\n\n"), after.split("\n\n")
+    blocks_before, blocks = before.split("\n\n", MAX_BLOCKS), after.split("\n\n", MAX_BLOCKS)
     said = _read(after, _cut(blocks, blocks_before), hidden, known)
     try:
         _check_length(previous)

@@ -405,6 +405,20 @@ def test_where_a_table_changed_the_other_sections_are_read_once(monkeypatch: pyt
     assert len(whole) == 2
 
 
+def test_of_a_page_of_blank_lines_not_all_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    read = plain_text._read_part
+    monkeypatch.setattr(plain_text, "_read_part", lambda part, *others: asked.append(part) or read(part, *others))
+    count = 20 * plain_text.MAX_BLOCKS
+    before, after = ("\n\n".join(f"{i}" if i % 2 else f"{i}{mark}" for i in range(count)) for mark in "ab")
+    said = both_paragraphs(before, after)
+    assert [texts[:2] + texts[-2:] for texts in said] == [
+        [f"0{mark}", "1", f"{count - 2}{mark}", f"{count - 1}"] for mark in "ab"
+    ]
+    assert len(said[0]) == len(said[1]) == count
+    assert len(asked) <= 2 * plain_text.MAX_BLOCKS + 2
+
+
 TOO_LONG, TOO_DEEP = "a" * (MAX_CHARACTERS + 1), "{{a|" * (MAX_DEPTH + 1) + "}}" * (MAX_DEPTH + 1)
 
 
