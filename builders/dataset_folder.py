@@ -348,7 +348,7 @@ def install(staged: Path, manifest: Manifest, folder: Path) -> None:
     folder is swapped in whole, and the manifests come last, so a manifest always describes what is there. Killed
     before all is ready, nothing has changed; killed afterwards, whoever writes next finishes it (``finish_install``).
     """
-    # imported here: cards need `datasets` for its feature types, which costs seconds at start-up
+    # imported here: cards are made of what this module says of folders
     card: Callable[[list[Manifest]], str]
     if is_ckl(manifest):
         from temporalwiki.model_cards.ckl import ckl_card as card

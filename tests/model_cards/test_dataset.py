@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
 import pytest
 import yaml
 
-from temporalwiki.builders.dataset_folder import Manifest, write_split
+from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
+from temporalwiki.builders.dataset_folder import SCHEMAS, Manifest, write_split
+from temporalwiki.model_cards import dataset_header
 from temporalwiki.model_cards.dataset import dataset_card
 
 from a_month import article, probe, stage_month
@@ -118,3 +121,10 @@ def test_what_the_card_says_of_the_columns_is_what_loads(tmp_path: Path) -> None
     (tmp_path / "README.md").write_text(card, "utf-8")
     loaded = datasets.load_dataset(str(tmp_path), "probes-0809", cache_dir=str(tmp_path / "cache"))
     assert {split: len(rows) for split, rows in loaded.items()} == {"unchanged": 2, "changed": 1}
+
+
+@pytest.mark.parametrize("schema", [*SCHEMAS.values(), *CKL_SCHEMAS.values()])
+def test_columns_are_named_as_datasets_names_them(schema: pa.Schema) -> None:
+    card = dataset_header.header({"one": {"splits": {}, "schema": schema, "files": "one"}}, {})
+    [info] = header(card)["dataset_info"]
+    assert info["features"] == datasets.Features.from_arrow_schema(schema)._to_yaml_list()
