@@ -65,10 +65,20 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
         ranks = self.get_incomplete_ranks(range(self.tasks))
         if self.workers == 1:
             for rank in ranks:
-                self._run_for_rank(rank, rank)
+                self.do(rank)
                 self.progress.done(rank)
         else:
             self._run_in_pool(ranks)
+
+    def do(self, rank: int) -> None:
+        """Run a task here and mark it as done.
+
+        datatrove's way begins a log for it first and writes statistics then, all empty, which takes longer than the
+        shortest tasks.
+        """
+        [step] = self.pipeline
+        step(None, rank, self.tasks)
+        self.mark_rank_as_completed(rank)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "progress"}
@@ -81,7 +91,7 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
                 "a shorter folder in TMPDIR, or --jobs 1"
             )
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["temporalwiki.builders.build"])
+        context.set_forkserver_preload(["temporalwiki.builders.build", __name__])
         # all tasks go to a worker once, not with each of them
         pool = ProcessPoolExecutor(min(self.workers, len(ranks)), context, initializer=_begin, initargs=(self,))
         try:
@@ -121,4 +131,4 @@ def _begin(executor: Executor) -> None:
 
 
 def _run(rank: int) -> None:
-    _executor._run_for_rank(rank, rank)
+    _executor.do(rank)
