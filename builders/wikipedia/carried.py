@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +23,8 @@ _ROWS = 1 << 14  # of base held in memory, beside one row group
 _LAST = 1 << 62
 
 
-class Known(NamedTuple):
-    """An article of base."""
-
-    size: int
-    sha1: bytes
-    generation: int  # whose files have its text
+# An article of base: its revision, the size and SHA-1 of its text, and the generation whose files have that
+Known = tuple[int, int, bytes, int]
 
 
 class BaseArticles:
@@ -37,17 +32,15 @@ class BaseArticles:
 
     def __init__(self, folder: Path) -> None:
         self._files = sorted(span for span in _spans(folder) if span[2].parent == folder)
-        self._rows: dict[int, int] = {}  # of what is known, by page
+        self._known: dict[int, Known] = {}  # by page
         self._end = 0  # what is known ends before this page
 
     def find(self, page_id: int, revision_id: int) -> Known | None:
         """The article, if base has it in this revision. Of pages behind the last ones asked for nothing is known."""
         if page_id >= self._end:
             self._read(page_id)
-        row = self._rows.get(page_id)
-        if row is None or self._revisions[row] != revision_id or revision_id <= 0:
-            return None
-        return Known(self._sizes[row], self._sha1s[row], self._generations[row])
+        known = self._known.get(page_id)
+        return known if known is not None and known[0] == revision_id > 0 else None
 
     def _read(self, first: int) -> None:
         """Read the next articles, from ``first`` on."""
@@ -73,18 +66,16 @@ class BaseArticles:
             rows += size
             columns = ["page_id", "revision_id", "size", "sha1", "generation"]
             tables.append(file.read_row_group(number, columns=columns, use_threads=False))
-        self._rows, self._end = {}, end
+        self._known, self._end = {}, end
         if not tables:
             return
         table = pa.concat_tables(tables)
         pages, at, times = np.unique(table["page_id"].to_numpy(), return_index=True, return_counts=True)
-        at = at[(pages >= first) & (pages < end) & (times == 1)]
-        # an object for each of so many articles would keep the garbage collector busy
-        self._rows = dict(zip(table["page_id"].to_numpy()[at].tolist(), at.tolist(), strict=True))
-        self._revisions, self._sizes, self._generations = (
-            table[name].to_numpy().tolist() for name in ("revision_id", "size", "generation")
-        )
-        self._sha1s = byte_strings(table["sha1"]).tolist()
+        chosen = (pages >= first) & (pages < end) & (times == 1)
+        at = at[chosen]
+        revisions, sizes, generations = (table[name].to_numpy()[at] for name in ("revision_id", "size", "generation"))
+        of_pages = revisions.tolist(), sizes.tolist(), byte_strings(table["sha1"])[at].tolist(), generations.tolist()
+        self._known = dict(zip(pages[chosen].tolist(), zip(*of_pages, strict=True), strict=True))
 
 
 class CarriedTexts:

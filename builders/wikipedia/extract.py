@@ -12,7 +12,6 @@ from __future__ import annotations
 import glob
 import hashlib
 import tempfile
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,9 +93,9 @@ def run(task: ExtractTask, folder: Path) -> Report:
         nonlocal known
         assert base is not None
         known = base.find(page_id, revision_id)
-        return known.size if known is not None else None
+        return known[1] if known is not None else None
 
-    counts, kept = {"articles": 0, "redirects": 0, "other_namespaces": 0}, 0
+    counts, kept, read = {"articles": 0, "redirects": 0, "other_namespaces": 0}, 0, 0
     cut, asked = task.cut, size_in_base if base is not None else None
     written = {"articles": folder / f"articles-{task.index:05d}.parquet"}
     written["pages"] = folder / f"pages-{task.index:05d}.parquet"
@@ -109,28 +108,29 @@ def run(task: ExtractTask, folder: Path) -> Report:
         for page in read_pages(
             path, header, reading, task.start, task.end, cut, task.allow_truncated, asked, task.listed
         ):
-            in_order, last_id = in_order and page.page_id > last_id, page.page_id
-            pages.write((page.page_id, page.namespace, page.redirect, page.revision_id))
-            if page.namespace != 0:
+            page_id, namespace, title, redirect, revision_id, parent_id, timestamp, escaped, missing = page
+            in_order, last_id = in_order and page_id > last_id, page_id
+            pages.write((page_id, namespace, redirect, revision_id))
+            if namespace != 0:
                 counts["other_namespaces"] += 1
                 continue
-            titles.add(page.title)
-            if page.redirect:
+            titles.add(title)
+            if redirect:
                 counts["redirects"] += 1
-            elif page.missing == KNOWN:
+            elif missing == KNOWN:
                 assert known is not None
-                counts["articles"] += 1
                 kept += 1
-                numbers = page.page_id, page.revision_id, page.parent_id, known.sha1, page.timestamp
-                articles.write((*numbers, page.title, known.size, None, known.generation))
-            elif page.escaped is None:
-                reading.drop(page.missing or "no_text")
+                _, size, sha1, generation = known
+                articles.write((page_id, revision_id, parent_id, sha1, timestamp, title, size, None, generation))
+            elif escaped is None:
+                reading.drop(missing or "no_text")
             else:
-                counts["articles"] += 1
-                sha1 = hashlib.sha1(page.escaped, usedforsecurity=False).digest()
-                numbers = page.page_id, page.revision_id, page.parent_id, sha1, page.timestamp
-                packed = pack(page.escaped)
-                articles.write((*numbers, page.title, len(page.escaped), packed, task.generation), size=len(packed))
+                read += 1
+                sha1 = hashlib.sha1(escaped, usedforsecurity=False).digest()
+                packed, size = pack(escaped), len(escaped)
+                row = page_id, revision_id, parent_id, sha1, timestamp, title, size, packed, task.generation
+                articles.write(row, size=len(packed))
+    counts["articles"] = kept + read
     if counts["articles"] == 0 and reading.dropped.get("no_text", 0) > 0:
         raise InputError(f"{path}: no article in it holds text: is it a stub dump? Take pages-articles-multistream")
     if not in_order:
@@ -226,9 +226,9 @@ def _by_page(path: Path, columns: str) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
 
 
-def title_hash(title: str) -> int:
+def title_hash(title: str) -> bytes:
     """64 bits of a title, the same on every machine and in every run."""
-    return int.from_bytes(hashlib.blake2b(title.encode(), digest_size=8).digest(), "little")
+    return hashlib.blake2b(title.encode(), digest_size=8).digest()
 
 
 class _Titles:
@@ -236,14 +236,14 @@ class _Titles:
 
     def __init__(self, folder: Path, task: int) -> None:
         self._folder, self._task, self._files = folder, task, 0
-        self._hashes = array("Q")
+        self._hashes = bytearray()
 
     def __enter__(self) -> Self:
         return self
 
     def add(self, title: str) -> None:
-        self._hashes.append(title_hash(title))
-        if len(self._hashes) == _TITLES:
+        self._hashes += title_hash(title)
+        if len(self._hashes) == 8 * _TITLES:
             self._write()
 
     def _write(self) -> None:
@@ -252,7 +252,7 @@ class _Titles:
             part.open("wb") as out,
         ):
             np.save(out, np.sort(np.frombuffer(self._hashes, dtype="<u8")), allow_pickle=False)
-        self._hashes, self._files = array("Q"), self._files + 1
+        self._hashes, self._files = bytearray(), self._files + 1
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self._hashes:
@@ -261,7 +261,7 @@ class _Titles:
 
 def titles_among(folder: Path, titles: Sequence[str]) -> set[str]:
     """Those of ``titles`` that a page in namespace 0 of the extract in ``folder`` has, redirects included."""
-    hashes = np.array([title_hash(title) for title in titles], dtype="<u8")
+    hashes = np.frombuffer(b"".join(map(title_hash, titles)), dtype="<u8")
     there = np.zeros(len(titles), dtype=bool)
     for path in sorted(folder.glob("titles-*.npy")) if titles else []:
         known: npt.NDArray[np.uint64] = np.load(path, mmap_mode="r", allow_pickle=False)

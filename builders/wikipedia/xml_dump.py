@@ -39,12 +39,12 @@ _LONGEST_TAG = 1100
 _PAGE_IN_SIGHT = 1 << 16  # bytes after which a page of the usual form has come to its end, mostly
 _UP_TO_THE_TEXT = re.compile(
     rb"""~(<page>)~<title>([^<>]+)</title>~<ns>(-?[0-9]{1,9})</ns>~<id>([1-9][0-9]{0,17})</id>~
-    (<redirect[ ]title="[^"<>]*"[ ]?/>~)?(?:<restrictions>[^<>]*</restrictions>~)?
+    (<redirect[ ]title="[^"<>]*"[ ]?/>~)?(?:<restrictions>([^<>]*)</restrictions>~)?
     <revision>~<id>([0-9]{1,18})</id>~(?:<parentid>([0-9]{1,18})</parentid>~)?
     <timestamp>([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)</timestamp>~
     <contributor(?:[ ]deleted="deleted"[ ]?/>
-    |>~(?:<username>[^<>]*</username>~<id>[0-9]+</id>|<ip>[^<>]*</ip>)~</contributor>)~(?:<minor[ ]?/>~)?
-    (?:<comment(?:[ ]deleted="deleted"[ ]?/>|>[^<>]*</comment>)~)?(?:<origin>[0-9]+</origin>~)?
+    |>~(?:<username>([^<>]*)</username>~<id>[0-9]+</id>|<ip>([^<>]*)</ip>)~</contributor>)~(?:<minor[ ]?/>~)?
+    (?:<comment(?:[ ]deleted="deleted"[ ]?/>|>([^<>]*)</comment>)~)?(?:<origin>[0-9]+</origin>~)?
     <model>wikitext</model>~<format>text/x-wiki</format>~
     <text(?:[ ]bytes="[0-9]+")?(?:[ ]sha1="[0-9a-z]*")?(?:[ ]xml:space="preserve")?>""".replace(b"~", rb"[ \n\t]*"),
     re.VERBOSE,
@@ -290,26 +290,27 @@ class _Window:
         head = _UP_TO_THE_TEXT.match(buffer, self.position)
         if head is None:
             return None
-        start, text = head.start(1), head.end()
-        if self.range_bytes is not None and self.bytes - len(buffer) + start >= self.range_bytes:
+        if self.range_bytes is not None and self.bytes - len(buffer) + head.start(1) >= self.range_bytes:
             return None
+        text = head.end()
         text_end = buffer.find(b"<", text)
         tail = _BEHIND_THE_TEXT.match(buffer, text_end) if text < text_end <= text + MAX_REVISION else None
         if tail is None:
             return None
-        _, title, namespace, page_id, redirect, revision_id, parent_id, stamp = head.groups()
+        _, title, namespace, page, redirect, limits, revision, parent, stamp, user, ip, comment = head.groups(b"")
+        page_id, revision_id = int(page), int(revision)
+        free = [title, redirect, limits, user, ip, comment]  # all else in a page of this form is as it must be
         size = None
-        if self.known is not None and redirect is None and namespace == b"0":
-            size = self.known(int(page_id), int(revision_id))
-        if size == text_end - text:
-            xml, escaped = buffer[start:text], None
-        else:
-            xml, escaped = buffer[start : tail.end()], buffer[text:text_end]
-        if (
-            (escaped is not None and b">" in escaped)
-            or len(xml.translate(None, _CONTROLS)) < len(xml)
-            or _NOT_AS_WRITTEN.search(xml)
-        ):
+        if self.known is not None and not redirect and namespace == b"0":
+            size = self.known(page_id, revision_id)
+        escaped = None
+        if size != text_end - text:
+            escaped = buffer[text:text_end]
+            if b">" in escaped:
+                return None
+            free.append(escaped)
+        xml = b"\n".join(free)
+        if len(xml.translate(None, _CONTROLS)) < len(xml) or _NOT_AS_WRITTEN.search(xml):
             return None
         try:
             if not xml.isascii() and not _only_characters(xml.decode()):
@@ -320,12 +321,12 @@ class _Window:
         self.position = tail.end()
         return (
             Page(
-                int(page_id),
+                page_id,
                 int(namespace),
                 unescape(title),
-                redirect is not None,
-                int(revision_id),
-                int(parent_id or 0) or None,
+                bool(redirect),
+                revision_id,
+                int(parent or 0) or None,
                 timestamp,
                 None if escaped is None else escaped.replace(b'"', b"&quot;"),
                 KNOWN if escaped is None else None,
