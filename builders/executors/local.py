@@ -91,7 +91,8 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
                 "a shorter folder in TMPDIR, or --jobs 1"
             )
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["temporalwiki.builders.build", __name__])
+        # pyarrow imports pandas if it is there: better once than in the workers of every stage
+        context.set_forkserver_preload(["temporalwiki.builders.build", __name__, "pandas"])
         # all tasks go to a worker once, not with each of them
         pool = ProcessPoolExecutor(min(self.workers, len(ranks)), context, initializer=_begin, initargs=(self,))
         try:
