@@ -24,6 +24,7 @@ from temporalwiki.builders.errors import InputError
 READ = 1 << 17
 OUT = 1 << 19  # a decompression bomb comes out in pieces of this size
 _HEAD = 1 << 20  # holds the largest block of bz2
+_BEGINNING = 1 << 16  # of what may be a stream; bz2 has then read a block, and not spent as long again on its order
 _PROBE = 64 << 20  # how far a stream's start is looked for before a file counts as one stream
 
 BZ2_MAGIC = b"BZh"
@@ -270,7 +271,7 @@ def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
         data = file.read(_HEAD)
     decoder = _decoder(kind)
     try:
-        decoder.decompress(data, OUT)
+        decoder.decompress(data, _BEGINNING)
         while len(data) < _HEAD and not (decoder.eof or decoder.needs_input):
             decoder.decompress(b"", OUT)
     except DAMAGE:
