@@ -128,12 +128,12 @@ class _Range(io.RawIOBase):
         self._position = offset + (0, self._position, self._size)[whence]
         return self._position
 
-    def readinto(self, buffer: Any) -> int:
+    def read(self, size: int = -1) -> bytes:
+        left = max(0, self._size - self._position)
         self._file.seek(self._start + self._position)
-        data = self._file.read(max(0, min(len(buffer), self._size - self._position)))
-        buffer[: len(data)] = data
+        data = self._file.read(left if size < 0 else min(size, left))
         self._position += len(data)
-        return len(data)
+        return data
 
 
 def _ends_at(decoder: Any, size: int) -> bool:
