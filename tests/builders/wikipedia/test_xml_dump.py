@@ -162,6 +162,48 @@ def result(reader: object, path: Path, **options: object) -> object:
         return str(error)
 
 
+FREE = ("{title}", "{redirect}", "{restrictions}", "{user}", "{comment}", "{text}")
+EVERY_FREE_PLACE = """  <page>
+    <title>A{title}</title>
+    <ns>0</ns>
+    <id>1</id>
+    <redirect title="B{redirect}" />
+    <restrictions>edit{restrictions}</restrictions>
+    <revision>
+      <id>5</id>
+      <timestamp>2021-01-01T00:00:00Z</timestamp>
+      <contributor>
+        <username>C{user}</username>
+        <id>7</id>
+      </contributor>
+      <comment>D{comment}</comment>
+      <model>wikitext</model>
+      <format>text/x-wiki</format>
+      <text>E{text}</text>
+    </revision>
+  </page>
+"""
+NOT_ALLOWED = (b"\x01", b"\r", b"&", b"&nbsp;", b"&#65;", b"&lt", b"\xff", b"\xc3", b"\xef\xbf\xbe", b"&amp;\xc3\xa9")
+
+
+@pytest.mark.parametrize("place", FREE)
+@pytest.mark.parametrize("odd", NOT_ALLOWED, ids=ascii)
+@pytest.mark.parametrize("by_ip", [False, True])
+def test_what_may_stand_anywhere_is_judged_as_the_parser_does(
+    tmp_path: Path, place: str, odd: bytes, by_ip: bool
+) -> None:
+    body = EVERY_FREE_PLACE
+    if by_ip:
+        body = re.sub("username", "ip", body).replace("        <id>7</id>\n", "")
+    # the first page comes behind the header: the parser reads it in any case
+    raw = (header() + page(9, "First", "text") + body + FOOTER).encode().replace(place.encode(), odd)
+    for other in FREE:
+        raw = raw.replace(other.encode(), b"")
+    path = tmp_path / "d.xml.bz2"
+    path.write_bytes(bz2.compress(raw))
+    assert result(read, path) == result(with_the_parser_alone, path)
+
+
 USUAL = [
     page(
         1,
