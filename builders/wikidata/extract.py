@@ -97,8 +97,8 @@ PLAIN = {
     "entities": ("s", "lastrevid", "label", "title", "class", "seen"),
     "kept": ("s",),
 }
-# Of them, those that go up, or not far: their differences take few bytes.
-DELTAS = ("s", "lastrevid", "seen")
+# Of them, those that go up, so that their differences take few bytes; and objects: zstd takes longer than it saves.
+DELTAS = ("s", "o", "lastrevid", "seen")
 # Items that were not taken from the dump, as base has them; those that are checked were parsed, for their digest.
 KEPT = pa.schema({"bucket": pa.int32(), "s": pa.int64(), "digest": pa.string()})
 
