@@ -95,14 +95,14 @@ def drawn(share: float, seed: int, *columns: Integers) -> Mask:
     return numbers < np.uint64(share * 2**64)
 
 
-def count_facts(subjects: Integers, relations: Integers, objects: Integers) -> int:
-    """How many different ones there are; those of a subject must come together."""
-    if not len(subjects):
+def count_facts(subjects: Integers, relations: Integers, objects: Integers, of: Mask) -> int:
+    """How many different ones there are in a mask; those of a subject must come together."""
+    if not of.any():
         return 0
     number = np.cumsum(np.append(True, subjects[1:] != subjects[:-1]))
     bits = [int(column.max()).bit_length() for column in (number, relations, objects)]
     if sum(bits) > 63:
-        return len(np.unique(np.stack([number, relations, objects]), axis=1).T)
-    keys = (number << (bits[1] + bits[2])) | (relations << bits[2]) | objects
+        return len(np.unique(np.stack([number, relations, objects])[:, of], axis=1).T)
+    keys = ((number << (bits[1] + bits[2])) | (relations << bits[2]) | objects)[of]
     keys.sort()
     return int(np.count_nonzero(np.diff(keys))) + 1

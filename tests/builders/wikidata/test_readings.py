@@ -52,14 +52,18 @@ def test_the_newest_readings_and_which_are_touched(prev: list[Entity], recent: l
             st.sampled_from([1, 2, LARGEST]),
             st.sampled_from([1, 2, LARGEST]),
             st.sampled_from([1, 2, 3, LARGEST]),
+            st.booleans(),
         ),
         max_size=15,
     )
 )
-def test_a_fact_counts_once(facts: list[tuple[int, int, int]]) -> None:
+def test_a_fact_counts_once(facts: list[tuple[int, int, int, bool]]) -> None:
     facts.sort(key=lambda fact: fact[0])
     columns = [np.array([fact[at] for fact in facts], np.int64) for at in range(3)]
-    assert readings.count_facts(columns[0], columns[1], columns[2]) == len(set(facts))
+    wanted = np.array([fact[3] for fact in facts], bool)
+    assert readings.count_facts(columns[0], columns[1], columns[2], wanted) == len(
+        {fact[:3] for fact in facts if fact[3]}
+    )
 
 
 SHARES = st.sampled_from([0.0, 0.001, 0.3, 0.7, 1.0])
