@@ -94,11 +94,13 @@ class _Side:
             table.__exit__(*error)
 
     def write(self, **tables: Columns) -> None:
+        untitled = tables["entities"]["s"][tables["entities"]["title"].is_null().to_numpy(zero_copy_only=False)]
         for name, columns in tables.items():
             table = self._tables[name]
             columns = columns | {"bucket": columns["s"] % extract.BUCKETS, "seen": columns["s"] + self._seen}
             columns |= {name: np.zeros(len(columns["s"])) for name in table.schema.names if name not in columns}
-            table.add_table(pa.table({name: columns[name] for name in table.schema.names}).cast(table.schema))
+            rows = pa.table({name: columns[name] for name in table.schema.names}).cast(table.schema)
+            table.add_table(rows, np.isin(columns["s"], untitled) if name == "facts" else None)
 
 
 def _write_subjects(prev: _Side, recent: _Side, first: int, end: int, subjects: int) -> None:
