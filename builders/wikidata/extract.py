@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -55,9 +55,10 @@ CHECKED = 1000  # one in so many items is parsed though base has it, and compare
 HEAD = re.compile(rb'\s*\{"type":"item","id":"Q([1-9][0-9]{0,17})",')
 TAIL = re.compile(rb',"lastrevid":([1-9][0-9]{0,17}),"modified":"[^"\\]*"\},?\s*\Z')
 TAIL_LENGTH = 100
-# The same without anything that may be otherwise, for a first look: a line's end with the beginning of the next one.
+# The same without anything that may be otherwise, for a first look at many lines: where each ends and the next begins.
 _START = re.compile(rb'\{"type":"item","id":"Q([1-9][0-9]{0,17})",')
-_SEAM = re.compile(rb',"lastrevid":([1-9][0-9]{0,17}),"modified":"[^"\\\n]{0,40}"\},\n(?:%b)?' % _START.pattern)
+_SEAM = re.compile(rb',"lastrevid":([1-9][0-9]{0,17}),"modified":"[0-9T:Z-]{0,20}"\},\n(?:%b|)' % _START.pattern)
+_BEFORE, _BEHIND = 67, 43  # the most bytes of it before the end of a line, and from there on
 
 FACTS = pa.schema(
     {
@@ -129,11 +130,16 @@ def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
     but the file's first to the range before: so each line is read once, wherever streams are cut.
     """
     for place, data, start, end in texts(task):
-        offset = place - start
-        while start < end:
-            stop = data.index(b"\n", start)
-            yield offset + start, data[start:stop]
-            start = stop + 1
+        for begin, stop in _ends(data, start, end):
+            yield place - start + begin, data[begin:stop]
+
+
+def _ends(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where each line of the part [start, end) of a text begins, and where it ends."""
+    while start < end:
+        stop = data.index(b"\n", start)
+        yield start, stop
+        start = stop + 1
 
 
 def texts(task: ExtractTask) -> Iterator[tuple[int, bytes, int, int]]:
@@ -193,13 +199,17 @@ def run(task: ExtractTask, folder: Path) -> Report:
             size += end - start
             offset = place - start
             while start < end:
-                if base is not None and reading.in_list():
-                    start = base.skip(data, start, end, kept)
-                    if start == end:
+                in_list = reading.in_list()
+                unread = (
+                    base.others(data, start, end, kept) if base is not None and in_list else _ends(data, start, end)
+                )
+                start = end
+                for begin, stop in unread:
+                    reading.read(data[begin:stop].strip(), offset + begin, seen)
+                    seen += 1
+                    if reading.in_list() != in_list:  # what follows may be of base now, or no more
+                        start = stop + 1
                         break
-                stop = data.index(b"\n", start)
-                reading.read(data[start:stop].strip(), offset + start, seen)
-                start, seen = stop + 1, seen + 1
             if len(kept.numbers) + len(kept.digests) >= ROWS:
                 kept.write()
         rows.end()
@@ -331,38 +341,28 @@ class _Base:
     """What another extract knows of a dump's lines."""
 
     def __init__(self, folder: Path, reader: EntityReader) -> None:
-        self._revisions = Revisions(folder / "revisions")
+        self._revisions = Revisions(folder / "revisions", _may_be_checked)
         self._reader = reader
 
-    def skip(self, data: bytes, start: int, end: int, kept: _Kept) -> int:
-        """Note the items of lines in [start, end) of a text while they are here; where the first other line begins.
+    def others(self, data: bytes, start: int, end: int, kept: _Kept) -> Iterator[tuple[int, int]]:
+        """Where each line of the part [start, end) of a text begins and ends whose item is not here.
 
-        That is ``end`` where there is none.
+        The items of the lines before it are noted by then. Lines' ends are looked at together: one after another, each
+        with what lies between them, they are more than a processor's cache holds.
         """
-        find, rfind, match = data.find, data.rfind, _SEAM.match
         at_hand, add = self._revisions.at_hand.get, kept.numbers.append
-        while start < end:
-            first = _START.match(data, start, end)
-            number = int(first[1]) if first is not None else 0
-            while number:
-                stop = find(b"\n", start)
-                tail = rfind(b',"lastrevid":', start, stop)
-                if tail < 0 or (seam := match(data, tail, end)) is None:
-                    break
-                revision, following = seam.groups()
-                known = at_hand(number)
-                if known is None or checked(number):
-                    break
-                if known != int(revision):
-                    return start
-                add(number)
-                number, start = int(following or 0), stop + 1
-            if start < end:
-                stop = find(b"\n", start)
+        first = _START.match(data, start, end)
+        number = int(first[1]) if first is not None else 0
+        for stop, (revision, following) in _seams(data, start, end):
+            known = at_hand(number) if revision else None
+            if known is None:
                 if not self._has(data, start, stop, kept):
-                    return start
-                start = stop + 1
-        return end
+                    yield start, stop
+            elif known == int(revision):
+                add(number)
+            else:
+                yield start, stop
+            number, start = int(following or 0), stop + 1
 
     def _has(self, data: bytes, start: int, end: int, kept: _Kept) -> bool:
         """Whether the item of any one line is here; one that is checked is parsed for its digest."""
@@ -381,6 +381,22 @@ class _Base:
             return False
         kept.digests.append((number, digest(entity)))
         return True
+
+
+def _seams(data: bytes, start: int, end: int) -> Iterable[tuple[int, tuple[bytes, bytes]]]:
+    """Where each line of a part of a text ends, its item's revision and the number of the next one's item.
+
+    They are empty where a line must be looked at more closely.
+    """
+    find, stops, at = data.find, [], start
+    while at < end and (stop := find(b"\n", at)) - at >= _BEFORE:
+        stops.append(stop)
+        at = stop + 1
+    if at == end:  # of lines that long, the end of each is one seam at most, and begins behind the one before
+        found = _SEAM.findall(b"".join([data[stop - _BEFORE : stop + _BEHIND] for stop in stops]))
+        if len(found) == len(stops):
+            return zip(stops, found, strict=True)
+    return ((stop, (b"", b"")) for _, stop in _ends(data, start, end))
 
 
 class _Kept:
@@ -408,6 +424,12 @@ class _Kept:
 def checked(number: int) -> bool:
     """Whether an item has a digest: always the same few, whatever the dump."""
     return (number * 0x9E3779B1 >> 8) % CHECKED == 0
+
+
+def _may_be_checked(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which of some items can have a digest: those that have one, and those whose numbers are too large to tell."""
+    found: npt.NDArray[np.bool_] = ((numbers * 0x9E3779B1 >> 8) % CHECKED == 0) | (numbers >= 1 << 31)
+    return found
 
 
 def digest(entity: Entity) -> str:

@@ -7,6 +7,7 @@ in about the order of their numbers, so the part of a file that answered last mo
 from __future__ import annotations
 
 import bisect
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -32,28 +33,32 @@ def write(folder: Path, first: int, end: int, items: Integers, revisions: Intege
 class Revisions:
     """Looks up revisions in the files of a folder, which together have every bucket once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, apart: Callable[[Integers], npt.NDArray[np.bool_]]) -> None:
         self._paths = sorted(folder.glob("revisions-*.bin"))
         self._firsts = [_firsts(path) for path in self._paths]
-        self.at_hand: dict[int, int] = {}  # those of the blocks that were read last
+        self._apart = apart
+        self._blocks: dict[tuple[int, int], Integers] = {}  # those that were read last
+        self.at_hand: dict[int, int] = {}  # the revisions in them, but those of items that are ``apart``
         bounds = [path.stem.split("-")[1:] for path in self._paths]
         self._file_of = [at for at, (first, end) in enumerate(bounds) for _ in range(int(first), int(end))]
 
     def of(self, item: int) -> int:
         """The revision of an item, 0 if it is not known. Those of the next items are at hand then."""
-        found = self.at_hand.get(item)
-        return self._look_up(self._file_of[item % len(self._file_of)], item) if found is None else found
-
-    def _look_up(self, number: int, item: int) -> int:
+        number = self._file_of[item % len(self._file_of)]
         at = bisect.bisect_right(self._firsts[number], item) - 1
         if at < 0:
             return 0
-        if self._firsts[number][at] not in self.at_hand:
-            if len(self.at_hand) >= 2 * _BLOCK * len(self._paths):
+        block = self._blocks.get((number, at))
+        if block is None:
+            if len(self._blocks) >= 2 * len(self._paths):
+                self._blocks.clear()
                 self.at_hand.clear()
-            pairs = np.fromfile(self._paths[number], "<i8", 2 * _BLOCK, offset=at * _BLOCK * _PAIR).tolist()
-            self.at_hand.update(zip(pairs[::2], pairs[1::2], strict=True))
-        return self.at_hand.get(item, 0)
+            block = np.fromfile(self._paths[number], "<i8", 2 * _BLOCK, offset=at * _BLOCK * _PAIR).reshape(-1, 2)
+            self._blocks[number, at] = block
+            items, revisions = block[~self._apart(block[:, 0])].T.tolist()
+            self.at_hand.update(zip(items, revisions, strict=True))
+        row = int(np.searchsorted(block[:, 0], item))
+        return int(block[row, 1]) if row < len(block) and block[row, 0] == item else 0
 
 
 def _firsts(path: Path) -> list[int]:

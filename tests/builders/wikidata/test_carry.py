@@ -338,18 +338,35 @@ PARTS = [
         "]",
     ),
 ]
-USUAL = st.builds(
-    lambda number, revision: (
-        f'{{"type":"item","id":"Q{number}","labels":{{}},"lastrevid":{revision},"modified":"x"}},\n'
+
+
+def long_line(number: object, revision: object, modified: str, end: str) -> str:
+    middle = '"labels":{"en":{"language":"en","value":"long enough for a quick look"}}'
+    return f'{{"type":"item","id":"Q{number}",{middle},"lastrevid":{revision},"modified":"{modified}"{end}'
+
+
+NUMBERS = st.sampled_from([1, 2, 3, 4, 9, 10**18 - 1])
+REVISIONS = st.sampled_from([1, 1, 1, 2, 10**18 - 1])
+DATES_OF_LINES = st.sampled_from(["20211001T10:00:00Z", "2021-10-01T00:00:00Z"])
+USUAL = st.builds(long_line, NUMBERS, REVISIONS, DATES_OF_LINES, st.just("},\n"))
+# All but one of a line's parts usual; or its end that of another line, cut so that what lies before may complete it.
+ODD = st.one_of(
+    st.builds(long_line, st.sampled_from([10**18, 0, "01", "1_0", ""]), REVISIONS, DATES_OF_LINES, st.just("},\n")),
+    st.builds(long_line, NUMBERS, st.sampled_from([10**18, 0, "01", "1_0", ""]), DATES_OF_LINES, st.just("},\n")),
+    st.builds(long_line, NUMBERS, REVISIONS, st.text('Z"\\x', max_size=40), st.just("},\n")),
+    st.builds(
+        long_line, NUMBERS, REVISIONS, DATES_OF_LINES, st.sampled_from(["}\n", "},\r\n", "}},\n", " },\n", ",\n"])
     ),
-    st.sampled_from([1, 2, 3, 4, 9, 10**18 - 1]),
-    st.sampled_from([1, 1, 1, 2, 10**18 - 1]),
+    st.builds(lambda line, at: line[at:], USUAL, st.integers(0, 120)),
+    USUAL.map(lambda line: line[:-2]),
+    st.builds(lambda line, at: line[:at] + "\n", USUAL, st.integers(0, 200)),
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
+@example(lines=[long_line(1, 1, "", "},\n"), '{"type":"item","id":"Q2",\n'])  # so short that both ends are A's
 @example(lines=[PARTS[11], 'x"},\n', line_of({"type": "item", "id": "Q2"}, 1, ",\n"), PARTS[0], '"labels":{}},\n'])
-@given(lines=st.lists(USUAL | st.sampled_from(PARTS) | USUAL.map(lambda line: line[:-2]), max_size=14))
+@given(lines=st.lists(USUAL | USUAL | ODD, max_size=9) | st.lists(USUAL | ODD | st.sampled_from(PARTS), max_size=14))
 def test_where_lines_are_as_usual_none_is_kept_that_would_not_be_otherwise(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
@@ -357,22 +374,36 @@ def test_where_lines_are_as_usual_none_is_kept_that_would_not_be_otherwise(
     folder = tmp_path_factory.mktemp("b")
     items = np.array([1, 2, 3, 4, 10**18 - 1], np.int64)
     revisions.write(folder / "revisions", 0, extract.BUCKETS, items, np.array([1, 1, 2, 1, 1], np.int64))
-    text = "".join(lines).encode() + b"\n"
+    text = "".join(lines).removesuffix("\n").encode() + b"\n"
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extract, "CHECKED", 2)
-        for start in (extract._START, re.compile(rb"(?!)()")):
-            patch.setattr(extract, "_START", start)
-            base, at = extract._Base(folder, EntityReader("enwiki", "en")), 0
+        for seam in (extract._SEAM, re.compile(rb"(?!)()()")):
+            patch.setattr(extract, "_SEAM", seam)
+            base = extract._Base(folder, EntityReader("enwiki", "en"))
             with ParquetWriter(folder / "kept.parquet", extract.KEPT) as file:
-                kept, ends = extract._Kept(file), []
-                while at < len(text):
-                    at = base.skip(text, at, len(text), kept)
-                    ends.append(at)
-                    at = text.find(b"\n", at) + 1 or len(text)
+                kept = extract._Kept(file)
+                for _ in range(2):  # the second time, with what the first has left at hand
+                    others = list(base.others(text, 0, len(text), kept))
                 kept.write()
-            found.append((ends, pq.read_table(folder / "kept.parquet").to_pylist()))
+            found.append((others, pq.read_table(folder / "kept.parquet").to_pylist()))
     assert found[0] == found[1]
+
+
+def test_no_line_s_end_is_longer_than_what_is_looked_at() -> None:
+    longest = b',"lastrevid":%b,"modified":"%b"},\n{"type":"item","id":"Q%b",' % (b"9" * 18, b"2" * 20, b"9" * 18)
+    assert extract._SEAM.fullmatch(longest)
+    assert (longest.index(b"\n"), len(longest)) == (extract._BEFORE, extract._BEFORE + extract._BEHIND)
+    for part in (b"9" * 18, b"2" * 20):
+        assert not extract._SEAM.fullmatch(longest.replace(part, part + b"2"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(numbers=st.lists(st.integers(1, 2**33) | st.integers(1, 10**18 - 1), max_size=20))
+def test_of_many_items_at_once_none_that_is_checked_is_missed(numbers: list[int]) -> None:
+    marked = extract._may_be_checked(np.array(numbers, np.int64)).tolist()
+    for number, may in zip(numbers, marked, strict=True):
+        assert may == extract.checked(number) if number < 2**31 else may
 
 
 def test_one_in_so_many_is_parsed_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
