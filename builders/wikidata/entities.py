@@ -236,13 +236,17 @@ def _add_statements(entity: Entity, relation: str, statements: Sequence[_Stateme
             best = "preferred"
     for statement in statements:
         target = _item(statement)
-        if isinstance(target, str) or statement is None:
-            dropped[str(target)] = dropped.get(str(target), 0) + 1
+        if statement is None or isinstance(target, str):
+            reason = str(target)
+            dropped[reason] = dropped.get(reason, 0) + 1
             continue
         start = start_day = end = end_day = None
         dates = statement.qualifiers
         if isinstance(dates, _Dates):
-            (start, start_day), (end, end_day) = _earliest(dates.P580), _earliest(dates.P582)
+            if dates.P580:
+                start, start_day = _earliest(dates.P580)
+            if dates.P582:
+                end, end_day = _earliest(dates.P582)
         rank = statement.rank
         found = (number, target, rank == best, rank, statement.id, start, start_day, end, end_day)
         add(_new(Statement, found))
@@ -252,25 +256,28 @@ def _item(statement: _Statement | _AnyStatement | None) -> int | str:
     """The number of the item that is a statement's value, or the reason why it has none."""
     if statement is None:
         return "unexpected_structure"
-    if statement.rank != "normal" and statement.rank != "preferred":
-        return "deprecated" if statement.rank == "deprecated" else "unknown_rank"
-    value = statement.mainsnak.datavalue
-    if statement.mainsnak.snaktype != "value" or value is None:
+    rank = statement.rank
+    if rank != "normal" and rank != "preferred":
+        return "deprecated" if rank == "deprecated" else "unknown_rank"
+    snak = statement.mainsnak
+    value = snak.datavalue
+    if value is None or snak.snaktype != "value":
         return "no_value"
     if value.type != "wikibase-entityid":
         return "not_an_item"
     target = value.value
-    if isinstance(target, msgspec.Raw):
+    if not isinstance(target, _EntityId):
+        if isinstance(target, str):
+            return "unexpected_structure"
         try:
             target = _entity_id.decode(target)
         except msgspec.ValidationError:
             return "unexpected_structure"
-    if isinstance(target, str):
-        return "unexpected_structure"
     if target.entity_type != "item":
         return "not_an_item"
-    if target.numeric_id is not None:  # all that dumps before 2015 have
-        return target.numeric_id
+    number = target.numeric_id
+    if number is not None:  # all that dumps before 2015 have
+        return number
     text = target.id or ""
     return int(text[1:]) if text[:1] == "Q" and _ID.fullmatch(text) else "unexpected_structure"
 
@@ -280,8 +287,6 @@ def _earliest(snaks: Sequence[_Snak]) -> tuple[str | None, int | None]:
 
     (None, None) without any: "novalue" says that there is none, and what is no time says nothing.
     """
-    if not snaks:
-        return None, None
     times: list[tuple[int, str]] = []
     for snak in snaks:
         if snak.snaktype == "somevalue":
