@@ -27,7 +27,7 @@ from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
 VERSION = 7
-FACTS_A_TASK = 2_500_000  # each opens a database and makes its statements ready
+FACTS_A_TASK = 1_500_000  # each opens a database and makes its statements ready
 _ARTICLES = 250_000  # searched at once; 10 MB
 _PAGE_ITEMS = 1_000_000  # joined at once; 16 MB
 
