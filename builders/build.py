@@ -277,7 +277,8 @@ class _Build:
         made = run_stage("checksums", checksums.run, new, folder, self.machine, [task.size for task in new])
         found = before | dict(zip(new, made, strict=True))
         runs = [found[task]["run"] for task in tasks]
-        self.stages["checksums"] = clock.took(runs, [task.size for task in tasks])
+        read = [task.size for task, run in zip(tasks, runs, strict=True) if "began" in run]  # by a build, not by fetch
+        self.stages["checksums"] = clock.took(runs, read)
         sums: dict[Path, str] = {}
         for file, task in zip(self.sources.files, tasks, strict=True):
             sums[file], self.read[str(file)] = found[task]["sha1"], task

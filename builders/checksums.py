@@ -91,7 +91,10 @@ def _noted(task: ChecksumTask) -> str | None:
 
 
 def known(folder: Path, tasks: Sequence[ChecksumTask]) -> dict[ChecksumTask, Report]:
-    """The reports of what need not be read again: of all runs whose folders lie in ``folder``, and ``fetch``'s."""
+    """The reports of what need not be read again: of all runs whose folders lie in ``folder``, and ``fetch``'s.
+
+    The latter's runs took nothing here, and have no beginning.
+    """
     none = {"kept": True, "seconds": 0.0, "cpu_seconds": 0.0, "peak_memory_mb": 0}
     found: dict[ChecksumTask, Report] = {
         task: {**asdict(task), "sha1": sha1, "run": dict(none)} for task in tasks if (sha1 := _noted(task)) is not None

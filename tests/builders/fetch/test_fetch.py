@@ -555,6 +555,7 @@ def test_a_build_of_what_was_fetched(tmp_path: Path) -> None:
         manifest = build(sources, tmp_path / f"{name}.out", tmp_path / f"{name}.work", BuildOptions())
         took = manifest["run"]["stages"]["checksums"]
         assert (took["tasks"], took["kept"]) == (7, 7 if name == "dumps" else 0)  # fetch has read them all
+        assert (took["mb"] == 0) == (name == "dumps")  # and a build nothing
         manifests.append({key: value for key, value in manifest.items() if key != "run"})
     assert manifests[0] == manifests[1]
 
