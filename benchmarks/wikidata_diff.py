@@ -32,13 +32,14 @@ import pyarrow.parquet as pq
 
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.wikidata import diff, extract, labels
-from temporalwiki.builders.wikipedia.extract import ARTICLES
+from temporalwiki.builders.wikipedia.titles import TitleWriter
 
 FACTS_A_SUBJECT = 6.25  # as Wikidata: 110 M items have 700 M facts
 SUBJECTS_A_FILE = 200_000
 CHANGED = 0.05  # of the subjects
 DATED = 0.01  # of the facts
 WITH_ARTICLE = 0.08  # of the subjects
+ARTICLES_A_FILE = 20_000  # about as many as a range of English Wikipedia has
 PREV_DATE, RECENT_DATE = 20211101, 20211201
 STAGE = "the stage, its tasks one after another"
 OTHERS = {"duckdb": "DuckDB, one global join", "polars": "Polars", "pyspark": "PySpark, local"}
@@ -68,13 +69,12 @@ def write_world(folder: Path, facts: int) -> None:
         }
         with ParquetWriter(folder / side / "properties-00000.parquet", extract.PROPERTIES) as out:
             out.write_table(pa.table(properties, schema=extract.PROPERTIES))
-        ids = np.arange(1, int(subjects * WITH_ARTICLE) + 1)
-        titles = pc.binary_join_element_wise("Page", pa.array(ids).cast(pa.string()), " ")
-        with ParquetWriter(folder / f"{side}_articles" / "articles-00000.parquet", ARTICLES) as out:
-            columns = {
-                name: pa.nulls(len(ids), kind) for name, kind in zip(ARTICLES.names, ARTICLES.types, strict=True)
-            }
-            out.write_table(pa.table(columns | {"page_id": ids, "title": titles}, schema=ARTICLES))
+        articles = int(subjects * WITH_ARTICLE)
+        (folder / f"{side}_articles").mkdir()
+        for number, before in enumerate(range(0, articles, ARTICLES_A_FILE)):
+            with TitleWriter(folder / f"{side}_articles", number) as titles:
+                for page_id in range(before + 1, min(before + ARTICLES_A_FILE, articles) + 1):
+                    titles.add_article(titles.add(f"Page {page_id}"), page_id)
 
 
 class _Side:

@@ -291,7 +291,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
     ranges = max(1, round(recent.wikitext / wiki_diff.RANGE))
     yield stage("wiki-diff", ranges, folders["wiki-diff"], cpu, cpu / ranges, work=written)
     cpu = _LABELS * (items_prev.parse + items_recent.parse)
-    buckets = max(1, min(wikidata_extract.BUCKETS, int(items_recent.facts) // wikidata_diff.FACTS_A_TASK))
+    buckets = wikidata_diff.count_tasks(int(items_recent.facts))
     yield stage(
         "wikidata-labels", buckets, folders["wikidata-labels"], cpu, cpu / buckets, work=_LABEL * items_recent.items
     )

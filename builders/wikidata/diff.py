@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +14,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from temporalwiki.builders.engine import Report, give_back_memory
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
@@ -22,14 +22,12 @@ from temporalwiki.builders.wikidata import buckets, labels, readings
 from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, PROPERTIES, files
 from temporalwiki.builders.wikidata.readings import Mask
 from temporalwiki.builders.wikidata.revisions import Integers
-from temporalwiki.builders.wikipedia.extract import ARTICLES
-from temporalwiki.builders.wikipedia.extract import files as wikipedia_files
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
+from temporalwiki.builders.wikipedia.titles import are_articles, articles_titled
 
 VERSION = 7
-FACTS_A_TASK = 1_500_000  # each opens a database and makes its statements ready
-_ARTICLES = 250_000  # searched at once; 10 MB
-_PAGE_ITEMS = 1_000_000  # joined at once; 16 MB
+FACTS_A_TASK = 4_000_000  # each opens a database and makes its statements ready
+_PAGE_ITEMS = 1_000_000  # looked through at once; 16 MB
 
 # One row a fact whose subject has an article; a null label is a drop that the next stage counts.
 CANDIDATES = pa.schema(
@@ -76,9 +74,14 @@ class DiffTask:
     seed: int
 
 
+def count_tasks(facts: int) -> int:
+    """How many tasks compare so many facts."""
+    return max(1, min(BUCKETS, math.ceil(facts / FACTS_A_TASK)))
+
+
 def plan(facts: int, **common: Any) -> list[DiffTask]:
-    """Group the buckets so that a task has about FACTS_A_TASK facts."""
-    tasks = max(1, min(BUCKETS, facts // FACTS_A_TASK))
+    """Group the buckets so that a task has at most FACTS_A_TASK facts, as far as there are buckets."""
+    tasks = count_tasks(facts)
     bounds = [BUCKETS * i // tasks for i in range(tasks + 1)]
     return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(pairwise(bounds))]
 
@@ -364,36 +367,42 @@ def _insert(db: duckdb.DuckDBPyConnection, held: Mapping[str, list[pa.Table]]) -
 
 def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, pa.Table]) -> pa.Table:
     """The article of every subject that has one: in recent (``is_now``), or in prev where recent has it not."""
-    items = PAGE_ITEMS.empty_table()
-    if task.page_items is not None:
-        found = [items]
-        with KeptFile(Path(task.page_items)) as file:
-            for batch in file.iter_batches(_PAGE_ITEMS, columns=PAGE_ITEMS.names, use_threads=False):
-                bucket = batch["item"].to_numpy() % BUCKETS
-                found.append(
-                    pa.Table.from_batches([batch.filter(pa.array((bucket >= task.first) & (bucket < task.end)))])
-                )
-        items = pa.concat_tables(found)
-    then = _articles(Path(task.prev_articles), titles["prev"]["title"], pa.array([], pa.int64()))
-    asked = titles["recent"]["title"] if task.page_items is None else pa.array([], pa.string())
-    ids = pa.concat_arrays([*items["page_id"].chunks, *then["page_id"].chunks])
-    now = _articles(Path(task.recent_articles), asked, ids)
-    tables = {"items": items, "articles_then": then, "articles_now": now}
-    for name, table in (tables | {f"{side}_titles": rows for side, rows in titles.items()}).items():
-        db.register(name, table)
-    source = "SELECT item AS id, page_id FROM items SEMI JOIN articles_now USING (page_id)"
+    recent = Path(task.recent_articles)
     if task.page_items is None:
-        source = "SELECT s AS id, page_id FROM recent_titles JOIN articles_now USING (title)"
+        items, pages = _titled(recent, titles["recent"])
+    else:
+        items, pages = _page_items(task)
+        there = are_articles(recent, pages)
+        items, pages = items[there], pages[there]
+    items_then, pages_then = _titled(Path(task.prev_articles), titles["prev"])
+    gone = ~are_articles(recent, pages_then)
+    db.register("pages_now", pa.table({"id": items, "page_id": pages}))
+    db.register("pages_then", pa.table({"id": items_then[gone], "page_id": pages_then[gone]}))
     return db.sql(
-        f"""
-        WITH page_now AS (SELECT id, min(page_id) AS page_id FROM ({source}) GROUP BY id)
-        SELECT id, page_id, true AS is_now FROM page_now
+        """
+        SELECT id, min(page_id) AS page_id, true AS is_now FROM pages_now GROUP BY id
         UNION ALL
-        SELECT s, min(page_id), false
-        FROM prev_titles JOIN articles_then USING (title) ANTI JOIN articles_now USING (page_id)
-        WHERE s NOT IN (SELECT id FROM page_now) GROUP BY s
+        SELECT id, min(page_id), false FROM pages_then ANTI JOIN pages_now USING (id) GROUP BY id
         """
     ).to_arrow_table()
+
+
+def _titled(articles: Path, subjects: pa.Table) -> tuple[Integers, Integers]:
+    """Those of ``subjects`` whose title an article of the extract ``articles`` has, and its page id."""
+    which, page_ids = articles_titled(articles, subjects["title"].to_pylist())
+    return subjects["s"].to_numpy()[which], page_ids
+
+
+def _page_items(task: DiffTask) -> tuple[Integers, Integers]:
+    """Items in the task's buckets and their pages, which need not be articles."""
+    assert task.page_items is not None
+    found = [PAGE_ITEMS.empty_table()]
+    with KeptFile(Path(task.page_items)) as file:
+        for batch in file.iter_batches(_PAGE_ITEMS, columns=PAGE_ITEMS.names, use_threads=False):
+            bucket = batch["item"].to_numpy() % BUCKETS
+            found.append(pa.Table.from_batches([batch.filter(pa.array((bucket >= task.first) & (bucket < task.end)))]))
+    rows = pa.concat_tables(found)
+    return rows["item"].to_numpy(), rows["page_id"].to_numpy()
 
 
 def _properties(extract: Path) -> pa.Table:
@@ -402,26 +411,6 @@ def _properties(extract: Path) -> pa.Table:
     for path in files(extract, "properties"):
         with KeptFile(path) as file:
             found.append(file.read(PROPERTIES.names))
-    return pa.concat_tables(found)
-
-
-def _articles(extract: Path, titles: pa.Array, ids: pa.Array) -> pa.Table:
-    """The page ids and titles of the articles that have one of these titles or ids."""
-    columns = pa.schema([ARTICLES.field(name) for name in ("page_id", "title")])
-    found, held, rows = [columns.empty_table()], [columns.empty_table()], 0
-    paths = wikipedia_files(extract, "articles") if len(titles) or len(ids) else []
-    for number, path in enumerate(paths, 1):
-        with KeptFile(path) as file:
-            held.append(file.read(columns=columns.names, use_threads=False))
-        rows += held[-1].num_rows
-        if rows < _ARTICLES and number < len(paths):
-            continue  # what is asked is made ready for search anew every time
-        articles = pa.concat_tables(held)
-        asked = pc.is_in(articles["title"], titles)
-        if len(ids):
-            asked = pc.or_(asked, pc.is_in(articles["page_id"], ids))
-        found.append(articles.filter(asked))
-        held, rows = [], 0
     return pa.concat_tables(found)
 
 

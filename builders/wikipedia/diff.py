@@ -19,7 +19,7 @@ from temporalwiki.builders.engine import Report
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, byte_strings, group_range
 from temporalwiki.builders.wikipedia.carried import CarriedTexts
-from temporalwiki.builders.wikipedia.extract import files, titles_among, unpack
+from temporalwiki.builders.wikipedia.extract import files, unpack
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, both_paragraphs
 from temporalwiki.builders.wikipedia.sentences import (
     SECONDS,
@@ -30,6 +30,7 @@ from temporalwiki.builders.wikipedia.sentences import (
     split_sentences,
     time_limit,
 )
+from temporalwiki.builders.wikipedia.titles import titles_among
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
 VERSION = 4

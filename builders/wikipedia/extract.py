@@ -1,8 +1,8 @@
 """Stage wiki-extract: a Wikipedia dump becomes Parquet, sorted by page id within each task.
 
 Two tables a task: ``articles`` (namespace 0, not a redirect, with wikitext) and ``pages`` (all pages, narrow: it
-tells a new article from one that was a redirect or lay in another namespace). And beside them ``titles``: hashes of
-the titles in namespace 0, sorted, so that a few titles are looked up in millions without reading them all.
+tells a new article from one that was a redirect or lay in another namespace). And beside them what module titles
+looks up: which titles there are, and the articles that have them.
 
 An article that another extract, the *base*, has in the same revision has no text here: see module carried.
 """
@@ -15,23 +15,23 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from temporalwiki.builders.engine import Report, total, whole_file
+from temporalwiki.builders.engine import Report, total
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.layers import Task
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import split
 from temporalwiki.builders.wikipedia.carried import BaseArticles, Known
+from temporalwiki.builders.wikipedia.titles import TitleWriter
 from temporalwiki.builders.wikipedia.xml_dump import KNOWN, Reading, read_header, read_pages
 
-VERSION = 5  # of what this stage writes; a new one makes kept extracts stale
+VERSION = 6  # of what this stage writes; a new one makes kept extracts stale
 RANGE = 64 << 20  # compressed bytes a task, where the file can be cut
 
 ARTICLES = pa.schema(
@@ -50,7 +50,6 @@ ARTICLES = pa.schema(
 _HARDLY_REPEAT = ("sha1", "timestamp", "title", "size", "packed")
 # zstd makes it a quarter smaller, and takes four times as long to unpack
 _CODEC = pa.Codec("lz4_raw")
-_TITLES = 1 << 20  # a file
 _SORTED = 64 << 20  # bytes of wikitext that are put in page order at a time
 PAGES = pa.schema({"page_id": pa.int64(), "namespace": pa.int32(), "redirect": pa.bool_(), "revision_id": pa.int64()})
 
@@ -103,7 +102,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
     with (
         _articles(written["articles"]) as articles,
         ParquetWriter(written["pages"], PAGES) as pages,
-        _Titles(folder, task.index) as titles,
+        TitleWriter(folder, task.index) as titles,
     ):
         for page in read_pages(
             path, header, reading, task.start, task.end, cut, task.allow_truncated, asked, task.listed
@@ -114,7 +113,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
             if namespace != 0:
                 counts["other_namespaces"] += 1
                 continue
-            titles.add(title)
+            title_hash = titles.add(title)
             if redirect:
                 counts["redirects"] += 1
             elif missing == KNOWN:
@@ -122,6 +121,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 kept += 1
                 _, size, sha1, generation = known
                 articles.write((page_id, revision_id, parent_id, sha1, timestamp, title, size, None, generation))
+                titles.add_article(title_hash, page_id)
             elif escaped is None:
                 reading.drop(missing or "no_text")
             else:
@@ -130,6 +130,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 packed, size = pack(escaped), len(escaped)
                 row = page_id, revision_id, parent_id, sha1, timestamp, title, size, packed, task.generation
                 articles.write(row, size=len(packed))
+                titles.add_article(title_hash, page_id)
     counts["articles"] = kept + read
     if counts["articles"] == 0 and reading.dropped.get("no_text", 0) > 0:
         raise InputError(f"{path}: no article in it holds text: is it a stub dump? Take pages-articles-multistream")
@@ -224,50 +225,6 @@ def _by_page(path: Path, columns: str) -> Iterator[dict[str, Any]]:
     ):
         for batch in db.sql(query, params={"path": glob.escape(str(path))}).to_arrow_reader(4096):
             yield from batch.to_pylist()
-
-
-def title_hash(title: str) -> bytes:
-    """64 bits of a title, the same on every machine and in every run."""
-    return hashlib.blake2b(title.encode(), digest_size=8).digest()
-
-
-class _Titles:
-    """Writes hashes of titles, a file for each _TITLES of them, so that memory stays the same."""
-
-    def __init__(self, folder: Path, task: int) -> None:
-        self._folder, self._task, self._files = folder, task, 0
-        self._hashes = bytearray()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def add(self, title: str) -> None:
-        self._hashes += title_hash(title)
-        if len(self._hashes) == 8 * _TITLES:
-            self._write()
-
-    def _write(self) -> None:
-        with (
-            whole_file(self._folder / f"titles-{self._task:05d}-{self._files:03d}.npy") as part,
-            part.open("wb") as out,
-        ):
-            np.save(out, np.sort(np.frombuffer(self._hashes, dtype="<u8")), allow_pickle=False)
-        self._hashes, self._files = bytearray(), self._files + 1
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self._hashes:
-            self._write()
-
-
-def titles_among(folder: Path, titles: Sequence[str]) -> set[str]:
-    """Those of ``titles`` that a page in namespace 0 of the extract in ``folder`` has, redirects included."""
-    hashes = np.frombuffer(b"".join(map(title_hash, titles)), dtype="<u8")
-    there = np.zeros(len(titles), dtype=bool)
-    for path in sorted(folder.glob("titles-*.npy")) if titles else []:
-        known: npt.NDArray[np.uint64] = np.load(path, mmap_mode="r", allow_pickle=False)
-        at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-        there |= known[at] == hashes
-    return {title for title, found in zip(titles, there, strict=True) if found}
 
 
 def files(folder: Path, table: str) -> list[Path]:

@@ -94,8 +94,10 @@ def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: 
 
 SPOILT: dict[str, tuple[str, str, Callable[[Path], object]]] = {  # an extract, files of it, and what is done to them
     "articles gone": ("enwiki-20211101", "articles-*", Path.unlink),
+    "titles of articles gone": ("enwiki-20211101", "article_titles-*", Path.unlink),
+    "page ids that have another bit": ("enwiki-20211201", "article_ids-*", flip),
     "titles that have another bit": ("enwiki-20211101", "titles-*", flip),
-    "titles half": ("enwiki-20211101", "titles-*", lambda path: path.write_bytes(path.read_bytes()[:99])),
+    "titles half": ("enwiki-20211101", "*.npy", lambda path: path.write_bytes(path.read_bytes()[:99])),
     "linked articles gone": ("enwiki-20211201", "carried/articles-*", Path.unlink),
     "spans gone": ("enwiki-20211201", "spans.json", Path.unlink),
     "the list of its files damaged": ("enwiki-20211201", "finished.json", lambda path: path.write_text("{")),

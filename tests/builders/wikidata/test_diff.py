@@ -98,6 +98,17 @@ def run(tmp_path: Path, prev: list[Any], recent: list[Any], **options: Any) -> t
     )
 
 
+@pytest.mark.parametrize(
+    ("facts", "tasks"), [(0, 1), (1, 1), (4_000_000, 1), (4_000_001, 2), (256_000_000, 64), (700_000_000, 64)]
+)
+def test_tasks_have_so_many_facts_and_every_bucket_once(facts: int, tasks: int) -> None:
+    names = ("prev", "recent", "labels", "prev_articles", "recent_articles", "page_items")
+    dates = {"prev_date": PREV, "recent_date": RECENT}
+    planned = diff.plan(facts, **dict.fromkeys(names, "x"), **dates, unchanged_fraction=0.0, seed=0)
+    assert len(planned) == diff.count_tasks(facts) == tasks
+    assert [bucket for task in planned for bucket in range(task.first, task.end)] == list(range(extract.BUCKETS))
+
+
 def kinds(rows: list[dict[str, Any]]) -> dict[tuple[int, int, int], tuple[str, str]]:
     return {(r["s"], r["p"], r["o"]): (r["split"], r["kind"]) for r in rows}
 

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,8 +15,9 @@ from temporalwiki.builders.engine import total
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.wikipedia import extract
-from temporalwiki.builders.wikipedia.extract import files, pack, titles_among, unpack
+from temporalwiki.builders.wikipedia import extract, titles
+from temporalwiki.builders.wikipedia.extract import files, pack, unpack
+from temporalwiki.builders.wikipedia.titles import are_articles, articles_titled, titles_among
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
 from a_folder import contents
@@ -132,24 +134,29 @@ def test_a_text_comes_back_as_it_was_packed(text: bytes) -> None:
     assert unpack(pa.py_buffer(pack(text)), len(text)) == text
 
 
-@pytest.mark.parametrize("titles_a_file", [1, 2, 1000])
-def test_titles_of_namespace_0_are_found_whatever_the_files(
-    tmp_path: Path, titles_a_file: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("rows_a_file", [1, 2, 1000])
+def test_titles_of_namespace_0_and_articles_are_found_whatever_the_files(
+    tmp_path: Path, rows_a_file: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extract, "_TITLES", titles_a_file)
+    monkeypatch.setattr(titles, "_ROWS", rows_a_file)
     folder, _ = run(tmp_path)
     asked = ["One", "Alt", "Three", "Lua", "Talk:One", "Four", "", "one"]
     assert titles_among(folder, asked) == {"One", "Alt", "Three", "Lua"}
-    assert titles_among(folder, []) == set()
+    which, page_ids = articles_titled(folder, asked)
+    assert sorted(zip(which.tolist(), page_ids.tolist(), strict=True)) == [(0, 1), (2, 3), (2, 3)]  # held twice
+    assert are_articles(folder, np.arange(7)).tolist() == [False, True, False, True, False, False, False]
 
 
 def test_an_extract_without_pages_in_namespace_0_has_no_titles(tmp_path: Path) -> None:
     folder, _ = run(tmp_path, [page(4, "Talk:One", "t", ns=1)])
-    assert titles_among(folder, ["One"]) == set()
+    assert titles_among(folder, ["Talk:One"]) == set()
+    assert articles_titled(folder, ["Talk:One"])[0].tolist() == []
+    assert are_articles(folder, np.array([4])).tolist() == [False]
     assert files(folder, "articles") == []
 
 
 def test_the_same_dump_gives_the_same_bytes(tmp_path: Path) -> None:
     made = [run(tmp_path, folder=folder)[0] for folder in ("a", "b")]
     assert contents(made[0]) == contents(made[1])
-    assert sorted(contents(made[0])) == ["articles-00000.parquet", "pages-00000.parquet", "titles-00000-000.npy"]
+    looked_up = {f"{table}-00000-000.npy" for table in ("titles", "article_titles", "article_ids")}
+    assert contents(made[0]).keys() == {"articles-00000.parquet", "pages-00000.parquet", *looked_up}

@@ -1,0 +1,111 @@
+"""Looking titles and page ids up, beside a dict of all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.wikipedia import titles
+from temporalwiki.builders.wikipedia.titles import TitleWriter, are_articles, articles_titled, titles_among
+
+TITLES = st.sampled_from([*"abcdefghij", "Ä", "Ä b", "a\u0301", "🜁", "../a"])
+# a page that is no article has no id here
+PAGES = st.lists(st.tuples(TITLES, st.none() | st.integers(1, 12) | st.just(10**18 - 1)), max_size=12)
+
+
+def write(folder: Path, *tasks: list[tuple[str, int | None]]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for number, pages in enumerate(tasks):
+        with TitleWriter(folder, number) as writer:
+            for title, page_id in pages:
+                title_hash = writer.add(title)
+                if page_id is not None:
+                    writer.add_article(title_hash, page_id)
+    return folder
+
+
+def titled(folder: Path, asked: list[str]) -> list[tuple[int, int]]:
+    which, page_ids = articles_titled(folder, asked)
+    return sorted(zip(which.tolist(), page_ids.tolist(), strict=True))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    tasks=st.lists(PAGES, max_size=4),
+    asked=st.lists(TITLES, max_size=12),
+    ids=st.lists(st.integers(0, 13) | st.just(10**18 - 1), max_size=12),
+    rows=st.integers(1, 5),
+    alike=st.booleans(),
+)
+def test_what_is_found_is_what_a_dict_has(
+    tmp_path_factory: pytest.TempPathFactory,
+    tasks: list[list[tuple[str, int | None]]],
+    asked: list[str],
+    ids: list[int],
+    rows: int,
+    alike: bool,
+) -> None:
+    """Titles are held or asked for more than once; where they are ``alike``, all hashes have the same first half."""
+    pages = [page for task in tasks for page in task]
+    whole = titles._hash
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(titles, "_ROWS", rows)
+        if alike:
+            patch.setattr(titles, "_hash", lambda title: bytes(8) + whole(title)[8:])
+        folder = write(tmp_path_factory.mktemp("titles") / "x", *tasks)
+        wanted = sorted(
+            (at, page_id)
+            for at, title in enumerate(asked)
+            for other, page_id in pages
+            if other == title and page_id is not None
+        )
+        assert titled(folder, asked) == wanted
+        known = {title for title, _ in pages}
+        if not alike:  # of a title alone, 64 bits are kept
+            assert titles_among(folder, asked) == known.intersection(asked)
+        there = {page_id for _, page_id in pages}
+        assert are_articles(folder, np.array(ids, np.int64)).tolist() == [page_id in there for page_id in ids]
+
+
+def test_files_are_sorted_and_have_so_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(titles, "_ROWS", 3)
+    folder = write(tmp_path, [("a", 9), ("b", None), ("c", 4), ("d", 7), ("e", 1)])
+    found = {path.name: np.load(path) for path in sorted(folder.iterdir())}
+    assert {name: columns.shape for name, columns in found.items()} == {
+        "titles-00000-000.npy": (1, 3),
+        "titles-00000-001.npy": (1, 2),
+        "article_titles-00000-000.npy": (3, 3),
+        "article_titles-00000-001.npy": (3, 1),
+        "article_ids-00000-000.npy": (1, 3),
+        "article_ids-00000-001.npy": (1, 1),
+    }
+    assert found["article_ids-00000-000.npy"].tolist() == [[4, 7, 9]]
+    for columns in found.values():
+        assert (np.diff(columns[0].astype(object)) >= 0).all()
+
+
+def test_of_a_task_that_fails_nothing_is_left_aside(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), TitleWriter(tmp_path, 0) as writer:
+        writer.add("a")
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\x93NUMPY", b"a page", None], ids=["empty", "cut", "other", "a pickle"])
+@pytest.mark.parametrize("table", ["titles", "article_titles", "article_ids"])
+def test_a_damaged_file_is_named(tmp_path: Path, table: str, damaged: bytes | None) -> None:
+    folder = write(tmp_path, [("a", 1), ("b", 2)])
+    path = folder / f"{table}-00000-000.npy"
+    if damaged is None:
+        np.save(path, np.array([{}], object), allow_pickle=True)
+    else:
+        path.write_bytes(damaged)
+    with pytest.raises(InputError, match=f"{path}: damaged or gone .*; delete its folder and build again"):
+        titles_among(folder, ["a"])
+        articles_titled(folder, ["a"])
+        are_articles(folder, np.array([1]))
