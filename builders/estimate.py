@@ -67,7 +67,7 @@ _FINISH = 0.14  # finish and install, of (b) of what is written
 _START = 0.1  # seconds: what DuckDB, or making the card, takes at least in a task
 
 # Bytes on disk: of a row in an extract, and shares of wikitext as an extract holds it.
-_FACT, _ENTITY, _PAGE, _KEPT, _REVISION, _SUPERSEDED, _LABEL = 30, 24, 9, 4, 8, 1, 30
+_FACT, _ENTITY, _PAGE, _ARTICLE, _KEPT, _REVISION, _SUPERSEDED, _LABEL = 30, 24, 9, 32, 4, 8, 1, 30
 _NEW = 0.15  # of the wikitext of pages that changed: the sentences that are new, and those that are gone
 _PLAIN = 0.38  # of the wikitext of pages whose whole text is written
 _CANDIDATE = 0.1  # bytes a fact in wikidata-diff and align, at the default share of unchanged facts
@@ -244,7 +244,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
         folder = place(dump.files, functools.partial(places.articles, dump))
         new = 1.0 if base is None else CHANGED
         cpu = _READ_XML * text.clean * text.text / max(1.0, text.wikitext) * (new + (1 - new) * _SKIM)
-        disk = text.packed * new + text.pages * _PAGE
+        disk = text.packed * new + text.pages * _PAGE + text.articles * _ARTICLE
         yield extract(f"wiki-extract {side}", dump, text.sizes, folder, text.decode + cpu, disk)
     folder = None
     for side, dump, items in (
