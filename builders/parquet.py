@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.fs import LocalFileSystem
 
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.errors import InputError
@@ -22,6 +23,7 @@ from temporalwiki.builders.errors import InputError
 # of level 3 on wikitext, for a seventh more disk: right for what only the stages themselves read.
 _LEVEL = 1
 _LEVEL_PUBLISHED = 3
+_LOCAL = LocalFileSystem()  # else pyarrow looks whether a path is there, and takes one that is not for an address
 
 
 class ParquetWriter:
@@ -129,7 +131,9 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
         self.path = path
         with self._whole():
             # reading ahead is for slow storage: here it wakes threads for every few pages
-            super().__init__(path, metadata=metadata, page_checksum_verification=verify, pre_buffer=False)
+            super().__init__(
+                path, metadata=metadata, page_checksum_verification=verify, pre_buffer=False, filesystem=_LOCAL
+            )
 
     @functools.cached_property
     def unverified(self) -> KeptFile:
@@ -145,6 +149,18 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
                 raise InputError(f"{self.path}: too many open files; allow more (ulimit -n) and go on") from None
             said = str(error).splitlines()[0]
             raise InputError(f"{self.path}: damaged or gone ({said}); delete its folder and build again") from None
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.schema_arrow.names)}
+
+    def group_range(self, group: int, column: str) -> tuple[int, int]:
+        """Smallest and largest value of an integer column in a row group, from its statistics; nulls count as 0."""
+        statistics = self.metadata.row_group(group).column(self._places[column]).statistics
+        if statistics is None or not statistics.has_min_max:
+            return 0, 0
+        low, high = int(statistics.min), int(statistics.max)
+        return (min(low, 0), max(high, 0)) if statistics.null_count else (low, high)
 
     def read(self, columns: Sequence[str], use_threads: bool = False) -> pa.Table:
         """Return columns of all rows."""
@@ -174,16 +190,6 @@ def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: in
         with KeptFile(path) as file:
             for records in file.iter_batches(batch, columns=columns, use_threads=False):
                 yield from records.to_pylist()
-
-
-def group_range(file: KeptFile, group: int, column: str) -> tuple[int, int]:
-    """Smallest and largest value of an integer column in a row group, from its statistics; nulls count as 0."""
-    index = file.schema_arrow.get_field_index(column)
-    statistics = file.metadata.row_group(group).column(index).statistics
-    if statistics is None or not statistics.has_min_max:
-        return 0, 0
-    low, high = int(statistics.min), int(statistics.max)
-    return (min(low, 0), max(high, 0)) if statistics.null_count else (low, high)
 
 
 def byte_strings(column: pa.ChunkedArray) -> npt.NDArray[np.void]:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from temporalwiki.builders.engine import Report
-from temporalwiki.builders.parquet import KeptFile, ParquetWriter, group_range, read_rows
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter, read_rows
 from temporalwiki.builders.wikidata.diff import CANDIDATES
 from temporalwiki.builders.wikipedia.diff import Articles
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
@@ -140,7 +140,7 @@ def _candidates(task: AlignTask) -> Iterator[dict[str, Any]]:
 def _candidates_in(path: Path, task: AlignTask) -> Iterator[dict[str, Any]]:
     with KeptFile(path) as file:
         for group in range(file.num_row_groups):
-            low, high = group_range(file, group, "page_id")
+            low, high = file.group_range(group, "page_id")
             if high < task.first or low >= task.end:
                 continue
             for batch in file.iter_batches(2048, row_groups=[group], use_threads=False):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.layers import Base, base_of, made_with
 from temporalwiki.builders.parquet import KeptFile
-from temporalwiki.builders.wikidata.extract import BUCKETS, FACTS, files, has_buckets
+from temporalwiki.builders.wikidata.extract import BUCKETS, FACTS, files
 from temporalwiki.builders.wikidata.revisions import Integers
 
 ENTITY = ("s", "lastrevid", "title", "seen")  # the columns by which entities are compared
@@ -51,8 +51,8 @@ def read(
     rows = 0
     place: tuple[Path, int] | None = None  # a reading stands in one bucket of one file, row group after row group
     gone = None
-    for path in files(folder, table):
-        if not has_buckets(path, first, end) or (path.parent != folder and generation(path) <= above):
+    for path in files(folder, table, first, end):
+        if path.parent != folder and generation(path) <= above:
             continue
         with KeptFile(path) as file:
             for groups in _together(file, first, end):

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from temporalwiki.builders.engine import Report
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.layers import Base, base_of, link
-from temporalwiki.builders.parquet import KeptFile, group_range
+from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.wikidata import buckets, revisions
 from temporalwiki.builders.wikidata.entities import DROPPED
 from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, KEPT, Buckets, files
@@ -156,7 +156,7 @@ def _kept(extract: Path, task: CarryTask) -> pa.Table:
     found = [KEPT.empty_table().select(_OF_KEPT)]
     for path in files(extract, "kept"):
         with KeptFile(path) as file:
-            ranges = [group_range(file, group, "bucket") for group in range(file.num_row_groups)]
+            ranges = [file.group_range(group, "bucket") for group in range(file.num_row_groups)]
             groups = [group for group, (low, high) in enumerate(ranges) if low < task.end and task.first <= high]
             lines = file.read_row_groups(groups, _OF_KEPT)
         of_bucket = _integers(lines, "s") % BUCKETS  # a row group has those of other tasks, too

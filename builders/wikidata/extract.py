@@ -12,6 +12,7 @@ what was read here, what base read, what base's base read.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -249,17 +250,23 @@ def check(path: Path, reports: Sequence[Report], allow_truncated: bool) -> str |
     )
 
 
-def files(folder: Path, table: str) -> list[Path]:
+def files(folder: Path, table: str, first: int = 0, end: int = BUCKETS) -> list[Path]:
     """The Parquet files of a table in an extract's folder: those read first, then those of base, by generation.
 
-    Not all rows of facts and entities count; module buckets tells. None of the files is empty.
+    Of ``facts`` and ``entities`` these are the files that can have rows of buckets [first, end). Not all rows count;
+    module buckets tells. None of the files is empty.
     """
-    return [*sorted(folder.glob(f"{table}-*.parquet")), *sorted(folder.glob(f"carried/{table}-*.parquet"))]
+    found: list[Path] = []
+    for place in (folder, folder / "carried"):
+        listed = os.listdir(place) if place.is_dir() else []  # noqa: PTH208 - of thousands, paths take far longer
+        names = sorted(name for name in listed if name.startswith(f"{table}-"))
+        found += [place / name for name in names if end - first == BUCKETS or has_buckets(name, first, end)]
+    return found
 
 
-def has_buckets(path: Path, first: int, end: int) -> bool:
+def has_buckets(name: str, first: int, end: int) -> bool:
     """Whether a file of ``facts`` or ``entities`` can have rows of buckets [first, end)."""
-    part = path.stem.rsplit("-", 1)[1]
+    part = name.removesuffix(".parquet").rpartition("-")[2]
     return part == "all" or (int(part) * FILE_BUCKETS < end and first < (int(part) + 1) * FILE_BUCKETS)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from temporalwiki.builders.engine import write_json
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.layers import Base, link
-from temporalwiki.builders.parquet import KeptFile, byte_strings, group_range
+from temporalwiki.builders.parquet import KeptFile, byte_strings
 
 _SPANS = "spans.json"  # in an extract's folder: which of its files hold which pages
 _CARRIED = "carried"
@@ -53,7 +53,7 @@ class BaseArticles:
             if high >= first:
                 file = KeptFile(path)
                 for number in range(file.num_row_groups):
-                    lowest, highest = group_range(file, number, "page_id")
+                    lowest, highest = file.group_range(number, "page_id")
                     if highest >= first:
                         groups.append((lowest, number, file.metadata.row_group(number).num_rows, file))
                         rows += groups[-1][2]
@@ -111,7 +111,7 @@ class _Texts:
 
     def __init__(self, path: Path) -> None:
         self._file = KeptFile(path)
-        self._groups = [group_range(self._file, number, "page_id") for number in range(self._file.num_row_groups)]
+        self._groups = [self._file.group_range(number, "page_id") for number in range(self._file.num_row_groups)]
         self._group = -1
 
     def find(self, page_id: int, revision_id: int) -> pa.Buffer | None:
@@ -150,7 +150,7 @@ def carry(folder: Path, base: Base | None) -> None:
 def _span(path: Path) -> tuple[int, int] | None:
     """Smallest and largest page id in a file; None if it is empty."""
     with KeptFile(path) as file:
-        spans = [group_range(file, number, "page_id") for number in range(file.num_row_groups)]
+        spans = [file.group_range(number, "page_id") for number in range(file.num_row_groups)]
     return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
 
 

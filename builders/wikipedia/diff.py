@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from temporalwiki.builders.engine import Report
 from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.parquet import KeptFile, ParquetWriter, byte_strings, group_range
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter, byte_strings
 from temporalwiki.builders.wikipedia.carried import CarriedTexts
 from temporalwiki.builders.wikipedia.extract import files, unpack
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, both_paragraphs
@@ -166,7 +166,7 @@ def plan(
         with KeptFile(path) as file:
             articles += file.metadata.num_rows
             for group in range(file.num_row_groups):
-                first, _ = group_range(file, group, "page_id")
+                first, _ = file.group_range(group, "page_id")
                 sizes = file.read_row_group(group, columns=["size"], use_threads=False)["size"]
                 groups.append((first, pc.sum(sizes).as_py() or 0))
     groups.sort()
@@ -179,7 +179,7 @@ def plan(
     largest = 0
     for path in files(prev, "pages"):
         with KeptFile(path) as file:
-            largest = max(largest, *(group_range(file, g, "page_id")[1] for g in range(file.num_row_groups)))
+            largest = max(largest, *(file.group_range(g, "page_id")[1] for g in range(file.num_row_groups)))
     share = min(1.0, unchanged_pages / articles) if articles else 0.0
     names = tuple(sorted(namespaces.items()))
     return [
@@ -193,7 +193,7 @@ class _Group:
 
     def __init__(self, file: KeptFile, number: int) -> None:
         self.path, self._file, self._number = file.path, file, number
-        self.last = group_range(file, number, "page_id")[1]
+        self.last = file.group_range(number, "page_id")[1]
         self._columns: dict[str, pa.ChunkedArray] = {}
 
     def column(self, name: str) -> pa.ChunkedArray:
@@ -282,7 +282,7 @@ def _groups(path: Path, first: int, end: int) -> Iterator[tuple[KeptFile, int]]:
     """Row groups that may hold pages with first <= id < end; an article needs its file for as long as it is there."""
     file = KeptFile(path)
     for number in range(file.num_row_groups):
-        low, high = group_range(file, number, "page_id")
+        low, high = file.group_range(number, "page_id")
         if high >= first and low < end:
             yield file, number
 

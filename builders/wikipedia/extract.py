@@ -96,12 +96,10 @@ def run(task: ExtractTask, folder: Path) -> Report:
 
     counts, kept, read = {"articles": 0, "redirects": 0, "other_namespaces": 0}, 0, 0
     cut, asked = task.cut, size_in_base if base is not None else None
-    written = {"articles": folder / f"articles-{task.index:05d}.parquet"}
-    written["pages"] = folder / f"pages-{task.index:05d}.parquet"
     last_id, in_order = -1, True
     with (
-        _articles(written["articles"]) as articles,
-        ParquetWriter(written["pages"], PAGES) as pages,
+        _articles(folder / f"articles-{task.index:05d}.parquet") as articles,
+        ParquetWriter(folder / f"pages-{task.index:05d}.parquet", PAGES) as pages,
         TitleWriter(folder, task.index) as titles,
     ):
         for page in read_pages(
@@ -135,8 +133,11 @@ def run(task: ExtractTask, folder: Path) -> Report:
     if counts["articles"] == 0 and reading.dropped.get("no_text", 0) > 0:
         raise InputError(f"{path}: no article in it holds text: is it a stub dump? Take pages-articles-multistream")
     if not in_order:
-        _sort_articles(written["articles"])
-        _sort_pages(written["pages"])
+        _sort_articles(articles.path)
+        _sort_pages(pages.path)
+    for file in (articles, pages):
+        if not file.rows_written:  # nobody need look into it
+            file.path.unlink()
     assert reading.pages == sum(counts.values()) + sum(reading.dropped.values()), (task, reading, counts)
     return {
         "pages": {"read": reading.pages, **counts, "dropped": reading.dropped},
@@ -228,5 +229,5 @@ def _by_page(path: Path, columns: str) -> Iterator[dict[str, Any]]:
 
 
 def files(folder: Path, table: str) -> list[Path]:
-    """The Parquet files of ``articles`` or ``pages`` in an extract's folder that hold rows."""
-    return [path for path in sorted(folder.glob(f"{table}-*.parquet")) if KeptFile(path).metadata.num_rows]
+    """The Parquet files of ``articles`` or ``pages`` in an extract's folder. None of them is empty."""
+    return sorted(folder.glob(f"{table}-*.parquet"))

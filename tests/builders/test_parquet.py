@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.parquet import KeptFile, ParquetWriter, group_range, read_rows
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter, read_rows
 
 SCHEMA = pa.schema({"id": pa.int64(), "text": pa.string()})
 ROWS = [{"id": i, "text": "x" * i} for i in range(1, 11)]
@@ -34,8 +34,8 @@ def test_rows_come_back_and_groups_end_at_rows_or_size(tmp_path: Path) -> None:
         path = tmp_path / name
         write(path, **limits)
         assert list(read_rows([path], batch=3)) == ROWS
-        with pq.ParquetFile(path) as file:
-            assert [group_range(file, group, "id") for group in range(file.num_row_groups)] == groups
+        with KeptFile(path) as file:
+            assert [file.group_range(group, "id") for group in range(file.num_row_groups)] == groups
 
 
 def test_a_row_may_be_a_tuple_and_columns_that_hardly_repeat_are_written_plainly(tmp_path: Path) -> None:
@@ -49,8 +49,8 @@ def test_a_row_may_be_a_tuple_and_columns_that_hardly_repeat_are_written_plainly
     text = pq.read_metadata(tmp_path / "plain").row_group(0).column(1)
     assert not text.has_dictionary_page
     assert not text.is_stats_set
-    with pq.ParquetFile(tmp_path / "plain") as file:
-        assert group_range(file, 0, "id") == (1, 10)
+    with KeptFile(tmp_path / "plain") as file:
+        assert file.group_range(0, "id") == (1, 10)
 
 
 @settings(deadline=None)
@@ -74,8 +74,8 @@ def test_nulls_count_as_nought_in_a_groups_range(tmp_path: Path) -> None:
     for ids, expected in (([None, 5, 9], (0, 9)), ([None, None], (0, 0)), ([5, 9], (5, 9)), ([], (0, 0))):
         with ParquetWriter(tmp_path / "f", SCHEMA) as out:
             out.write_table(pa.table({"id": pa.array(ids, pa.int64()), "text": [""] * len(ids)}))
-        with pq.ParquetFile(tmp_path / "f") as file:
-            assert [group_range(file, g, "id") for g in range(file.num_row_groups)] in ([expected], [])
+        with KeptFile(tmp_path / "f") as file:
+            assert [file.group_range(g, "id") for g in range(file.num_row_groups)] in ([expected], [])
 
 
 def test_a_file_that_is_one_too_many_is_not_called_damaged(tmp_path: Path) -> None:

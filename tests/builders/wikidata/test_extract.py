@@ -144,7 +144,7 @@ def test_a_row_group_says_which_buckets_it_holds(
                 held = sorted(set(file.read_row_group(group)["s"].to_numpy() % extract.BUCKETS))
                 assert (statistics.min, statistics.max) == (held[0], held[-1])
                 assert len(held) == 1 or file.metadata.row_group(group).num_rows <= group_rows
-                assert all(extract.has_buckets(path, bucket, bucket + 1) for bucket in held)
+                assert all(extract.has_buckets(path.name, bucket, bucket + 1) for bucket in held)
                 apart = {number % 4 == 0 for number in file.read_row_group(group)["s"].to_pylist()}
                 assert len(apart) == 1 or table == "entities"
                 found += [(table == "facts" and True in apart, bucket) for bucket in held]
