@@ -26,7 +26,7 @@ from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 from temporalwiki.builders.wikipedia.titles import are_articles, articles_titled
 
 VERSION = 7
-FACTS_A_TASK = 4_000_000  # each opens a database and makes its statements ready
+FACTS_A_TASK = 4_000_000  # each opens all files that have its buckets, and a database; memory grows with them
 _PAGE_ITEMS = 1_000_000  # looked through at once; 16 MB
 
 # One row a fact whose subject has an article; a null label is a drop that the next stage counts.
@@ -271,7 +271,8 @@ class _Sides:
         for side, rows, there in self._read("entities", buckets.ENTITY):
             with_title = rows.filter(pa.array(there & rows["title"].is_valid().to_numpy()))
             if side != "both":
-                found[side].append(rows.select(["s", "lastrevid", "seen"]).filter(pa.array(there)))
+                numbers = rows.select(["s", "lastrevid", "seen"])
+                found[side].append(numbers if there.all() else numbers.filter(pa.array(there)))
             titled["recent" if side == "both" else side].append(with_title)
         newest = {side: readings.newest(tables) for side, tables in found.items()}
         self.twice = sum(len(of_side.twice) for of_side in newest.values())
