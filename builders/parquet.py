@@ -23,7 +23,7 @@ from temporalwiki.builders.errors import InputError
 # of level 3 on wikitext, for a seventh more disk: right for what only the stages themselves read.
 _LEVEL = 1
 _LEVEL_PUBLISHED = 3
-_LOCAL = LocalFileSystem()  # else pyarrow looks whether a path is there, and takes one that is not for an address
+_LOCAL = LocalFileSystem()  # else pyarrow looks whether a path is there, and takes one that is not for a URI
 
 
 class ParquetWriter:

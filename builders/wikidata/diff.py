@@ -372,7 +372,7 @@ def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, p
     if task.page_items is None:
         items, pages = _titled(recent, titles["recent"])
     else:
-        items, pages = _page_items(task)
+        items, pages = _page_items(Path(task.page_items), task.first, task.end)
         there = are_articles(recent, pages)
         items, pages = items[there], pages[there]
     items_then, pages_then = _titled(Path(task.prev_articles), titles["prev"])
@@ -394,14 +394,13 @@ def _titled(articles: Path, subjects: pa.Table) -> tuple[Integers, Integers]:
     return subjects["s"].to_numpy()[which], page_ids
 
 
-def _page_items(task: DiffTask) -> tuple[Integers, Integers]:
-    """Items in the task's buckets and their pages, which need not be articles."""
-    assert task.page_items is not None
+def _page_items(path: Path, first: int, end: int) -> tuple[Integers, Integers]:
+    """The items in buckets [first, end) of a table of PAGE_ITEMS, and their pages, which need not be articles."""
     found = [PAGE_ITEMS.empty_table()]
-    with KeptFile(Path(task.page_items)) as file:
+    with KeptFile(path) as file:
         for batch in file.iter_batches(_PAGE_ITEMS, columns=PAGE_ITEMS.names, use_threads=False):
             bucket = batch["item"].to_numpy() % BUCKETS
-            found.append(pa.Table.from_batches([batch.filter(pa.array((bucket >= task.first) & (bucket < task.end)))]))
+            found.append(pa.Table.from_batches([batch.filter(pa.array((bucket >= first) & (bucket < end)))]))
     rows = pa.concat_tables(found)
     return rows["item"].to_numpy(), rows["page_id"].to_numpy()
 

@@ -259,8 +259,10 @@ def files(folder: Path, table: str, first: int = 0, end: int = BUCKETS) -> list[
     found: list[Path] = []
     for place in (folder, folder / "carried"):
         listed = os.listdir(place) if place.is_dir() else []  # noqa: PTH208 - of thousands, paths take far longer
-        names = sorted(name for name in listed if name.startswith(f"{table}-"))
-        found += [place / name for name in names if end - first == BUCKETS or has_buckets(name, first, end)]
+        names = sorted(name for name in listed if name.startswith(f"{table}-") and name.endswith(".parquet"))
+        if end - first < BUCKETS:
+            names = [name for name in names if has_buckets(name, first, end)]
+        found += [place / name for name in names]
     return found
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.errors import InputError
 
-Integers = npt.NDArray[np.int64]
+_Integers = npt.NDArray[np.int64]
 _Hashes = npt.NDArray[np.uint64]
 
 _TABLES = {"titles": 1, "article_titles": 3, "article_ids": 1}  # and how many columns they have
@@ -77,7 +77,7 @@ def titles_among(folder: Path, titles: Sequence[str]) -> set[str]:
     return {titles[at] for of_file in there for at in of_file.tolist()}
 
 
-def articles_titled(folder: Path, titles: Sequence[str]) -> tuple[Integers, Integers]:
+def articles_titled(folder: Path, titles: Sequence[str]) -> tuple[_Integers, _Integers]:
     """The articles of the extract in ``folder`` that have one of ``titles``: which title it is, and the page id.
 
     A title that two articles have, as in made-up dumps, comes twice.
@@ -96,7 +96,7 @@ def articles_titled(folder: Path, titles: Sequence[str]) -> tuple[Integers, Inte
     return np.concatenate(which), np.concatenate(page_ids)
 
 
-def are_articles(folder: Path, page_ids: Integers) -> npt.NDArray[np.bool_]:
+def are_articles(folder: Path, page_ids: _Integers) -> npt.NDArray[np.bool_]:
     """Which of ``page_ids``, none of them negative, are those of articles of the extract in ``folder``."""
     order = np.argsort(page_ids)
     asked = page_ids[order].astype(np.uint64)
@@ -123,14 +123,14 @@ def _hash(title: str) -> bytes:
     return hashlib.blake2b(title.encode(), digest_size=16).digest()
 
 
-def _sorted_hashes(titles: Sequence[str]) -> tuple[_Hashes, Integers]:
+def _sorted_hashes(titles: Sequence[str]) -> tuple[_Hashes, _Integers]:
     """Both halves of the titles' hashes, ascending by the first, and where each title is."""
     hashes = np.frombuffer(b"".join(map(_hash, titles)), _NUMBER).reshape(-1, 2).T
     order = np.argsort(hashes[0], kind="stable")
     return hashes[:, order], order
 
 
-def _equal(a: _Hashes, b: _Hashes) -> tuple[Integers, Integers]:
+def _equal(a: _Hashes, b: _Hashes) -> tuple[_Integers, _Integers]:
     """Where ``a`` and ``b``, which must ascend, have the same value: all pairs."""
     if len(a) > len(b):  # it is quicker to search the shorter in the longer
         of_b, of_a = _equal(b, a)
