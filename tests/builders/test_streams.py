@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import os
 import random
 import subprocess
 import sys
@@ -50,6 +51,40 @@ def test_how_much_is_read_at_a_time_changes_nothing(
     monkeypatch.setattr(streams, "OUT", 100 * read)
     parts = [part[:300] for part in PARTS]
     assert text_of(write(tmp_path, kind, parts)) == b"".join(parts)
+
+
+@pytest.mark.parametrize("kind", [*COMPRESS, "listed bz2", "xml"])
+def test_what_was_read_makes_room_in_the_systems_cache_and_what_other_tasks_read_does_not(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"d.{kind.removeprefix('listed ')}"
+    compress = COMPRESS.get(path.suffix[1:], bytes)
+    streams_of = [compress(random.Random(i).randbytes(40_000)) for i in range(5)]
+    path.write_bytes(b"".join(streams_of))
+    start = len(streams_of[0])
+    ends: list[int] = []
+
+    def forget(file: int, first: int, length: int, advice: int) -> None:
+        assert os.path.samestat(os.fstat(file), path.stat())
+        assert (first, advice) == (start, os.POSIX_FADV_DONTNEED)
+        assert start + length == os.lseek(file, 0, os.SEEK_CUR)
+        ends.append(start + length)
+        raise OSError(22, "as on a file system that cannot do it")
+
+    monkeypatch.setattr(os, "posix_fadvise", forget, raising=False)
+    monkeypatch.setattr(os, "POSIX_FADV_DONTNEED", 4, raising=False)
+    monkeypatch.setattr(streams, "READ", 1000)
+    monkeypatch.setattr(streams, "OUT", 1000)
+    monkeypatch.setattr(streams, "_CACHED", 10_000)
+    listed = kind.startswith("listed")
+    text = text_of(path, start=start, end=path.stat().st_size, listed=listed)
+    assert text == b"".join(random.Random(i).randbytes(40_000) for i in range(1, 5))
+    assert ends, "nothing was given back"
+    if not listed:  # that decoder reads as much at a time as it likes
+        assert ends == sorted(set(ends))
+        assert (
+            max(later - end for end, later in zip([start, *ends], [*ends, path.stat().st_size], strict=True)) <= 11_000
+        )
 
 
 def member(flags: int, data: bytes) -> bytes:
