@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.wikidata import diff, extract, labels
-from temporalwiki.builders.wikipedia.titles import TitleWriter
+from temporalwiki.builders.wikipedia.titles import HASH, TitleWriter, title_hash
 
 FACTS_A_SUBJECT = 6.25  # as Wikidata: 110 M items have 700 M facts
 SUBJECTS_A_FILE = 200_000
@@ -110,10 +110,9 @@ def _write_subjects(prev: _Side, recent: _Side, first: int, end: int, subjects: 
         "s": s,
         "lastrevid": random.integers(10**9, 15 * 10**8, len(s)),
         "label": pc.binary_join_element_wise("Name of", pa.array(s * 7919).cast(pa.string()), " "),
-        "title": pc.if_else(
-            pa.array(s <= subjects * WITH_ARTICLE),
-            pc.binary_join_element_wise("Page", pa.array(s).cast(pa.string()), " "),
-            None,
+        "title": pa.array(
+            [title_hash(f"Page {number}") if number <= subjects * WITH_ARTICLE else None for number in s.tolist()],
+            HASH,
         ),
     }
     facts = _facts_of(random, np.repeat(s, random.poisson(FACTS_A_SUBJECT, len(s))), subjects)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import hashlib
 from pathlib import Path
 
 import duckdb
@@ -136,7 +137,7 @@ CREATE TEMP TABLE gone_labels AS
 _NONE = {
     "facts": 'bucket INT, s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, '
     'start_day INT, "end" TEXT, end_day INT, seen BIGINT, file_row_number BIGINT',
-    "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title TEXT, seen BIGINT",
+    "entities": "bucket INT, s BIGINT, lastrevid BIGINT, label TEXT, title BLOB, seen BIGINT",
     "properties": "p BIGINT, lastrevid BIGINT, label TEXT, seen BIGINT",
     "articles": "page_id BIGINT, title TEXT",
 }
@@ -229,18 +230,25 @@ def _add_pages(db: duckdb.DuckDBPyConnection, task: diff.DiffTask) -> None:
     """Tables page_now, the subject's article in recent, and page_then, its article in prev that recent has not."""
     now = _rows(article_files(Path(task.recent_articles), "articles"), _NONE["articles"])
     then = _rows(article_files(Path(task.prev_articles), "articles"), _NONE["articles"])
+    titles = [title for (title,) in db.execute(f"SELECT title FROM {now} UNION SELECT title FROM {then}").fetchall()]
+    hashes = [hashlib.blake2b(title.encode(), digest_size=16).digest() for title in titles]
+    db.register("hashed", pa.table({"hash": pa.array(hashes, pa.binary()), "title": pa.array(titles, pa.string())}))
     if task.page_items is not None:
         items = rows_of([Path(task.page_items)])
         source = f"SELECT item AS id, page_id FROM {items} WHERE page_id IN (SELECT page_id FROM {now})"
     else:
-        source = f"SELECT s AS id, page_id FROM recent_items JOIN {now} articles USING (title)"
+        source = (
+            "SELECT s AS id, page_id FROM recent_items JOIN hashed ON recent_items.title = hash "
+            f"JOIN {now} articles ON articles.title = hashed.title"
+        )
     db.execute(
         f"CREATE TEMP TABLE page_now AS SELECT id, min(page_id) AS page_id FROM ({source}) "
         "WHERE id IN (SELECT s FROM facts) GROUP BY id"
     )
     db.execute(
         "CREATE TEMP TABLE page_then AS SELECT s AS id, min(page_id) AS page_id "
-        f"FROM prev_items JOIN {then} articles USING (title) "
+        "FROM prev_items JOIN hashed ON prev_items.title = hash "
+        f"JOIN {then} articles ON articles.title = hashed.title "
         f"WHERE s IN (SELECT s FROM gone) AND page_id NOT IN (SELECT page_id FROM {now}) GROUP BY s"
     )
 

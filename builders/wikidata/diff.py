@@ -390,7 +390,7 @@ def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, p
 
 def _titled(articles: Path, subjects: pa.Table) -> tuple[Integers, Integers]:
     """Those of ``subjects`` whose title an article of the extract ``articles`` has, and its page id."""
-    which, page_ids = articles_titled(articles, subjects["title"].to_pylist())
+    which, page_ids = articles_titled(articles, subjects["title"].combine_chunks())
     return subjects["s"].to_numpy()[which], page_ids
 
 

@@ -35,8 +35,9 @@ from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import compression, pieces, split
 from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
 from temporalwiki.builders.wikidata.revisions import Revisions
+from temporalwiki.builders.wikipedia.titles import HASH, title_hash
 
-VERSION = 9
+VERSION = 10
 BUCKETS = 64  # the same for every dump, so that two of them can be compared bucket by bucket
 FILE_BUCKETS = 8  # a file: whoever opens it reads what is said of all its row groups
 RANGE = 192 << 20  # compressed bytes a task: of Wikidata about 140,000 items and a million statements
@@ -83,7 +84,7 @@ ENTITIES = pa.schema(
         "s": pa.int64(),
         "lastrevid": pa.int64(),
         "label": pa.string(),
-        "title": pa.string(),
+        "title": HASH,  # of its page in the wiki; that is looked up among articles, and never read
         "class": pa.int64(),  # the object of its first best-rank INSTANCE_OF statement
         "seen": pa.int64(),
         "facts": pa.int32(),  # its rows in FACTS of best rank
@@ -503,7 +504,7 @@ class _Rows:
             numbers,
             lastrevid=revisions,
             label=labels,
-            title=titles,
+            title=[None if title is None else title_hash(title) for title in titles],
             **{"class": pa.array(class_of, mask=unknown)},
             seen=seen,
             facts=facts,

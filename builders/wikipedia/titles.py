@@ -13,9 +13,12 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from temporalwiki.builders.engine import whole_file
 from temporalwiki.builders.errors import InputError
+
+HASH = pa.binary(16)  # a column of title_hash's
 
 _Integers = npt.NDArray[np.int64]
 _Hashes = npt.NDArray[np.uint64]
@@ -40,7 +43,7 @@ class TitleWriter:
 
     def add(self, title: str) -> bytes:
         """Note the title of a page in namespace 0, and return its hash for ``add_article``."""
-        found = _hash(title)
+        found = title_hash(title)
         self._add("titles", found[:8])
         return found
 
@@ -72,21 +75,22 @@ class TitleWriter:
 
 def titles_among(folder: Path, titles: Sequence[str]) -> set[str]:
     """Those of ``titles`` that a page in namespace 0 of the extract in ``folder`` has, redirects included."""
-    hashes, order = _sorted_hashes(titles)
+    hashes, order = _sorted(b"".join(map(title_hash, titles)))
     there = [order[_equal(hashes[0], known[0])[0]] for known in _files(folder, "titles", len(titles))]
     return {titles[at] for of_file in there for at in of_file.tolist()}
 
 
-def articles_titled(folder: Path, titles: Sequence[str]) -> tuple[_Integers, _Integers]:
-    """The articles of the extract in ``folder`` that have one of ``titles``: which title it is, and the page id.
+def articles_titled(folder: Path, hashed: pa.FixedSizeBinaryArray) -> tuple[_Integers, _Integers]:
+    """The articles of the extract in ``folder`` that have one of the ``hashed`` titles: which it is, and the page id.
 
-    A title that two articles have, as in made-up dumps, comes twice.
+    ``hashed`` is an array of HASH without nulls. A title that two articles have, as in made-up dumps, comes twice.
     """
-    hashes, order = _sorted_hashes(titles)
+    length = HASH.byte_width
+    hashes, order = _sorted(hashed.buffers()[1][hashed.offset * length : (hashed.offset + len(hashed)) * length])
     begin = np.zeros(1 << _BITS, bool)  # tells most others apart, before anything is searched
     begin[hashes[0] >> _REST] = True
     which, page_ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for known in _files(folder, "article_titles", len(titles)):
+    for known in _files(folder, "article_titles", len(hashed)):
         near = np.flatnonzero(begin[known[0] >> _REST])
         asked, at = _equal(hashes[0], known[0][near])
         at = near[at]
@@ -118,14 +122,14 @@ def _files(folder: Path, table: str, asked: int) -> Iterator[_Hashes]:
             raise InputError(f"{path}: damaged or gone ({said}); delete its folder and build again") from None
 
 
-def _hash(title: str) -> bytes:
+def title_hash(title: str) -> bytes:
     """128 bits of a title, the same on every machine: as many that nobody makes two titles that share them."""
     return hashlib.blake2b(title.encode(), digest_size=16).digest()
 
 
-def _sorted_hashes(titles: Sequence[str]) -> tuple[_Hashes, _Integers]:
-    """Both halves of the titles' hashes, ascending by the first, and where each title is."""
-    hashes = np.frombuffer(b"".join(map(_hash, titles)), _NUMBER).reshape(-1, 2).T
+def _sorted(hashed: bytes | pa.Buffer) -> tuple[_Hashes, _Integers]:
+    """Both halves of titles' hashes, ascending by the first, and where each title is."""
+    hashes = np.frombuffer(hashed, _NUMBER).reshape(-1, 2).T
     order = np.argsort(hashes[0], kind="stable")
     return hashes[:, order], order
 

@@ -17,7 +17,7 @@ from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikipedia import extract, titles
 from temporalwiki.builders.wikipedia.extract import files, pack, unpack
-from temporalwiki.builders.wikipedia.titles import are_articles, articles_titled, titles_among
+from temporalwiki.builders.wikipedia.titles import HASH, are_articles, articles_titled, title_hash, titles_among
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
 from a_folder import contents
@@ -142,7 +142,7 @@ def test_titles_of_namespace_0_and_articles_are_found_whatever_the_files(
     folder, _ = run(tmp_path)
     asked = ["One", "Alt", "Three", "Lua", "Talk:One", "Four", "", "one"]
     assert titles_among(folder, asked) == {"One", "Alt", "Three", "Lua"}
-    which, page_ids = articles_titled(folder, asked)
+    which, page_ids = articles_titled(folder, pa.array(map(title_hash, asked), HASH))
     assert sorted(zip(which.tolist(), page_ids.tolist(), strict=True)) == [(0, 1), (2, 3), (2, 3)]  # held twice
     assert are_articles(folder, np.arange(7)).tolist() == [False, True, False, True, False, False, False]
 
@@ -150,7 +150,7 @@ def test_titles_of_namespace_0_and_articles_are_found_whatever_the_files(
 def test_an_extract_without_pages_in_namespace_0_has_no_titles(tmp_path: Path) -> None:
     folder, _ = run(tmp_path, [page(4, "Talk:One", "t", ns=1)])
     assert titles_among(folder, ["Talk:One"]) == set()
-    assert articles_titled(folder, ["Talk:One"])[0].tolist() == []
+    assert articles_titled(folder, pa.array([title_hash("Talk:One")], HASH))[0].tolist() == []
     assert are_articles(folder, np.array([4])).tolist() == [False]
     assert files(folder, "articles") == []
 

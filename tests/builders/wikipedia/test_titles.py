@@ -5,13 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.wikipedia import titles
-from temporalwiki.builders.wikipedia.titles import TitleWriter, are_articles, articles_titled, titles_among
+from temporalwiki.builders.wikipedia.titles import (
+    HASH,
+    TitleWriter,
+    are_articles,
+    articles_titled,
+    titles_among,
+)
 
 TITLES = st.sampled_from([*"abcdefghij", "Ä", "Ä b", "a\u0301", "🜁", "../a"])
 # a page that is no article has no id here
@@ -30,7 +37,8 @@ def write(folder: Path, *tasks: list[tuple[str, int | None]]) -> Path:
 
 
 def titled(folder: Path, asked: list[str]) -> list[tuple[int, int]]:
-    which, page_ids = articles_titled(folder, asked)
+    hashed = pa.array([None, *map(titles.title_hash, asked)], HASH)[1:]  # as a part of a longer column
+    which, page_ids = articles_titled(folder, hashed)
     return sorted(zip(which.tolist(), page_ids.tolist(), strict=True))
 
 
@@ -52,11 +60,11 @@ def test_what_is_found_is_what_a_dict_has(
 ) -> None:
     """Titles are held or asked for more than once; where they are ``alike``, all hashes have the same first half."""
     pages = [page for task in tasks for page in task]
-    whole = titles._hash
+    whole = titles.title_hash
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(titles, "_ROWS", rows)
         if alike:
-            patch.setattr(titles, "_hash", lambda title: bytes(8) + whole(title)[8:])
+            patch.setattr(titles, "title_hash", lambda title: bytes(8) + whole(title)[8:])
         folder = write(tmp_path_factory.mktemp("titles") / "x", *tasks)
         wanted = sorted(
             (at, page_id)
@@ -107,5 +115,5 @@ def test_a_damaged_file_is_named(tmp_path: Path, table: str, damaged: bytes | No
         path.write_bytes(damaged)
     with pytest.raises(InputError, match=f"{path}: damaged or gone .*; delete its folder and build again"):
         titles_among(folder, ["a"])
-        articles_titled(folder, ["a"])
+        articles_titled(folder, pa.array([titles.title_hash("a")], HASH))
         are_articles(folder, np.array([1]))
