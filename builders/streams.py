@@ -25,6 +25,7 @@ from temporalwiki.builders.errors import InputError
 # Small enough that memory is used again: fresh pages for every piece of 4 MB cost as much as decoding gzip.
 READ = 1 << 17
 OUT = 1 << 19  # a decompression bomb comes out in pieces of this size
+BLOCKS = 1 << 22  # of bz2, whose faster decoder has tables of 4 MB: in smaller pieces they have to come back too often
 _CACHED = 8 << 20  # bytes of a dump that the system's cache may hold behind the reader
 _HEAD = 1 << 20  # holds the largest block of bz2
 _BEGINNING = 1 << 16  # of what may be a stream; bz2 has then read a block, and not spent as long again on its order
@@ -96,7 +97,7 @@ def pieces(
     with _Once(path, start) as file, _reader(kind, _Range(file, start, end)) as reader:
         while True:
             try:
-                data = reader.read(OUT)
+                data = reader.read(BLOCKS if kind == "bz2" else OUT)
                 if not data:
                     whole = kind == "gz" or _ends_at(reader, end - start)
                     break

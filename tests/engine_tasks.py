@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import mmap
 import os
 import signal
@@ -21,6 +22,13 @@ def write_square(task: int, folder: Path) -> Report:
     with whole_file(folder / f"{task}.txt") as part:
         part.write_text(str(task * task))
     return {"count": {"tasks": 1}}
+
+
+def collections(fails: bool, _folder: Path) -> Report:
+    """Say how many new objects Python's garbage collector waits for."""
+    if fails:
+        raise InputError(f"{gc.get_threshold()[0]}")
+    return {"objects": {"threshold": gc.get_threshold()[0]}}
 
 
 def die_at_three(task: int, folder: Path) -> Report:

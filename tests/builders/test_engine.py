@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import multiprocessing
 import os
@@ -36,6 +37,7 @@ from a_stop import Killed, Stop
 from engine_tasks import (
     Weighed,
     begin_anew,
+    collections,
     die_at_three,
     hold,
     raise_what_does_not_travel,
@@ -300,6 +302,15 @@ def test_without_ray_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match=r"Ray is not installed: pip install 'temporalwiki\[ray\]'"):
         find_machine("ray")
+
+
+def test_garbage_is_looked_for_seldom_in_a_task_and_as_before_behind_it(tmp_path: Path) -> None:
+    before = gc.get_threshold(), gc.get_freeze_count()
+    [report] = run_stage("one", collections, [False], tmp_path / "one")
+    assert report["objects"]["threshold"] > 10 * before[0][0]
+    with pytest.raises(InputError, match=str(report["objects"]["threshold"])):
+        run_stage("fails", collections, [True], tmp_path / "fails")
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
 def test_a_report_says_what_its_task_took_and_its_processes(tmp_path: Path) -> None:
