@@ -98,8 +98,12 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
         try:
             # Ctrl-C is for the command, which ends its workers: they are born deaf to it
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            futures: dict[Future[Any], int] = {pool.submit(_run, rank): rank for rank in ranks}
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            try:
+                futures: dict[Future[Any], int] = {pool.submit(_run, rank): rank for rank in ranks}
+            except (EOFError, ConnectionError):  # the process that begins them was killed
+                raise BrokenProcessPool from None
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             pending = set(futures)
             while pending:
                 finished, pending = wait(pending, return_when="FIRST_COMPLETED")

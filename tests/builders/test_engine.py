@@ -8,11 +8,13 @@ import itertools
 import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +194,31 @@ def test_a_killed_worker_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> No
     assert set(calls(tmp_path)) == {1, 2, 3, 4, 5, 6}
     assert calls(tmp_path).count(3) == 1
     assert len(calls(tmp_path)) <= 6 + len(before)
+
+
+@pytest.mark.fault(
+    "too little memory",
+    "build: what begins its workers is killed",
+    "one line names the stage; a rerun does what is left",
+)
+def test_the_process_that_begins_workers_may_be_killed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = forkserver.connect_to_new_process
+
+    def killed(fds: list[int]) -> tuple[int, int]:
+        forkserver.ensure_running()
+        server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+        os.kill(server, signal.SIGSTOP)
+        asked = begin(fds)
+        os.kill(server, signal.SIGKILL)
+        return asked
+
+    with monkeypatch.context() as patch:
+        patch.setattr(forkserver, "connect_to_new_process", killed)
+        with pytest.raises(InputError, match="square: a worker process was killed"):
+            run_stage("square", write_square, [1, 2, 3], tmp_path / "out", Machine(2))
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert len(run_stage("square", write_square, [1, 2, 3], tmp_path / "out", Machine(2))) == 3
+    assert sorted(calls(tmp_path)) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
