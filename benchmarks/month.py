@@ -18,8 +18,8 @@ CPU time is user and system time of a command and all its children, the lesser o
 dumps, and extracts kept, that the system's cache does not hold: those of a real month are many times larger than
 memory, and to read them is part of what decoders take, too. Builds run with ``--jobs 1``: more jobs make no less work.
 Memory is the most that a command's processes held together, sampled 20 times a second.
-Needs ``pip install 'temporalwiki[bench]'``. The folder takes about 7 GB at the default sizes; dumps are kept there
-and found again, everything else is removed.
+Needs Linux and ``pip install 'temporalwiki[bench]'``. The folder takes about 7 GB at the default sizes; dumps are kept
+there and found again, everything else is removed.
 """
 
 from __future__ import annotations

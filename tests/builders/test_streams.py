@@ -63,11 +63,11 @@ def test_what_was_read_makes_room_in_the_systems_cache_and_what_other_tasks_read
     path.write_bytes(b"".join(streams_of))
     start = len(streams_of[0])
     ends: list[int] = []
+    asked: list[tuple[bool, int, int, bool]] = []  # looked at behind it: what fails in a decoder, another one mends
 
     def forget(file: int, first: int, length: int, advice: int) -> None:
-        assert os.path.samestat(os.fstat(file), path.stat())
-        assert (first, advice) == (start, os.POSIX_FADV_DONTNEED)
-        assert start + length == os.lseek(file, 0, os.SEEK_CUR)
+        behind = start + length == os.lseek(file, 0, os.SEEK_CUR)
+        asked.append((os.path.samestat(os.fstat(file), path.stat()), first, advice, behind))
         ends.append(start + length)
         raise OSError(22, "as on a file system that cannot do it")
 
@@ -80,7 +80,7 @@ def test_what_was_read_makes_room_in_the_systems_cache_and_what_other_tasks_read
     listed = kind.startswith("listed")
     text = text_of(path, start=start, end=path.stat().st_size, listed=listed)
     assert text == b"".join(random.Random(i).randbytes(40_000) for i in range(1, 5))
-    assert ends, "nothing was given back"
+    assert set(asked) == {(True, start, os.POSIX_FADV_DONTNEED, True)}
     if kind in ("bz2", "xml"):  # the faster decoders read as much at a time as they like
         assert ends == sorted(set(ends))
         assert (
