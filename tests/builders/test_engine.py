@@ -210,6 +210,8 @@ def test_the_process_that_begins_workers_may_be_killed_too(tmp_path: Path, monke
         os.kill(server, signal.SIGSTOP)
         asked = begin(fds)
         os.kill(server, signal.SIGKILL)
+        # its files are closed before it counts as ended: a rerun in this process could ask the dying one again
+        os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)
         return asked
 
     with monkeypatch.context() as patch:
