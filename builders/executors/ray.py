@@ -46,9 +46,16 @@ def _connect() -> Any:
         _check_address()
         try:
             ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             where = os.environ.get("RAY_ADDRESS", "the cluster that runs here")
-            raise InputError(f"Ray: cannot connect to {where}: {_first_line(error)}") from None
+            why = _first_line(error)
+            # Ray says it in a cause of its error alone
+            if isinstance(error, ray.exceptions.AuthenticationError) or "AuthenticationError" in str(error.__cause__):
+                why = (
+                    "it asks for a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH where "
+                    "the cluster's is not in ~/.ray/auth_token"
+                )
+            raise InputError(f"Ray: cannot connect to {where}: {why}") from None
     return ray
 
 

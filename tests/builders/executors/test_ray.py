@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -188,6 +190,57 @@ def test_an_address_where_nobody_answers_is_one_line(tmp_path: Path, monkeypatch
     monkeypatch.delenv("RAY_ADDRESS")
     with pytest.raises(InputError, match=f"at {address}, which {tmp_path}/ray/ray_current_cluster names"):
         executor._check_address()
+
+
+CLUSTER = f"""
+from ray.cluster_utils import Cluster
+cluster = Cluster(True, head_node_args={NODE | {"num_cpus": 3}})
+print(cluster.address, flush=True)
+input()
+cluster.shutdown()
+"""
+JOBS = "from temporalwiki.builders.executors.ray import default_jobs; print(default_jobs())"
+
+
+def test_a_cluster_that_asks_for_a_token_is_one_line_that_says_what_to_set(tmp_path: Path) -> None:
+    token = "1" * 64
+    there = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    there["HOME"] = str(tmp_path)
+    with tempfile.TemporaryDirectory(prefix="ray-") as place:
+        there["RAY_TMPDIR"] = place
+        with subprocess.Popen(
+            [sys.executable, "-c", CLUSTER],
+            env=there | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as cluster:
+            assert cluster.stdout is not None
+            there["RAY_ADDRESS"] = cluster.stdout.readline().strip()
+
+            def connect(settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+                return subprocess.run(
+                    [sys.executable, "-c", JOBS], env=there | settings, capture_output=True, text=True, timeout=120
+                )
+
+            with ThreadPoolExecutor() as side_by_side:
+                *refused, taken = side_by_side.map(
+                    connect,
+                    [
+                        {},
+                        {"RAY_AUTH_MODE": "token"},
+                        {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "2" * 64},
+                        {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token},
+                    ],
+                )
+            cluster.communicate("\n")
+    assert taken.stdout.split()[-1] == "3", taken.stderr
+    for ended in refused:
+        address = there["RAY_ADDRESS"]
+        assert ended.stderr.splitlines()[-1].endswith(
+            f"InputError: Ray: cannot connect to {address}: it asks for a token: set RAY_AUTH_MODE=token, and "
+            "RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH where the cluster's is not in ~/.ray/auth_token"
+        )
 
 
 NODES = [  # of CPUs and gigabytes, what is said
