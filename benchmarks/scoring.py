@@ -27,7 +27,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.generation import Generator
 from temporalwiki.eval_harness.scoring import _ROW, Scorer, Text, _rows
 from temporalwiki.methods import checkpoint
@@ -193,7 +193,7 @@ def store(model: str, probes: list[tuple[str, str]], rounds: int) -> dict[str, A
     months = [probes[at : at + size] for at in (0, size * 15 // 100, size * 30 // 100, size * 45 // 100)]
     texts = [[Text("", f"{prompt} {object_}") for prompt, object_ in month] for month in months]
     with tempfile.TemporaryDirectory() as folder:
-        kept = Evaluated(model, Path(folder))
+        kept = CachedModel(model, Path(folder))
         _ = kept.loaded
         with_store = [best(lambda month=month: kept.score(month, "kept"), 1) for month in texts]
     scorer = Scorer(kept.loaded.model, kept.loaded.tokenizer)

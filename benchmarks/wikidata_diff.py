@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from temporalwiki.builders.parquet import ParquetWriter
-from temporalwiki.builders.wikidata import diff, extract, labels
+from temporalwiki.builders.wikidata import extract, fact_diff, labels
 from temporalwiki.builders.wikipedia.titles import HASH, TitleWriter, title_hash
 
 FACTS_A_SUBJECT = 6.25  # as Wikidata: 110 M items have 700 M facts
@@ -169,7 +169,7 @@ def run_stages(folder: Path, facts: int) -> dict[str, Any]:
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
     extracts = {side: str(folder / side) for side in ("prev", "recent")}
-    tasks = diff.plan(
+    tasks = fact_diff.plan(
         facts,
         **extracts,
         labels=str(out / "labels"),
@@ -188,7 +188,7 @@ def run_stages(folder: Path, facts: int) -> dict[str, Any]:
     cpu_labels, longest = time.process_time() - cpu, 0.0
     for task in tasks:
         begun = time.perf_counter()
-        diff.run(task, out, MEMORY)
+        fact_diff.run(task, out, MEMORY)
         longest = max(longest, time.perf_counter() - begun)
     rows = sum(pq.read_metadata(path).num_rows for path in out.glob("candidates-*.parquet"))
     shutil.rmtree(out)

@@ -26,10 +26,10 @@ from pathlib import Path
 
 from isal import igzip
 
-from temporalwiki.builders import layers
-from temporalwiki.builders.engine import Report, measured, total
+from temporalwiki.builders import incremental
+from temporalwiki.builders.stages import Report, measured, total
 from temporalwiki.builders.streams import pieces
-from temporalwiki.builders.wikidata import carry, extract
+from temporalwiki.builders.wikidata import extract, unchanged_items
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
 from temporalwiki.builders.world import World, write_world
 
@@ -168,16 +168,16 @@ def measure(prev: Path, recent: Path, work: Path) -> None:
         (work / name).mkdir(parents=True)
     step("wikidata-extract", lambda: extract.run(task, work / "prev"))
     full = step("wikidata-extract of the next snapshot, all read", lambda: extract.run(later, work / "full"))
-    layers.finish(work / "prev", [task], None)
-    base = layers.base_of(work / "prev")
+    incremental.finish(work / "prev", [task], None)
+    base = incremental.base_of(work / "prev")
     assert base is not None
-    [group] = carry.plan(0, base)
-    index = step("wikidata-index", lambda: carry.index(group, work / "prev" / "revisions"))
+    [group] = unchanged_items.plan(0, base)
+    index = step("wikidata-index", lambda: unchanged_items.index(group, work / "prev" / "revisions"))
     rest = step(
         "wikidata-extract of the next snapshot, changed items only",
         lambda: extract.run(replace(later, base=base), work / "recent"),
     )
-    carried = step("wikidata-carry", lambda: carry.run(group, work / "recent" / "carried"))
+    carried = step("wikidata-carry", lambda: unchanged_items.run(group, work / "recent" / "carried"))
     if total([rest, carried], "statements") != total([full], "statements"):
         raise AssertionError(f"{full}, but {rest} and {carried}")
     facts = full["statements"]["facts"]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 
 LONGEST_CELL = 16 << 20  # characters; a page of Wikipedia has 2 million bytes at most
 LONGEST_ROW = 64 << 20  # bytes: what stays in memory of a file whose quote is never closed

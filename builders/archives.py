@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import msgspec
 from tqdm import tqdm
 
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import only_one
 from temporalwiki.builders.archive_members import CsvFile, Member, shown
 from temporalwiki.builders.ckl.config import Config, Counts, unique_id, write
 from temporalwiki.builders.ckl.templates import SENTINEL
@@ -33,9 +35,7 @@ from temporalwiki.builders.dataset_folder import (
     read_manifests,
     write_split,
 )
-from temporalwiki.builders.engine import only_one
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.builders.layers import link
+from temporalwiki.builders.incremental import link
 from temporalwiki.builders.released_files import NAMES, ROWS, SPLITS_OF_PROBES, Found, Released, recognise
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.streams import digest

@@ -14,27 +14,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders import checksums, dataset_folder, layers, snapshot
-from temporalwiki.builders.engine import (
-    Machine,
-    Report,
-    fingerprint,
-    measured,
-    only_one,
-    remove,
-    run_stage,
-    total,
-    write_json,
-)
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import only_one
+from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.builders import checksums, dataset_folder, incremental, snapshot
 from temporalwiki.builders.finish import INCLUDE, Finished, finish
+from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Dump, Interval
-from temporalwiki.builders.wikidata import align, carry, entity_types, labels
-from temporalwiki.builders.wikidata import diff as wikidata_diff
+from temporalwiki.builders.stages import Report, measured, remove, run_stage, total
+from temporalwiki.builders.wikidata import align, entity_types, labels, unchanged_items
 from temporalwiki.builders.wikidata import extract as wikidata_extract
-from temporalwiki.builders.wikipedia import carried, page_props, sentences
-from temporalwiki.builders.wikipedia import diff as wiki_diff
+from temporalwiki.builders.wikidata import fact_diff as wikidata_diff
 from temporalwiki.builders.wikipedia import extract as wiki_extract
+from temporalwiki.builders.wikipedia import page_props, sentences, unchanged_pages
+from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 
 UNCHANGED_PAGES = 10_000  # articles whose text outside the diffset is sampled, for intrinsic evaluation
@@ -292,14 +285,14 @@ class _Build:
         """
         tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
         folder = self._kept(name, self.places.articles(dump))
-        before = layers.base_of(base) if base is not None else None
-        with_base = layers.finished_with(folder, tasks, before)
+        before = incremental.base_of(base) if base is not None else None
+        with_base = incremental.finished_with(folder, tasks, before)
         self._extract(name, wiki_extract.run, [replace(task, base=with_base) for task in tasks], folder)
         if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
             self._warn(f"{name}: {problem}")
-        if not layers.is_finished(folder):
-            carried.carry(folder, with_base)
-            layers.finish(folder, tasks, with_base)
+        if not incremental.is_finished(folder):
+            unchanged_pages.carry(folder, with_base)
+            incremental.finish(folder, tasks, with_base)
         return folder
 
     def _extract_wikidata(self, name: str, dump: Dump, base: Path | None = None) -> Path:
@@ -310,20 +303,22 @@ class _Build:
         interval, truncated = self.interval, self.options.allow_truncated
         folder = self._kept(name, self.places.facts(dump))
         tasks = wikidata_extract.plan(dump, interval.wiki, interval.language, truncated)
-        before = layers.base_of(base) if base is not None else None
+        before = incremental.base_of(base) if base is not None else None
         if base is not None and before is not None:
             items = self._extracted("wikidata-extract prev", "entities")["items"]
-            self._stage("wikidata-index", carry.index, carry.plan(items, before), base / "revisions")
+            self._stage(
+                "wikidata-index", unchanged_items.index, unchanged_items.plan(items, before), base / "revisions"
+            )
             if not total(self.reports["wikidata-index"], "items")["indexed"]:
                 before = None  # nothing would be kept of it, and all of it be linked, and read with every diff
-        with_base = layers.finished_with(folder, tasks, before)
+        with_base = incremental.finished_with(folder, tasks, before)
         problem = self._read_wikidata(name, dump, tasks, folder, with_base)
         if differ := total(self.reports.get(_carried(name), []), "checked").get("differ"):
             print(f"{name}: {differ} items differ in the same revision; all are read", file=sys.stderr)
             with_base = None
             problem = self._read_wikidata(name, dump, tasks, folder, with_base)
-        if not layers.is_finished(folder):
-            layers.finish(folder, tasks, with_base)
+        if not incremental.is_finished(folder):
+            incremental.finish(folder, tasks, with_base)
         if problem:
             self._warn(f"{name}: {problem}")
         return folder
@@ -334,7 +329,7 @@ class _Build:
         dump: Dump,
         tasks: list[wikidata_extract.ExtractTask],
         folder: Path,
-        base: layers.Base | None,
+        base: incremental.Base | None,
     ) -> str | None:
         """Read a dump and carry over what ``base`` has of it; what to warn of."""
         self.reports.pop(_carried(name), None)
@@ -343,12 +338,12 @@ class _Build:
         problem = wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated)
         if base is not None:
             items = total(self.reports[name], "entities")["items"]  # all: what is not kept of base is held, too
-            self._stage(_carried(name), carry.run, carry.plan(items, base), folder / "carried")
+            self._stage(_carried(name), unchanged_items.run, unchanged_items.plan(items, base), folder / "carried")
         return problem
 
     def _kept(self, name: str, folder: Path) -> Path:
         """The folder of an extract; what an earlier build left there is deleted if it has lost something since."""
-        if (lost := layers.lost(folder)) is not None:
+        if (lost := incremental.lost(folder)) is not None:
             print(f"{name}: {lost} is not as it was left; the dump is read again", file=sys.stderr)
             remove(folder)
         return folder
@@ -361,7 +356,7 @@ class _Build:
         """Run an extract. Its folder is named after the files' content, so where they lie does not count."""
         plan = [replace(task, file=Path(task.file).name) for task in tasks]
         tasks = [replace(task, listed=checksums.is_listed(Path(task.file))) for task in tasks]
-        self._stage(name, self._of_known_files(run), tasks, folder, layers.sizes(tasks), plan)
+        self._stage(name, self._of_known_files(run), tasks, folder, incremental.sizes(tasks), plan)
 
     def _of_known_files(self, run: Any) -> Any:
         return functools.partial(_of_known_files, run=run, known=self.read)

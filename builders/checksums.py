@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.engine import Report, write_json
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.json_files import write_json
+from temporalwiki.builders.stages import Report
 from temporalwiki.builders.streams import digest
 
 _FETCHED = ".fetched.json"  # in a folder of dumps: what `fetch` found whole, as it was then, and its SHA-1

@@ -19,9 +19,10 @@ from typing import Annotated, Any
 import msgspec
 import pyarrow as pa
 
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import room_for, sweep, whole_file
+from temporalwiki.base.json_files import write_json
 from temporalwiki.builders.ckl.manifest import check_ckl_manifest
-from temporalwiki.builders.engine import room_for, sweep, whole_file, write_json
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Interval, check_date
 from temporalwiki.builders.streams import digest
@@ -351,7 +352,7 @@ def install(staged: Path, manifest: Manifest, folder: Path) -> None:
     # imported here: cards are made of what this module says of folders
     card: Callable[[list[Manifest]], str]
     if is_ckl(manifest):
-        from temporalwiki.model_cards.ckl import ckl_card as card
+        from temporalwiki.model_cards.ckl_dataset import ckl_card as card
     else:
         from temporalwiki.model_cards.dataset import dataset_card as card
 

@@ -21,15 +21,16 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.base.options import from_mapping
 from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.builders.ckl.build_config import CONFIGS, Sources, check_name, make, options_of
 from temporalwiki.builders.ckl.config import write
-from temporalwiki.builders.ckl.make import CONFIGS, Sources, check_name, make, options_of
 from temporalwiki.builders.dataset_folder import SCHEMAS, Manifest
-from temporalwiki.builders.engine import find_machine, fingerprint
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.finish import INCLUDE
+from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.snapshot import Interval
-from temporalwiki.methods.options import from_mapping
 
 
 @dataclass

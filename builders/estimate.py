@@ -23,18 +23,18 @@ from typing import Any, NamedTuple
 import msgspec
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor
 
-from temporalwiki.builders import checksums, layers
+from temporalwiki.builders import checksums, incremental
 from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Places, Sources, check_folders
-from temporalwiki.builders.engine import Machine
 from temporalwiki.builders.inspection import table
+from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.streams import DAMAGE, compression, split
-from temporalwiki.builders.wikidata import carry
-from temporalwiki.builders.wikidata import diff as wikidata_diff
 from temporalwiki.builders.wikidata import extract as wikidata_extract
+from temporalwiki.builders.wikidata import fact_diff as wikidata_diff
+from temporalwiki.builders.wikidata import unchanged_items
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
-from temporalwiki.builders.wikipedia import diff as wiki_diff
 from temporalwiki.builders.wikipedia import extract as wiki_extract
+from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentences import article_sentences
 from temporalwiki.builders.wikipedia.xml_dump import read_header, unescape
@@ -238,9 +238,9 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
     for side, dump, text in (("prev", sources.prev, prev), ("recent", sources.recent, recent)):
         base = None
         if side == "recent":  # the text of what has the same revision in prev is not read, but linked
-            base = layers.Base("prev", 0, "")
-            if folder is not None and layers.is_finished(folder):
-                base = layers.base_of(folder)
+            base = incremental.Base("prev", 0, "")
+            if folder is not None and incremental.is_finished(folder):
+                base = incremental.base_of(folder)
         folder = place(dump.files, functools.partial(places.articles, dump))
         new = 1.0 if base is None else CHANGED
         cpu = _READ_XML * text.clean * text.text / max(1.0, text.wikitext) * (new + (1 - new) * _SKIM)
@@ -253,17 +253,17 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
     ):
         base = None
         if side == "recent":  # what has the same revision in prev is not read, but carried over
-            base, within = layers.Base("prev", 0, ""), folder / "revisions" if folder else None
-            if folder is not None and layers.is_finished(folder):
-                base = layers.base_of(folder)
+            base, within = incremental.Base("prev", 0, ""), folder / "revisions" if folder else None
+            if folder is not None and incremental.is_finished(folder):
+                base = incremental.base_of(folder)
         if base is not None:
             cpu = _INDEX * items_prev.parse
-            count = len(carry.plan(int(items_prev.items), base))
+            count = len(unchanged_items.plan(int(items_prev.items), base))
             yield stage("wikidata-index", count, within, cpu, cpu / count, work=_REVISION * items_prev.items)
             base = base if items_prev.revised else None
         folder = place(dump.files, functools.partial(places.facts, dump))
         if folder is not None:
-            base = layers.finished_with(folder, items.tasks, base)
+            base = incremental.finished_with(folder, items.tasks, base)
         carried = (1 - CHANGED) * items.revised if base is not None else 0.0
         cpu = items.decode * (1 + _FIND_LINES) + items.parse * (1 + _WRITE_FACTS) * (1 - carried)
         disk = items.facts * _FACT + items.items * _ENTITY
@@ -271,7 +271,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
         yield extract(f"wikidata-extract {side}", dump, items.sizes, folder, cpu, read)
         if base is not None:
             within = folder / "carried" if folder else None
-            count = len(carry.plan(int(items.items), base))
+            count = len(unchanged_items.plan(int(items.items), base))
             cpu = _CARRY * items.parse * carried + _START * count  # its files are linked
             yield stage(f"wikidata-carry {side}", count, within, cpu, cpu / count, work=_SUPERSEDED * items.items)
     if sources.page_props is not None:
@@ -332,9 +332,9 @@ class _Dump:
     share: float  # how many times as large as the samples it is
 
 
-def _look_at(tasks: Sequence[layers.Task]) -> _Dump:
+def _look_at(tasks: Sequence[incremental.Task]) -> _Dump:
     """Decompress a little of a dump in several places."""
-    sizes = layers.sizes(tasks)
+    sizes = incremental.sizes(tasks)
     picked = [tasks[(2 * i + 1) * len(tasks) // (2 * _PLACES)] for i in range(_PLACES)]
     starts = list(dict.fromkeys((Path(task.file), task.start) for task in picked))
     if len(tasks) == 1 and sizes[0] <= _SEARCHED:
@@ -400,7 +400,7 @@ class _Text(_Dump):
 _WIKITEXT = re.compile(rb"<text[^<>]*>([^<]*)</text>")
 
 
-def _look_at_text(tasks: Sequence[layers.Task], language: str) -> _Text:
+def _look_at_text(tasks: Sequence[incremental.Task], language: str) -> _Text:
     """What a Wikipedia dump holds."""
     found = _look_at(tasks)
     articles: list[bytes] = []

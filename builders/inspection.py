@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.manifest import check_ckl_manifest
 from temporalwiki.builders.dataset_folder import Manifest, is_ckl, manifest_path, problems, read_manifests, strays
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import compression, pieces
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity

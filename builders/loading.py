@@ -12,10 +12,10 @@ import yaml
 from huggingface_hub import DatasetCard, HfApi
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl import schemas as ckl
-from temporalwiki.builders.ckl.make import check_name
+from temporalwiki.builders.ckl.build_config import check_name
 from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, is_ckl, read_manifests
-from temporalwiki.builders.errors import InputError, UsageError
 
 # It would ask a second server, with the token, for what our cards say; where HF_ENDPOINT is not the Hub, any server.
 datasets.config.USE_PARQUET_EXPORT = False

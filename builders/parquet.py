@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
-from temporalwiki.builders.engine import whole_file
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import whole_file
 
 # zstd everywhere, small enough row groups to be skipped, and no thread-dependent choices. Level 1 takes half the time
 # of level 3 on wikitext, for a seventh more disk: right for what only the stages themselves read.

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.archive_members import CsvFile, Member, members
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.snapshot import Interval
 
 _INTERVALS = (("0801", "0901"), ("0901", "1001"), ("1001", "1101"), ("1101", "1201"))  # that were released, of 2021

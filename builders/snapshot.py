@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 
 _WIKI = re.compile(r"[a-z][a-z0-9_]{0,60}wiki")
 _PART = re.compile(r"(\d*)\.xml-p(\d+)p(\d+)(?:\.bz2|\.gz)?$")

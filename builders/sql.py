@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 
 
 @contextlib.contextmanager

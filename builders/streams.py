@@ -20,7 +20,7 @@ import rapidgzip
 from isal import igzip, isal_zlib
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 
 # Small enough that memory is used again: fresh pages for every piece of 4 MB cost as much as decoding gzip.
 READ = 1 << 17

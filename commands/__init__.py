@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 from temporalwiki import __version__
-from temporalwiki.builders.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.errors import InputError, UsageError, in_one_line
 
 # subcommand -> what it does; its code is the module of that name, with add_arguments(parser, argv) and run(arguments)
 COMMANDS = {

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.engine import ENGINES, find_machine
 from temporalwiki.builders.estimate import describe_plan, estimate
 from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.inspection import describe_manifest
+from temporalwiki.builders.machine import ENGINES, find_machine
 from temporalwiki.builders.snapshot import Interval
 
 _EXAMPLE = """\

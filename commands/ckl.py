@@ -10,15 +10,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.files import whole_file
+from temporalwiki.base.options import from_mapping
+from temporalwiki.builders.ckl.build_config import CONFIGS, LAMA, Sources, check_name, check_sources, make, options_of
 from temporalwiki.builders.ckl.config import described, write
-from temporalwiki.builders.ckl.make import CONFIGS, LAMA, Sources, check_name, check_sources, make, options_of
-from temporalwiki.builders.engine import whole_file
-from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.commands.build import add_folders, work_folder
 from temporalwiki.commands.train import add_options
 from temporalwiki.methods import needs
-from temporalwiki.methods.options import from_mapping
 
 _EXAMPLE = """\
 example:

@@ -7,11 +7,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import from_mapping
 from temporalwiki.commands.train import add_options, quiet
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods import needs
-from temporalwiki.methods.options import from_mapping
 
 _EXAMPLE = """\
 example:
@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> None:
     if not (found := _tasks(arguments.tasks)):
         raise UsageError("--tasks: name one or more, with commas between them")
     with needs("eval"):
-        from temporalwiki.eval_harness.evaluated import Evaluated, default_precision
+        from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
         from temporalwiki.eval_harness.results import table
         from temporalwiki.eval_harness.runner import Evaluation, evaluate
-        from temporalwiki.eval_harness.store import cache
+        from temporalwiki.eval_harness.score_cache import cache
 
     quiet()
     tasks = {}
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         given = {f.name: getattr(arguments, f.name, None) for f in fields(task)}
         tasks[name] = from_mapping(task, {key: value for key, value in given.items() if value is not None}, "--")
     precision = default_precision() if arguments.precision == "auto" else arguments.precision
-    model = Evaluated(arguments.model, cache(), precision)
+    model = CachedModel(arguments.model, cache(), precision)
     wanted = Evaluation(
         arguments.model, arguments.data, tasks, tuple(arguments.config), arguments.output, arguments.limit
     )

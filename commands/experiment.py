@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.commands.train import quiet
 from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     read_recipe(arguments.recipe, None)  # a name that is wrong is said before torch is imported, which takes seconds
     with needs("eval"):
         from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
-        from temporalwiki.eval_harness.experiment.engines import end_with_parent, find_engine
+        from temporalwiki.eval_harness.experiment.job_runners import end_with_parent, find_engine
 
     quiet()
     experiment = read_experiment(arguments.recipe)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from temporalwiki.builders.engine import find_machine
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.builders.fetch import MIRROR
+from temporalwiki.builders.machine import find_machine
 from temporalwiki.commands.build import add_folders, add_machine, work_folder
 from temporalwiki.push_scripts.monthly import Job, monthly
 

@@ -9,9 +9,10 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import element
 from temporalwiki.methods import METHODS, find_method, needs
-from temporalwiki.methods.options import TrainOptions, element
+from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.recipes import configured, names, read_recipe
 
 _EXAMPLE = """\

@@ -22,10 +22,10 @@ import yaml
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import Manifest
-from temporalwiki.builders.engine import Machine
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import SnapshotTruth, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import InputError
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.eval_harness.task import Row, check_columns
 
@@ -62,7 +62,7 @@ def identity(row: Row) -> dict[str, Any]:
     }
 
 
-def score_facts(model: Evaluated, facts: Sequence[tuple[str, str]], what: str) -> list[FactScore | None]:
+def score_facts(model: CachedModel, facts: Sequence[tuple[str, str]], what: str) -> list[FactScore | None]:
     """Score (prompt, object) pairs; None where there is nothing to predict of an object, or a text is too long.
 
     A decoder-only model reads a fact whole, so that whatever asks for it next finds it in the store.

@@ -15,9 +15,10 @@ import torch
 from accelerate.utils import set_seed
 from transformers import PreTrainedTokenizerBase, TrainingArguments
 
-from temporalwiki.builders.engine import discard, fingerprint, only_one
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.evaluated import Evaluated, default_precision
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import discard, only_one
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
 from temporalwiki.eval_harness.scoring import encoder_inputs, sentinel_of
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
@@ -41,11 +42,11 @@ _AT_ONCE = 10_000  # examples that are tokenised together
 
 @contextmanager
 def fine_tuned(
-    model: Evaluated, examples: Sequence[tuple[str, str]], options: TrainOptions, what: str
-) -> Iterator[Evaluated]:
+    model: CachedModel, examples: Sequence[tuple[str, str]], options: TrainOptions, what: str
+) -> Iterator[CachedModel]:
     """Give a copy of the model, all parameters of which are trained to answer prompts, until the block ends.
 
-    ``examples``: prompts and answers. They are read as ``Evaluated.generate`` reads and continues prompts: a
+    ``examples``: prompts and answers. They are read as ``CachedModel.generate`` reads and continues prompts: a
     decoder-only model learns the answer and EOS after the prompt, an encoder-decoder model to fill the prompt's
     ``<extra_id_0>`` (at its end where it has none). ``what`` names the run in the log; ``options.micro_batch_size`` is
     chosen here, by the longest example.
@@ -61,14 +62,14 @@ def fine_tuned(
         if not (folder / "model").is_dir():
             _train(model, examples, options, what, folder)
         state.wait_for_everyone()
-        yield Evaluated(str(folder / "model"), model.store, model.precision)
+        yield CachedModel(str(folder / "model"), model.store, model.precision)
         state.wait_for_everyone()
         if state.is_main_process:
             discard(folder)
 
 
 def _train(
-    model: Evaluated, examples: Sequence[tuple[str, str]], options: TrainOptions, what: str, folder: Path
+    model: CachedModel, examples: Sequence[tuple[str, str]], options: TrainOptions, what: str, folder: Path
 ) -> None:
     """Train and write the weights to FOLDER/model, whole or not at all."""
     set_seed(options.seed)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, PreTrainedTokenizerBase
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.answers import answer, ended
 from temporalwiki.eval_harness.scoring import (
     SENTINEL,

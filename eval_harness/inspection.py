@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.misalignment import matrix, month_of, transfer
 from temporalwiki.eval_harness.misalignment import table as matrix_table

@@ -9,12 +9,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.dataset_folder import SCHEMAS
-from temporalwiki.builders.errors import InputError
 from temporalwiki.eval_harness import statistics
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.statistics import Estimate, Transfer
-from temporalwiki.methods.options import did_you_mean
 
 _KINDS = (*SCHEMAS, *(f"{kind}lama(?:-easy)?" for kind in ("invariant", "updated", "new")), "newquestions(?:-easy)?")
 # a config's name, or one in a model's name: diffset-1112, diffset-20211101-20211201, wikipedia-12

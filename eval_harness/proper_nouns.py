@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.salient_spans import Span, load_pipeline, one_line, pieces
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.methods.packing import Ints
 
 TAGS = frozenset(("NNP", "NNPS"))

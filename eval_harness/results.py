@@ -15,8 +15,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from temporalwiki.builders.engine import fingerprint, whole_file, write_json
-from temporalwiki.builders.errors import InputError, in_one_line
+from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.base.files import whole_file
+from temporalwiki.base.json_files import fingerprint, write_json
 from temporalwiki.eval_harness.measures import MEASURES
 from temporalwiki.eval_harness.statistics import Estimate
 

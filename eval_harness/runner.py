@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from temporalwiki import __version__
-from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.evaluated import Evaluated, training
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.eval_harness.cached_model import CachedModel, training
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
 from temporalwiki.eval_harness.task import Row, Task, check_columns
-from temporalwiki.methods.material import check_config, config_names, load
+from temporalwiki.methods.training_data import check_config, config_names, load
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "peft", "datasets")
 _LONG = re.compile(r"-\d{8}-\d{8}$")  # an interval's name that says the days
@@ -43,7 +43,7 @@ class Evaluation:
     label: str = ""  # what the model is called on a leaderboard; nothing: as its method is
 
 
-def evaluate(wanted: Evaluation, model: Evaluated, available: list[str] | None = None) -> list[Result]:
+def evaluate(wanted: Evaluation, model: CachedModel, available: list[str] | None = None) -> list[Result]:
     """Return the results of all tasks, made now or found in ``wanted.output``.
 
     ``available``: the configs of the data, where the caller knows them.
@@ -89,7 +89,7 @@ def _configs_of(name: str, task: Task, wanted: Evaluation, available: list[str])
 
 
 def _evaluate(
-    name: str, task: Task, config: str, wanted: Evaluation, available: list[str], model: Evaluated
+    name: str, task: Task, config: str, wanted: Evaluation, available: list[str], model: CachedModel
 ) -> Result:
     begun = time.perf_counter()
     rows = _read(wanted.data, config, task.splits, wanted.limit, task.most, "")

@@ -19,7 +19,7 @@ import torch
 from peft import PeftModel
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.packing import Encoder, Ints
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from temporalwiki.builders.errors import InputError
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.options import did_you_mean
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.methods.options import did_you_mean
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]  # by split
@@ -43,7 +43,7 @@ class Task(ABC):
         return {}
 
     @abstractmethod
-    def run(self, model: Evaluated, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Ask the model and return its scores."""
 
 

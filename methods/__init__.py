@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from temporalwiki.builders.errors import UsageError
-from temporalwiki.methods.options import did_you_mean
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import did_you_mean
 
 if TYPE_CHECKING:
     from temporalwiki.methods.method import Method

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import nn
 from transformers import PreTrainedModel
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 
 _LAYERS = ("layers", "h", "block")  # Llama and most others, GPT-2, T5
 _FINAL_NORMS = ("norm", "ln_f", "final_layer_norm")

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, PreTrainedModel
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.expansion import SPEC, ExpandedConfig
 

@@ -26,7 +26,7 @@ from transformers import (
 )
 from transformers.utils import cached_file
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, read_expansion
 
 ADAPTER = "adapter_config.json"

@@ -9,7 +9,7 @@ from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
-from temporalwiki.builders.engine import whole_file
+from temporalwiki.base.files import whole_file
 from temporalwiki.methods.checkpoint import ADAPTER_WEIGHTS
 from temporalwiki.methods.lora import LoRA, check_goes_on, hold, train_adapters
 from temporalwiki.methods.method import StateDict, whole

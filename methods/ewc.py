@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import PreTrainedModel
 
-from temporalwiki.builders.engine import whole_file
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.files import whole_file
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, Share
 
 

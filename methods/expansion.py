@@ -23,8 +23,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
-from temporalwiki.builders.engine import whole_file, write_json
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import whole_file
+from temporalwiki.base.json_files import write_json
 from temporalwiki.methods.architecture import stack
 
 # the attribute under which an expanded model keeps its Expansion, and the model type of its folder's config.json

@@ -21,7 +21,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.architecture import Stack, is_encoder_decoder, stack, train_decoder_alone
 from temporalwiki.methods.expansion import (
     SPEC,

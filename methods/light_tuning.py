@@ -11,9 +11,9 @@ from peft import PeftModel
 from transformers import PreTrainedModel
 from trl import SFTTrainer
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.options import did_you_mean
 from temporalwiki.methods.method import Method
-from temporalwiki.methods.options import did_you_mean
 from temporalwiki.methods.trainer import Continual
 
 _COLUMNS = ("subject", "relation", "object")

@@ -16,8 +16,8 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from temporalwiki.builders.engine import write_json
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import write_json
 from temporalwiki.methods.architecture import is_encoder_decoder, stack, train_decoder_alone
 from temporalwiki.methods.checkpoint import split
 from temporalwiki.methods.method import Method, StateDict, whole

@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, Share
 
 _TOKENS_AT_ONCE = 1024  # of which the vocabulary's probabilities are held twice in memory

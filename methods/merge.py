@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import torch
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.method import Method
 
 

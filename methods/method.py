@@ -13,7 +13,7 @@ from peft import PeftModel
 from torch import nn
 from transformers import PreTrainedModel
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.methods.expansion import expansion_of, write_expansion
 
 Batch = Mapping[str, torch.Tensor]

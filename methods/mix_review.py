@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.method import Method
 
 

@@ -24,7 +24,7 @@ from transformers.activations import ACT2FN
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.t5.modeling_t5 import T5Stack
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.architecture import is_encoder_decoder, train_decoder_alone
 from temporalwiki.methods.expansion import (
     SPEC,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
-from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import TypeVar
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import did_you_mean, option
 
 T = TypeVar("T")
 
@@ -16,11 +14,6 @@ SCHEDULES = ("one_cycle", "linear_to_half", "linear", "cosine", "constant")
 OPTIMIZERS = ("adamw", "adafactor")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 TRACKERS = ("trackio", "tensorboard", "wandb")
-
-
-def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    """Return a field with its help text."""
-    return field(default=default, metadata={"help": help, "choices": choices})
 
 
 @dataclass(frozen=True)
@@ -71,57 +64,3 @@ class TrainOptions:
 
 # what may differ between a run and its continuation: none of it changes what is computed, but for rounding
 MAY_DIFFER = ("micro_batch_size", "save_steps", "logging_steps", "report_to")
-
-
-def did_you_mean(wrong: str, names: Any) -> str:
-    """Return " (did you mean X?)", or nothing where no name is near."""
-    near = get_close_matches(wrong, list(names), n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
-
-
-def from_mapping(of: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Make the dataclass ``of`` from plain values, as a recipe or the command line gives them.
-
-    Raises UsageError, which begins with ``where``, for an unknown name or a value of another type.
-    """
-    known = {f.name: f for f in fields(of)}  # type: ignore[arg-type]
-    hints = get_type_hints(of)
-    given = {}
-    for name, value in values.items():
-        plain = name.replace("-", "_")
-        if plain not in known:
-            raise UsageError(f"{where}no option {name!r}{did_you_mean(plain, known)}; there are {', '.join(known)}")
-        given[plain] = _convert(value, hints[plain], f"{where}{name}")
-    return of(**given)
-
-
-def element(hint: Any) -> tuple[Any, bool]:
-    """Return the type of a field's values, without None, and whether the field is a list of them."""
-    kinds = [kind for kind in get_args(hint) if kind is not NoneType] if isinstance(hint, UnionType) else [hint]
-    (kind,) = kinds
-    return (get_args(kind)[0], True) if get_origin(kind) is tuple else (kind, False)
-
-
-def _convert(value: Any, hint: Any, where: str) -> Any:
-    kind, many = element(hint)
-    if value is None and isinstance(hint, UnionType):
-        return None
-    if many:
-        if isinstance(value, str):
-            value = [part for part in value.split(",") if part]
-        if not isinstance(value, list | tuple):
-            raise UsageError(f"{where} must be a list, not {value!r}")
-        return tuple(_convert(part, kind, where) for part in value)
-    if kind is bool and isinstance(value, bool):
-        return value
-    if kind is str and isinstance(value, str):
-        return value
-    if kind in (int, float) and isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            number = float("nan")
-        if number == number and abs(number) != float("inf") and (kind is float or number == int(number)):
-            return kind(number)
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-    raise UsageError(f"{where} must be {names[kind]}, not {value!r}")

@@ -28,8 +28,9 @@ import torch
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from temporalwiki.builders.engine import fingerprint, whole_file, write_json
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import whole_file
+from temporalwiki.base.json_files import fingerprint, write_json
 
 VERSION = 1  # of the chunks that are made of a text; a new one makes kept chunks stale
 IGNORED = -100  # the label that no loss counts

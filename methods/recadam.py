@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.method import Method
 
 

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.salient_spans import Find, Rules, Span, choose, token_ranges, windows
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.methods.packing import (
     IGNORED,
     Counts,

@@ -17,16 +17,17 @@ from accelerate import PartialState
 from accelerate.utils import set_seed
 from transformers import PreTrainedTokenizerBase
 
-from temporalwiki.builders.engine import only_one, write_json
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import only_one
+from temporalwiki.base.json_files import write_json
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
 from temporalwiki.methods.loss_curve import draw
-from temporalwiki.methods.material import make_trainer, read
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
 from temporalwiki.methods.processes import processes
 from temporalwiki.methods.trainer import last_complete, no_space_left
+from temporalwiki.methods.training_data import make_trainer, read
 
 MANIFEST = "training.json"  # written last: a folder that has it holds a finished checkpoint
 _RUN = "run.json"  # what an interrupted run was to be

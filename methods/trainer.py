@@ -35,8 +35,8 @@ from transformers import (
     get_scheduler,
 )
 
-from temporalwiki.builders.engine import write_json
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import write_json
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, Share
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.speed import Speed, peak, work

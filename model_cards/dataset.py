@@ -6,8 +6,8 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
+from temporalwiki.base.errors import in_one_line
 from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, Manifest
-from temporalwiki.builders.errors import in_one_line
 from temporalwiki.model_cards.citations import TEMPORALWIKI
 from temporalwiki.model_cards.dataset_header import header, languages, loadable
 

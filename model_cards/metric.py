@@ -9,7 +9,7 @@ from pathlib import Path
 import evaluate  # type: ignore[import-untyped]
 from huggingface_hub import SpaceCardData
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.model_cards.space import GRADIO
 
 _SHORT = 60  # characters of a short description, which the Hub takes

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.dataset_folder import (
     SCHEMAS,
     Manifest,
@@ -18,10 +19,9 @@ from temporalwiki.builders.dataset_folder import (
     manifest_path,
     read_manifests,
 )
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.push_scripts.ckl import publish_ckl
+from temporalwiki.push_scripts.ckl_folder import publish_ckl
+from temporalwiki.push_scripts.count_changes import jumps
 from temporalwiki.push_scripts.dataset_folder import as_text, files_of, manifests_there, not_ours, stale
-from temporalwiki.push_scripts.jumps import jumps
 from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
 
 _CONFIG = re.compile(rf"({'|'.join(SCHEMAS)})-\d+(-\d+)?")  # the names that are ours

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.dataset_folder import Manifest
-from temporalwiki.builders.errors import InputError
 from temporalwiki.push_scripts.revision import Head, read_file
 
 _LARGEST_HEADER = 1_000_000  # values

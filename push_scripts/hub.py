@@ -32,8 +32,8 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
     validate_repo_id,
 )
 
-from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.json_files import fingerprint
 from temporalwiki.push_scripts.revision import Changes, Head, Kind, RemoteFile, Revision
 
 WAITS = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between tries, unless the Hub says how long

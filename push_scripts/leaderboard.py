@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard.page import without_results
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 from temporalwiki.push_scripts.revision import Content, Head, Revision, publish

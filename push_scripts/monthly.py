@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import (
     SPLITS,
@@ -25,14 +26,13 @@ from temporalwiki.builders.dataset_folder import (
     problems,
     read_manifests,
 )
-from temporalwiki.builders.engine import Machine
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.fetch import NoSuchDump, dates_of_wikidata, describe_plan, fetch, newest_interval, plan
 from temporalwiki.builders.finish import ALWAYS
+from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
-from temporalwiki.push_scripts.ckl import ckl_published
+from temporalwiki.push_scripts.ckl_folder import ckl_published
 from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published
 from temporalwiki.push_scripts.hub import Repository, ask
 from temporalwiki.push_scripts.revision import Head

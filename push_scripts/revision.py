@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import fingerprint
 
 Kind = Literal["dataset", "model", "space"]
 Content = Path | bytes

@@ -22,7 +22,7 @@ from documents import Typed, simple_commands
 
 SLOW = (
     "datasets", "duckdb", "evaluate", "matplotlib.pyplot", "peft", "spacy", "torch", "transformers", "trl",
-    "temporalwiki.builders.build", "temporalwiki.builders.ckl.make", "temporalwiki.eval_harness.demo",
+    "temporalwiki.builders.build", "temporalwiki.builders.ckl.build_config", "temporalwiki.eval_harness.demo",
     "temporalwiki.methods.train", "temporalwiki.push_scripts.monthly",
 )  # fmt: skip
 

@@ -11,8 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from temporalwiki.builders.engine import Report, whole_file, write_json
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import whole_file
+from temporalwiki.base.json_files import write_json
+from temporalwiki.builders.stages import Report
 
 
 def write_square(task: int, folder: Path) -> Report:

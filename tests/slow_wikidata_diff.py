@@ -9,10 +9,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from temporalwiki.builders.engine import Report
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.sql import database, rows_of, run_script
-from temporalwiki.builders.wikidata import diff
+from temporalwiki.builders.stages import Report
+from temporalwiki.builders.wikidata import fact_diff
 from temporalwiki.builders.wikidata.extract import files
 from temporalwiki.builders.wikipedia.extract import files as article_files
 
@@ -162,7 +162,7 @@ def drawn(fraction: float, seed: int, *fact: int) -> bool:
     return number < fraction * 2**64
 
 
-def run(task: diff.DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
+def run(task: fact_diff.DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """What diff.run does."""
     with database(folder, memory) as db:
         for side in ("prev", "recent"):
@@ -216,7 +216,7 @@ def run(task: diff.DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             """
         )
         table = rows.to_arrow_table()
-    with ParquetWriter(folder / f"candidates-{task.index:05d}.parquet", diff.CANDIDATES) as out:
+    with ParquetWriter(folder / f"candidates-{task.index:05d}.parquet", fact_diff.CANDIDATES) as out:
         out.write_table(table.filter(table["page_id"].is_valid()))
     without = collections.Counter(table.filter(table["page_id"].is_null())["split"].to_pylist())
     report["alignment"] = {
@@ -226,7 +226,7 @@ def run(task: diff.DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     return report
 
 
-def _add_pages(db: duckdb.DuckDBPyConnection, task: diff.DiffTask) -> None:
+def _add_pages(db: duckdb.DuckDBPyConnection, task: fact_diff.DiffTask) -> None:
     """Tables page_now, the subject's article in recent, and page_then, its article in prev that recent has not."""
     now = _rows(article_files(Path(task.recent_articles), "articles"), _NONE["articles"])
     then = _rows(article_files(Path(task.prev_articles), "articles"), _NONE["articles"])

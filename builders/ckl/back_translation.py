@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import regex
 
+from temporalwiki.base.errors import UsageError
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
-from temporalwiki.builders.errors import UsageError
 
 
 def back_translate(texts: Sequence[str], there: str = RULES, back: str = RULES) -> list[str | None]:

@@ -24,17 +24,18 @@ from typing import Any, NamedTuple
 import msgspec
 from tqdm import tqdm
 
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import only_one, whole_file
+from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.base.normalization import normalize
+from temporalwiki.base.options import option
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Counts
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, plain
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, identity
-from temporalwiki.builders.engine import fingerprint, only_one, whole_file, write_json
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.streams import digest
-from temporalwiki.eval_harness.metrics.knowledge_match import normalize
-from temporalwiki.methods.options import option
 
 CANDIDATES, ABOUT, README, DECISIONS = "candidates.jsonl", "candidates.json", "README.md", "decisions"
 
@@ -314,11 +315,11 @@ def _id(span: _Span) -> str:
 def _predictions(reference: str) -> Any:
     """Return what asks a model for answers to questions, closed-book, as the task ``new_questions`` asks."""
     # here and not above: the base install has no torch
-    from temporalwiki.eval_harness.evaluated import Evaluated
-    from temporalwiki.eval_harness.store import cache
+    from temporalwiki.eval_harness.cached_model import CachedModel
+    from temporalwiki.eval_harness.score_cache import cache
     from temporalwiki.eval_harness.tasks.lama import in_question
 
-    model = Evaluated(reference, cache())
+    model = CachedModel(reference, cache())
     prompt = in_question(model)
 
     def predict(questions: Sequence[str]) -> list[str | None]:

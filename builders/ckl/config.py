@@ -13,6 +13,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import only_one
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.dataset_folder import (
@@ -23,8 +25,6 @@ from temporalwiki.builders.dataset_folder import (
     read_manifests,
     write_split,
 )
-from temporalwiki.builders.engine import only_one
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import digest
 
 Row = Mapping[str, Any]

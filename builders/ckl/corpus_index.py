@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import only_one, whole_file
+from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.ckl import json_lines
-from temporalwiki.builders.engine import fingerprint, only_one, whole_file
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 

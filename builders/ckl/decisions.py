@@ -16,14 +16,14 @@ from typing import Any, Literal
 
 import msgspec
 
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.candidates import ABOUT, CANDIDATES, DECISIONS, Candidate, read_about, read_candidates
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
-from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 
 _LONGEST = 1 << 20  # bytes of a decision
 _LOOK_AT = 20_000  # ids among which one that was meant is looked for

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import regex
 
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import option
 from temporalwiki.builders.ckl import text_model
 from temporalwiki.builders.ckl.back_translation import back_translate
 from temporalwiki.builders.ckl.config import Config, Counts, Row
@@ -32,8 +34,6 @@ from temporalwiki.builders.ckl.question_generation import (
 )
 from temporalwiki.builders.ckl.salient_spans import RULES, finder, sentence_starts
 from temporalwiki.builders.ckl.templates import SENTINEL
-from temporalwiki.builders.errors import UsageError
-from temporalwiki.methods.options import option
 
 _CONTEXT = 4000  # characters before a sentence that are kept with it
 _CHARACTERS = 20  # of a word, at most, on average

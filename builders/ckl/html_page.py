@@ -30,7 +30,7 @@ from typing import Any, NoReturn, Self
 
 import msgspec
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 
 VERSION = 2  # of what is read out of a page; a new one makes kept pages stale
 LARGEST = 10 << 20  # bytes of a page or record; articles are far smaller

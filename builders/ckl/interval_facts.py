@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.dataset_folder import (
     SCHEMAS,
     SPLITS,
@@ -20,7 +21,6 @@ from temporalwiki.builders.dataset_folder import (
     names,
     read_manifests,
 )
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import rows_of
 from temporalwiki.builders.streams import digest

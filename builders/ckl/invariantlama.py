@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Config, Counts, Row, unique_id
 from temporalwiki.builders.ckl.templates import Template, one_line, unsound
-from temporalwiki.builders.errors import InputError
 
 # The 28 relations whose facts do not change (CKL, section 3.1 and its appendix).
 RELATIONS = (

@@ -11,7 +11,7 @@ from typing import IO, TypeVar, cast
 
 import msgspec
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 
 LONGEST_LINE = 64 << 20  # in bytes; what is longer is no line of such a file
 _BOM = b"\xef\xbb\xbf"

@@ -18,16 +18,17 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 from tqdm import tqdm
 
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import only_one
+from temporalwiki.base.json_files import write_json
+from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.candidates import DECISIONS, Candidate, read_about, read_candidates
 from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.decisions import Decision, read_decisions
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
-from temporalwiki.builders.engine import only_one, write_json
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.wikipedia.sentences import split_sentences
-from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 
 VERSION = 1  # of what is asked and how it is read
 _AT_ONCE = 256  # candidates between two writes

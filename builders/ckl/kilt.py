@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Config, Counts, Row
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.methods.options import did_you_mean
 
 
 class _DataSet(NamedTuple):

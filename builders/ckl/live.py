@@ -19,14 +19,14 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from temporalwiki.builders.ckl.askable import distinct, right_answers, unfit
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import only_one
 from temporalwiki.builders.ckl.config import Config, Counts
+from temporalwiki.builders.ckl.eligibility import distinct, right_answers, unfit
 from temporalwiki.builders.ckl.interval_facts import Facts, in_a_row, of_interval, read_facts
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.ckl.templates import one_line, template
-from temporalwiki.builders.engine import only_one
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import database, rows_of, run_script
 from temporalwiki.builders.wikidata import probes

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.errors import InputError
 
 # Names become folders, keys of the card, and what people type.
 _Name = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9]*([_-][a-z0-9]+)*\Z", max_length=80)]

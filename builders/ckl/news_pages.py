@@ -21,13 +21,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders import streams
 from temporalwiki.builders.ckl import html_page, json_lines
 from temporalwiki.builders.ckl.corpus_index import is_text
 from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, Page, Response
-from temporalwiki.builders.engine import Report, find_machine, fingerprint, run_stage, total
-from temporalwiki.builders.errors import InputError, in_one_line
+from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.parquet import ParquetWriter
+from temporalwiki.builders.stages import Report, run_stage, total
 
 VERSION = 2  # of the articles; a new one makes kept ones stale
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import regex
 
+from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.salient_spans import find_spans
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
 from temporalwiki.builders.ckl.verb_forms import IRREGULAR, base_form, word_set
-from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 
 _MARKS = ("<hl>", "[HL]")  # around the answer, where a model was trained with them
 _CONTEXT = 600  # characters before a sentence that a model is shown

@@ -16,16 +16,17 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.files import only_one
+from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.base.options import option
 from temporalwiki.builders.ckl import salient_spans
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.near_duplicates import near_duplicates
 from temporalwiki.builders.ckl.news_pages import ARTICLES, Extracted, extract
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.engine import fingerprint, only_one, write_json
-from temporalwiki.builders.errors import UsageError
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.sql import database, rows_of
-from temporalwiki.methods.options import option
 
 VERSION = 2  # of what is kept; a new one makes kept articles stale
 _MEMORY = 1 << 30  # bytes for sorting; what is more goes to disk

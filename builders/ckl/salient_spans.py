@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import regex
 
+from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.builders.ckl.templates import ANY_SENTINEL
-from temporalwiki.builders.errors import InputError, in_one_line
 
 RULES = "rules"
 VERSION = 1  # of what the rules find; a new one makes kept windows stale

@@ -15,7 +15,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 
 RULES = "rules"  # in a model's place: what each step does without one
 VERSION = 2  # of what is asked and kept
@@ -35,8 +35,8 @@ class TextModel:
         """Raise InputError where there is no such model. ``store``: a folder for kept answers, else the cache."""
         try:  # here and not above: the base install has no torch
             self._checkpoint: Any = importlib.import_module("temporalwiki.methods.checkpoint")
-            kept: Any = importlib.import_module("temporalwiki.eval_harness.store")
-            evaluated: Any = importlib.import_module("temporalwiki.eval_harness.evaluated")
+            kept: Any = importlib.import_module("temporalwiki.eval_harness.score_cache")
+            evaluated: Any = importlib.import_module("temporalwiki.eval_harness.cached_model")
         except ModuleNotFoundError as error:
             raise InputError(
                 f"{reference}: a model needs {error.name}, which is not installed: pip install 'temporalwiki[train]', "

@@ -15,8 +15,9 @@ from typing import Any
 
 from datatrove.executor.local import LocalPipelineExecutor
 
-from temporalwiki.builders.engine import Machine, Progress, Step
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.stages import Progress, Step
 
 _GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _SOCKET = 107  # bytes of a socket's path that Linux takes

@@ -14,8 +14,9 @@ from typing import Any
 
 from datatrove.executor.ray import RayPipelineExecutor
 
-from temporalwiki.builders.engine import Machine, Progress, Step
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.stages import Progress, Step
 
 # A task is run as often as this when its worker or node dies.
 ATTEMPTS = 4

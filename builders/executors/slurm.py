@@ -21,8 +21,10 @@ from typing import Any
 
 from datatrove.executor.slurm import SlurmPipelineExecutor
 
-from temporalwiki.builders.engine import SLURM_JOBS, Machine, Progress, Step, fingerprint, write_json
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.stages import SLURM_JOBS, Progress, Step
 
 ATTEMPTS = 4  # a task is submitted as often as this when its job ends without a word
 LARGEST_ARRAY = 1000  # tasks; what Slurm takes unless it is told otherwise

@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import groupby
 from pathlib import Path
 
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import only_one, whole_file
 from temporalwiki.builders import checksums, snapshot
 from temporalwiki.builders.build import find_sources
-from temporalwiki.builders.engine import only_one, whole_file
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.fetch.connection import CONNECTIONS, READ, Connection, Stopped, check_mirror
 from temporalwiki.builders.fetch.download import download, part_of
 from temporalwiki.builders.fetch.progress import Progress, say

@@ -19,7 +19,7 @@ from typing import Self
 import httpx2
 
 from temporalwiki import __version__
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 
 CONNECTIONS = 3  # at once; what Wikimedia allows
 USER_AGENT = f"temporalwiki/{__version__} (benchmark data from the dumps, once a month) httpx2/{httpx2.__version__}"

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import httpx2
 
-from temporalwiki.builders.engine import room_for, write_json
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import room_for
+from temporalwiki.base.json_files import write_json
 from temporalwiki.builders.fetch.connection import READ, TRIES_OF_A_FILE, Broken, Connection, Failed, Patience, Stopped
 from temporalwiki.builders.fetch.progress import Progress
 

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.fetch.connection import Connection, Failed, NotThere
 
 _ARTICLES = "articlesmultistreamdump"

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from temporalwiki.builders.engine import Report
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, read_rows
-from temporalwiki.builders.wikidata.diff import CANDIDATES
-from temporalwiki.builders.wikipedia.diff import Articles
+from temporalwiki.builders.stages import Report
+from temporalwiki.builders.wikidata.fact_diff import CANDIDATES
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
+from temporalwiki.builders.wikipedia.sentence_diff import Articles
 from temporalwiki.builders.wikipedia.sentences import Paragraph, article_sentences
 
 VERSION = 3

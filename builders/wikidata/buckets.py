@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from temporalwiki.builders.engine import whole_file
-from temporalwiki.builders.layers import Base, base_of, made_with
+from temporalwiki.base.files import whole_file
+from temporalwiki.builders.incremental import Base, base_of, made_with
 from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.wikidata.extract import BUCKETS, FACTS, files
-from temporalwiki.builders.wikidata.revisions import Integers
+from temporalwiki.builders.wikidata.revision_index import Integers
 
 ENTITY = ("s", "lastrevid", "title", "seen")  # the columns by which entities are compared
 ROWS = 50_000  # held in memory, beside one row group; with more, arrays do not stay in the processor's caches

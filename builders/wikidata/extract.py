@@ -27,14 +27,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from temporalwiki.builders.engine import Report, fingerprint, total
-from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.layers import Task
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.builders.incremental import Task
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import compression, pieces, split
 from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
-from temporalwiki.builders.wikidata.revisions import Revisions
+from temporalwiki.builders.wikidata.revision_index import Revisions
 from temporalwiki.builders.wikipedia.titles import HASH, title_hash
 
 VERSION = 10

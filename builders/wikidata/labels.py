@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from temporalwiki.builders.engine import Report, whole_file
+from temporalwiki.base.files import whole_file
+from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import buckets
 from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES
 
 if TYPE_CHECKING:
-    from temporalwiki.builders.wikidata.diff import DiffTask
+    from temporalwiki.builders.wikidata.fact_diff import DiffTask
 
 VERSION = 2
 _COLUMNS = ("s", "label", "class", "lastrevid", "seen")

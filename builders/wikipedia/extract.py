@@ -21,14 +21,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from temporalwiki.builders.engine import Report, total
-from temporalwiki.builders.errors import InputError
-from temporalwiki.builders.layers import Task
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders.incremental import Task
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import split
-from temporalwiki.builders.wikipedia.carried import BaseArticles, Known
 from temporalwiki.builders.wikipedia.titles import TitleWriter
+from temporalwiki.builders.wikipedia.unchanged_pages import BaseArticles, Known
 from temporalwiki.builders.wikipedia.xml_dump import KNOWN, Reading, read_header, read_pages
 
 VERSION = 6  # of what this stage writes; a new one makes kept extracts stale

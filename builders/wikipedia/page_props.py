@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from temporalwiki.builders.engine import Report
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter
+from temporalwiki.builders.stages import Report
 from temporalwiki.builders.streams import pieces
 
 VERSION = 1

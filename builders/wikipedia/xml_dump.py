@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.streams import pieces
 
 MAX_REVISION = 64 << 20  # bytes of XML; MediaWiki itself refuses pages over 2 MB of wikitext

@@ -8,11 +8,11 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, Score, Scorer, Target, grouped, mean, metric, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import did_you_mean
 from temporalwiki.eval_harness.adapters.lm_eval.probes import load_probes, prompt
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
-from temporalwiki.methods.options import did_you_mean
 
 
 @task

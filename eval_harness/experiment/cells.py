@@ -10,16 +10,16 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.evaluated import Evaluated, default_precision, revision
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.eval_harness.cached_model import CachedModel, default_precision, revision
 from temporalwiki.eval_harness.experiment.recipe import START, Asked, Experiment, Line
 from temporalwiki.eval_harness.misalignment import month_of
 from temporalwiki.eval_harness.runner import Evaluation, NothingToScoreError, evaluate
-from temporalwiki.eval_harness.store import cache as score_store
-from temporalwiki.methods.material import check_config, config_names, content, past_config
+from temporalwiki.eval_harness.score_cache import cache as score_store
 from temporalwiki.methods.options import MAY_DIFFER
 from temporalwiki.methods.train import MANIFEST, Run, train
+from temporalwiki.methods.training_data import check_config, config_names, content, past_config
 
 Done = dict[str, Any]  # what is noted of a finished cell
 
@@ -160,10 +160,10 @@ def _evaluation(experiment: Experiment, line: Line, checkpoint: _Checkpoint, ask
 
 
 @lru_cache(maxsize=1)  # the model at hand: the one before it leaves the memory
-def _evaluated(folder: str, precision: str) -> Evaluated:
+def _evaluated(folder: str, precision: str) -> CachedModel:
     if not (Path(folder) / MANIFEST).is_file():
         raise InputError(f"{folder}: no finished checkpoint; run the experiment again to train it")
-    return Evaluated(folder, score_store(), precision)
+    return CachedModel(folder, score_store(), precision)
 
 
 _configs = cache(config_names)

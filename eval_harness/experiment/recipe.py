@@ -8,14 +8,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import did_you_mean, from_mapping
 from temporalwiki.eval_harness.task import Task
 from temporalwiki.eval_harness.tasks import find_task
 from temporalwiki.methods import find_method
-from temporalwiki.methods.material import config_names
 from temporalwiki.methods.method import Method
-from temporalwiki.methods.options import TrainOptions, did_you_mean, from_mapping
+from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.recipes import configured, read_recipe
+from temporalwiki.methods.training_data import config_names
 
 START = "start"  # the label of the phase before all others
 _KEYS = ("data", "start", "months", "phases", "past", "methods", "tasks", "limit", "output", "engines")

@@ -7,7 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from temporalwiki.builders.engine import only_one, sweep, whole_file
+from temporalwiki.base.files import only_one, sweep, whole_file
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.eval_harness.experiment.run import DONE, FAILED, NOT_RUN, NOTHING, Progress
 from temporalwiki.eval_harness.leaderboard import write_leaderboard

@@ -16,12 +16,13 @@ from typing import Any
 
 import torch
 
-from temporalwiki.builders.engine import only_one, whole_file, write_json
-from temporalwiki.builders.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.files import only_one, whole_file
+from temporalwiki.base.json_files import write_json
+from temporalwiki.base.options import did_you_mean
 from temporalwiki.eval_harness.experiment.cells import Cell, Done, cells
-from temporalwiki.eval_harness.experiment.engines import Engine, Job
+from temporalwiki.eval_harness.experiment.job_runners import Engine, Job
 from temporalwiki.eval_harness.experiment.recipe import Experiment
-from temporalwiki.methods.options import did_you_mean
 from temporalwiki.methods.processes import processes
 from temporalwiki.methods.train import MANIFEST
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from temporalwiki.builders.engine import only_one, sweep
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import only_one, sweep
 from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
-from temporalwiki.eval_harness.leaderboard.fuar import fuar_rows
+from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
 from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.space import write_space

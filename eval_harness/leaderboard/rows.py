@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from temporalwiki.builders.engine import whole_file
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import whole_file
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, higher_is_better
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
 from temporalwiki.eval_harness.results import COMMIT, Result

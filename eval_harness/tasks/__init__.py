@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import did_you_mean
 from temporalwiki.methods import needs
-from temporalwiki.methods.options import did_you_mean
 
 if TYPE_CHECKING:
     from temporalwiki.eval_harness.task import Task

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.measures import OVER_UNCHANGED, over_unchanged, scores
 from temporalwiki.eval_harness.results import Outcome
@@ -33,7 +33,7 @@ class Deleted(Task):
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "kind")
     splits: ClassVar[tuple[str, ...]] = ("deleted", "unchanged")
 
-    def run(self, model: Evaluated, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Score the facts that are gone, and those that are not for comparison."""
         if not rows.get("deleted"):
             return Outcome({}, [], {"facts in the split deleted": 0})

@@ -12,15 +12,16 @@ import numpy as np
 from rouge_score.rouge_scorer import RougeScorer
 from transformers import PreTrainedTokenizerBase
 
-from temporalwiki.builders.errors import UsageError
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import option
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.fine_tuning import fine_tuned
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.scoring import context_length
 from temporalwiki.eval_harness.task import Row, Rows, Task, check_columns
-from temporalwiki.methods.options import TrainOptions, option
+from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import Encoder
 
 _MEASURES = ("accuracy", "exact_match", "f1", "rouge_l")
@@ -115,7 +116,7 @@ class Kilt(Task):
         learnt = _LINKING if name in _WITHOUT_TRAIN else name
         return {learnt: f"kilt-{learnt}"}
 
-    def run(self, model: Evaluated, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Fine-tune a copy of the model where there is a train split, and ask it."""
         learnt = next((key.rpartition("/")[0] for key in rows if "/" in key), "")
         recipe = _RECIPES.get(learnt, _OTHERWISE)
@@ -139,7 +140,7 @@ class Kilt(Task):
         items = list(_score(asked, said, excluded))
         return Outcome(scores({"fine-tuned" if train else "zero-shot": [items]}, _MEASURES), items, excluded)
 
-    def _options(self, model: Evaluated, recipe: _Recipe) -> TrainOptions:
+    def _options(self, model: CachedModel, recipe: _Recipe) -> TrainOptions:
         chosen: dict[str, Any] = {
             "epochs": self.epochs or recipe.epochs,
             "batch_size": self.batch_size or recipe.batch_size,
@@ -150,7 +151,7 @@ class Kilt(Task):
         return TrainOptions(**chosen, schedule="linear", learning_rate=self.learning_rate or 5e-5)
 
     def _prompts(
-        self, model: Evaluated, questions: Sequence[Question], longest: int, split: str, excluded: Counter[str]
+        self, model: CachedModel, questions: Sequence[Question], longest: int, split: str, excluded: Counter[str]
     ) -> list[str]:
         """Return what the model reads, cut where it is too long."""
         end = "" if model.encoder_decoder else _ASK

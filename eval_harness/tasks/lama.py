@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import UsageError
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.base.normalization import normalize
+from temporalwiki.base.options import option
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.measures import scores
-from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1, normalize
+from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.scoring import SENTINEL, Text
 from temporalwiki.eval_harness.task import Row, Rows, Task, check_columns
-from temporalwiki.methods.options import option
 
 RANKS = (1, 5, 10)  # the k of P@k
 _MEASURES = ("exact_match", "f1", "old_exact_match", *(f"precision_at_{k}" for k in RANKS))
@@ -75,7 +76,7 @@ class Lama(Task):
         if self.max_new_tokens < 1 or self.beams < 1 or self.candidates < 0:
             raise UsageError("max_new_tokens and beams must be at least 1, candidates at least 0")
 
-    def run(self, model: Evaluated, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Ask for answers, then rank the candidates."""
         excluded: Counter[str] = Counter()
         if self.question:
@@ -95,7 +96,7 @@ class Lama(Task):
 
     def _rank(
         self,
-        model: Evaluated,
+        model: CachedModel,
         clozes: Sequence[Cloze],
         items: Sequence[Item],
         objects: Mapping[str, Mapping[str, str]],
@@ -130,7 +131,7 @@ class Lama(Task):
                 item |= {"candidates": len(found), **{f"precision_at_{k}": float(rank <= k) for k in RANKS}}
 
 
-def in_question(model: Evaluated) -> Callable[[Row], str]:
+def in_question(model: CachedModel) -> Callable[[Row], str]:
     """Return what makes a cloze of a row's question, in the form in which a model of this kind is asked."""
 
     def statement(row: Row) -> str:
@@ -142,7 +143,7 @@ def in_question(model: Evaluated) -> Callable[[Row], str]:
     return statement
 
 
-def read(model: Evaluated, rows: Rows, statement: Callable[[Row], str], excluded: Counter[str]) -> Iterator[Cloze]:
+def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], excluded: Counter[str]) -> Iterator[Cloze]:
     """Yield the rows that can be asked; ``excluded`` counts the others.
 
     Of two ``<extra_id_0>`` either may be the blank, so neither is filled. Raises InputError for rows without a column
@@ -171,7 +172,7 @@ def read(model: Evaluated, rows: Rows, statement: Callable[[Row], str], excluded
 
 
 def ask(
-    model: Evaluated, clozes: Sequence[Cloze], max_new_tokens: int, beams: int, excluded: Counter[str]
+    model: CachedModel, clozes: Sequence[Cloze], max_new_tokens: int, beams: int, excluded: Counter[str]
 ) -> list[Item]:
     """Return an item for each cloze, with what the model answers and whether it is right."""
     items = []

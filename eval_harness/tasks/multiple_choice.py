@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.base.normalization import normalize
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.measures import scores
-from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Row, Rows, Task
 
@@ -32,7 +32,7 @@ class MultipleChoice(Task):
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "previous_objects")
     splits: ClassVar[tuple[str, ...]] = ("changed",)
 
-    def run(self, model: Evaluated, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Score each choice of every changed fact that has a previous object."""
         excluded: Counter[str] = Counter()
         asked: list[tuple[Row, list[str]]] = []

@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from temporalwiki.builders.errors import UsageError
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import option
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.eval_harness.tasks.lama import ask, in_question, outcome, read
-from temporalwiki.methods.options import option
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class NewQuestions(Task):
         if self.max_new_tokens < 1 or self.beams < 1:
             raise UsageError("max_new_tokens and beams must be at least 1")
 
-    def run(self, model: Evaluated, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Ask the questions."""
         excluded: Counter[str] = Counter()
         questions = list(read(model, rows, in_question(model), excluded))

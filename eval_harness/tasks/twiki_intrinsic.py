@@ -9,17 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.options import option
 from temporalwiki.builders.ckl.salient_spans import Span
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import UNSCORED
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.proper_nouns import ProperNouns, overlap
 from temporalwiki.eval_harness.results import Outcome
+from temporalwiki.eval_harness.score_cache import Store
 from temporalwiki.eval_harness.scoring import Scores, Text, context_length
-from temporalwiki.eval_harness.store import Store
 from temporalwiki.eval_harness.task import Rows, Task
-from temporalwiki.methods.options import option
 from temporalwiki.methods.packing import Encoder, Tokenizer, article, batches
 
 _MEASURES = ("proper_noun_perplexity", "proper_noun_bits_per_byte", "perplexity", "bits_per_byte")
@@ -63,7 +63,7 @@ class TwikiIntrinsic(Task):
         """Name the tagger's files, too, not where they are."""
         return {**asdict(self), "tagger": f"{Path(self.tagger).name}, {self._nouns.key}"}
 
-    def run(self, model: Evaluated, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Score the windows; raise UsageError for an encoder-decoder model, and for windows beyond its context."""
         if model.encoder_decoder:
             raise UsageError("twiki_intrinsic is perplexity of running text: take a decoder-only model")
@@ -97,7 +97,7 @@ class TwikiIntrinsic(Task):
         except InputError as error:
             raise InputError(f"--tagger {error}") from None
 
-    def _proper_nouns(self, model: Evaluated, texts: Sequence[str], what: str) -> list[list[Span]]:
+    def _proper_nouns(self, model: CachedModel, texts: Sequence[str], what: str) -> list[list[Span]]:
         """Return where proper nouns are in each text: tagged once for all models, by each process its share."""
         store = Store(model.store, self._nouns.key, {"twiki_intrinsic": self.version})
         distinct = list(dict.fromkeys(texts))

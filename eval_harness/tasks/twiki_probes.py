@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from temporalwiki.builders.errors import UsageError
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import option
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Row, Rows, Task
-from temporalwiki.methods.options import option
 
 _STAGE, _FACTS = "light-tuned", "light-tuning"
 _MEASURES = ("perplexity", "perplexity_instance_mean", "object_perplexity", "bits_per_byte", "exact_match", "f1")
@@ -51,7 +51,7 @@ class TwikiProbes(Task):
         """Light-tuning reads its own facts."""
         return {_FACTS: config.replace("probes-", "lighttuning-", 1)} if self.light_tuning else {}
 
-    def run(self, model: Evaluated, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Score the probes zero-shot, then with a light-tuned copy of the model."""
         excluded: Counter[str] = Counter()
         probes = {split: complete(rows.get(split, []), split, excluded) for split in self.splits}
@@ -72,7 +72,7 @@ class TwikiProbes(Task):
         return Outcome(scores(tests, _MEASURES), items, excluded)
 
     def _measure(
-        self, model: Evaluated, probes: Mapping[str, Sequence[Row]], stage: str, excluded: Counter[str]
+        self, model: CachedModel, probes: Mapping[str, Sequence[Row]], stage: str, excluded: Counter[str]
     ) -> list[Item]:
         items: list[Item] = []
         for split, rows in probes.items():

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from temporalwiki.builders.errors import UsageError, in_one_line
+from temporalwiki.base.errors import UsageError, in_one_line
+from temporalwiki.base.options import did_you_mean, from_mapping
 from temporalwiki.methods import METHODS, find_method
-from temporalwiki.methods.options import TrainOptions, did_you_mean, from_mapping
+from temporalwiki.methods.options import TrainOptions
 
 if TYPE_CHECKING:
     from temporalwiki.methods.method import Method

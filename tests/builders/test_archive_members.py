@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders import archive_members
 from temporalwiki.builders.archive_members import CsvFile, Member, members
-from temporalwiki.builders.errors import InputError
 
 READ = {
     "as pandas writes it, with a column for the index": (b",a,b\n0,x,y\n", [{"a": "x", "b": "y"}]),

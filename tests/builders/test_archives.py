@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import temporalwiki
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders import archives, dataset_folder
 from temporalwiki.builders.archives import import_archives
 from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
 from temporalwiki.builders.dataset_folder import SCHEMAS, problems, read_manifests
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.released_files import recognise
 

@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import Manifest, problems, read_manifests
-from temporalwiki.builders.engine import Machine
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.streams import digest
-from temporalwiki.builders.wikipedia import diff as wiki_diff
 from temporalwiki.builders.wikipedia import extract as wiki_extract
+from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
 from temporalwiki.builders.wikipedia.sentences import article_sentences
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 from temporalwiki.builders.world import Truth, World, write_world
@@ -287,7 +287,7 @@ def test_other_cuts_into_tasks_give_the_same_bytes(
     monkeypatch.setattr(wiki_extract, "RANGE", 20_000)
     monkeypatch.setattr(wiki_diff, "RANGE", 1)
     monkeypatch.setattr("temporalwiki.builders.wikidata.extract.RANGE", 10_000)
-    monkeypatch.setattr("temporalwiki.builders.wikidata.diff.FACTS_A_TASK", 100)
+    monkeypatch.setattr("temporalwiki.builders.wikidata.fact_diff.FACTS_A_TASK", 100)
     run(dumps, tmp_path / "many", jobs=1)
     assert len(list((tmp_path / "many.work").rglob("articles-*.parquet"))) > 6
     assert parquet_bytes(tmp_path / "many") == parquet_bytes(out)

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.json_files import write_json
 from temporalwiki.builders import checksums
-from temporalwiki.builders.engine import run_stage, write_json
-from temporalwiki.builders.errors import InputError
+from temporalwiki.builders.stages import run_stage
 
 
 def test_reports_are_known_by_file_size_and_time(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import temporalwiki
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.dataset_folder import (
     check_place,
@@ -22,7 +23,6 @@ from temporalwiki.builders.dataset_folder import (
     read_manifests,
     write_split,
 )
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 
 from a_folder import contents

@@ -8,10 +8,10 @@ from pathlib import Path
 import datasets
 import pytest
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.datasets_builder import CKL, TemporalWiki
-from temporalwiki.builders.errors import InputError, UsageError
 
 from tiny_dumps import (
     articles_file,

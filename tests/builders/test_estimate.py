@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders import estimate as module
 from temporalwiki.builders.build import BuildOptions, Sources, build, find_sources
 from temporalwiki.builders.dataset_folder import Manifest
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.estimate import Estimate, Stage, describe_plan, estimate
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.archives import import_archives
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.inspection import describe, describe_manifest
 from temporalwiki.commands import main
 

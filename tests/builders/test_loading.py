@@ -9,9 +9,9 @@ import datasets
 import pytest
 
 import temporalwiki
-from temporalwiki.builders.ckl.make import CONFIGS
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders.ckl.build_config import CONFIGS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.errors import InputError
 
 from a_ckl_config import add, cloze, config, invariantlama, live
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, read_rows
 
 SCHEMA = pa.schema({"id": pa.int64(), "text": pa.string()})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.snapshot import Interval, check_pair, page_props_file, wikidata_dump, wikipedia_dump
 
 

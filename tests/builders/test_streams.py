@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import compression, digest, pieces, split
 
 COMPRESS = {"bz2": bz2.compress, "gz": gzip.compress}

@@ -13,7 +13,7 @@ import datasets
 import pytest
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.ckl.make import CONFIGS
+from temporalwiki.builders.ckl.build_config import CONFIGS
 from temporalwiki.builders.dataset_folder import problems, read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from temporalwiki.eval_harness import runner
-from temporalwiki.eval_harness.store import Store
+from temporalwiki.eval_harness.score_cache import Store
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 
 import tiny_models
@@ -73,7 +73,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def evaluate(run: Run, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command in the folder ``there`` and returns its status and what it said on stdout and stderr."""
     monkeypatch.chdir(there)
-    monkeypatch.setattr("temporalwiki.eval_harness.store.cache", lambda: tmp_path / "scores")
+    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache", lambda: tmp_path / "scores")
     return partial(run, "evaluate")
 
 
@@ -227,7 +227,7 @@ sys.exit(main("evaluate --model m --data d --tasks twiki_probes --beams 2".split
 
 
 def test_nor_what_the_whole_evaluation_needs(evaluate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("temporalwiki.eval_harness.runner", "temporalwiki.methods.material"):
+    for name in ("temporalwiki.eval_harness.runner", "temporalwiki.methods.training_data"):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "trl", None)
     status, _, err = evaluate(*GIVEN)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from temporalwiki.builders.engine import write_json
+from temporalwiki.base.json_files import write_json
 from temporalwiki.eval_harness.results import Outcome, path_of, write_result
 from temporalwiki.eval_harness.statistics import Estimate
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.engine import LEAST_MEMORY, Machine, find_machine
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.executors.local import most_memory
+from temporalwiki.builders.machine import LEAST_MEMORY, Machine, find_machine
 from temporalwiki.commands import main, monthly
 from temporalwiki.push_scripts.monthly import Job
 

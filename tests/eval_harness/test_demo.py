@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("spacy", reason="the demo's text is scored with spaCy, which is not installed")
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import FactScore, identity, prompt_of, score_facts
 
 import tiny_models
@@ -54,7 +54,7 @@ def t5_reference(folder: Path, prompt: str, label: str) -> tuple[float, int, flo
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
 def test_scores_are_those_of_one_text_at_a_time(kind: str, models: dict[str, Path], tmp_path: Path) -> None:
     reference: Any = t5_reference if kind == "t5" else decoder_reference
-    for found, fact in zip(score_facts(Evaluated(str(models[kind]), tmp_path), FACTS, ""), FACTS, strict=True):
+    for found, fact in zip(score_facts(CachedModel(str(models[kind]), tmp_path), FACTS, ""), FACTS, strict=True):
         assert found == pytest.approx(reference(models[kind], *fact), rel=1e-4)
 
 
@@ -63,7 +63,7 @@ def test_what_cannot_be_scored_is_none(kind: str, models: dict[str, Path], tmp_p
     facts = [("Norland capital", ""), *FACTS[:1]]
     if kind != "t5":  # T5's context has no end
         facts.append(("Norland capital", "Easton " * 300))
-    scored = score_facts(Evaluated(str(models[kind]), tmp_path), facts, "")
+    scored = score_facts(CachedModel(str(models[kind]), tmp_path), facts, "")
     assert [isinstance(score, FactScore) for score in scored] == [False, True, False][: len(facts)]
 
 
@@ -76,8 +76,8 @@ def test_without_bos_a_first_token_has_neither_nats_nor_bytes(
     tokenizer.bos_token = None
     folder = Path(shutil.copytree(models["gpt2"], tmp_path / "without"))
     tokenizer.save_pretrained(folder)
-    (found,) = score_facts(Evaluated(str(folder), tmp_path), [fact], "")
-    (whole,) = score_facts(Evaluated(str(models["gpt2"]), tmp_path), [fact], "")
+    (found,) = score_facts(CachedModel(str(folder), tmp_path), [fact], "")
+    (whole,) = score_facts(CachedModel(str(models["gpt2"]), tmp_path), [fact], "")
     assert found is not None
     assert whole is not None
     assert found.tokens == whole.tokens - 1

@@ -12,9 +12,9 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import fine_tuning
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.fine_tuning import fine_tuned
 from temporalwiki.methods import checkpoint, find_method
 from temporalwiki.methods.options import TrainOptions
@@ -57,7 +57,7 @@ def options(**more: Any) -> TrainOptions:
     return TrainOptions(**{**OPTIONS, **more})
 
 
-def folders(model: Evaluated) -> list[str]:
+def folders(model: CachedModel) -> list[str]:
     return sorted(path.name for path in (model.store / "fine-tuned").iterdir())
 
 
@@ -108,7 +108,7 @@ def test_the_loss_is_that_of_the_answers_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fine_tuning, "_TOKENS", micro)
-    model = Evaluated(str(models[kind]), tmp_path)
+    model = CachedModel(str(models[kind]), tmp_path)
     with fine_tuned(model, EXAMPLES, options(batch_size=4, epochs=1), "fine-tuning"):
         pass
     assert f"step 1/1, loss {loss(models[kind]):.4f}" in capsys.readouterr().err
@@ -118,7 +118,7 @@ def test_what_is_learnt_is_said_whole_or_up_to_the_sentences_end(models: dict[st
     """Both kinds of answers are kept in one store, and neither is taken for the other."""
     examples = [("Where is Anna?", "The. In"), ("Where is Bo?", "of")]
     prompts = [prompt for prompt, _ in examples]
-    model = Evaluated(str(models["t5"]), tmp_path)
+    model = CachedModel(str(models["t5"]), tmp_path)
     assert model.generate(prompts, "before", 8, whole=True) != ["The. In", "of"]
     with fine_tuned(model, examples, options(epochs=60, schedule="constant", save_steps=500), "f") as tuned:
         assert tuned.generate(prompts, "whole", 8, whole=True) == ["The. In", "of"]
@@ -131,9 +131,9 @@ def test_a_run_that_was_killed_goes_on(
     at: int, models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In one of 3 steps: it begins again with this step, and ends with the same weights."""
-    with fine_tuned(Evaluated(str(models["llama"]), tmp_path / "whole"), EXAMPLES, options(), "f") as tuned:
+    with fine_tuned(CachedModel(str(models["llama"]), tmp_path / "whole"), EXAMPLES, options(), "f") as tuned:
         expected = tuned.revision
-    model = Evaluated(str(models["llama"]), tmp_path / "parts")
+    model = CachedModel(str(models["llama"]), tmp_path / "parts")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
         kill_after(at, patch)
         with fine_tuned(model, EXAMPLES, options(), "f"):
@@ -148,7 +148,7 @@ def test_a_run_that_was_killed_goes_on(
 def test_weights_are_kept_until_they_are_done_with(
     models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = Evaluated(str(models["llama"]), tmp_path)
+    model = CachedModel(str(models["llama"]), tmp_path)
     with pytest.raises(Killed), fine_tuned(model, EXAMPLES, options(), "f") as tuned:
         first = tuned.revision
         raise Killed
@@ -170,9 +170,9 @@ def test_weights_are_kept_until_they_are_done_with(
     ids=["examples", "rate", "seed"],
 )
 def test_weights_of_another_run_are_not_taken(
-    other: Callable[[Evaluated], Any], models: dict[str, Path], tmp_path: Path
+    other: Callable[[CachedModel], Any], models: dict[str, Path], tmp_path: Path
 ) -> None:
-    model = Evaluated(str(models["llama"]), tmp_path)
+    model = CachedModel(str(models["llama"]), tmp_path)
     with pytest.raises(Killed), fine_tuned(model, EXAMPLES, options(), "f") as tuned:
         first = tuned.revision
         raise Killed
@@ -182,7 +182,7 @@ def test_weights_of_another_run_are_not_taken(
 
 @pytest.mark.fault("two at once", "two of evaluate that fine-tune one model", "the second is refused in one line")
 def test_two_at_once_are_told_of_each_other(models: dict[str, Path], tmp_path: Path) -> None:
-    model = Evaluated(str(models["llama"]), tmp_path)
+    model = CachedModel(str(models["llama"]), tmp_path)
     with (
         fine_tuned(model, EXAMPLES, options(), "f"),
         pytest.raises(InputError, match="another fine-tuning is at work"),
@@ -205,7 +205,7 @@ def test_all_is_trained_that_a_method_had_frozen(
 ) -> None:
     made = make(models["llama"])
     find_method(method)().save(made, tmp_path / method)
-    with fine_tuned(Evaluated(str(tmp_path / method), tmp_path), EXAMPLES, options(), "f") as tuned:
+    with fine_tuned(CachedModel(str(tmp_path / method), tmp_path), EXAMPLES, options(), "f") as tuned:
         after = {name: p for name, p in tuned.loaded.model.named_parameters() if "k_adapter" not in name}
         assert tuned.generate([EXAMPLES[0][0]], "f", 4)[0] is not None
     before = dict(load(models["llama"]).named_parameters())
@@ -220,6 +220,6 @@ def test_a_tokenizer_without_eos_is_refused(tmp_path: Path) -> None:
     tokenizer.save_pretrained(folder)
     with (
         pytest.raises(InputError, match="no EOS token to end an answer with"),
-        fine_tuned(Evaluated(str(folder), tmp_path), EXAMPLES, options(), "f"),
+        fine_tuned(CachedModel(str(folder), tmp_path), EXAMPLES, options(), "f"),
     ):
         pass

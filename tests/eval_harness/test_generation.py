@@ -13,7 +13,7 @@ import transformers
 from peft import LoraConfig, get_peft_model
 from transformers import GenerationConfig
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import generation
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.generation import Generator

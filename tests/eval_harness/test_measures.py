@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.measures import (
     MEASURES,
     OVER_UNCHANGED,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.dataset_folder import SCHEMAS
-from temporalwiki.builders.errors import InputError
-from temporalwiki.eval_harness.evaluated import Evaluated, training
+from temporalwiki.eval_harness.cached_model import CachedModel, training
 from temporalwiki.eval_harness.misalignment import matrix, table, transfer
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
@@ -321,7 +321,7 @@ def test_a_result_says_what_its_model_was_trained_on(probes: Path, tmp_path: Pat
     manifest(folder, manifest(tmp_path / "before", "gpt2", "diffset-1011"), "diffset-1112", "recadam")
 
     def evaluated() -> Result:
-        model = Evaluated(str(folder), tmp_path / "scores")
+        model = CachedModel(str(folder), tmp_path / "scores")
         tasks = {"multiple_choice": MultipleChoice()}
         [found] = evaluate(Evaluation(str(folder), str(probes), tasks, (), tmp_path / "results", None), model)
         return found

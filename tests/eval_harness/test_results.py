@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import results
 from temporalwiki.eval_harness.results import Outcome, path_of, read_result, read_results, table, write_result
 from temporalwiki.eval_harness.statistics import Estimate

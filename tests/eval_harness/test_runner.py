@@ -18,15 +18,15 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.commands import main
 from temporalwiki.eval_harness import runner
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.results import Outcome, Result, read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
+from temporalwiki.eval_harness.score_cache import Store
 from temporalwiki.eval_harness.statistics import Items, compare
-from temporalwiki.eval_harness.store import Store
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.eval_harness.tasks.deleted import Deleted
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
@@ -63,7 +63,7 @@ def run(models: dict[str, Path], month: Path, tmp_path: Path) -> Callable[..., l
     def evaluated(store: str = "scores", precision: str = "fp32", **more: Any) -> list[Result]:
         given = {"model": str(models["gpt2"]), "data": str(month), "tasks": QUICK, "configs": (), "limit": None}
         wanted = Evaluation(**{**given, "output": tmp_path / "results", **more})
-        return evaluate(wanted, Evaluated(wanted.model, tmp_path / store, precision))
+        return evaluate(wanted, CachedModel(wanted.model, tmp_path / store, precision))
 
     return evaluated
 
@@ -106,7 +106,7 @@ def test_a_result_has_all_that_is_needed_to_repeat_it(
         "options": {"answers": True, "beams": 1, "light_tuning": True, "max_new_tokens": 20},
     }
     assert data["model"].items() >= {"name": str(models["gpt2"]), "precision": "fp32", "method": None}.items()
-    assert data["model"]["revision"] == Evaluated(str(models["gpt2"]), month).revision
+    assert data["model"]["revision"] == CachedModel(str(models["gpt2"]), month).revision
     split = {"unchanged": 5, "changed": 4, "light-tuning/unchanged": 9}
     assert data["data"].items() >= {"dataset": str(month), "config": "probes-1112", "rows": split}.items()
     assert data["run"]["processes"] == 1
@@ -267,7 +267,7 @@ import torch
 torch.set_num_threads(1)
 from temporalwiki.commands import main
 from temporalwiki.eval_harness import scoring
-from temporalwiki.eval_harness.store import Store
+from temporalwiki.eval_harness.score_cache import Store
 
 scoring._ROW = 64
 asked = []
@@ -320,7 +320,7 @@ def test_another_process_with_another_hash_seed_killed_in_the_middle(
     assert killed == signal.SIGKILL
     batches: list[int] = []
     count_kept(monkeypatch, "keep_scores", batches)
-    monkeypatch.setattr("temporalwiki.eval_harness.store.cache", lambda: tmp_path / "scores")
+    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache", lambda: tmp_path / "scores")
     assert main(words(models["gpt2"], month, tmp_path / "here")) == 0
     assert content(tmp_path / "there") == content(tmp_path / "here")
     assert asked == batches[2:]
@@ -398,7 +398,7 @@ class Count(Task):
     def most(self) -> int:
         return 5
 
-    def run(self, model: Evaluated, given: Rows) -> Outcome:
+    def run(self, model: CachedModel, given: Rows) -> Outcome:
         items = [{"id": str(i), "cluster": str(i), "acc": 1} for of in given.values() for i, _ in enumerate(of)]
         return Outcome(scores({"all": [items]}, ["acc"]), items, {"seen": len(items)})
 

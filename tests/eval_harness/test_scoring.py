@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.models import WordLevel
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import scoring
 from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
 from temporalwiki.methods.k_adapter import KAdapter

@@ -21,7 +21,13 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def of_data(there: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Commands that make data."""
-    modules = ["builders.build", "builders.fetch", "builders.ckl.live", "model_cards.dataset", "model_cards.ckl"]
+    modules = [
+        "builders.build",
+        "builders.fetch",
+        "builders.ckl.live",
+        "model_cards.dataset",
+        "model_cards.ckl_dataset",
+    ]
     modules += [f"commands.{name}" for name in ("build", "fetch", "ckl", "import")]
     with Struck([f"temporalwiki.{name}" for name in modules]) as struck:
         yield Bench(struck, DATA, there, tmp_path_factory.mktemp("data"))

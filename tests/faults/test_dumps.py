@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikipedia.xml_dump import Reading, read_header, read_pages

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.dataset_folder import check_place, read_manifests
-from temporalwiki.builders.errors import InputError
 from temporalwiki.eval_harness import inspection
-from temporalwiki.eval_harness.evaluated import training
-from temporalwiki.eval_harness.leaderboard.fuar import fuar_rows
+from temporalwiki.eval_harness.cached_model import training
+from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.space import write_space

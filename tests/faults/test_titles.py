@@ -11,7 +11,7 @@ import yaml
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import problems
-from temporalwiki.builders.engine import Machine
+from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Interval
 
 from tiny_dumps import (

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.engine import only_one
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import only_one
 
 from faults.commands import Bench
 from faults.rows import REFUSED

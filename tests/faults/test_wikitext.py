@@ -10,7 +10,7 @@ import pytest
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl import salient_spans
-from temporalwiki.builders.engine import Machine
+from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata.align import says

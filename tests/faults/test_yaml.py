@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.loading import check_card
 from temporalwiki.methods.recipes import read_recipe
 from temporalwiki.push_scripts.dataset_folder import not_ours

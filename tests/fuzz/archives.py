@@ -9,10 +9,10 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.archive_members import members
 from temporalwiki.builders.archives import _clozes, _probes, _read_answers
 from temporalwiki.builders.ckl.config import Counts
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.released_files import recognise
 
 from fuzz.files import file, folder

@@ -11,15 +11,15 @@ from typing import Any
 import yaml
 from huggingface_hub import DatasetCard
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.manifest import check_ckl_manifest
 from temporalwiki.builders.dataset_folder import Manifest, check_manifest, is_ckl, read_manifests
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.inspection import describe
-from temporalwiki.model_cards.ckl import ckl_card
+from temporalwiki.model_cards.ckl_dataset import ckl_card
 from temporalwiki.model_cards.dataset import dataset_card
 from temporalwiki.model_cards.dataset_header import loadable
 from temporalwiki.model_cards.eval_yaml import eval_yaml
-from temporalwiki.push_scripts.jumps import jumps
+from temporalwiki.push_scripts.count_changes import jumps
 
 from fuzz.files import file, folder
 from fuzz.json_text import mutate as mutate

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 from unittest import mock
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import invariantlama
 from temporalwiki.builders.ckl.candidates import ABOUT, CANDIDATES, DECISIONS
 from temporalwiki.builders.ckl.config import Config, Row
@@ -19,7 +20,6 @@ from temporalwiki.builders.ckl.invariantlama import invariantlama as lama
 from temporalwiki.builders.ckl.invariantlama import table
 from temporalwiki.builders.ckl.kilt import kilt
 from temporalwiki.builders.ckl.manifest import check_ckl_manifest
-from temporalwiki.builders.errors import InputError
 
 from fuzz.files import file, folder
 from fuzz.json_text import mutate as mutate

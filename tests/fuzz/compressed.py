@@ -8,8 +8,8 @@ import zlib
 from pathlib import Path
 from unittest import mock
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.streams import pieces, split
 
 from fuzz.files import file

@@ -6,7 +6,7 @@ import json
 
 import yaml
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.experiment.recipe import Experiment, read_experiment
 
 from fuzz.files import file

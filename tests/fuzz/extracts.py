@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders import layers
-from temporalwiki.builders.engine import Report
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders import incremental
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.wikipedia import carried, extract
-from temporalwiki.builders.wikipedia.diff import Articles
+from temporalwiki.builders.stages import Report
+from temporalwiki.builders.wikipedia import extract, unchanged_pages
+from temporalwiki.builders.wikipedia.sentence_diff import Articles
 
 from fuzz import xml_dump
 from fuzz.files import file, folder
@@ -78,7 +78,7 @@ def check(data: bytes) -> None:
 def _read(dump: Dump, into: Path, base_folder: Path | None) -> list[Report] | None:
     """Make an extract as a build does; None where the dump is refused."""
     into.mkdir(parents=True)
-    base = layers.base_of(base_folder) if base_folder is not None else None
+    base = incremental.base_of(base_folder) if base_folder is not None else None
     try:
         tasks = [replace(task, base=base) for task in extract.plan(dump, "enwiki", False)]
         reports = [extract.run(task, into) for task in tasks]
@@ -86,8 +86,8 @@ def _read(dump: Dump, into: Path, base_folder: Path | None) -> list[Report] | No
     except InputError as error:
         assert "enwiki.xml" in str(error) and "\n" not in str(error), f"not one line with the file: {error}"
         return None
-    carried.carry(into, base)
-    layers.finish(into, tasks, base)
+    unchanged_pages.carry(into, base)
+    incremental.finish(into, tasks, base)
     return [{part: report[part] for part in report if part != "kept"} for report in reports]
 
 

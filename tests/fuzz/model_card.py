@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 from huggingface_hub import ModelCard
 
-from temporalwiki.builders.errors import InputError
-from temporalwiki.eval_harness.evaluated import training
+from temporalwiki.base.errors import InputError
+from temporalwiki.eval_harness.cached_model import training
 from temporalwiki.eval_harness.leaderboard.selection import one_line
 from temporalwiki.eval_harness.results import Result, read_result
 from temporalwiki.model_cards.eval_results import HubDataset

@@ -15,11 +15,11 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
 from temporalwiki.builders.ckl import html_page, news_pages
 from temporalwiki.builders.ckl.html_page import Page, Response
 from temporalwiki.builders.ckl.news_pages import NewsTask, run
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 
 from fuzz.files import file, folder

@@ -8,8 +8,8 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.wikipedia.page_props import run
 
 from fuzz.files import file, folder

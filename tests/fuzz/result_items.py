@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from temporalwiki.builders.errors import InputError
-from temporalwiki.eval_harness.leaderboard.fuar import fuar_rows
+from temporalwiki.base.errors import InputError
+from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.tables import write_tables
 from temporalwiki.eval_harness.results import read_result

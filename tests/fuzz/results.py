@@ -8,9 +8,9 @@ from dataclasses import asdict
 
 import yaml
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.inspection import describe
-from temporalwiki.eval_harness.leaderboard.fuar import fuar_rows
+from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.tables import write_tables

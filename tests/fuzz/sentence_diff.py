@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from temporalwiki.builders.wikipedia.diff import Versions, new_sentences
+from temporalwiki.builders.wikipedia.sentence_diff import Versions, new_sentences
 from temporalwiki.builders.wikipedia.sentences import (
     Paragraph,
     join_paragraphs,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.fetch.connection import NotThere
 from temporalwiki.builders.fetch.server import Server, Wanted
 

@@ -9,8 +9,8 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.wikidata.extract import ExtractTask, lines, run
 from temporalwiki.builders.wikidata.extract import check as check_reports
 

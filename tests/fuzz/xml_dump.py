@@ -8,8 +8,8 @@ import zlib
 from pathlib import Path
 from unittest import mock
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.wikipedia import xml_dump
 from temporalwiki.builders.wikipedia.xml_dump import Page, Reading, escape, read_header, read_pages, unescape
 

@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 from unittest import mock
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.wikipedia.xml_dump import KNOWN, Header, Page, Reading, read_header, read_pages
 
 from fuzz import xml_dump

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.engine import Machine
+from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 import temporalwiki.methods.auto_model  # noqa: F401 - registers
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.methods import find_method
 
 from a_folder import model_files

@@ -18,9 +18,9 @@ from peft import AutoPeftModelForCausalLM
 from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
-from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import InputError
-from temporalwiki.eval_harness.evaluated import revision
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.eval_harness.cached_model import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 
 import tiny_training

@@ -11,7 +11,7 @@ import torch
 from peft import PeftModel
 from torch import nn
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.checkpoint import load_model
 from temporalwiki.methods.dora import DoRA
 from temporalwiki.methods.lora import LoRA, adapters

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.ewc import EWC, fisher
 from temporalwiki.methods.method import Batch, Share
 

@@ -28,7 +28,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.architecture import stack, total, trainable
 from temporalwiki.methods.expansion import SPEC, WEIGHTS
 from temporalwiki.methods.k_adapter import KAdapter, attach

@@ -28,7 +28,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.architecture import total, trainable
 from temporalwiki.methods.lora import LoRA, adapters
 from temporalwiki.methods.options import TrainOptions

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods import lwf
 from temporalwiki.methods.lwf import LwF, _divergence
 from temporalwiki.methods.method import Batch, Share

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.diff import Diff
 from temporalwiki.methods.merge import Merge
 

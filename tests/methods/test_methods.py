@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods import METHODS, find_method
 from temporalwiki.methods.method import Method
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.diff import Diff
 from temporalwiki.methods.mix_review import MixReview, sample
 from temporalwiki.methods.options import TrainOptions

@@ -24,7 +24,7 @@ from transformers import (
 )
 from transformers.models.t5.modeling_t5 import T5Stack
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.architecture import total, trainable
 from temporalwiki.methods.expansion import SPEC, WEIGHTS
 from temporalwiki.methods.k_adapter import KAdapter

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import from_mapping
 from temporalwiki.methods import METHODS, find_method
 from temporalwiki.methods.k_adapter import KAdapter
 from temporalwiki.methods.lora import LoRA
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.modular import Modular
-from temporalwiki.methods.options import SCHEDULES, TrainOptions, from_mapping
+from temporalwiki.methods.options import SCHEDULES, TrainOptions
 from temporalwiki.methods.recadam import RecAdam
 from temporalwiki.methods.recipes import configured, names, read_recipe
 

@@ -35,7 +35,7 @@ from transformers import (
     T5Tokenizer,
 )
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods import packing
 from temporalwiki.methods.packing import (
     Encoder,

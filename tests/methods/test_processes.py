@@ -22,7 +22,7 @@ from filelock import FileLock
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.commands import main
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.trainer import micro_batches

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import TrainingArguments
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.recadam import RecAdam, RecAdamOptimizer, anneal
 from temporalwiki.methods.trainer import ContinualTrainer, training_arguments

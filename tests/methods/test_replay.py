@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.replay import Replay
 from temporalwiki.methods.trainer import EMPTY, reading_order

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import GPT2Tokenizer, T5Config, T5ForConditionalGeneration, T5Tokenizer
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.salient_spans import Rules, token_ranges, windows
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.methods import salient_spans
 from temporalwiki.methods.packing import Encoder
 from temporalwiki.methods.salient_spans import (

@@ -11,7 +11,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.options import SCHEDULES, TrainOptions
 from temporalwiki.methods.trainer import linear_to_half, micro_batches, schedule
 

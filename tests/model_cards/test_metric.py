@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.model_cards.metric import metric_card
 from temporalwiki.model_cards.space import GRADIO
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from huggingface_hub import DatasetCard
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.dataset_folder import read_manifests
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.push_scripts import dataset
 from temporalwiki.push_scripts.dataset import publish_dataset
 
@@ -66,7 +66,7 @@ def assert_consistent(hub: LoopbackHub) -> None:
 
 
 KEYS = """
-from temporalwiki.methods.material import content
+from temporalwiki.methods.training_data import content
 for data in ("ORG/temporalwiki@2021.12", "ORG/temporalwiki"):
     print(content(data, "diffset-1112"))
 print(content("ORG/temporalwiki", "diffset-1201"))

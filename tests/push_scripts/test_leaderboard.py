@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.results import read_results
 from temporalwiki.push_scripts.leaderboard import leaderboard_revision, publish_leaderboard

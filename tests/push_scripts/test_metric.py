@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.model_cards.metric import metric_card
 from temporalwiki.push_scripts.metric import metric_revision, publish_metric
 

@@ -15,9 +15,9 @@ import yaml
 from huggingface_hub import ModelCard
 from peft import AutoPeftModelForCausalLM
 
-from temporalwiki.builders.engine import fingerprint
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.evaluated import revision
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.eval_harness.cached_model import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 from temporalwiki.push_scripts.model import publish_model
 

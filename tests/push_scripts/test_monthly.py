@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
+from temporalwiki.base.files import only_one
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.engine import only_one
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import main

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.push_scripts import hub as client
 from temporalwiki.push_scripts.revision import Head, RemoteFile, Revision, publish, read_file
 

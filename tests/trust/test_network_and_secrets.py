@@ -263,7 +263,8 @@ def test_what_slurm_is_given_has_no_secret(tmp_path: Path, monkeypatch: pytest.M
     for name, value in watched.SECRETS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(slurm, "POLL", 0.05)
-    from temporalwiki.builders.engine import Machine, run_stage
+    from temporalwiki.builders.machine import Machine
+    from temporalwiki.builders.stages import run_stage
 
     machine = Machine(1, 1 << 30, "slurm")
     kept: dict[str, bytes] = {}

@@ -300,7 +300,7 @@ def test_a_hostile_small_t5_is_refused(harm: Callable[[Path], None], models: Pat
     shutil.copytree(models / "t5", here / "t5")
     model = load(str(models / "t5")).model
     harm(here / "t5")
-    with pytest.raises(temporalwiki.builders.errors.InputError, match="no T5 can be read there"):
+    with pytest.raises(temporalwiki.base.errors.InputError, match="no T5 can be read there"):
         modular.Modular(small=str(here / "t5")).prepare(model, 0)
     assert not (here / "owned").exists()
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 
@@ -28,7 +28,7 @@ def load_probes(
     # imported here: every command of inspect-ai imports its entry points, and these take seconds
     from transformers import AutoTokenizer
 
-    from temporalwiki.methods.material import load
+    from temporalwiki.methods.training_data import load
 
     splits: dict[str, Dataset] = load(data, config, None)
     if "changed" not in splits:

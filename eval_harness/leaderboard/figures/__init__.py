@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from temporalwiki.eval_harness.leaderboard.figures import (
     average_perplexity,
     entity_types,
-    fuar,
+    fuar_bars,
     learning_rate,
     misalignment,
     relations,
@@ -27,7 +27,7 @@ FIGURES: dict[str, Plot] = {
     "average_perplexity": average_perplexity.PLOT,
     "misalignment": misalignment.FACTS,
     "misalignment_text": misalignment.TEXT,
-    "fuar": fuar.PLOT,
+    "fuar": fuar_bars.PLOT,
     "learning_rate": learning_rate.PLOT,
 }
 DATA_FIGURES: dict[str, DataPlot] = {"entity_types": entity_types.PLOT, "relations": relations.PLOT}

@@ -9,8 +9,8 @@ from typing import Any
 from huggingface_hub import snapshot_download
 from matplotlib.figure import Figure
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.dataset_folder import interval_name, is_ckl, read_manifests
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.wikidata.entity_types import UNKNOWN
 from temporalwiki.eval_harness.leaderboard.figures.plot import DataPlot
 from temporalwiki.eval_harness.leaderboard.figures.shares import SPLITS, Row, draw_shares, newest_probes, shares

@@ -10,7 +10,7 @@ from temporalwiki.eval_harness.leaderboard.figures.plot import DataPlot
 from temporalwiki.eval_harness.leaderboard.figures.shares import SPLITS, draw_shares, newest_probes, shares
 from temporalwiki.eval_harness.leaderboard.figures.style import WIDTH, styled
 from temporalwiki.eval_harness.task import check_columns
-from temporalwiki.methods.material import load
+from temporalwiki.methods.training_data import load
 
 MOST = 25  # relations that are shown
 

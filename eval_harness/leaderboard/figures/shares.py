@@ -7,7 +7,7 @@ from typing import Any
 
 from temporalwiki.eval_harness import misalignment
 from temporalwiki.eval_harness.leaderboard.figures.style import BLUE, HATCHES, ORANGE, shortened
-from temporalwiki.methods.material import config_names
+from temporalwiki.methods.training_data import config_names
 
 SPLITS = ("unchanged", "changed")
 _LOOKS = {"unchanged": (BLUE, HATCHES[0]), "changed": (ORANGE, HATCHES[1])}

@@ -16,7 +16,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from temporalwiki.builders.engine import whole_file
+from temporalwiki.base.files import whole_file
 from temporalwiki.eval_harness.leaderboard.selection import Line, one_line
 from temporalwiki.methods import METHODS
 

@@ -20,8 +20,8 @@ from string import Template
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
-from temporalwiki.builders.engine import whole_file
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import whole_file
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.misalignment import places
 from temporalwiki.eval_harness.results import COMMIT, place_of_measure, place_of_test

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from temporalwiki.builders.engine import whole_file
+from temporalwiki.base.files import whole_file
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.model_cards.space import space_card
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from temporalwiki.builders.engine import whole_file
+from temporalwiki.base.files import whole_file
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.tables import ckl_table_2, temporalwiki_table_3
 from temporalwiki.eval_harness.leaderboard.tables.table import Maker, Score, Table, to_csv, to_markdown

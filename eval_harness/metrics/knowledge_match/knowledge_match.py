@@ -6,6 +6,7 @@ import datasets
 import evaluate
 
 from .definition import knowledge_match, read_answers
+from .normalization import normalize  # noqa: F401 - `evaluate` copies the files that this one imports, not their imports
 
 _CITATION = """\
 @inproceedings{rajpurkar2016squad,

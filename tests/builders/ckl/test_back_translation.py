@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import UsageError
 from temporalwiki.builders.ckl.back_translation import back_translate
-from temporalwiki.builders.errors import UsageError
 
 
 @pytest.mark.parametrize(

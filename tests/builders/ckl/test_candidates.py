@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl import candidates as module
 from temporalwiki.builders.ckl import question_generation
 from temporalwiki.builders.ckl.candidates import (
@@ -23,8 +25,6 @@ from temporalwiki.builders.ckl.candidates import (
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.decisions import read_decisions
 from temporalwiki.builders.ckl.templates import SENTINEL
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 
 import tiny_models
 
@@ -216,12 +216,12 @@ def test_what_the_model_of_the_past_knows_is_left_out(
 def test_a_model_is_asked_as_in_the_evaluation(
     tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
 ) -> None:
-    from temporalwiki.eval_harness.evaluated import Evaluated
+    from temporalwiki.eval_harness.cached_model import CachedModel
 
     folder = tiny_models.save("gpt2", tmp_path / "gpt2")
     (one,) = made([page("They came to Easton by train again.")], past, tmp_path / "r", answer_model=str(folder))
     prompt = f"Question: {one.question}\nAnswer:"
-    assert [one.prediction] == Evaluated(str(folder), tmp_path / "store").generate([prompt], "answers", 20)
+    assert [one.prediction] == CachedModel(str(folder), tmp_path / "store").generate([prompt], "answers", 20)
     assert read_about(tmp_path / "r")["options"]["answer_model"]["name"] == "gpt2"
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.config import described
 from temporalwiki.builders.dataset_folder import problems, read_manifests, strays
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.inspection import describe_manifest
 
 from a_ckl_config import add, config, invariantlama, live

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.candidates import (
     Candidate,
     CandidateOptions,
@@ -25,7 +26,6 @@ from temporalwiki.builders.ckl.candidates import (
 from temporalwiki.builders.ckl.corpus_index import Past, build_index
 from temporalwiki.builders.ckl.decisions import Decision, decided, read_decisions, together
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.errors import InputError, UsageError
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 OLD = Past("https://past.example#0", "Easton", "Anna Weber is the mayor of Easton since 1961.", 3.5, False)

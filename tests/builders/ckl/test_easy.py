@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl import easy as module
 from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.easy import EasyOptions, easy
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.parquet import read_rows
-from temporalwiki.eval_harness import store
+from temporalwiki.eval_harness import score_cache
 
 import tiny_models
 
@@ -278,7 +278,7 @@ def test_written_and_loaded(tmp_path: Path) -> None:
 
 def test_models_that_know_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real models with random weights, loaded from folders: what they say is counted, and names them."""
-    monkeypatch.setattr(store, "cache", lambda: tmp_path / "scores")
+    monkeypatch.setattr(score_cache, "cache", lambda: tmp_path / "scores")
     t5 = str(tiny_models.save_talking("t5", tmp_path / "t5"))
     gpt2 = str(tiny_models.save("gpt2", tmp_path / "gpt2"))
     clozes, questions, rows, asked = both(*pages(2), questions=t5)

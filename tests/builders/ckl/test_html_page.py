@@ -23,6 +23,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import html_page
 from temporalwiki.builders.ckl.html_page import (
     Extractor,
@@ -34,7 +35,6 @@ from temporalwiki.builders.ckl.html_page import (
     moment,
     web_address,
 )
-from temporalwiki.builders.errors import InputError
 
 PARAGRAPHS = [
     "The city council of Springfield voted on Tuesday, if 3 < 4 and 5 > 4, to build a second bridge across the river, "

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.live import live
 from temporalwiki.builders.dataset_folder import SPLITS
-from temporalwiki.builders.errors import InputError, UsageError
 
 from a_fact import SECOND, fact, made, month, months, new
 

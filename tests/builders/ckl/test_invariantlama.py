@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.invariantlama import PAPER_ROWS, RELATIONS, RULES, invariantlama, read_templates, table
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 
 BLANK = "<extra_id_0>"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import json_lines
-from temporalwiki.builders.errors import InputError
 
 
 class Named(msgspec.Struct):

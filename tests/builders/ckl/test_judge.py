@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import judge as module
 from temporalwiki.builders.ckl.candidates import Candidate, CandidateOptions, read_candidates, write_candidates
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, build_index
 from temporalwiki.builders.ckl.decisions import Decision, _wrong, decided, read_decisions
 from temporalwiki.builders.ckl.judge import judge
-from temporalwiki.builders.errors import InputError
 
 import tiny_models
 

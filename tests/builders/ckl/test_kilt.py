@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl import kilt as module
 from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.kilt import NAMES, kilt
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.parquet import read_rows
 
 QUESTION: dict[str, Any] = {"id": "1", "input": "who?", "output": [{"answer": "Ann"}]}

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl import live as module
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.live import live
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata import probes

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import news_pages
 from temporalwiki.builders.ckl.html_page import Page, Response, _Unreadable, decoded
 from temporalwiki.builders.ckl.news_pages import Extracted, extract
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 
 NOON = 1604404800  # 2020-11-03T12:00:00Z

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl import config, news_pages, recentnews
 from temporalwiki.builders.ckl.html_page import Page
 from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.parquet import read_rows
 
 DAY = datetime.datetime(2020, 10, 20, tzinfo=datetime.UTC)

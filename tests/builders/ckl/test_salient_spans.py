@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import salient_spans
 from temporalwiki.builders.ckl.salient_spans import (
     MaskedWindow,
@@ -24,7 +25,6 @@ from temporalwiki.builders.ckl.salient_spans import (
     masked,
     sentence_starts,
 )
-from temporalwiki.builders.errors import InputError
 
 PARIS = "Paris is the capital of France. It was the capital in 1998 and Paris is in the north of France."
 

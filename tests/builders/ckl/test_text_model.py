@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import text_model
 from temporalwiki.builders.ckl.back_translation import back_translate
 from temporalwiki.builders.ckl.decontextualization import decontextualize
 from temporalwiki.builders.ckl.question_generation import Passage, questions
 from temporalwiki.builders.ckl.text_model import TextModel, identity
-from temporalwiki.builders.errors import InputError
 
 import tiny_models
 

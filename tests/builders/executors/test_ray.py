@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.engine import Machine, Progress, find_machine, run_stage, total
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.executors import ray as executor
+from temporalwiki.builders.machine import Machine, find_machine
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.stages import Progress, run_stage, total
 from temporalwiki.builders.world import World, write_world
 
 import engine_tasks

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.engine import SLURM_JOBS, Machine, find_machine, remove, run_stage, total
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.executors import slurm
+from temporalwiki.builders.machine import Machine, find_machine
+from temporalwiki.builders.stages import SLURM_JOBS, remove, run_stage, total
 
 import engine_tasks
 import fake_slurm
@@ -227,7 +228,7 @@ def start(tmp_path: Path) -> subprocess.Popen[bytes]:
     program.write_text(
         "from pathlib import Path\n"
         "from engine_tasks import write_square\n"
-        "from temporalwiki.builders.engine import Machine, run_stage\n"
+        "from temporalwiki.builders.stages import Machine, run_stage\n"
         f"run_stage('square', write_square, [1, 2], Path({str(tmp_path / 'out')!r}), Machine(2, engine='slurm'))\n"
     )
     return subprocess.Popen([sys.executable, str(program)], stderr=subprocess.DEVNULL)

@@ -25,9 +25,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import only_one
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.engine import only_one
-from temporalwiki.builders.errors import InputError, UsageError
 from temporalwiki.builders.fetch import connection, describe_plan, fetch, left, newest_interval, plan
 from temporalwiki.builders.fetch.download import _Part, download
 from temporalwiki.builders.fetch.progress import Progress

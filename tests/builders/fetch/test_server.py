@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.fetch.connection import Connection, Failed, NotThere, retry_after
 from temporalwiki.builders.fetch.server import Server, _dates, consecutive_firsts
 

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalwiki.builders import layers
-from temporalwiki.builders.engine import Report
+from temporalwiki.builders import incremental
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.wikidata import buckets, carry, diff, extract, labels
+from temporalwiki.builders.stages import Report
+from temporalwiki.builders.wikidata import buckets, extract, fact_diff, labels, unchanged_items
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
@@ -48,16 +48,16 @@ def write_dump(path: Path, months_items: Month, contents: dict[tuple[int, int], 
 def read(path: Path, folder: Path, base: Path | None = None) -> Path:
     """Extract a dump, with another extract as its base."""
     tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", False)
-    before = layers.base_of(base) if base is not None else None
+    before = incremental.base_of(base) if base is not None else None
     if base is not None and before is not None:
-        for task in carry.plan(0, before):
-            carry.index(task, base / "revisions")
+        for task in unchanged_items.plan(0, before):
+            unchanged_items.index(task, base / "revisions")
     for range_ in tasks:
         extract.run(replace(range_, base=before), folder)
     if before is not None:
-        for group in carry.plan(0, before):
-            carry.run(group, folder / "carried")
-    layers.finish(folder, tasks, before)
+        for group in unchanged_items.plan(0, before):
+            unchanged_items.run(group, folder / "carried")
+    incremental.finish(folder, tasks, before)
     return folder
 
 
@@ -71,7 +71,7 @@ def compared(
     slow: bool = False,
 ) -> tuple[list[list[dict[str, Any]]], list[Report], list[bytes]]:
     """Rows and report of every task of stage wikidata-diff, and the files of stage wikidata-labels."""
-    [whole] = diff.plan(
+    [whole] = fact_diff.plan(
         0,
         prev=str(prev),
         recent=str(recent),
@@ -88,7 +88,7 @@ def compared(
     (place / "labels").mkdir(parents=True)
     for task in labels.plan(tasks):
         labels.run(task, place / "labels")
-    reports = [(slow_wikidata_diff if slow else diff).run(task, place / "diff") for task in tasks]
+    reports = [(slow_wikidata_diff if slow else fact_diff).run(task, place / "diff") for task in tasks]
     rows = [list(read_rows([place / "diff" / f"candidates-{task.index:05d}.parquet"])) for task in tasks]
     return rows, reports, [path.read_bytes() for path in sorted((place / "labels").glob("*.arrow"))]
 
@@ -146,7 +146,7 @@ def test_a_diff_of_layers_is_that_of_full_readings(
         patch.setattr(extract, "RANGE", 600)
         patch.setattr(extract, "CHECKED", 2)
         patch.setattr(extract, "ROWS", 5)
-        patch.setattr(carry, "ITEMS_A_TASK", 4)
+        patch.setattr(unchanged_items, "ITEMS_A_TASK", 4)
         patch.setattr(buckets, "ROWS", rows)
         full: list[Path] = []
         layered: list[Path] = []
@@ -170,7 +170,7 @@ def test_a_diff_of_layers_is_that_of_full_readings(
 
 def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its next extract is read anew, so that the two share no layers; the diff is the same."""
-    monkeypatch.setattr(layers, "GENERATIONS", 1)
+    monkeypatch.setattr(incremental, "GENERATIONS", 1)
     pages = multistream(articles_file(tmp_path, "20211101"), [page(1, "T1", "text")])
     for task in wiki_extract.plan(Dump("x", (pages,)), "enwiki", False):
         wiki_extract.run(task, tmp_path / "articles")
@@ -186,7 +186,7 @@ def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, mo
         dump = write_dump(tmp_path / f"{month}.json.gz", items, contents)
         layered.append(read(dump, tmp_path / str(month), layered[-1] if layered else None))
         full.append(read(dump, tmp_path / f"full{month}"))
-    bases = [layers.base_of(folder) for folder in layered]
+    bases = [incremental.base_of(folder) for folder in layered]
     assert [base.generation if base else None for base in bases] == [0, None, 0]
     with_layers = [buckets.changes(a, b, 0, extract.BUCKETS) is not None for a, b in pairwise(layered)]
     assert with_layers == [True, False]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.engine import run_stage
 from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.stages import run_stage
 from temporalwiki.builders.wikidata import entity_types, extract, labels
 from temporalwiki.builders.wikidata.probes import Fact
 

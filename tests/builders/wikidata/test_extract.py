@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from temporalwiki.builders.engine import Report, total
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.wikidata import buckets, extract
 
 from tiny_dumps import item, property_, statement, time, value

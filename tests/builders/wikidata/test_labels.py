@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from temporalwiki.builders.engine import run_stage
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.wikidata import diff, extract, labels
+from temporalwiki.builders.stages import run_stage
+from temporalwiki.builders.wikidata import extract, fact_diff, labels
 
 from tiny_dumps import item, wikidata_file, write_wikidata
 
@@ -32,12 +32,12 @@ RECENT = [
 def test_labels_are_recents_and_those_of_the_newest_reading_that_has_one(
     tmp_path: Path, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diff, "FACTS_A_TASK", 1)
+    monkeypatch.setattr(fact_diff, "FACTS_A_TASK", 1)
     for side, date, items in (("prev", "20211101", PREV), ("recent", "20211129", RECENT)):
         path = write_wikidata(wikidata_file(tmp_path, date), items)
         run_stage("x", extract.run, extract.plan(Dump("x", (path,)), "enwiki", "en", False), tmp_path / side)
     names = ("prev", "recent", "labels", "prev_articles", "recent_articles")
-    of_diff = diff.plan(
+    of_diff = fact_diff.plan(
         tasks,
         **{name: str(tmp_path / name) for name in names},
         page_items=None,

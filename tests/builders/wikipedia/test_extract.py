@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from temporalwiki.builders.engine import total
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.stages import total
 from temporalwiki.builders.wikipedia import extract, titles
 from temporalwiki.builders.wikipedia.extract import files, pack, unpack
 from temporalwiki.builders.wikipedia.titles import HASH, are_articles, articles_titled, title_hash, titles_among

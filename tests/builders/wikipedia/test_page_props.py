@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.wikipedia import page_props
 

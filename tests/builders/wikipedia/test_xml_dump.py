@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.streams import split
 from temporalwiki.builders.wikipedia import xml_dump
 from temporalwiki.builders.wikipedia.xml_dump import Page, Reading, escape, read_header, read_pages, unescape

@@ -14,7 +14,7 @@ import huggingface_hub
 import pytest
 import yaml
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.metrics import knowledge_match
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes

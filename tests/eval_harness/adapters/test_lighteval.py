@@ -24,10 +24,11 @@ from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, process
 from tokenizers.models import BPE
 from transformers import PreTrainedTokenizerFast
 
+from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.loading import load_dataset
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.evaluated import Evaluated
-from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1, normalize
+from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes
 
 import tiny_models
@@ -131,7 +132,7 @@ def lighteval(model: Path, month: Path, out: Path, tasks: str, **settings: bool)
 def check_ours(results: dict[str, dict[str, float]], model: Path, month: Path, out: Path, *tests: str) -> None:
     dataset = load_dataset(str(month), "probes-1112")
     rows = {split: list(dataset[split]) for split in SPLITS}
-    ours = TwikiProbes(light_tuning=False).run(Evaluated(str(model), out / "store"), rows)
+    ours = TwikiProbes(light_tuning=False).run(CachedModel(str(model), out / "store"), rows)
     assert not ours.excluded
     for test in tests:
         for measure, (task, metric, factor) in SAME.items():

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import adapters
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.tasks.deleted import Deleted
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes
@@ -141,7 +141,7 @@ def test_the_numbers_are_those_of_our_tasks(
 ) -> None:
     results, reference = case
     rows = {split: pq.read_table(month / f"data/probes-1112/{split}.parquet").to_pylist() for split in PROBES}
-    model = Evaluated(str(reference.folder), tmp_path)
+    model = CachedModel(str(reference.folder), tmp_path)
     ours = TwikiProbes(light_tuning=False).run(model, rows).scores
     ours |= {
         **Deleted().run(model, rows).scores,

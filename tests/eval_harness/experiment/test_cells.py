@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness.experiment.cells import Cell, cells
 from temporalwiki.eval_harness.experiment.recipe import read_experiment
 

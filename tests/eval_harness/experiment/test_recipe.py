@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.eval_harness.experiment.recipe import read_experiment
 from temporalwiki.methods.recipes import names, read_recipe
 

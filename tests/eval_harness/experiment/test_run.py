@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 import yaml
 
-from temporalwiki.builders.errors import UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.eval_harness.experiment import cells as cells_module
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment
-from temporalwiki.eval_harness.experiment.engines import find_engine
+from temporalwiki.eval_harness.experiment.job_runners import find_engine
 from temporalwiki.eval_harness.experiment.run import Progress
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 
@@ -223,9 +223,9 @@ def test_a_job_that_fails_stops_no_other(write: Write, tmp_path: Path) -> None:
 
 
 def test_a_job_that_dies_without_a_word_is_a_failure(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    from temporalwiki.eval_harness.experiment import engines
+    from temporalwiki.eval_harness.experiment import job_runners
 
-    monkeypatch.setattr(engines, "command", lambda *_: [sys.executable, "-c", "import os; os.abort()"])
+    monkeypatch.setattr(job_runners, "command", lambda *_: [sys.executable, "-c", "import os; os.abort()"])
     experiment = read_experiment(str(write(**{"experiment/methods": {"initial": None}})))
     progress = run_experiment(experiment, find_engine("local", experiment, 2), 2)
     assert [one.state for one in progress] == ["failed", "not run", "not run"]
@@ -264,16 +264,16 @@ def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def test_a_job_that_dies_stops_none_of_the_others_of_its_group(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    from temporalwiki.eval_harness.experiment import engines
+    from temporalwiki.eval_harness.experiment import job_runners
 
-    made = engines.command
+    made = job_runners.command
 
     def dies(recipe: str, cells: Any, python: str = sys.executable) -> list[str]:
         if cells[0].endswith("probes-0910"):
             return [sys.executable, "-c", "import os; os.abort()"]
         return made(recipe, cells, python)
 
-    monkeypatch.setattr(engines, "command", dies)
+    monkeypatch.setattr(job_runners, "command", dies)
     experiment = read_experiment(str(write(**{"experiment/methods": {"initial": None}})))
     progress = run_experiment(experiment, find_engine("local", experiment, 2), 2)
     assert [one.state for one in progress] == ["done", "failed", "done"]

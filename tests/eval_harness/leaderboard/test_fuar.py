@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.eval_harness.leaderboard.fuar import fuar_rows
+from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet, rows, write_parquet
 from temporalwiki.eval_harness.results import read_results
 

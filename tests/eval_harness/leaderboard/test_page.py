@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard.page import page_data, score_text, without_results, write_page
 from temporalwiki.eval_harness.leaderboard.rows import Row
 

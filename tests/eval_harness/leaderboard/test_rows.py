@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from temporalwiki.builders.errors import InputError
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.base.errors import InputError
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.leaderboard.page import page_data
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, read_parquet, read_score, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.selection import Board
@@ -332,7 +332,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     model = str(tiny_models.save("gpt2", folder / "model"))
     names = ("twiki_probes", "deleted", "multiple_choice", "lama", "new_questions", "kilt")
     wanted = Evaluation(model, str(data), {name: find_task(name)() for name in names}, (), folder / "results", None)
-    return evaluate(wanted, Evaluated(model, folder / "kept"))
+    return evaluate(wanted, CachedModel(model, folder / "kept"))
 
 
 @pytest.mark.usefixtures("quick")

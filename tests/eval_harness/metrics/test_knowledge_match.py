@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.normalization import normalize
 from temporalwiki.eval_harness.metrics import knowledge_match as module
-from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1, knowledge_match, normalize
+from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1, knowledge_match
 
 NORMALIZED = {
     "The Beatles!": "beatles",

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedConfig
 
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.task import check_columns
@@ -353,7 +353,7 @@ def test_rows_as_they_are_published_are_read(name: str, shared_data: Path, taugh
 def test_triviaqa_without_its_questions_is_refused(shared_data: Path, tmp_path: Path) -> None:
     rows = published(shared_data / "kilt" / "triviaqa_support_only" / "triviaqa-dev_id-kilt.jsonl")
     data = str(write_dataset(tmp_path / "ckl", {"kilt-triviaqa_support_only": {"validation": rows}}))
-    model = Evaluated(str(tiny_models.save("llama", tmp_path / "llama")), tmp_path / "scores")
+    model = CachedModel(str(tiny_models.save("llama", tmp_path / "llama")), tmp_path / "scores")
     wanted = Evaluation(model.reference, data, {"kilt": Kilt()}, (), tmp_path / "results", None)
     with pytest.raises(InputError, match="kilt-triviaqa_support_only, validation: no column 'input'"):
         evaluate(wanted, model)
@@ -367,7 +367,7 @@ def test_what_the_train_split_says_is_learnt(tmp_path: Path) -> None:
     both = {"train": rows, "validation": rows}
     configs = {"kilt-aidayago2": both, "kilt-wned": {"validation": one}, "kilt-nq": {"validation": one}}
     data = str(write_dataset(tmp_path / "ckl", configs))
-    model = Evaluated(str(tiny_models.save("llama", tmp_path / "llama")), tmp_path / "scores")
+    model = CachedModel(str(tiny_models.save("llama", tmp_path / "llama")), tmp_path / "scores")
     task = Kilt(epochs=60, batch_size=2, learning_rate=1e-2, max_new_tokens=8)
     wanted = Evaluation(model.reference, data, {"kilt": task}, ("kilt-wned", "kilt-nq"), tmp_path / "results", 1)
     tuned, asked = evaluate(wanted, model)

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.metrics.knowledge_match import knowledge_match
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
@@ -473,7 +473,7 @@ class Reference:
 def test_real_clozes_are_scored_as_transformers_scores_them(
     kind: str, models: Callable[[str], Path], dataset: Path, clozes: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    model = Evaluated(str(models(kind)), tmp_path / "scores")
+    model = CachedModel(str(models(kind)), tmp_path / "scores")
     wanted = Evaluation(
         model.reference,
         str(dataset),
@@ -520,7 +520,7 @@ def test_real_clozes_are_scored_as_transformers_scores_them(
 def test_the_other_configs_load_and_are_scored(
     kind: str, models: Callable[[str], Path], dataset: Path, tmp_path: Path
 ) -> None:
-    model = Evaluated(str(models(kind)), tmp_path / "scores")
+    model = CachedModel(str(models(kind)), tmp_path / "scores")
     others = ("updatedlama-1112", "newlama", "newlama-easy")
     results = evaluate(Evaluation(model.reference, str(dataset), {"lama": Lama()}, others, tmp_path / "out", 2), model)
     assert [result.data["data"]["config"] for result in results] == list(others)
@@ -532,7 +532,7 @@ def test_the_other_configs_load_and_are_scored(
 
 def test_a_config_without_statements_is_refused(models: Callable[[str], Path], tmp_path: Path) -> None:
     data = write_dataset(tmp_path / "ckl", {"newlama": {"test": [{"statment": f"x {BLANK}", "object": "y"}]}})
-    model = Evaluated(str(models("gpt2")), tmp_path / "scores")
+    model = CachedModel(str(models("gpt2")), tmp_path / "scores")
     wanted = Evaluation(model.reference, str(data), {"lama": Lama()}, (), tmp_path / "out", None)
     with pytest.raises(InputError, match=r"newlama, test: no column 'statement' \(did you mean statment\?\)"):
         evaluate(wanted, model)

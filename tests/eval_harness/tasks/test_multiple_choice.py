@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.base.normalization import normalize
 from temporalwiki.eval_harness.facts import FactScore
-from temporalwiki.eval_harness.metrics.knowledge_match import normalize
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.tasks import find_task, multiple_choice
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice, choices_of

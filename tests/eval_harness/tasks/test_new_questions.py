@@ -11,9 +11,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks.new_questions import NewQuestions
@@ -131,7 +131,7 @@ def test_a_config_is_scored_as_transformers_answers(kind: str, tmp_path: Path) -
     rows = [{"id": str(n), "question": text, "answers": [text]} for n, text in enumerate([*asked, "so " * 400])]
     data = write_dataset(tmp_path / "ckl", {"newquestions-easy": {"test": rows}})
     folder = tiny_models.save_talking(kind, tmp_path / kind)
-    model = Evaluated(str(folder), tmp_path / "scores")
+    model = CachedModel(str(folder), tmp_path / "scores")
     task = NewQuestions(max_new_tokens=6)
     (result,) = evaluate(
         Evaluation(str(folder), str(data), {"new_questions": task}, (), tmp_path / "out", None), model
@@ -152,7 +152,7 @@ def test_a_config_without_questions_is_refused(tmp_path: Path) -> None:
     data = write_dataset(
         tmp_path / "ckl", {"newquestions-easy": {"test": [{"questions": "Who?", "answers": ["Anna"]}]}}
     )
-    model = Evaluated(str(tiny_models.save("gpt2", tmp_path / "gpt2")), tmp_path / "scores")
+    model = CachedModel(str(tiny_models.save("gpt2", tmp_path / "gpt2")), tmp_path / "scores")
     wanted = Evaluation(model.reference, str(data), {"new_questions": NewQuestions()}, (), tmp_path / "out", None)
     with pytest.raises(
         InputError, match=r"newquestions-easy, test: no column 'question' \(did you mean questions\?\)"

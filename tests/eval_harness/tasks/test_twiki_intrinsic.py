@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.dataset_folder import SCHEMAS
-from temporalwiki.builders.errors import InputError, UsageError
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.proper_nouns import ProperNouns
 from temporalwiki.eval_harness.results import Outcome, Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
@@ -85,7 +85,7 @@ ROWS = [
 
 def run(folder: Path, rows: list[dict[str, Any]], tagger: Path | str, store: Path, **options: Any) -> Outcome:
     task = TwikiIntrinsic(**{"window": WINDOW, "tagger": str(tagger)} | options)
-    return task.run(Evaluated(str(folder), store), {"train": rows})
+    return task.run(CachedModel(str(folder), store), {"train": rows})
 
 
 # ---- numbers, against transformers, one article at a time, one character at a time
@@ -228,7 +228,7 @@ def data(tmp_path: Path) -> Path:
 def results(model: Path, data: Path, output: Path, **options: Any) -> list[Result]:
     task = TwikiIntrinsic(**{"window": WINDOW} | options)
     wanted = Evaluation(str(model), str(data), {"twiki_intrinsic": task}, (), output, None)
-    return evaluate(wanted, Evaluated(str(model), output / "scores"))
+    return evaluate(wanted, CachedModel(str(model), output / "scores"))
 
 
 def test_each_config_has_its_result(models: dict[str, Path], tagger: Path, data: Path, tmp_path: Path) -> None:

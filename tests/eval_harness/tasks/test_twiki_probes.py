@@ -13,9 +13,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from temporalwiki.builders.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.commands import main
-from temporalwiki.eval_harness.evaluated import Evaluated
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import UNSCORED
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.statistics import Estimate
@@ -40,7 +40,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def run(model: Path, store: Path, given: Mapping[str, Sequence[Any]], **options: Any) -> Outcome:
-    return TwikiProbes(**options).run(Evaluated(str(model), store), given)
+    return TwikiProbes(**options).run(CachedModel(str(model), store), given)
 
 
 # Against plain transformers
@@ -171,11 +171,11 @@ def learnt(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     facts: list[Any] = []
 
     @contextmanager
-    def note(self: Evaluated, given: Sequence[Any]) -> Iterator[Evaluated]:
+    def note(self: CachedModel, given: Sequence[Any]) -> Iterator[CachedModel]:
         facts.extend(given)
         yield self
 
-    monkeypatch.setattr(Evaluated, "light_tuned", note)
+    monkeypatch.setattr(CachedModel, "light_tuned", note)
     return facts
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard.figures import DATA_FIGURES, entity_types, write_figures
 
 from a_dataset import Types, write_probes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from temporalwiki.builders.errors import InputError
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard.figures import DATA_FIGURES
 
 from a_dataset import write_dataset, write_probes

@@ -1,0 +1,50 @@
+"""JSON files: read by type, written whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.base.files import whole_file
+
+T = TypeVar("T")
+
+
+def read_json(path: Path, kind: type[T], what: str = "JSON that temporalwiki can use") -> T:
+    """Return the content of a JSON file as ``kind``, checked.
+
+    Raises InputError, which names the file, what it should have been and what is wrong with it, for a file that cannot
+    be read, that is not JSON, or that is not a ``kind``.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{path}: not {what} ({in_one_line(reason)})") from None
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write JSON whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as part:
+        part.write_text(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def fingerprint(*what: Any) -> str:
+    """A short name for content: the same for equal JSON, and so for equal inputs and options."""
+    text = json.dumps(what, sort_keys=True, default=_plain)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no fingerprint")

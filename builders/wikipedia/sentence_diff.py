@@ -1,0 +1,485 @@
+"""Algorithm 1 of TemporalWiki (section 3.1), and stage wiki-diff, which runs it over two snapshots."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter, byte_strings
+from temporalwiki.builders.stages import Report
+from temporalwiki.builders.wikipedia.extract import files, unpack
+from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, both_paragraphs
+from temporalwiki.builders.wikipedia.sentences import (
+    SECONDS,
+    Paragraph,
+    article_sentences,
+    join_paragraphs,
+    sentence_key,
+    split_sentences,
+    time_limit,
+)
+from temporalwiki.builders.wikipedia.titles import titles_among
+from temporalwiki.builders.wikipedia.unchanged_pages import CarriedTexts
+from temporalwiki.builders.wikipedia.xml_dump import unescape
+
+VERSION = 4
+RANGE = 256 << 20  # bytes of the recent snapshot's wikitext a task
+
+CHANGED = pa.schema(
+    {
+        "page_id": pa.int64(),
+        "title": pa.string(),
+        "kind": pa.string(),
+        "revision_id": pa.int64(),
+        "previous_revision_id": pa.int64(),
+        "timestamp": pa.timestamp("s", "UTC"),
+        "sentences": pa.list_(pa.list_(pa.string())),
+    }
+)
+WHOLE = pa.schema(
+    {
+        "page_id": pa.int64(),
+        "title": pa.string(),
+        "text": pa.string(),
+        "revision_id": pa.int64(),
+        "timestamp": pa.timestamp("s", "UTC"),
+    }
+)
+
+
+def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) -> list[Paragraph]:
+    """Algorithm 1: what ``recent`` says that ``previous`` does not.
+
+    Of each paragraph of ``recent``, the sentences that occur nowhere in ``previous``; a paragraph without any is
+    left out. So a paragraph that is new as a whole comes whole, and a sentence that merely moved does not come.
+    With the arguments exchanged it gives what was deleted.
+    """
+    known = {sentence_key(sentence) for paragraph in previous for sentence in paragraph}
+    fresh = (_without(known, paragraph) for paragraph in recent)
+    return [paragraph for paragraph in fresh if paragraph]
+
+
+class Versions:
+    """Two versions of an article, as ``plain_text.paragraphs`` gives them; of those that both have none is cut into
+    sentences, unless a sentence of another one may be in it. What is given must be NFC with white space folded, as
+    ``plain_text.paragraphs`` gives it: paragraphs are compared as they stand.
+
+    ``fresh`` and ``gone`` are what ``new_sentences`` gives for the sentences of all paragraphs.
+    """
+
+    def __init__(self, previous: Sequence[str], recent: Sequence[str], language: str) -> None:
+        self._language = language
+        self._both = set(previous).intersection(recent)
+        self._text = "|".join(self._both)
+        self._squeezed: str | None = None
+        self._shared: set[str] | None = None
+        self._previous = self._split(text for text in previous if text not in self._both)
+        self._recent = self._split(text for text in recent if text not in self._both)
+
+    def fresh(self) -> list[Paragraph]:
+        """What the recent version says that the previous one does not."""
+        return self._new_sentences(self._previous, self._recent)
+
+    def gone(self) -> list[Paragraph]:
+        """What the previous version says that the recent one does not."""
+        return self._new_sentences(self._recent, self._previous)
+
+    def _new_sentences(self, previous: list[Paragraph], recent: list[Paragraph]) -> list[Paragraph]:
+        candidates = new_sentences(previous, recent)
+        known = {key for paragraph in candidates for key in map(sentence_key, paragraph) if self._in_both(key)}
+        return new_sentences([*previous, sorted(known)], recent) if known else candidates
+
+    def _in_both(self, key: str) -> bool:
+        """Whether a paragraph that both versions have holds the sentence."""
+        # cutting leaves words of letters alone, and loses nothing but white space
+        if not all(word in self._text for word in key.split() if word.isalpha()):
+            return False
+        if self._squeezed is None:
+            self._squeezed = _squeezed(self._text)
+        if _squeezed(key) not in self._squeezed:
+            return False
+        if self._shared is None:
+            self._shared = {sentence_key(s) for paragraph in self._split(self._both) for s in paragraph}
+        return key in self._shared
+
+    def _split(self, texts: Iterable[str]) -> list[Paragraph]:
+        return [sentences for text in texts if (sentences := split_sentences(text, self._language))]
+
+
+def _squeezed(text: str) -> str:
+    return text.replace(" ", "").replace("\n", "")
+
+
+def _without(known: set[str], paragraph: Paragraph) -> Paragraph:
+    """Sentences that are not known; where the one that opens a list item is, the item's next one opens its line."""
+    fresh: Paragraph = []
+    new_line = False
+    for sentence in paragraph:
+        new_line = new_line or sentence.startswith("\n")
+        if sentence_key(sentence) not in known:
+            fresh.append("\n" + sentence.lstrip("\n") if new_line and fresh else sentence)
+            new_line = False
+    return fresh
+
+
+@dataclass(frozen=True)
+class DiffTask:
+    """The pages with ``first`` <= id < ``end`` of two extracted snapshots."""
+
+    index: int
+    prev: str
+    recent: str
+    first: int
+    end: int
+    language: str
+    namespaces: tuple[tuple[str, int], ...]
+    largest_prev_id: int
+    seed: int
+    unchanged_share: float  # of the recent articles, whose text outside the diffset is sampled
+    whole: bool  # write the whole snapshot, too
+
+
+def plan(
+    prev: Path,
+    recent: Path,
+    language: str,
+    namespaces: Mapping[str, int],
+    seed: int,
+    unchanged_pages: int,
+    whole: bool,
+) -> list[DiffTask]:
+    """Cut the page ids into ranges of about RANGE bytes of recent articles."""
+    groups: list[tuple[int, int]] = []
+    articles = 0
+    for path in files(recent, "articles"):
+        with KeptFile(path) as file:
+            articles += file.metadata.num_rows
+            for group in range(file.num_row_groups):
+                first, _ = file.group_range(group, "page_id")
+                sizes = file.read_row_group(group, columns=["size"], use_threads=False)["size"]
+                groups.append((first, pc.sum(sizes).as_py() or 0))
+    groups.sort()
+    bounds, size = [0], 0
+    for first, weight in groups:
+        if size >= RANGE and first > bounds[-1]:
+            bounds.append(first)
+            size = 0
+        size += weight
+    largest = 0
+    for path in files(prev, "pages"):
+        with KeptFile(path) as file:
+            largest = max(largest, *(file.group_range(g, "page_id")[1] for g in range(file.num_row_groups)))
+    share = min(1.0, unchanged_pages / articles) if articles else 0.0
+    names = tuple(sorted(namespaces.items()))
+    return [
+        DiffTask(i, str(prev), str(recent), first, end, language, names, largest, seed, share, whole)
+        for i, (first, end) in enumerate(zip(bounds, [*bounds[1:], 1 << 62], strict=True))
+    ]
+
+
+class _Group:
+    """A row group whose columns are read when they are asked for."""
+
+    def __init__(self, file: KeptFile, number: int) -> None:
+        self.path, self._file, self._number = file.path, file, number
+        self.last = file.group_range(number, "page_id")[1]
+        self._columns: dict[str, pa.ChunkedArray] = {}
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        if name not in self._columns:
+            file = self._file.unverified if name == "packed" else self._file
+            column = file.read_row_group(self._number, columns=[name], use_threads=False)[name]
+            if name == "timestamp":  # as seconds: objects for them take longer to make than all of an article's row
+                column = column.cast(CHANGED.field(name).type).cast(pa.int64())
+            self._columns[name] = column
+        return self._columns[name]
+
+
+class Article:
+    """A row of an extract; what is more than its numbers is only read when it is asked for."""
+
+    __slots__ = ("_articles", "_group", "_row", "at", "page_id", "revision_id")
+
+    def __init__(self, articles: Articles, at: int, group: _Group, row: int) -> None:
+        self.at = at  # its place in ``articles``
+        self.page_id, self.revision_id = int(articles.page_ids[at]), int(articles.revision_ids[at])
+        self._articles, self._group, self._row = articles, group, row
+
+    def __getitem__(self, column: str) -> Any:
+        return self._group.column(column)[self._row].as_py()
+
+    @property
+    def wikitext(self) -> str:
+        """Its text as the dump has it, unpacked anew each time. Raises InputError where it is damaged."""
+        generation, carried = self["generation"], self._articles.carried
+        if carried.has(generation):
+            path, packed = carried.packed(generation, self.page_id, self.revision_id)
+        else:
+            path, packed = self._group.path, self._group.column("packed")[self._row].as_buffer()
+        try:
+            escaped = unpack(packed, self["size"]) if packed is not None else b""
+        except (pa.ArrowInvalid, OSError):
+            escaped = b""
+        if hashlib.sha1(escaped, usedforsecurity=False).digest() != self._articles.sha1s[self.at].tobytes():
+            folder = self._group.path.parent
+            raise InputError(f"{path}: the text of page {self.page_id} is damaged; delete {folder} and build again")
+        return unescape(escaped)
+
+
+class Articles:
+    """The articles of an extract with first <= id < end, by id; of one that occurs twice the newest revision.
+
+    Of two equal revisions the one in the last file counts.
+    Their numbers are here as arrays; what is more of an article is read where it is looked at, a row group at a time.
+    """
+
+    def __init__(self, folder: Path, first: int, end: int) -> None:
+        self.carried = CarriedTexts(folder)
+        self._groups: list[tuple[KeptFile, int]] = []
+        self._open: dict[int, _Group] = {}
+        parts: list[Sequence[npt.NDArray[Any]]] = [[np.empty(0, kind) for kind in ("i8", "i8", "V20", "i8", "i8")]]
+        for path in files(folder, "articles"):
+            for file, number in _groups(path, first, end):
+                table = file.read_row_group(number, columns=["page_id", "revision_id", "sha1"], use_threads=False)
+                columns = table["page_id"].to_numpy(), table["revision_id"].to_numpy(), byte_strings(table["sha1"])
+                rows = np.flatnonzero((columns[0] >= first) & (columns[0] < end))
+                parts.append((*(column[rows] for column in columns), np.full(len(rows), len(self._groups)), rows))
+                self._groups.append((file, number))
+        pages, revisions, *_ = found = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        order = np.lexsort((revisions, pages))
+        last = np.append(np.diff(pages[order]) > 0, True)[: len(order)]  # of each page
+        self.duplicates = len(order) - int(last.sum())
+        self.page_ids, self.revision_ids, self.sha1s, self._group, self._row = (c[order[last]] for c in found)
+
+    def __getitem__(self, at: int) -> Article:
+        group, page_id = int(self._group[at]), int(self.page_ids[at])
+        if group not in self._open:  # who asks does so by id: what lies behind it is not asked for any more
+            self._open = {number: held for number, held in self._open.items() if held.last >= page_id}
+            self._open[group] = _Group(*self._groups[group])
+        return Article(self, at, self._open[group], int(self._row[at]))
+
+    def __len__(self) -> int:
+        return len(self.page_ids)
+
+    def find(self, page_id: int) -> Article | None:
+        """The article of a page, if there is one."""
+        at = int(np.searchsorted(self.page_ids, page_id))
+        return self[at] if at < len(self) and self.page_ids[at] == page_id else None
+
+
+def _groups(path: Path, first: int, end: int) -> Iterator[tuple[KeptFile, int]]:
+    """Row groups that may hold pages with first <= id < end; an article needs its file for as long as it is there."""
+    file = KeptFile(path)
+    for number in range(file.num_row_groups):
+        low, high = file.group_range(number, "page_id")
+        if high >= first and low < end:
+            yield file, number
+
+
+class _KnownBefore:
+    """The revision of every page of prev in a range, whatever its namespace, redirects included."""
+
+    def __init__(self, folder: Path, first: int, end: int) -> None:
+        parts = [(np.empty(0, "i8"), np.empty(0, "i8"))]
+        for path in files(folder, "pages"):
+            for file, number in _groups(path, first, end):
+                rows = file.read_row_group(number, columns=["page_id", "revision_id"], use_threads=False)
+                pages, revisions = (column.to_numpy() for column in rows.itercolumns())
+                within = (pages >= first) & (pages < end)
+                parts.append((pages[within], revisions[within]))
+        pages, revisions = map(np.concatenate, zip(*parts, strict=True))
+        # of a page that occurs twice the last one counts
+        self.pages, last = np.unique(pages[::-1], return_index=True)
+        self._revisions = revisions[::-1][last]
+
+    def revision(self, page_id: int) -> int | None:
+        at = int(np.searchsorted(self.pages, page_id))
+        return int(self._revisions[at]) if at < len(self.pages) and self.pages[at] == page_id else None
+
+
+def sampled(share: float, seed: int, what: str, numbers: Iterable[int]) -> npt.NDArray[np.bool_]:
+    """Whether things are in a seeded sample: each by its own hash, so neither order nor workers matter."""
+    texts = (f"{seed} {what} {number}".encode() for number in numbers)
+    hashes = b"".join([hashlib.md5(text, usedforsecurity=False).digest() for text in texts])
+    drawn = np.frombuffer(hashes, "<u8")[::2]
+    limit = math.ceil(share * 2**64)
+    return drawn < np.uint64(limit) if limit < 2**64 else np.ones(len(drawn), dtype=bool)
+
+
+def run(task: DiffTask, folder: Path) -> Report:
+    """Diff one range of pages; every recent article is counted as unchanged, new, updated or dropped."""
+    prev, recent = (Articles(Path(side), task.first, task.end) for side in (task.prev, task.recent))
+    _, in_prev, in_recent = np.intersect1d(prev.page_ids, recent.page_ids, assume_unique=True, return_indices=True)
+    same_revision = prev.revision_ids[in_prev] == recent.revision_ids[in_recent]
+    same_wikitext = (prev.sha1s[in_prev] == recent.sha1s[in_recent]) & ~same_revision
+    with _RangeDiff(task, folder, prev, recent) as diff:
+        diff.prev["in_both"] = len(in_prev)
+        diff.unchanged_because["same_revision"] = int(same_revision.sum())
+        diff.unchanged_because["same_wikitext"] = int(same_wikitext.sum())
+        unchanged = np.zeros(len(recent), dtype=bool)
+        unchanged[in_recent] = same_revision | same_wikitext
+        diff.pages["unchanged"] = int(unchanged.sum())
+        befores = np.full(len(recent), -1)
+        befores[in_recent] = in_prev
+        afters = np.flatnonzero(~unchanged | diff.wanted)
+        vanished = np.setdiff1d(np.arange(len(prev)), in_prev, assume_unique=True)
+        order = np.argsort(np.concatenate([prev.page_ids[vanished], recent.page_ids[afters]]))
+        pairs = [np.append(vanished, befores[afters])[order], np.append(np.full(len(vanished), -1), afters)[order]]
+        for at_before, at_after in zip(*(side.tolist() for side in pairs), strict=True):
+            if at_after < 0:
+                diff.vanished(prev[at_before])
+            elif unchanged[at_after]:
+                # a text that both have is read where others are read, too
+                same = prev.sha1s[at_before] == recent.sha1s[at_after]
+                diff.unchanged(recent[at_after], prev[at_before] if same else recent[at_after])
+            else:
+                diff.changed(prev[at_before] if at_before >= 0 else None, recent[at_after])
+    return diff.report()
+
+
+class _RangeDiff(contextlib.ExitStack):
+    """The output files and counters of one task."""
+
+    def __init__(self, task: DiffTask, folder: Path, prev: Articles, recent: Articles) -> None:
+        super().__init__()
+        self.task, self.namespaces = task, dict(task.namespaces)
+        self.sampled = sampled(task.unchanged_share, task.seed, "unchanged page", recent.page_ids.tolist())
+        self.wanted = self.sampled | task.whole  # articles of which the whole text is wanted
+        self.known_before = _KnownBefore(Path(task.prev), task.first, task.end)
+        new = np.flatnonzero(~np.isin(recent.page_ids, self.known_before.pages))
+        # titles of new pages that another page has in prev
+        self.old_titles = titles_among(Path(task.prev), sorted({recent[at]["title"] for at in new.tolist()}))
+        self.pages = {"read": len(recent), "unchanged": 0, "new": 0, "updated": 0}
+        self.dropped: dict[str, int] = {}
+        self.unchanged_because = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0, "only_deletions": 0}
+        self.updated_because = {"article_before": 0, "no_article_before": 0, "missing_in_prev": 0, "title_before": 0}
+        self.duplicates, self.prev_duplicates = recent.duplicates, prev.duplicates
+        self.prev = {"prev_articles": len(prev), "in_both": 0, "deleted": 0}
+        self.prev_dropped: dict[str, int] = {}
+        self.text = {"paragraphs": 0, "sentences": 0, "words": 0}
+        name = f"{task.index:05d}.parquet"
+        self.out = {
+            table: self.enter_context(ParquetWriter(folder / f"{table}-{name}", schema, rows=4096))
+            for table, schema in (
+                ("diffset", CHANGED),
+                ("deletions", CHANGED),
+                ("unchanged", WHOLE),
+                ("wikipedia", WHOLE),
+            )
+        }
+
+    def vanished(self, before: Article) -> None:
+        """An article of prev that recent does not have, or has as a redirect."""
+        try:
+            gone = self._sentences(before)
+        except UnreadablePage as problem:
+            _count(self.prev_dropped, problem.reason)
+            return
+        self.prev["deleted"] += 1
+        if gone:
+            revisions = {"revision_id": None, "previous_revision_id": before.revision_id}
+            self._write("deletions", before, gone, kind="deleted", **revisions)
+
+    def unchanged(self, after: Article, read: Article) -> None:
+        """An article whose wikitext did not change, and whose text is wanted; ``read`` has the same."""
+        with contextlib.suppress(UnreadablePage):  # its text is not to be had; it is unchanged all the same
+            self._write_whole(after, self._sentences(read), [])
+
+    def changed(self, before: Article | None, after: Article) -> None:
+        """An article with another wikitext than in prev, or none there."""
+        language = self.task.language
+        text, text_before = after.wikitext, "" if before is None else before.wikitext
+        try:
+            with time_limit(SECONDS):  # of the page: an alarm for every step takes longer than most steps
+                prev, recent = both_paragraphs(text_before, text, namespaces=self.namespaces)
+                versions = Versions(prev, recent, language)
+                fresh, gone = versions.fresh(), versions.gone()
+                wanted = recent if self.wanted[after.at] else []
+                whole = [sentences for text in wanted if (sentences := split_sentences(text, language))]
+        except UnreadablePage as problem:
+            _count(self.dropped, problem.reason)
+            return
+        self._write_whole(after, whole, fresh)
+        if before is not None and gone:
+            self._write("deletions", after, gone, kind="updated", previous_revision_id=before.revision_id)
+        if before is not None and not fresh:
+            self.pages["unchanged"] += 1
+            self.unchanged_because["only_deletions" if gone else "same_sentences"] += 1
+        elif not fresh:
+            _count(self.dropped, "no_prose")
+        else:
+            kind, previous_revision = self._kind(before, after)
+            self.pages[kind] += 1
+            self._write("diffset", after, fresh, kind=kind, previous_revision_id=previous_revision)
+            self.text["paragraphs"] += len(fresh)
+            self.text["sentences"] += sum(map(len, fresh))
+            self.text["words"] += sum(len(s.split()) for p in fresh for s in p)
+
+    def _kind(self, before: Article | None, after: Article) -> tuple[str, int | None]:
+        """("new" or "updated", the previous revision): a page that was no article in prev need not be new."""
+        if before is not None:
+            self.updated_because["article_before"] += 1
+            return "updated", before.revision_id
+        if (known := self.known_before.revision(after.page_id)) is not None:  # a redirect, or in another namespace
+            self.updated_because["no_article_before"] += 1
+            return "updated", known
+        if after["parent_id"] is not None and after.page_id < self.task.largest_prev_id:
+            # it has a history that prev's dump does not show: undeleted, or left out by the export
+            self.updated_because["missing_in_prev"] += 1
+            return "updated", None
+        if after["title"] in self.old_titles:  # of a page that was deleted or moved away
+            self.updated_because["title_before"] += 1
+            return "updated", None
+        return "new", None
+
+    def _sentences(self, article: Article) -> list[Paragraph]:
+        return article_sentences(article.wikitext, self.task.language, self.namespaces)
+
+    def _write_whole(self, after: Article, recent: list[Paragraph], fresh: list[Paragraph]) -> None:
+        if self.task.whole and recent:
+            self._write("wikipedia", after, recent)
+        if self.sampled[after.at] and (rest := new_sentences(fresh, recent)):
+            self._write("unchanged", after, rest)
+
+    def _write(self, table: str, article: Article, paragraphs: list[Paragraph], **columns: Any) -> None:
+        out = self.out[table]
+        row = {"page_id": article.page_id, "revision_id": article.revision_id}
+        row |= {column: article[column] for column in ("title", "timestamp")}
+        text = {"sentences": paragraphs} if out.schema is CHANGED else {"text": join_paragraphs(paragraphs)}
+        out.write(row | text | columns, size=sum(len(s) for p in paragraphs for s in p))
+
+    def report(self) -> Report:
+        pages = self.pages
+        accounted = pages["unchanged"] + pages["new"] + pages["updated"] + sum(self.dropped.values())
+        if pages["read"] != accounted:
+            raise AssertionError(f"{pages['read']} articles read, {accounted} accounted for")
+        return {
+            "pages": {
+                **pages,
+                "dropped": self.dropped,
+                "unchanged_because": self.unchanged_because,
+                "updated_because": self.updated_because,
+                "duplicates": self.duplicates,
+            },
+            "prev_pages": {**self.prev, "dropped": self.prev_dropped},
+            "diffset": self.text,
+            "found": {  # rows of the extracts
+                "prev": self.prev["prev_articles"] + self.prev_duplicates,
+                "recent": pages["read"] + self.duplicates,
+            },
+        }
+
+
+def _count(counts: dict[str, int], reason: str) -> None:
+    counts[reason] = counts.get(reason, 0) + 1

@@ -1,0 +1,282 @@
+"""What an earlier build left in the work folder is used only if all of it is there as it was left."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from hashlib import sha1
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders import incremental
+from temporalwiki.builders.build import BuildOptions, _Build, build, find_sources
+from temporalwiki.builders.dataset_folder import Manifest
+from temporalwiki.builders.parquet import KeptFile
+from temporalwiki.builders.snapshot import Dump, Interval
+from temporalwiki.builders.stages import run_stage
+from temporalwiki.builders.wikipedia import extract, unchanged_pages
+from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
+from temporalwiki.builders.wikipedia.sentence_diff import Articles
+from temporalwiki.builders.world import World, write_world
+
+from a_folder import contents
+from tiny_dumps import articles_file, multistream, page, wikidata_file
+
+ROW = "kept file gone or damaged"
+MONTH = Interval("enwiki", "20211101", "20211201")
+SIDES = ("enwiki-20211101", "enwiki-20211201", "wikidata-20211101", "wikidata-20211129")
+_LOGS = {"logs", "stats", "revisions"}
+
+
+def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> Manifest:
+    return build(find_sources(dumps, MONTH), out, work, BuildOptions(unchanged_fraction=1.0, seed=seed))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Dumps, the work folder of a build in which the extract of each recent dump is layers, and a build of seed 1."""
+    here = tmp_path_factory.mktemp("made")
+    write_world(here / "dumps", World(people=30, hard_sentences=0, hostile_names=False, page_props=True))
+    run(here / "dumps", here / "out", here / "work")
+    run(here / "dumps", here / "wanted", here / "other.work", seed=1)
+    return here
+
+
+def extracts(work: Path) -> dict[str, Path]:
+    found = sorted((work / "extracts").iterdir())
+    return {folder.name.rsplit("-", 1)[0].removesuffix("-enwiki"): folder for folder in found}
+
+
+def kept(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and _LOGS.isdisjoint(path.relative_to(folder).parts) and path.name != "finished.json":
+            yield path
+
+
+def flip(path: Path) -> None:
+    """Turn a bit over that no checksum in the file covers: of a Parquet file, behind its pages."""
+    data = bytearray(path.read_bytes())
+    data[-12 if path.suffix == ".parquet" else len(data) // 2] ^= 1
+    path.unlink()  # another file may be the same one
+    path.write_bytes(data)
+
+
+@pytest.mark.fault(ROW, "build: any file of a finished extract is gone, cut or has another bit", "it is noticed")
+@pytest.mark.parametrize("side", range(4))
+def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: int) -> None:
+    folder = sorted(filter(incremental.is_finished, extracts(made / "work").values()))[side]
+    assert incremental.lost(folder) is None
+    count = 0
+    for path in kept(folder):
+        aside = made / "aside"
+        path.replace(aside)
+        assert incremental.lost(folder) == path
+        if aside.stat().st_size:
+            path.write_bytes(aside.read_bytes()[:-1])
+            assert incremental.lost(folder) == path
+            path.write_bytes(aside.read_bytes())
+            flip(path)
+            assert incremental.lost(folder) == path
+        aside.replace(path)
+        count += 1
+    assert incremental.lost(folder) is None
+    assert count >= 5
+
+
+SPOILT: dict[str, tuple[str, str, Callable[[Path], object]]] = {  # an extract, files of it, and what is done to them
+    "articles gone": ("enwiki-20211101", "articles-*", Path.unlink),
+    "titles of articles gone": ("enwiki-20211101", "article_titles-*", Path.unlink),
+    "page ids that have another bit": ("enwiki-20211201", "article_ids-*", flip),
+    "titles that have another bit": ("enwiki-20211101", "titles-*", flip),
+    "titles half": ("enwiki-20211101", "titles-*", lambda path: path.write_bytes(path.read_bytes()[:99])),
+    "linked articles gone": ("enwiki-20211201", "carried/articles-*", Path.unlink),
+    "spans gone": ("enwiki-20211201", "spans.json", Path.unlink),
+    "the list of its files damaged": ("enwiki-20211201", "finished.json", lambda path: path.write_text("{")),
+    "facts gone": ("wikidata-20211101", "facts-*-all.parquet", Path.unlink),
+    "all linked files gone": ("wikidata-2021112*", "carried", shutil.rmtree),
+    "what was left of prev has another bit": ("wikidata-2021112*", "carried/superseded-*", flip),
+    "revisions that have another bit": ("wikidata-20211101", "revisions/*.bin", flip),
+    "revisions gone": ("wikidata-20211101", "revisions/*.bin", Path.unlink),
+}
+
+
+@pytest.mark.fault(
+    ROW, "build: files of a finished extract are gone, cut or damaged", "its dump is read again: the same bytes"
+)
+@pytest.mark.parametrize("case", SPOILT)
+def test_an_extract_that_lost_a_file_is_made_anew(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    side, files, spoil = SPOILT[case]
+    shutil.copytree(made / "work", tmp_path / "work")
+    spoilt = sorted((tmp_path / "work" / "extracts").glob(f"{side}-*/{files}"))
+    assert spoilt
+    for path in spoilt:
+        spoil(path)
+    run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
+    assert contents(tmp_path / "out", "*.parquet") == contents(made / "wanted", "*.parquet")
+    assert "is not as it was left" in capsys.readouterr().err
+
+
+@pytest.mark.fault(
+    ROW, "build: files of an interval's own stages are gone or damaged", "their tasks run again: the same bytes"
+)
+@pytest.mark.parametrize("spoil", [Path.unlink, flip])
+def test_stages_that_lost_files_are_made_good(made: Path, tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+    shutil.copytree(made / "work", tmp_path / "work")
+    [place] = (tmp_path / "work").glob(f"enwiki-{MONTH.name}-*")
+    names = ("wiki-diff/diffset-*", "wikidata-labels/labels-*", "wikidata-diff/candidates-*", "align/aligned-*")
+    for name in names:
+        [path, *_] = sorted(place.glob(name))
+        spoil(path)
+    manifest = run(made / "dumps", tmp_path / "out", tmp_path / "work")
+    assert contents(tmp_path / "out", "*.parquet") == contents(made / "out", "*.parquet")
+    stages = manifest["run"]["stages"]
+    assert [stages[name]["kept"] for name in ("wiki-diff", "wikidata-labels", "wikidata-diff", "align")] == [0] * 4
+    assert stages["wiki-extract recent"]["kept"] == 1
+
+
+@pytest.mark.fault(ROW, "build: articles vanish between two stages", "one line names the extract")
+def test_articles_that_are_not_found_are_an_error(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = wiki_diff._groups
+    monkeypatch.setattr(wiki_diff, "_groups", lambda *what: itertools.islice(groups(*what), 1, None))
+    shutil.copytree(made / "work", tmp_path / "work")
+    with pytest.raises(InputError, match=r"enwiki-20211101-\w+: \d+ articles, of which \d+ are there; delete it"):
+        run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
+    monkeypatch.undo()
+    run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
+    assert contents(tmp_path / "out", "*.parquet") == contents(made / "wanted", "*.parquet")
+
+
+def articles(folder: Path) -> list[tuple[Any, ...]]:
+    columns = ("page_id", "revision_id", "parent_id", "sha1", "timestamp", "title", "size")
+    return [(*map(article.__getitem__, columns), article.wikitext) for article in Articles(folder, 0, 1 << 62)]
+
+
+def read(folder: Path, pages: list[str], base: Path | None = None, finish: bool = True) -> None:
+    dump = Dump("x", (multistream(folder.with_suffix(".xml.bz2"), pages),))
+    before = incremental.base_of(base) if base is not None else None
+    tasks = [replace(task, base=before) for task in extract.plan(dump, "enwiki", False)]
+    run_stage("extract", extract.run, tasks, folder)
+    if finish:
+        unchanged_pages.carry(folder, before)
+        incremental.finish(folder, tasks, before)
+
+
+def pages(first: int, end: int) -> list[str]:
+    return [page(n, f"T{n}", f"The river {n} is long. " * 9, revision_id=n) for n in range(first, end)]
+
+
+@pytest.mark.fault(ROW, "a kept text is damaged where it lies", "one line names the page")
+@pytest.mark.parametrize("own", [True, False])
+def test_a_damaged_text_is_not_believed(tmp_path: Path, own: bool) -> None:
+    """Its checksum is in another column; here even those of the file's pages are right."""
+    read(tmp_path / "a", pages(1, 5))
+    read(tmp_path / "b", pages(1, 5), tmp_path / "a")
+    path = tmp_path / "a/articles-00000.parquet" if own else tmp_path / "b/carried/articles-00-00000.parquet"
+    table = pq.read_table(path)
+    texts = [extract.pack(b"The sea is deep. " * 9), b"\xff" * 9]
+    for damaged in texts:
+        packed = pa.array([*table["packed"].to_pylist()[:3], damaged], pa.binary())
+        pq.write_table(table.set_column(table.column_names.index("packed"), "packed", packed), tmp_path / "new")
+        (tmp_path / "new").replace(path)
+        with pytest.raises(
+            InputError, match=rf"{path}: the text of page 4 is damaged; delete {tmp_path / 'ab'[not own]}"
+        ):
+            articles(tmp_path / ("a" if own else "b"))
+
+
+@pytest.mark.fault(ROW, "bytes of a kept Parquet file are other ones", "one line names the file")
+def test_no_damaged_column_is_believed(tmp_path: Path) -> None:
+    read(tmp_path / "a", pages(1, 9))
+    path = tmp_path / "a/articles-00000.parquet"
+    whole, wanted = path.read_bytes(), articles(tmp_path / "a")
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    refused = 0
+    for at in range(0, footer, 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        try:
+            assert articles(tmp_path / "a") == wanted  # as the byte tells nothing
+        except InputError as error:
+            assert str(path) in str(error)
+            refused += 1
+    assert refused > footer / 7 / 2
+    for damaged in (b"", whole[:100], whole[:-1], whole[:-4] + b"PAR9"):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=f"{path}: damaged or gone"):
+            KeptFile(path)
+
+
+def swap_in(path: Path, text: bytes) -> None:
+    aside = path.with_name("aside")
+    aside.write_bytes(text)
+    aside.replace(path)
+
+
+@pytest.mark.fault(ROW, "bytes of a kept Parquet file are other ones", "one line names the file")
+@pytest.mark.parametrize("name", ["wikidata-20211129-*/properties-00000.parquet", "*page_props*/page_items.parquet"])
+def test_no_damaged_table_is_joined(made: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(made / "work", tmp_path / "work")
+    [path] = (tmp_path / "work" / "extracts").glob(name)
+    data = bytearray(path.read_bytes())
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    data[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=f"{path}: damaged or gone"):
+        run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
+
+
+@pytest.mark.fault(ROW, "build: a dump is replaced while it is read", "one line; nothing of it is kept as the other's")
+@pytest.mark.parametrize("name", ["wiki-extract recent", "wikidata-extract recent"])
+def test_a_dump_that_is_replaced_while_it_is_read_is_refused(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It is replaced after its checksum was made; the right one is back before the next build."""
+    dumps = shutil.copytree(made / "dumps", tmp_path / "dumps")
+    wiki = name.startswith("wiki-")
+    path = articles_file(dumps, "20211201") if wiki else wikidata_file(dumps, "20211129")
+    right = path.read_bytes()
+    packing: Any = bz2 if wiki else gzip
+    old, new = (b"</text>", b" More.</text>") if wiki else (b'"rank":"normal"', b'"rank":"preferred"')
+    wrong = packing.compress(packing.decompress(right).replace(old, new))
+    assert wrong != right
+    extract_ = _Build._extract
+
+    def swapped(self: _Build, stage: str, *arguments: Any) -> None:
+        if stage == name:
+            swap_in(path, wrong)
+        extract_(self, stage, *arguments)
+
+    monkeypatch.setattr(_Build, "_extract", swapped)
+    with pytest.raises(InputError, match=f"{path}: changed while it was read; run the same command again"):
+        run(dumps, tmp_path / "out", tmp_path / "work", seed=1)
+    monkeypatch.undo()
+    swap_in(path, right)
+    manifest = run(dumps, tmp_path / "out", tmp_path / "work", seed=1)
+    assert contents(tmp_path / "out", "*.parquet") == contents(made / "wanted", "*.parquet")
+    assert sha1(right).hexdigest() in {made_of["sha1"] for made_of in manifest["inputs"]}
+
+
+def test_what_was_begun_with_a_base_that_was_made_anew_is_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The base has the same name and is of the same generation, but its texts lie in other layers."""
+    monkeypatch.setattr(extract, "RANGE", 1)
+    all_pages = pages(1, 9)
+    read(tmp_path / "a", pages(1, 5))
+    read(tmp_path / "z", pages(5, 9))
+    read(tmp_path / "b", all_pages, tmp_path / "a")
+    read(tmp_path / "c", all_pages, tmp_path / "b", finish=False)
+    shutil.rmtree(tmp_path / "b")
+    read(tmp_path / "b", all_pages, tmp_path / "z")
+    read(tmp_path / "c", all_pages, tmp_path / "b")
+    assert [row[-1] for row in articles(tmp_path / "c")] == [f"The river {n} is long. " * 9 for n in range(1, 9)]

@@ -1,0 +1,423 @@
+"""Stages: resuming, killed workers, whole files."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import discard, only_one, whole_file
+from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.builders.executors import local
+from temporalwiki.builders.machine import Machine, find_machine
+from temporalwiki.builders.stages import remove, run_stage, total
+
+from a_stop import Killed, Stop
+from engine_tasks import (
+    Weighed,
+    begin_anew,
+    collections,
+    die_at_three,
+    hold,
+    raise_what_does_not_travel,
+    refuse_three,
+    spin_in_a_process,
+    weigh,
+    write_square,
+)
+
+
+def calls(tmp_path: Path) -> list[int]:
+    return sorted(int(call) for call in (tmp_path / "calls").read_text().split())
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_task_runs_once_and_reports_come_in_order(tmp_path: Path, jobs: int) -> None:
+    reports = run_stage("square", write_square, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
+    assert calls(tmp_path) == [1, 2, 3, 4]
+    assert total(reports, "count") == {"tasks": 4}
+    run_stage("square", write_square, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
+    assert calls(tmp_path) == [1, 2, 3, 4]  # nothing again
+
+
+def test_a_tmpdir_with_too_long_a_path_for_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    monkeypatch.setitem(vars(multiprocessing.current_process())["_config"], "tempdir", None)  # of earlier pools
+    with pytest.raises(UsageError, match=f"^{long}: too long a path for .* in TMPDIR, or --jobs 1$"):
+        run_stage("square", write_square, [1, 2], tmp_path / "out", Machine(2))
+    run_stage("square", write_square, [1, 2], tmp_path / "out", Machine(1))
+    assert calls(tmp_path) == [1, 2]
+
+
+def test_other_tasks_start_the_folder_afresh(tmp_path: Path) -> None:
+    run_stage("square", write_square, [1, 2], tmp_path / "out")
+    run_stage("square", write_square, [2, 5], tmp_path / "out")
+    assert calls(tmp_path) == [1, 2, 2, 5]
+    assert {path.name for path in (tmp_path / "out").glob("*.txt")} == {"2.txt", "5.txt"}
+
+
+def test_reports_say_what_an_earlier_run_did(tmp_path: Path) -> None:
+    def kept(jobs: int) -> list[bool]:
+        reports = run_stage("square", write_square, [1, 2], tmp_path / "out", Machine(jobs))
+        return [report["run"]["kept"] for report in reports]
+
+    assert kept(1) == [False, False]
+    marker = tmp_path / "out" / "executor" / "completions" / "00000"
+    marker.unlink()
+    report = tmp_path / "out" / "reports" / "00001.json"
+    report.write_text(report.read_text().replace('"began": 1', '"began": 9'))  # by a clock that is far ahead
+    assert kept(2) == [False, True]
+
+
+LOST: dict[str, Callable[[Path], object]] = {
+    "its file": lambda out: (out / "2.txt").unlink(),
+    "half of its file": lambda out: (out / "2.txt").write_text(""),
+    "a bit of its file": lambda out: (out / "2.txt").write_text("5"),
+    "its report": lambda out: (out / "reports/00001.json").unlink(),
+    "all of its report": lambda out: (out / "reports/00001.json").write_text(""),
+    "what its report must say": lambda out: (out / "reports/00001.json").write_text("{}"),
+    "the shape of its report": lambda out: (out / "reports/00001.json").write_text('{"run": {}, "files": []}'),
+}
+
+
+@pytest.mark.fault(
+    "kept file gone or damaged", "build: a stage that is done has lost a file or a report", "its task alone runs again"
+)
+@pytest.mark.parametrize("case", LOST)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_task_that_lost_something_is_done_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str, jobs: int
+) -> None:
+    out = tmp_path / "out"
+    [before, _, _] = run_stage("square", write_square, [1, 2, 3], out)
+    assert [*before["files"]] == ["1.txt"]
+    LOST[case](out)
+    reports = run_stage("square", write_square, [1, 2, 3], out, Machine(jobs))
+    assert calls(tmp_path) == [1, 2, 2, 3]
+    assert [report["run"]["kept"] for report in reports] == [True, False, True]
+    assert (out / "2.txt").read_text() == "4"
+    assert "is not as it was left; its task is done again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["another plan", "a folder of stages"])
+def test_killed_while_it_deletes_nothing_of_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nested: bool
+) -> None:
+    out = tmp_path / "place" / "square"
+    out.parent.mkdir()
+    run_stage("square", write_square, [1, 2], out)
+
+    def killed(folder: Path) -> None:
+        for file in folder.rglob("*.txt"):
+            file.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            if nested:
+                remove(out.parent)
+            else:
+                run_stage("square", write_square, [5], out)
+    run_stage("square", write_square, [1, 2], out)
+    assert {path.name for path in out.glob("*.txt")} == {"1.txt", "2.txt"}
+
+
+def test_what_cannot_be_deleted_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_stage("square", write_square, [1, 2], tmp_path / "out")
+
+    def refused(folder: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise PermissionError(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", refused)
+        with pytest.raises(PermissionError):
+            run_stage("square", write_square, [5, 6], tmp_path / "out")
+    remove(tmp_path / "never there")
+
+
+def test_a_task_whose_folder_was_taken_by_another_command_does_not_count(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="another command has begun this stage anew"):
+        run_stage("square", begin_anew, [1], tmp_path / "out")
+    assert list((tmp_path / "out" / "reports").iterdir()) == []
+
+
+def test_an_error_that_cannot_be_sent_is_no_killed_worker(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"raise_what_does_not_travel(.|\n)*NeedsTwo: a mistake in three\.xml"):
+        run_stage("square", raise_what_does_not_travel, [1, 2], tmp_path / "out", Machine(2))
+
+
+def test_tasks_are_sent_to_each_worker_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    tasks = [Weighed(number, log) for number in range(10)]
+    reports = run_stage("weigh", weigh, tasks, tmp_path / "out", Machine(2), plan="weighed")
+    assert [report["number"] for report in reports] == list(range(10))
+    assert len(log.read_text()) == 2 * len(tasks)
+
+
+@pytest.mark.fault(
+    "too little memory", "build: a worker is killed in a stage", "one line names the stage; a rerun does what is left"
+)
+def test_a_killed_worker_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a worker process was killed"):
+        run_stage("square", die_at_three, [1, 2, 3, 4, 5, 6], tmp_path / "out", Machine(2))
+    before = calls(tmp_path) if (tmp_path / "calls").exists() else []
+    (tmp_path / "mended").touch()
+    reports = run_stage("square", die_at_three, [1, 2, 3, 4, 5, 6], tmp_path / "out", Machine(2))
+    assert len(reports) == 6
+    assert set(calls(tmp_path)) == {1, 2, 3, 4, 5, 6}
+    assert calls(tmp_path).count(3) == 1
+    assert len(calls(tmp_path)) <= 6 + len(before)
+
+
+@pytest.mark.fault(
+    "too little memory",
+    "build: what begins its workers is killed",
+    "one line names the stage; a rerun does what is left",
+)
+def test_the_process_that_begins_workers_may_be_killed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = forkserver.connect_to_new_process
+
+    def killed(fds: list[int]) -> tuple[int, int]:
+        forkserver.ensure_running()
+        server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+        os.kill(server, signal.SIGSTOP)
+        asked = begin(fds)
+        os.kill(server, signal.SIGKILL)
+        # its files are closed before it counts as ended: a rerun in this process could ask the dying one again
+        os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)
+        return asked
+
+    with monkeypatch.context() as patch:
+        patch.setattr(forkserver, "connect_to_new_process", killed)
+        with pytest.raises(InputError, match="square: a worker process was killed"):
+            run_stage("square", write_square, [1, 2, 3], tmp_path / "out", Machine(2))
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert len(run_stage("square", write_square, [1, 2, 3], tmp_path / "out", Machine(2))) == 3
+    assert sorted(calls(tmp_path)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_task_raises_comes_out(tmp_path: Path, jobs: int) -> None:
+    with pytest.raises(InputError, match=r"three\.xml: page 3 is bad"):
+        run_stage("square", refuse_three, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
+
+
+@pytest.mark.fault("kill -9", "build: its workers when it is killed", "they end, too")
+def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys, time\n"
+        "from pathlib import Path\n"
+        "from temporalwiki.builders.stages import Machine, run_stage\n"
+        "def sleep(task, folder):\n"
+        "    (folder / f'pid{task}').write_text(str(os.getpid()))\n"
+        "    time.sleep(60)\n"
+        "    return {}\n"
+        "if __name__ == '__main__':\n"
+        f"    run_stage('sleep', sleep, [1, 2], Path({str(tmp_path / 'out')!r}), Machine(2))\n"
+    )
+    running = subprocess.Popen([sys.executable, str(program)], stderr=subprocess.DEVNULL)
+    pids: list[Path] = []
+    for _ in range(200):
+        pids = list((tmp_path / "out").glob("pid*"))
+        if len(pids) == 2 and all(pid.read_text() for pid in pids):
+            break
+        subprocess.run(["sleep", "0.1"], check=True)
+    assert len(pids) == 2
+    running.kill()
+    running.wait()
+    for pid in pids:
+        for _ in range(100):
+            if not Path(f"/proc/{pid.read_text()}").exists():
+                break
+            subprocess.run(["sleep", "0.1"], check=True)
+        assert not Path(f"/proc/{pid.read_text()}").exists()
+
+
+@pytest.mark.parametrize(
+    ("cores", "gigabytes", "given", "machine"),
+    [
+        (4, 64, {}, Machine(4, 8 << 30)),
+        (64, 256, {}, Machine(64, 64 << 30)),
+        (64, 16, {}, Machine(16, 16 << 30)),  # no more than there is memory for
+        (1, 0, {}, Machine(1, 768 << 20)),
+        (4, 3, {}, Machine(3, 3 << 30)),
+        (4, 64, {"jobs": 4}, Machine(4, 8 << 30)),
+        (4, 2, {"jobs": 4}, Machine(4, 3 << 30)),
+        (16, 64, {"memory": 4 << 30}, Machine(5, 4 << 30)),
+        (16, 64, {"memory": 768 << 20}, Machine(1, 768 << 20)),
+        (2, 64, {"jobs": 24}, Machine(24, 24 << 30)),
+        (2, 64, {"jobs": 3, "memory": 4 << 30}, Machine(3, 4 << 30)),
+    ],
+)
+def test_a_machine_is_by_default_all_that_there_is(
+    cores: int, gigabytes: int, given: dict[str, int], machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(cores)))
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gigabytes << 18}.__getitem__)
+    monkeypatch.setattr(local, "_GROUPS", Path("/nowhere"))
+    assert find_machine(**given) == machine
+
+
+@pytest.mark.parametrize(
+    ("limit", "machine"),
+    [
+        ({"memory.max": "max"}, Machine(16, 16 << 30)),
+        ({"memory.max": str(5 << 30)}, Machine(5, 5 << 30)),
+        ({"memory/memory.limit_in_bytes": str(5 << 30)}, Machine(5, 5 << 30)),
+        ({"memory/memory.limit_in_bytes": str(2**63 - 4096)}, Machine(16, 16 << 30)),
+    ],
+)
+def test_the_memory_of_a_container_is_its_groups(
+    limit: dict[str, str], machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(16)))
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 64 << 18}.__getitem__)
+    groups = tmp_path / "groups"  # as if this process were in one of each version
+    groups.write_text("4:cpu,memory:/outside/inside\n0::/outside/inside\n")
+    for name, text in limit.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.setattr(local, "_GROUPS", tmp_path)
+    monkeypatch.setattr(local, "_OWN_GROUPS", groups)
+    assert find_machine() == machine
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"jobs": 0}, "--jobs must be at least 1, not 0"),
+        ({"jobs": 4, "memory": 1 << 30}, "at least 768MB for each job, so 3072MB for --jobs 4"),
+        ({"memory": 1 << 20}, "--memory 1MB is too little"),
+        ({"engine": "spark"}, "there is no engine 'spark'; there are local, ray, slurm"),
+    ],
+)
+def test_a_machine_that_cannot_work_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        find_machine(**given)
+    if "jobs" in given or "engine" in given:
+        with pytest.raises(UsageError, match=message):
+            Machine(**given)
+
+
+def test_without_ray_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError, match=r"Ray is not installed: pip install 'temporalwiki\[ray\]'"):
+        find_machine("ray")
+
+
+def test_garbage_is_looked_for_seldom_in_a_task_and_as_before_behind_it(tmp_path: Path) -> None:
+    before = gc.get_threshold(), gc.get_freeze_count()
+    [report] = run_stage("one", collections, [False], tmp_path / "one")
+    assert report["objects"]["threshold"] > 10 * before[0][0]
+    with pytest.raises(InputError, match=str(report["objects"]["threshold"])):
+        run_stage("fails", collections, [True], tmp_path / "fails")
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
+
+
+def test_a_report_says_what_its_task_took_and_its_processes(tmp_path: Path) -> None:
+    before = time.time()
+    big, small = (report["run"] for report in run_stage("hold", hold, [300, 1], tmp_path / "out"))
+    assert before <= big["began"] <= small["began"] <= time.time()
+    assert big["peak_memory_mb"] >= 300
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        pytest.skip("this system keeps the peak of a process")
+    assert small["peak_memory_mb"] <= big["peak_memory_mb"] - 250
+    [spun] = run_stage("spin", spin_in_a_process, [0.3], tmp_path / "spun")
+    assert spun["run"]["cpu_seconds"] >= 0.3
+
+
+def test_what_killed_tasks_left_aside_is_swept_away(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(InputError):
+        run_stage("square", refuse_three, [1, 3], out)
+    (out / "deep" / ".duckdb.part").mkdir(parents=True)
+    (out / "deep" / ".duckdb.part" / "spilled").touch()
+    (out / ".3.txt.0a1b.part").touch()
+    run_stage("square", refuse_three, [1, 2], out / ".." / "other")  # another stage's is its own affair
+    assert (out / ".3.txt.0a1b.part").exists()
+    with pytest.raises(InputError):
+        run_stage("square", refuse_three, [1, 3], out)
+    assert sorted(path.name for path in out.rglob(".*")) == []
+    assert (out / "1.txt").exists()
+
+
+def test_a_folder_that_is_discarded_is_whole_or_absent(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    for nth in itertools.count(1):
+        write_json(folder / "a.json", 1)
+        write_json(folder / "deep" / "b.json", 2)
+        stop = Stop(nth)
+        with stop, contextlib.suppress(Killed):
+            discard(folder)
+        assert not folder.exists() or len(list(folder.rglob("*.json"))) == 2
+        discard(folder)
+        assert list(tmp_path.iterdir()) == []
+        if not stop.reached:
+            break
+    assert nth > 4
+
+
+def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    with pytest.raises(RuntimeError), whole_file(path) as part:
+        part.write_text("half")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+    with whole_file(path) as part:
+        part.write_text("whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+def test_two_that_write_one_file_at_once_do_not_meet(tmp_path: Path) -> None:
+    with whole_file(tmp_path / "f") as one, whole_file(tmp_path / "f") as other:
+        one.write_text("one")
+        other.write_text("other")
+        assert (one.read_text(), other.read_text()) == ("one", "other")
+        assert {path.name[0] for path in tmp_path.iterdir()} == {"."}
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["one"]  # whose block ended last
+
+
+def test_a_folder_is_held_by_one_build(tmp_path: Path) -> None:
+    with (
+        only_one(tmp_path / "out", "build"),
+        pytest.raises(InputError, match="another build"),
+        only_one(tmp_path / "out", "build"),
+    ):
+        raise AssertionError("two at once")
+    with only_one(tmp_path / "out", "build"):  # free again
+        assert [path.name for path in tmp_path.iterdir()] == [".out.lock"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fingerprints_are_of_content() -> None:
+    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
+    assert fingerprint({"a": 1}) != fingerprint({"a": 2})
+    with pytest.raises(TypeError):
+        fingerprint(object())
+
+
+def test_json_is_written_sorted_and_in_utf_8(tmp_path: Path) -> None:
+    write_json(tmp_path / "a" / "b.json", {"é": 1, "a": [2]})
+    assert (tmp_path / "a" / "b.json").read_bytes() == '{\n "a": [\n  2\n ],\n "é": 1\n}\n'.encode()

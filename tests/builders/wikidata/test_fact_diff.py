@@ -1,0 +1,576 @@
+"""Algorithm 2: by hand, against the slow reference, and the stage over two dumps."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders.parquet import ParquetWriter, read_rows
+from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.stages import Report, run_stage
+from temporalwiki.builders.wikidata import buckets, extract, fact_diff, labels
+from temporalwiki.builders.wikipedia import extract as wiki_extract
+from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
+
+import reference
+import slow_wikidata_diff
+from tiny_dumps import (
+    articles_file,
+    item,
+    multistream,
+    page,
+    property_,
+    statement,
+    time,
+    value,
+    wikidata_file,
+    write_wikidata,
+)
+
+PREV, RECENT = 20211101, 20211129
+
+
+def run_dumps(
+    tmp_path: Path,
+    prev: Path,
+    recent: Path,
+    fraction: float = 1.0,
+    pages: dict[int, str] | None = None,
+    pages_before: dict[int, str] | None = None,
+    recent_date: int = RECENT,
+    seed: int = 0,
+    allow_truncated: bool = False,
+) -> tuple[list[dict[str, Any]], Report]:
+    """Candidates and report of two Wikidata dumps; without ``pages`` every item of them has the page of its number."""
+    for side, path in (("prev", prev), ("recent", recent)):
+        tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", allow_truncated)
+        run_stage("extract", extract.run, tasks, tmp_path / side)
+    if pages is None:
+        items = {
+            row["s"] for side in ("prev", "recent") for row in read_rows(extract.files(tmp_path / side, "entities"))
+        }
+        pages = pages_before = {number: f"A{number}" for number in items}
+        with ParquetWriter(tmp_path / "page_items.parquet", PAGE_ITEMS) as out:
+            out.write_table(pa.table([sorted(items)] * 2, schema=PAGE_ITEMS))
+    for side, of_side in (("prev", pages_before), ("recent", pages)):
+        articles = multistream(
+            articles_file(tmp_path / side, "20211101"),
+            [page(i, t, "text") for i, t in sorted((of_side or {}).items())],
+        )
+        tasks_ = wiki_extract.plan(Dump("x", (articles,)), "enwiki", False)
+        run_stage("pages", wiki_extract.run, tasks_, tmp_path / f"{side}_articles")
+    task = task_of(tmp_path, fraction, recent_date, seed)
+    run_stage("labels", labels.run, labels.plan([task]), tmp_path / "labels")
+    [report] = run_stage("diff", fact_diff.run, [task], tmp_path / "diff")
+    return list(read_rows([tmp_path / "diff" / "candidates-00000.parquet"])), report
+
+
+def task_of(tmp_path: Path, fraction: float, recent_date: int = RECENT, seed: int = 0) -> fact_diff.DiffTask:
+    """The one task over the extracts that run_dumps leaves."""
+    [task] = fact_diff.plan(
+        0,
+        **{name: str(tmp_path / name) for name in ("prev", "recent", "labels", "prev_articles", "recent_articles")},
+        page_items=str(page_items) if (page_items := tmp_path / "page_items.parquet").exists() else None,
+        prev_date=PREV,
+        recent_date=recent_date,
+        unchanged_fraction=fraction,
+        seed=seed,
+    )
+    return task
+
+
+def run(tmp_path: Path, prev: list[Any], recent: list[Any], **options: Any) -> tuple[list[dict[str, Any]], Report]:
+    return run_dumps(
+        tmp_path,
+        write_wikidata(wikidata_file(tmp_path, "20211101"), prev),
+        write_wikidata(wikidata_file(tmp_path, "20211129"), recent),
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "tasks"), [(0, 1), (1, 1), (4_000_000, 1), (4_000_001, 2), (256_000_000, 64), (700_000_000, 64)]
+)
+def test_tasks_have_so_many_facts_and_every_bucket_once(facts: int, tasks: int) -> None:
+    names = ("prev", "recent", "labels", "prev_articles", "recent_articles", "page_items")
+    dates = {"prev_date": PREV, "recent_date": RECENT}
+    planned = fact_diff.plan(facts, **dict.fromkeys(names, "x"), **dates, unchanged_fraction=0.0, seed=0)
+    assert len(planned) == fact_diff.count_tasks(facts) == tasks
+    assert [bucket for task in planned for bucket in range(task.first, task.end)] == list(range(extract.BUCKETS))
+
+
+def kinds(rows: list[dict[str, Any]]) -> dict[tuple[int, int, int], tuple[str, str]]:
+    return {(r["s"], r["p"], r["o"]): (r["split"], r["kind"]) for r in rows}
+
+
+ENDED = {"P582": [time("+2021-11-15T00:00:00Z")]}
+LATER = {"P582": [time("+2024-11-15T00:00:00Z")]}
+S = statement
+CASES: dict[str, tuple[Any, Any, dict[int, tuple[str, str]]]] = {
+    "the same": ([S(value(5))], [S(value(5))], {5: ("unchanged", "unchanged")}),
+    "a new object": (
+        [S(value(5))],
+        [S(value(6))],
+        {5: ("deleted", "replaced"), 6: ("changed", "new_object")},
+    ),
+    "a second object": (
+        [S(value(5))],
+        [S(value(5)), S(value(6))],
+        {5: ("unchanged", "unchanged"), 6: ("changed", "new_object")},
+    ),
+    "a new relation": ([], [S(value(6))], {6: ("changed", "new_relation")}),
+    "a removed fact": ([S(value(5))], [], {5: ("deleted", "removed")}),
+    "ended, still of best rank": ([S(value(5))], [S(value(5), **ENDED)], {5: ("deleted", "ended")}),
+    "an end that is to come": ([S(value(5))], [S(value(5), **LATER)], {5: ("unchanged", "unchanged")}),
+    "an end that was there before": (
+        [S(value(5), **ENDED)],
+        [S(value(5), **ENDED)],
+        {5: ("unchanged", "unchanged")},
+    ),
+    "an end of unknown date": (
+        [S(value(5))],
+        [S(value(5), P582=[{"snaktype": "somevalue"}])],
+        {5: ("deleted", "ended")},
+    ),
+    "ended and replaced": (
+        [S(value(5))],
+        [S(value(5), **ENDED), S(value(6), "preferred")],
+        {5: ("deleted", "replaced"), 6: ("changed", "new_object")},
+    ),
+    "ended, and what is added is over, too": (
+        [S(value(5))],
+        [S(value(5), **ENDED), S(value(6), **ENDED)],
+        {5: ("deleted", "ended"), 6: ("changed", "new_object")},
+    ),
+    "one of two statements of a fact ended": (
+        [S(value(5))],
+        [S(value(5), **ENDED), S(value(5))],
+        {5: ("unchanged", "unchanged")},
+    ),
+    "a rank raised without a change": (
+        [S(value(5))],
+        [S(value(5), "preferred")],
+        {5: ("unchanged", "unchanged")},
+    ),
+    "deprecated": ([S(value(5))], [S(value(5), "deprecated")], {5: ("deleted", "removed")}),
+    "only a qualifier changed": (
+        [S(value(5), P642=[value(8)])],
+        [S(value(5), P642=[value(9)])],
+        {5: ("unchanged", "unchanged")},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_algorithm_2(tmp_path: Path, case: str) -> None:
+    before, after, expected = CASES[case]
+    prev = item(1, {"P54": before} if before else None)
+    recent = item(1, {"P54": after} if after else None)
+    rows, _ = run(tmp_path, [prev], [recent])
+    assert kinds(rows) == {(1, 54, o): kind for o, kind in expected.items()}
+
+
+BEGUN = {"P580": [time("+2021-11-20T00:00:00Z")]}
+TO_BEGIN = {"P580": [time("+2022-01-00T00:00:00Z", 10)]}
+# statements before and after, and what is asked of the new facts: (object, whether it holds, all that do, those gone)
+HOLDS: dict[str, tuple[Any, Any, set[tuple[int, bool, tuple[str, ...], tuple[str, ...]]]]] = {
+    "replaced": ([S(value(5))], [S(value(6), **BEGUN)], {(6, True, ("F",), ("E",))}),
+    "the old one ended": ([S(value(5))], [S(value(5), **ENDED), S(value(6))], {(6, True, ("F",), ("E",))}),
+    "one more": ([S(value(5))], [S(value(5)), S(value(6))], {(6, True, ("E", "F"), ())}),
+    "one of two replaced": (
+        [S(value(5)), S(value(7))],
+        [S(value(7)), S(value(6))],
+        {(6, True, ("F", "G"), ("E",))},
+    ),
+    "added when it was over": ([S(value(5))], [S(value(5)), S(value(6), **ENDED)], {(6, False, ("E",), ())}),
+    "added before it begins": ([S(value(5))], [S(value(5)), S(value(6), **TO_BEGIN)], {(6, False, ("E",), ())}),
+    "an end to come": ([S(value(5))], [S(value(6), **LATER)], {(6, True, ("F",), ("E",))}),
+    "what was over before is not gone now": (
+        [S(value(5), P582=[time("+2010-00-00T00:00:00Z", 9)])],
+        [S(value(6))],
+        {(6, True, ("F",), ())},
+    ),
+    "an end that was known before, within the interval": (
+        [S(value(5), **ENDED)],
+        [S(value(5), **ENDED), S(value(6))],
+        {(6, True, ("F",), ("E",))},
+    ),
+    "another is preferred, but the first still holds": (
+        [S(value(5))],
+        [S(value(5)), S(value(6), "preferred")],
+        {(6, True, ("F",), ())},
+    ),
+    "a second term": (
+        [S(value(5))],
+        [S(value(6), **ENDED), S(value(6), **BEGUN)],
+        {(6, True, ("F",), ("E",))},
+    ),
+    "an object without a label": (
+        [S(value(8))],
+        [S(value(6)), S(value(9))],
+        {(6, True, ("F", "Q9"), ("Q8",)), (9, True, ("F", "Q9"), ("Q8",))},
+    ),
+    "an item that is not there any more": ([S(value(3))], [S(value(6))], {(6, True, ("F",), ())}),
+    "an end long ago, written down late": (
+        [S(value(5))],
+        [S(value(5), P582=[time("+2010-00-00T00:00:00Z", 9)]), S(value(6))],
+        {(6, True, ("F",), ())},
+    ),
+    "an end of unknown date": (
+        [S(value(5))],
+        [S(value(5), P582=[{"snaktype": "somevalue"}]), S(value(6))],
+        {(6, True, ("F",), ("E",))},
+    ),
+    "a start in this year": (
+        [S(value(5))],
+        [S(value(6), P580=[time("+2021-12-31T00:00:00Z", 9)])],
+        {(6, True, ("F",), ("E",))},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOLDS)
+def test_what_holds_and_what_is_gone(tmp_path: Path, case: str) -> None:
+    before, after, expected = HOLDS[case]
+    labels = [item(5, label="E"), item(6, label="F"), item(7, label="G"), item(8), item(9)]
+    rows, _ = run(tmp_path, [item(1, {"P54": before}), *labels], [item(1, {"P54": after}), *labels])
+    new = [row for row in rows if row["split"] == "changed"]
+    assert {(r["o"], r["current"], tuple(r["objects"]), tuple(r["gone_objects"])) for r in new} == expected
+
+
+def test_what_was_known_at_another_rank_and_who_is_dead(tmp_path: Path) -> None:
+    before = {"P54": [S(value(5), "preferred"), S(value(6))]}
+    after = {"P54": [S(value(6)), S(value(7))], "P20": [S(value(5))]}
+    rows, _ = run(tmp_path, [item(1, before), item(2)], [item(1, after), item(2, {"P54": [S(value(5))]})])
+    found = {(row["s"], row["p"], row["o"]): (row["known_before"], row["dead"]) for row in rows}
+    assert found == {
+        (1, 54, 5): (True, True),
+        (1, 54, 6): (True, True),
+        (1, 54, 7): (False, True),
+        (1, 20, 5): (False, True),
+        (2, 54, 5): (False, False),
+    }
+
+
+def test_times_are_those_of_the_statement_that_holds(tmp_path: Path) -> None:
+    over, now = {**ENDED, "P580": [time("+2020-00-00T00:00:00Z", 9)]}, {**BEGUN, **LATER}
+    recent = [item(1, {"P54": [S(value(6), id="a", **over), S(value(6), id="b", **now)]})]
+    [row] = run(tmp_path, [item(1)], recent)[0]
+    assert (row["start_time"], row["end_time"]) == ("+2021-11-20T00:00:00Z", "+2024-11-15T00:00:00Z")
+    assert row["statement_id"] == "b"
+
+
+def test_a_subject_that_prev_does_not_have_is_new(tmp_path: Path) -> None:
+    rows, report = run(tmp_path, [item(1)], [item(1), item(2, {"P54": [S(value(5))]})])
+    assert kinds(rows) == {(2, 54, 5): ("changed", "new_subject")}
+    assert report["facts"]["changed"] == {"new_subject": 1}
+
+
+def test_previous_objects_are_all_that_the_relation_had_by_label(tmp_path: Path) -> None:
+    prev = [item(1, {"P54": [S(value(5)), S(value(6)), S(value(7))]}), item(5, label="Zeta"), item(6, label="Alpha")]
+    rows, _ = run(tmp_path, prev, [item(1, {"P54": [S(value(7)), S(value(8))]}), item(5, label="Zeta (now)")])
+    [new] = [row for row in rows if row["kind"] == "new_object"]
+    assert new["previous_objects"] == ["Alpha", "Zeta (now)"]  # Q7 has no label
+
+
+def test_labels_are_recents_and_prevs_where_recent_lacks_the_entity(tmp_path: Path) -> None:
+    prev = [item(1, label="Old"), item(5, label="Club"), property_(54, "member of team"), property_(6, "head")]
+    claims = {"P54": [S(value(5))], "P6": [S(value(7))]}
+    recent = [item(1, claims, label="New"), item(7), property_(54, "member of sports team")]
+    rows, _ = run(tmp_path, prev, recent)
+    found = {row["p"]: (row["subject"], row["relation"], row["object"]) for row in rows}
+    assert found == {54: ("New", "member of sports team", "Club"), 6: ("New", "head", None)}
+
+
+def test_the_subjects_page_is_that_of_its_sitelink(tmp_path: Path) -> None:
+    claims = {"P54": [S(value(5))]}
+    prev = [item(1, title="Old title"), item(4, claims, title="Gone")]
+    recent = [item(1, claims, title="Ann"), item(2, claims, title="No such page"), item(3, claims)]
+    rows, report = run(tmp_path, prev, recent, pages={10: "Ann"}, pages_before={10: "Old title", 11: "Gone"})
+    assert {row["s"]: row["page_id"] for row in rows} == {1: 10, 4: 11}
+    assert report["alignment"] == {"changed": {"candidates": 2, "not_aligned": {"subject_without_article": 2}}}
+
+
+def test_a_fact_of_an_item_that_is_gone_has_no_page_if_the_article_is_still_there(tmp_path: Path) -> None:
+    """Items are merged: then the fact is another item's by now, and not deleted."""
+    prev = [item(4, {"P54": [S(value(5))]}, title="Still here")]
+    rows, report = run(tmp_path, prev, [item(9)], pages={11: "Still here"}, pages_before={11: "Still here"})
+    assert not rows
+    assert report["facts"]["deleted"] == {"removed": 1}
+    assert report["alignment"] == {"deleted": {"candidates": 1, "not_aligned": {"subject_without_article": 1}}}
+
+
+def test_an_entity_that_a_dump_holds_twice_counts_in_its_newest_revision(tmp_path: Path) -> None:
+    newest = item(1, {"P54": [S(value(7))]}, lastrevid=30)
+    recent = [item(1, {"P54": [S(value(6))]}, lastrevid=20), newest, item(1, {"P54": [S(value(5))]}, lastrevid=10)]
+    rows, report = run(tmp_path, [item(1)], recent)
+    assert kinds(rows) == {(1, 54, 7): ("changed", "new_relation")}
+    assert report["facts"]["duplicate_entities"] == 1
+
+
+def test_the_sample_of_unchanged_facts_is_seeded_and_nested(tmp_path: Path) -> None:
+    entities = [item(s, {"P54": [S(value(5))]}) for s in range(1, 301)]
+
+    def sample(name: str, **options: Any) -> set[int]:
+        return {row["s"] for row in run(tmp_path / name, entities, entities[::-1], **options)[0]}
+
+    all_of_them, third = sample("all"), sample("third", fraction=1 / 3)
+    assert len(all_of_them) == 300
+    assert 70 < len(third) < 130
+    assert sample("tenth", fraction=0.1) < third < all_of_them
+    assert sample("seed", fraction=1 / 3, seed=1) != third
+    assert sample("none", fraction=0.0) == set()
+
+
+OBJECTS = st.integers(10, 14)
+ENDS = st.sampled_from([None, "+2021-11-15T00:00:00Z", "+2030-01-01T00:00:00Z", "somevalue", "novalue"])
+RANKS = st.sampled_from(["normal", "normal", "preferred", "deprecated"])
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> dict[str, Any]:
+    end = draw(ENDS)
+    snak = {"snaktype": end} if end in ("somevalue", "novalue") else time(end) if end else None
+    return statement(value(draw(OBJECTS)), draw(RANKS), **({"P582": [snak]} if snak else {}))
+
+
+ENTITIES = st.lists(
+    st.builds(
+        lambda number, claims, revision, label: item(number, claims, label, f"T{number}", lastrevid=revision),
+        st.integers(1, 4),
+        st.dictionaries(st.sampled_from(["P1", "P2"]), st.lists(statements(), min_size=1, max_size=4), max_size=2),
+        st.integers(0, 3),
+        st.sampled_from([None, "A", "B"]),
+    ),
+    max_size=6,
+)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
+    """Two snapshots in which an item of one revision is always the same; 0 is no revision."""
+    revisions: dict[tuple[str, int], Any] = {}
+    prev, recent = (
+        [revisions.setdefault((e["id"], e["lastrevid"]), e) if e["lastrevid"] else e for e in draw(ENTITIES)]
+        for _ in range(2)
+    )
+    return prev, recent
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    worlds=snapshots(),
+    fraction=st.sampled_from([0.0, 0.3, 1.0]),
+    held=st.sampled_from([1, 250_000]),
+    pages=st.sampled_from([None, {10: "T1", 11: "T2"}]),
+)
+def test_it_gives_the_rows_of_a_diff_that_looks_at_everything(
+    tmp_path_factory: pytest.TempPathFactory,
+    worlds: tuple[list[Any], list[Any]],
+    fraction: float,
+    held: int,
+    pages: dict[int, str] | None,
+) -> None:
+    """Whatever is in a piece: one reading, or everything."""
+    place = tmp_path_factory.mktemp("world")
+    labels = [item(number, label=f"L{number}" if number % 2 else None) for number in range(10, 15)]
+    prev, recent = ([*entities, *labels] for entities in worlds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buckets, "ROWS", held)
+        patch.setattr(fact_diff, "_HELD", held)
+        rows, report = run(place, prev, recent, fraction=fraction, pages=pages, pages_before={12: "T3"})
+    expected_report = slow_wikidata_diff.run(task_of(place, fraction), place / "slow")
+    assert rows == list(read_rows([place / "slow" / "candidates-00000.parquet"]))
+    assert [report[name] for name in expected_report] == list(expected_report.values())
+
+
+@pytest.mark.fault(
+    "too little memory", "build: a join has more than its memory", "one line says to give more --memory"
+)
+def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
+    many = [item(i, {"P1": [statement(value(i + 1))]}) for i in range(1, 3000)]
+    run(tmp_path, many[:1], many)
+    with pytest.raises(InputError, match=r"too little memory or disk \(0 MB of memory\).*; give more --memory"):
+        fact_diff.run(task_of(tmp_path, 1.0), tmp_path / "again", memory=1)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(snapshots())
+def test_it_agrees_with_the_reference(
+    tmp_path_factory: pytest.TempPathFactory, worlds: tuple[list[Any], list[Any]]
+) -> None:
+    prev, recent = worlds
+    tmp_path = tmp_path_factory.mktemp("world")
+    rows, _ = run(tmp_path, prev, recent)
+    assert kinds(rows) == expected_kinds(
+        wikidata_file(tmp_path, "20211101"), wikidata_file(tmp_path, "20211129"), str(RECENT)
+    )
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(snapshots())
+def test_what_holds_agrees_with_a_reference(
+    tmp_path_factory: pytest.TempPathFactory, worlds: tuple[list[Any], list[Any]]
+) -> None:
+    prev, recent = worlds
+    labels = [item(number, label=f"L{number}") for number in range(10, 15)]
+    rows, _ = run(tmp_path_factory.mktemp("world"), [*prev, *labels], [*recent, *labels])
+    before, after = held(prev, "20211101"), held(recent, "20211129")
+    for row in rows:
+        best = {o for s, p, o, of_best in after if (s, p) == (row["s"], row["p"]) and of_best}
+        still = {o for s, p, o, _ in after if (s, p) == (row["s"], row["p"])}
+        then = {o for s, p, o, of_best in before if (s, p) == (row["s"], row["p"]) and of_best}
+        assert row["objects_before"] == sorted(f"L{o}" for o in then)
+        assert row["objects"] == sorted(f"L{o}" for o in best)
+        assert row["gone_objects"] == sorted(f"L{o}" for o in then - still)
+        assert row["current"] == (row["o"] in best)
+
+
+def held(entities: list[dict[str, Any]], date: str) -> set[tuple[int, int, int, bool]]:
+    """Facts that hold at a date, by statements of any rank but deprecated, and whether of best rank."""
+    newest = {e["id"]: e for e in sorted(entities, key=lambda e: e["lastrevid"])}  # stable: the last of equals
+    found = set()
+    for entity in newest.values():
+        for relation, claims in dict(entity["claims"] or {}).items():
+            ranks = {claim["rank"] for claim in claims}
+            best = "preferred" if "preferred" in ranks else "normal"
+            for claim in claims:
+                [end] = claim.get("qualifiers", {"P582": [None]})["P582"]
+                unknown = end is not None and end["snaktype"] == "somevalue"
+                day = end["datavalue"]["value"]["time"][1:11].replace("-", "") if end and "datavalue" in end else "9"
+                if claim["rank"] != "deprecated" and not unknown and day > date:
+                    number = claim["mainsnak"]["datavalue"]["value"]["numeric-id"]
+                    found.add((int(entity["id"][1:]), int(relation[1:]), number, claim["rank"] == best))
+    return found
+
+
+def expected_kinds(prev: Path, recent: Path, date: str) -> dict[tuple[int, int, int], tuple[str, str]]:
+    categories = reference.algorithm_2(reference.read_facts(prev), reference.read_facts(recent), date)
+    out = {fact: ("changed", kind) for fact, (kind, _) in categories.changed.items()}
+    out |= dict.fromkeys(categories.unchanged, ("unchanged", "unchanged"))
+    out |= {fact: ("deleted", kind) for fact, kind in categories.deleted.items()}
+    return {(int(s[1:]), int(p[1:]), int(o[1:])): kind for (s, p, o), kind in out.items()}
+
+
+def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Path) -> None:
+    prev = wikidata_file(shared_data / "dumps", "20141201", "bz2")
+    recent = wikidata_file(shared_data / "dumps", "20170330")
+    rows, report = run_dumps(tmp_path, prev, recent, recent_date=20170330)
+    assert kinds(rows) == expected_kinds(prev, recent, "20170330")
+    assert len(rows) == sum(
+        (
+            sum(report["facts"]["changed"].values()),
+            report["facts"]["unchanged"],
+            sum(report["facts"]["deleted"].values()),
+        )
+    )
+
+
+def test_the_real_edit_stream_agrees_with_the_reference(shared_data: Path, tmp_path: Path) -> None:
+    """635 lines of 574 entities: the newest revision of each counts."""
+    [stream] = (shared_data / "odd/wikidata_stream").glob("*.bz2")
+    empty = write_wikidata(wikidata_file(tmp_path, "20180101"), [item(1)])
+    rows, _ = run_dumps(tmp_path, empty, stream, recent_date=20190402, allow_truncated=True)
+    assert kinds(rows) == expected_kinds(empty, stream, "20190402")
+
+
+def extract_text(tmp_path: Path, streams: list[str], suffix: str, allow_truncated: bool = False) -> Report:
+    path = wikidata_file(tmp_path, "20211101", suffix)
+    path.parent.mkdir(parents=True)
+    compress = gzip.compress if suffix == "gz" else bz2.compress
+    path.write_bytes(b"".join(compress(text.encode()) for text in streams))
+    tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", allow_truncated)
+    reports = run_stage("extract", extract.run, tasks, tmp_path / "out")
+    reports[0]["warning"] = extract.check(path, reports, allow_truncated)
+    return reports[0]
+
+
+BAD = {
+    "no JSON in a line": (["[\n", '{"type":"item","id":"Q1"\n', "]\n"], "not one entity in JSON"),
+    "no closing bracket, two streams": (["[\n", '{"type":"item","id":"Q1"},\n'], "no closing"),
+    "a line cut in the middle": (["[\n", '{"type":"item","id":"Q1"},\n', '{"type":"it'], "not one entity in JSON"),
+    "more behind the closing bracket": (['[\n{"type":"item","id":"Q1"}\n]\n', "{}\n"], "after the closing"),
+    "XML": (["<mediawiki>\n"], "not a Wikidata JSON dump"),
+}
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2"])
+@pytest.mark.parametrize("case", BAD)
+def test_bad_dumps_are_refused_with_file_and_place(tmp_path: Path, case: str, suffix: str) -> None:
+    streams, said = BAD[case]
+    with pytest.raises(InputError, match=said) as error:
+        extract_text(tmp_path, streams, suffix)
+    assert f"wikidata-20211101-all.json.{suffix}" in str(error.value)
+
+
+Q1, Q2 = '{"type":"item","id":"Q1"}', '{"type":"item","id":"Q2"}'
+
+
+def test_a_cut_dump_is_read_to_its_last_whole_line_where_that_is_allowed(tmp_path: Path) -> None:
+    report = extract_text(tmp_path, ["[\n", f"{Q1},\n", Q2[:9]], "gz", allow_truncated=True)
+    assert report["entities"] == {"items": 1, "properties": 0, "dropped": {"cut_line": 1}}
+    assert "as far as it goes" in report["warning"]
+    with pytest.raises(InputError, match="not one entity in JSON"):  # damage in the middle is no cut
+        extract_text(tmp_path / "b", ["[\n", f"{Q1[:9]},\n{Q2}\n"], "gz", allow_truncated=True)
+
+
+CLOSED = {
+    "on a line of its own": ["[\n", f"{Q1},\n{Q2}\n]\n"],
+    "on the last entity's line": [f"[\n{Q1},\n", f"{Q2}]\n"],
+    "all on one line": [f"[{Q1}]"],
+    "in a stream of its own": ["[\n", f"{Q1},\n", f"{Q2}\n", "]\n"],
+    "after blank lines": [f"[\n{Q1}\n\n", "]"],
+}
+
+
+@pytest.mark.parametrize("range_", [1, 1 << 20])
+@pytest.mark.parametrize("case", CLOSED)
+def test_the_closing_bracket_is_found_wherever_it_stands(
+    tmp_path: Path, case: str, range_: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut at every stream, the bracket's line may begin exactly where the last range does."""
+    monkeypatch.setattr(extract, "RANGE", range_)
+    assert extract_text(tmp_path, CLOSED[case], "gz")["warning"] is None
+
+
+def test_one_whole_stream_without_a_bracket_is_taken_for_an_excerpt(tmp_path: Path) -> None:
+    """A transfer that breaks off cuts a single stream inside, which fails; the report says that ] is missing."""
+    report = extract_text(tmp_path, [f"[\n{Q1},\n{Q2},\n"], "gz")
+    assert report["entities"]["items"] == 2
+    assert "taken for an excerpt" in report["warning"]
+    with pytest.raises(InputError, match="no closing"):
+        extract_text(tmp_path / "b", [f"[\n{Q1},\n{Q2}"], "gz")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    texts=st.lists(st.text('ab\\"é漢', max_size=40), min_size=1, max_size=8),
+    cuts=st.lists(st.integers(0, 3000), max_size=6),
+)
+def test_ranges_cut_anywhere_give_each_line_once(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], cuts: list[int]
+) -> None:
+    lines = [json.dumps({"id": f"Q{i + 1}", "x": text}, ensure_ascii=False) for i, text in enumerate(texts)]
+    data = ("[\n" + ",\n".join(lines) + "\n]\n").encode()
+    bounds = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
+    members = [gzip.compress(data[a:b]) for a, b in pairwise(bounds)]
+    path = tmp_path_factory.mktemp("w") / "d.json.gz"
+    path.write_bytes(b"".join(members))
+    offsets = [0]
+    for member in members[:-1]:
+        offsets.append(offsets[-1] + len(member))
+    found = []
+    for start, end in zip(offsets, [*offsets[1:], None], strict=True):
+        task = extract.ExtractTask(0, str(path), start, end, "enwiki", "en", False)
+        found += [line for _, line in extract.lines(task)]
+    assert found == data.decode().removesuffix("\n").encode().split(b"\n")

