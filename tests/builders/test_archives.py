@@ -23,7 +23,9 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders import archives, dataset_folder
 from temporalwiki.builders.archives import import_archives
 from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
-from temporalwiki.builders.dataset_folder import SCHEMAS, problems, read_manifests
+from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.builders.dataset_folder import problems
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.released_files import recognise
 
@@ -63,7 +65,7 @@ def test_probes_become_the_config_of_their_months(here: Path) -> None:
     ours = temporalwiki.load_dataset("probes-0809", cache_dir=str(here / "cache"))
     assert {split: len(rows) for split, rows in ours.items()} == {"changed": 2, "unchanged": 1}
     [manifest] = read_manifests(here / "temporalwiki")
-    assert manifest["imported"] is True
+    assert manifest.imported is True
     assert problems(here / "temporalwiki", manifest) == []
 
 
@@ -85,7 +87,7 @@ def test_a_diffset_becomes_texts_and_nothing_else(here: Path) -> None:
     assert [row.pop("text") for row in rows] == ['A "b"\n\nc </script>', "x" * 3_000_000]
     assert rows == [dict.fromkeys(name for name in SCHEMAS["diffset"].names if name != "text")] * 2
     [manifest] = read_manifests(here / "temporalwiki")
-    assert manifest["counts"] == {
+    assert manifest.content["counts"] == {
         "diffset-20210801-20210901": {"train": {"read": 3, "kept": 2, "dropped": {"no text": 1}}}
     }
 
@@ -241,7 +243,7 @@ def test_what_may_be_cut_off_is_warned_of(
     assert f"warning: probes-20210801-20210901: {said}" in warned
     assert UNCHANGED not in warned  # as many as were released
     [manifest] = read_manifests(here / "temporalwiki")
-    assert any(said in warning for warning in manifest["warnings"])
+    assert any(said in warning for warning in manifest.warnings)
     write(here / "in" / CHANGED, FACTS, [["a", "b", "c"]])
     list(import_archives([write(here / DIFFSET, ("text",), [["t"]])]))
     assert "1,776" in capsys.readouterr().err  # the probes stay as they were imported, and so does the warning
@@ -400,10 +402,10 @@ def test_ckl_files_become_configs(here: Path, capsys: pytest.CaptureFixture[str]
         assert list(loaded) == [split]
         nothing = dict.fromkeys(loaded[split].column_names)
         assert list(loaded[split]) == [nothing | row for row in rows], config
-    kinds = {manifest["config"]: manifest["kind"] for manifest in read_manifests(here / "ckl")}
+    kinds = {manifest.config: manifest.kind for manifest in read_manifests(here / "ckl")}
     assert (kinds["recentnews"], kinds["recentnews-small"]) == ("masked-news", "news")
     assert set(kinds.values()) <= set(CKL_SCHEMAS)
-    counts = {manifest["config"]: manifest["counts"] for manifest in read_manifests(here / "ckl")}
+    counts = {manifest.config: manifest.content["counts"] for manifest in read_manifests(here / "ckl")}
     assert counts["invariantlama"] == {
         "read": 6,
         "kept": 3,

@@ -19,6 +19,7 @@ from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.easy import EasyOptions, easy
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.eval_harness import score_cache
+from temporalwiki.model_cards.folder_card import folder_card
 
 import tiny_models
 
@@ -269,10 +270,10 @@ def test_either_config_may_be_read_first_or_alone() -> None:
 
 def test_written_and_loaded(tmp_path: Path) -> None:
     for config in easy(pages(3), EasyOptions()):
-        manifest = write(config, tmp_path / "ckl")
-        assert manifest["options"]["questions"]["name"] == "rules"
+        manifest = write(config, tmp_path / "ckl", folder_card)
+        assert manifest.content["options"]["questions"]["name"] == "rules"
         rows = list(read_rows(sorted((tmp_path / "ckl" / "data" / config.name).glob("*.parquet"))))
-        assert len(rows) == manifest["counts"]["kept"] > 0
+        assert len(rows) == manifest.content["counts"]["kept"] > 0
         assert all(row["statement"].count("<extra_id_0>") == 1 for row in rows)
 
 
