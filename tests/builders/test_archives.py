@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import itertools
 import json
 import shutil
@@ -21,13 +22,13 @@ from hypothesis import strategies as st
 import temporalwiki
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders import archives, dataset_folder
-from temporalwiki.builders.archives import import_archives
 from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
 from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.dataset_folder import problems
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.released_files import recognise
+from temporalwiki.model_cards.folder_card import folder_card
 
 from a_folder import contents
 from a_month import add_month, article
@@ -37,6 +38,7 @@ FACTS = ("subject", "relation", "object")
 CHANGED, UNCHANGED = "0801-0901_changed.csv", "0801-0901_unchanged.csv"
 DIFFSET = "wikipedia_0809_gpt2.csv"
 UPDATED_ANSWERS = "updatedlama_val_answers.json"
+import_archives = functools.partial(archives.import_archives, card=folder_card)
 
 
 @pytest.fixture
@@ -214,9 +216,9 @@ def test_the_next_import_of_anything_finishes_what_was_stopped(here: Path) -> No
             list(import_archives([diffset], out))
         list(import_archives([other], out))
         interval, _ = read_manifests(out)
-        assert "probes-20210801-20210901" in interval["configs"]
+        assert "probes-20210801-20210901" in interval.configs
         assert problems(out, interval) == dataset_folder.strays(out, read_manifests(out)) == []
-        configs.add(len(interval["configs"]))
+        configs.add(len(interval.content["configs"]))
         list(import_archives([diffset], out))
         assert contents(out) == contents(here / "wanted")
         assert [path.name for path in out.parent.iterdir()] == ["out"]

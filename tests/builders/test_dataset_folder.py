@@ -156,7 +156,7 @@ def test_a_month_built_again_replaces_its_files_only(folder: Path) -> None:
     assert manifests[0].configs.keys() == again["configs"].keys()
     assert len(manifests) == 2
     assert all(problems(folder, manifest) == [] for manifest in manifests)
-    changed = [problem.split("/")[1] for problem in problems(folder, first)]
+    changed = [problem.split("/")[1] for problem in problems(folder, checked(first, "first"))]
     assert changed == ["deletions-20211101-20211201", "wikipedia-20211201", "diffset-20211101-20211201"]
 
 

@@ -16,6 +16,7 @@ from temporalwiki.builders.archives import import_archives
 from temporalwiki.builders.inspection import describe, describe_manifest
 from temporalwiki.builders.manifests import checked
 from temporalwiki.commands import main
+from temporalwiki.model_cards.folder_card import folder_card
 
 from a_ckl_config import add, config, invariantlama, live
 from a_month import article, stage_month
@@ -45,7 +46,7 @@ def test_an_interval_that_was_imported_is_shown(tmp_path: Path, capsys: pytest.C
         rows = "".join(f"{subject},plays for,Roma\n" for subject in subjects)
         (tmp_path / f"0801-0901_{split}.csv").write_text(f"subject,relation,object\n{rows}", "utf-8")
     folder = tmp_path / "temporalwiki"
-    list(import_archives([tmp_path], folder))
+    list(import_archives([tmp_path], folder, folder_card))
     assert main(["inspect", str(folder)]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == f"{folder}: enwiki 20210801 to 20210901, imported from an archive"
