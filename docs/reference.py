@@ -14,12 +14,7 @@ import pdoc
 
 import temporalwiki
 
-# Programs for places of their own, which no import of ours runs: a Space, and another harness.
-PROGRAMS = (
-    r"temporalwiki\.eval_harness\.leaderboard\.space\.app",
-    r"temporalwiki\.eval_harness\.adapters\.lighteval_tasks",
-)
-# What is no fault of a docstring: those programs, types imported for type checkers alone, modules named twice.
+# What is no fault of a docstring: types imported for type checkers alone, modules named twice.
 EXPECTED = ("Couldn't import temporalwiki.eval_harness.", "Error parsing type annotation", "The module specification ")
 
 
@@ -31,7 +26,7 @@ def main(folder: Path) -> int:
         # each by name: of a package with __all__ pdoc takes no modules by itself
         found = (module.name for module in pkgutil.walk_packages(temporalwiki.__path__, "temporalwiki."))
         names = [name for name in found if "._" not in name]
-        pdoc.pdoc("temporalwiki", *names, *(f"!{program}" for program in PROGRAMS), output_directory=folder)
+        pdoc.pdoc("temporalwiki", *names, output_directory=folder)
     wrong = [
         str(one.message)
         for one in said

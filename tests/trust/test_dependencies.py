@@ -26,7 +26,6 @@ OURS = (
 )
 # imported, and declared nowhere -> why
 ELSEWHERE = {
-    "lighteval": "its own environment, which cannot hold temporalwiki",
     "pyspark": "needs Java; one benchmark takes it where it is",
     "definition": "eval_harness/metrics/*/definition.py, beside a Space's app.py",
 }
