@@ -14,6 +14,7 @@ import temporalwiki
 
 ROOT = Path(temporalwiki.__file__).parents[2]
 OURS = (
+    "base",
     "builders",
     "methods",
     "eval_harness",
