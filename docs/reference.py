@@ -14,12 +14,7 @@ import pdoc
 
 import temporalwiki
 
-# Programs that run outside of our environment: a Space, and another harness.
-PROGRAMS = (
-    r"temporalwiki\.eval_harness\.leaderboard\.space\.app",
-    r"temporalwiki\.eval_harness\.adapters\.lighteval_tasks",
-)
-# Warnings that docstrings cannot mend: those programs, types that only type checkers import, modules found twice.
+# Warnings that docstrings cannot mend: types that only type checkers import, modules found twice.
 EXPECTED = ("Couldn't import temporalwiki.eval_harness.", "Error parsing type annotation", "The module specification ")
 
 
@@ -31,7 +26,7 @@ def main(folder: Path) -> int:
         # by name: pdoc skips the modules of a package with __all__
         found = (module.name for module in pkgutil.walk_packages(temporalwiki.__path__, "temporalwiki."))
         names = [name for name in found if "._" not in name]
-        pdoc.pdoc("temporalwiki", *names, *(f"!{program}" for program in PROGRAMS), output_directory=folder)
+        pdoc.pdoc("temporalwiki", *names, output_directory=folder)
     wrong = [
         str(one.message)
         for one in said
