@@ -21,8 +21,9 @@ from temporalwiki.builders import checksums, dataset_folder, incremental, snapsh
 from temporalwiki.builders.finish import INCLUDE, Finished, finish
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, checked_as
+from temporalwiki.builders.measurement import measured
 from temporalwiki.builders.snapshot import Dump, Interval
-from temporalwiki.builders.stages import Report, measured, remove, run_stage, total
+from temporalwiki.builders.stages import Report, remove, run_stage, total
 from temporalwiki.builders.wikidata import align, entity_types, labels, unchanged_items
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata import fact_diff as wikidata_diff
@@ -355,7 +356,7 @@ class _Build:
     def _kept(self, name: str, folder: Path) -> Path:
         """The folder of an extract; what an earlier build left there is deleted if it has lost something since."""
         if (lost := incremental.lost(folder)) is not None:
-            print(f"{name}: {lost} is not as it was left; the dump is read again", file=sys.stderr)
+            print(f"{name}: {lost} is missing or has changed; the dump is read again", file=sys.stderr)
             remove(folder)
         return folder
 

@@ -218,7 +218,7 @@ def test_the_next_import_of_anything_finishes_what_was_stopped(here: Path) -> No
         interval, _ = read_manifests(out)
         assert "probes-20210801-20210901" in interval.configs
         assert problems(out, interval) == dataset_folder.strays(out, read_manifests(out)) == []
-        configs.add(len(interval.content["configs"]))
+        configs.add(len(interval.configs))
         list(import_archives([diffset], out))
         assert contents(out) == contents(here / "wanted")
         assert [path.name for path in out.parent.iterdir()] == ["out"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -296,6 +297,16 @@ def test_other_cuts_into_tasks_give_the_same_bytes(
     assert len(list((tmp_path / "many.work").rglob("articles-*.parquet"))) > 6
     assert parquet_bytes(tmp_path / "many") == parquet_bytes(out)
     assert read_manifests(tmp_path / "many")[0].content["counts"] == read_manifests(out)[0].content["counts"]
+
+
+def test_the_reports_of_a_stage_list_every_file_in_its_folder(out: Path) -> None:
+    """A file that no report lists could be lost without a rerun of its task."""
+    stages = [path.parent for path in out.with_name(f"{out.name}.work").rglob("stage.json")]
+    assert len(stages) == 11
+    for stage in stages:
+        reports = [json.loads(path.read_text()) for path in (stage / "reports").iterdir()]
+        found = {path.relative_to(stage).as_posix() for path in stage.glob("*.*") if path.suffix != ".json"}
+        assert found == {name for report in reports for name in report["files"]}, stage
 
 
 def command(dumps: Path, out: Path, *more: str) -> list[str]:

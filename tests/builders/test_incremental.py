@@ -124,7 +124,7 @@ def test_an_extract_that_lost_a_file_is_made_anew(
         spoil(path)
     run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
     assert contents(tmp_path / "out", "*.parquet") == contents(made / "wanted", "*.parquet")
-    assert "is not as it was left" in capsys.readouterr().err
+    assert "is missing or has changed" in capsys.readouterr().err
 
 
 @pytest.mark.fault(
