@@ -335,7 +335,7 @@ NOWHERE = {
     "nowhere.gguf": "there is no such file",
     "package:no-such": "no such package is installed",
     # offline; a model of the Hub that is in the cache cannot be tried here
-    "openai-community/gpt2": "openai-community/gpt2: no model can be loaded from there: ",
+    "openai-community/gpt2": "openai-community/gpt2: cannot load a model: ",
 }
 
 

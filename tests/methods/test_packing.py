@@ -40,9 +40,9 @@ from temporalwiki.methods import packing
 from temporalwiki.methods.packing import (
     Encoder,
     PackedBatch,
+    cached_rows,
     collate_packed,
     identity,
-    made_once,
     pack,
     pack_dataset,
     texts,
@@ -431,7 +431,7 @@ def some_rows(counts: Counter[str]) -> Iterator[dict[str, Any]]:
 
 
 def test_rows_come_back(tmp_path: Path) -> None:
-    dataset, counts = made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    dataset, counts = cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     assert counts == {"rows": 2500}
     assert dataset.to_list() == [{"input_ids": [0, 1, 2][: n % 3], "next_token": n} for n in range(2500)]
 
@@ -441,7 +441,7 @@ def test_rows_come_back(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("lost", ["end", "all", "counts", "counts' end"])
 def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> None:
-    made, _ = made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    made, _ = cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     (path,) = tmp_path.glob("*.arrow")
     content = path.read_bytes()
     if lost == "end":
@@ -453,7 +453,7 @@ def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> No
     else:
         path.with_suffix(".json").write_text('{"counts": {"row')
     del made
-    made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     assert path.read_bytes() == content
     assert json.loads(path.with_suffix(".json").read_text())["counts"] == {"rows": 2500}
 
@@ -462,7 +462,7 @@ def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> No
 def test_a_process_that_is_killed_leaves_nothing_that_counts(tmp_path: Path) -> None:
     script = f"""
 import os, pathlib, signal, pyarrow as pa
-from temporalwiki.methods.packing import made_once
+from temporalwiki.methods.packing import cached_rows
 
 def rows(counts):
     for number in range(2500):
@@ -470,11 +470,11 @@ def rows(counts):
             os.kill(os.getpid(), signal.SIGKILL)
         yield {{"input_ids": [1], "next_token": number}}
 schema = pa.schema({{"input_ids": pa.list_(pa.int32()), "next_token": pa.int32()}})
-made_once(pathlib.Path({str(tmp_path)!r}), "s", 1, schema, rows, "x")
+cached_rows(pathlib.Path({str(tmp_path)!r}), "s", 1, schema, rows, "x")
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
     assert [path.suffix for path in tmp_path.iterdir() if path.suffix != ".lock"] == [".part"]
-    dataset, counts = made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    dataset, counts = cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     assert (len(dataset), counts["rows"]) == (2500, 2500)
     assert not list(tmp_path.glob(".*.part"))
 
@@ -490,7 +490,7 @@ def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsy
         yield from some_rows(counts)
 
     def want() -> None:
-        sizes.append(len(made_once(tmp_path, "s", 1, SCHEMA, slow_rows, "x")[0]))
+        sizes.append(len(cached_rows(tmp_path, "s", 1, SCHEMA, slow_rows, "x")[0]))
 
     threads = [threading.Thread(target=want) for _ in range(3)]
     for thread in threads:
@@ -509,6 +509,6 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     with monkeypatch.context() as patch:
         patch.setattr(packing, "_record_batch", full)
         with pytest.raises(InputError, match=r"s-\w+\.arrow: no space left on the disk"):
-            made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+            cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     assert {path.suffix for path in tmp_path.iterdir()} <= {".lock"}
-    assert len(made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")[0]) == 2500
+    assert len(cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")[0]) == 2500

@@ -38,7 +38,9 @@ OWN = {
     "light_tuning": ("--config", "facts"),
 }
 METHODS_OF = {
-    kind: [name for name in METHODS if find_method(name).trains and find_method(name).refuses != refuses]
+    kind: [
+        name for name in METHODS if find_method(name).trains and find_method(name).unsupported_architecture != refuses
+    ]
     for kind, refuses in (("gpt2", "decoder-only"), ("llama", "decoder-only"), ("t5", "encoder-decoder"))
 }
 

@@ -301,7 +301,7 @@ def test_the_app_scores_probes_with_models_of_the_hub_alone(
     refused |= {
         " ": "Name a model",
         "<b>": "&lt;b&gt;: a model's id",
-        "acme/none": "acme/none: no model can be loaded from there",
+        "acme/none": "acme/none: cannot load a model",
         "none.gguf": "none.gguf: there is no such file",
         "google-t5/t5-small": "an encoder-decoder model needs objects",
     }
