@@ -13,7 +13,6 @@ import ctypes
 import functools
 import gc
 import hashlib
-import importlib
 import json
 import os
 import pickle
@@ -27,18 +26,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import loguru
-from tqdm import tqdm
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import _wrote, sweep
 from temporalwiki.base.json_files import fingerprint, write_json
-from temporalwiki.builders.machine import ENGINES, HERE, Machine
+from temporalwiki.base.progress import Progress
+from temporalwiki.builders import executors
+from temporalwiki.builders.executors import SLURM_JOBS
+from temporalwiki.builders.machine import Machine
 
 _COLLECTIONS = 50_000, 20, 100  # thresholds of Python's garbage collector in a task
-SLURM_JOBS = "slurm_jobs.json"  # in a stage's folder while its tasks may be with Slurm
 
 Report = dict[str, Any]
-Step = Callable[[object, int, int], None]  # a task, as datatrove calls it: data, its number, how many there are
 T = TypeVar("T")
 
 # The executor's own log lines would drown the progress; its per-task files and stats are kept.
@@ -77,7 +76,7 @@ def run_stage(
     run: Callable[[T, Path], Report],
     tasks: Sequence[T],
     folder: Path,
-    machine: Machine = HERE,
+    machine: Machine | None = None,
     sizes: Sequence[int] | None = None,
     plan: Any = None,
 ) -> list[Report]:
@@ -90,12 +89,13 @@ def run_stage(
     done it: if something of it was lost since, it is done again. Raises what a task raised, or InputError where a
     worker was killed.
     """
+    machine = machine or Machine()
     key = fingerprint(list(tasks) if plan is None else plan)
     stage_file = folder / "stage.json"
     planned = _planned(stage_file)
     if (folder / SLURM_JOBS).exists() and machine.engine != "slurm":
         # of a command that was killed: nobody shall write here any more
-        importlib.import_module(ENGINES["slurm"]).cancel(folder)
+        executors.load("slurm").cancel(folder)
     if planned != key:
         remove(folder)
         write_json(stage_file, {"plan": key, "tasks": len(tasks)})
@@ -111,13 +111,13 @@ def run_stage(
     if tasks:
         step = functools.partial(_run_task, run=run, tasks=list(tasks), folder=folder, key=key)
         weights = list(sizes) if sizes else [1] * len(tasks)
-        progress = Progress(name, weights, "B" if sizes else "task")
-        executor = importlib.import_module(ENGINES[machine.engine]).Executor(step, machine, folder, progress)
+        executor = executors.load(machine.engine).Executor(name, step, len(tasks), machine, folder)
         ranks = executor.get_incomplete_ranks(range(len(tasks)))
-        with progress.shown(skipped=set(range(len(tasks))) - set(ranks)):
-            if ranks:
-                executor.run()
-                sweep(folder)
+        done = sum(weights) - sum(weights[rank] for rank in ranks)
+        if ranks:
+            with Progress(name, sum(weights), "B" if sizes else "task", done) as progress:
+                executor.run(lambda rank: progress.update(weights[rank]))
+            sweep(folder)
     reports = [json.loads((folder / _report(rank)).read_text("utf-8")) for rank in range(len(tasks))]
     for rank, report in enumerate(reports):
         report["run"]["kept"] = rank not in ranks
@@ -130,7 +130,7 @@ def remove(folder: Path) -> None:
     What is left when this is killed counts as not begun.
     """
     for jobs in list(folder.rglob(SLURM_JOBS)):
-        importlib.import_module(ENGINES["slurm"]).cancel(jobs.parent)
+        executors.load("slurm").cancel(jobs.parent)
     for stage_file in list(folder.rglob("stage.json")):
         stage_file.unlink()
     if folder.exists():
@@ -252,37 +252,6 @@ def _peak(reset: bool) -> int:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) << 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-
-
-class Progress:
-    """A bar with rate and time left on a terminal, one plain line a stage elsewhere."""
-
-    def __init__(self, name: str, weights: list[int], unit: str) -> None:
-        self.name, self.weights, self.unit = name, weights, unit
-
-    @contextlib.contextmanager
-    def shown(self, skipped: set[int]) -> Iterator[None]:
-        """Show the bar while the context lasts, with the tasks ``skipped`` done already."""
-        begun = time.perf_counter()
-        self.bar = tqdm(
-            desc=self.name,
-            total=sum(self.weights),
-            initial=sum(self.weights[rank] for rank in skipped),
-            unit=self.unit,
-            unit_scale=self.unit == "B",
-            disable=not sys.stderr.isatty(),
-        )
-        with self.bar:
-            yield
-        if self.bar.disable:
-            kept = f", {len(skipped)} kept from before" if skipped else ""
-            took = time.perf_counter() - begun
-            tasks = f"{len(self.weights)} task{'s' if len(self.weights) > 1 else ''}"
-            print(f"{self.name}: {tasks}{kept}, {took:.1f} s", file=sys.stderr)
-
-    def done(self, rank: int) -> None:
-        """Note that task ``rank`` is done."""
-        self.bar.update(self.weights[rank])
 
 
 def total(reports: Sequence[Report], *path: str) -> dict[str, Any]:

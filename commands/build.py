@@ -8,9 +8,10 @@ from pathlib import Path
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.estimate import describe_plan, estimate
+from temporalwiki.builders.executors import EXECUTORS
 from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.inspection import describe_manifest
-from temporalwiki.builders.machine import ENGINES, find_machine
+from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.snapshot import Interval
 
 _EXAMPLE = """\
@@ -85,7 +86,7 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     """Add what says where tasks run, and on how much."""
     parser.add_argument(
         "--engine",
-        choices=tuple(ENGINES),
+        choices=EXECUTORS,
         default="local",
         help="where tasks run (default: %(default)s). ray: the cluster of RAY_ADDRESS, or that of this machine; "
         "slurm: job arrays, with partition, account and time limit from SBATCH_PARTITION and so on. For both, --dumps "

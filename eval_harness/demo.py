@@ -29,6 +29,7 @@ from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import SnapshotTruth, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
+from temporalwiki.eval_harness.leaderboard import Card
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
 from temporalwiki.eval_harness.proper_nouns import TAGS, Word, train_tagger
 from temporalwiki.methods import find_method
@@ -68,10 +69,11 @@ class Size:
     max_steps: int | None = None  # of each training
 
 
-def demo(out: Path, size: Size = Size()) -> Iterator[str]:
+def demo(out: Path, card: Card, size: Size = Size()) -> Iterator[str]:
     """Write a generated world to the folder ``out`` and go the whole path with it; yields text to print.
 
-    What is there from an earlier run with the same ``size`` is not made again.
+    What is there from an earlier run with the same ``size`` is not made again. ``card`` makes the text of the
+    leaderboard's README.md, as in ``write_leaderboard``.
     """
     begun = time.perf_counter()
     world, dumps, data = size.world, out / "dumps", out / "temporalwiki"
@@ -93,11 +95,11 @@ def demo(out: Path, size: Size = Size()) -> Iterator[str]:
         "the other,\n   and every model is scored on every month"
     )
     recipe = _recipe("demo") | {"model": str(out / "model")}
-    yield from _experiment(out, recipe, [interval.short_name for interval in intervals], size)
+    yield from _experiment(out, recipe, [interval.short_name for interval in intervals], size, card)
     yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
 
 
-def demo_real(dumps: Path, out: Path, size: Size = Size()) -> Iterator[str]:
+def demo_real(dumps: Path, out: Path, card: Card, size: Size = Size()) -> Iterator[str]:
     """Go the same path with real dumps, laid out as Wikimedia does, and a pretrained model; yields text to print.
 
     All consecutive pairs of Wikipedia's snapshots are built, and the newest trained on. Raises InputError where there
@@ -130,7 +132,7 @@ def demo_real(dumps: Path, out: Path, size: Size = Size()) -> Iterator[str]:
             f"   twiki_probes is left out: an interval has {facts} facts in a split, and perplexity of fewer than "
             f"{FEWEST_FACTS} says nothing.\n   What is scored is text."
         )
-    yield from _experiment(out, recipe, months, size)
+    yield from _experiment(out, recipe, months, size, card)
     yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
 
 
@@ -368,7 +370,7 @@ def _recipe(name: str) -> dict[str, Any]:
     return dict(yaml.safe_load((HERE / f"{name}.yaml").read_text("utf-8")))
 
 
-def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: Size) -> Iterator[str]:
+def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: Size, card: Card) -> Iterator[str]:
     """Write the recipe with ``months`` and the folders below ``out`` in it, run it, and yield what came of it."""
     wanted = recipe["experiment"]
     wanted |= {"data": str(out / "temporalwiki"), "months": list(months), "output": str(out / "experiment")}
@@ -380,7 +382,7 @@ def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: 
     (out / _RECIPE).write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
     experiment = read_experiment(str(out / _RECIPE))
     progress = run_experiment(experiment)
-    for text in show(experiment, progress):
+    for text in show(experiment, progress, card):
         yield textwrap.indent(text, "   ")
     if failed := [one for one in progress if one.state == "failed"]:
         raise InputError(f"{len(failed)} cells failed, the first is {failed[0].cell.name}: {failed[0].why}")

@@ -343,6 +343,7 @@ def _leaderboard(job: Job, newest: Interval, dry_run: bool) -> Iterator[str]:
         return
     with needs("eval"):
         from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
+        from temporalwiki.model_cards.space import space_card
         from temporalwiki.push_scripts.leaderboard import publish_leaderboard
     experiment = read_experiment(job.recipe)
     if newest.name not in experiment.months:
@@ -351,7 +352,7 @@ def _leaderboard(job: Job, newest: Interval, dry_run: bool) -> Iterator[str]:
             f"data, {experiment.data}, must be {job.out} or {job.repo_id}"
         )
     progress = run_experiment(experiment)
-    yield from show(experiment, progress)
+    yield from show(experiment, progress, space_card)
     if failed := [one for one in progress if one.state == "failed"]:
         raise InputError(
             f"{len(failed)} of {len(progress)} cells failed, the first is {failed[0].cell.name}: {failed[0].why}; the "

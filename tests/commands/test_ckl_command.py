@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -184,3 +185,19 @@ def test_a_months_folder_is_not_ckls(material: Path, run: Run, tmp_path: Path) -
     status, _, err = run("invariantlama", "--lama", material / "lama", "--out", "temporalwiki")
     assert status == 1
     assert "holds enwiki; a folder is of one wiki, or of CKL: choose another --out" in err
+
+
+def test_a_model_without_its_packages_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("temporalwiki.methods.", "temporalwiki.eval"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    status, _, err = run("newlama", "--review", "review", "--judge", "gpt2")
+    assert status == 1
+    assert "gpt2: a model needs torch, which is not installed: pip install 'temporalwiki[train]'" in err
+
+
+def test_an_unknown_model_is_one_line(run: Run) -> None:
+    status, _, err = run("newlama", "--review", "review", "--judge", "./no-such")
+    assert status == 1
+    assert "no-such" in err
+    assert err.count("\n") == 1
