@@ -13,7 +13,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import msgspec
 import torch
@@ -39,7 +39,7 @@ from temporalwiki.methods.expansion import (
 )
 from temporalwiki.methods.method import Method, unwrapped
 
-NAME = "k_adapter"
+NAME: Literal["k_adapter"] = "k_adapter"
 _DEEP = 14  # layers that a model needs for the positions in the papers
 
 # position -> arguments of the model's layer there: hidden state (batch, length, width), other arguments
@@ -79,7 +79,7 @@ class KAdapter(Method):
         top = n_layers - 1  # the output of the last layer is not the input of another layer
         if self.layers is not None:
             if outside := [position for position in self.layers if not 1 <= position <= top]:
-                raise InputError(f"k_adapter: a model with {n_layers} layers has no layer {outside[0]}; use 1 to {top}")
+                raise InputError(f"k_adapter: a model with {n_layers} layers lacks layer {outside[0]}; use 1 to {top}")
             return self.layers
         if self.k > top:
             raise InputError(f"k_adapter: k = {self.k} needs more than {self.k} layers, the model has {n_layers}")
@@ -203,10 +203,10 @@ class AdapterLayers(nn.Module):
             phase.to_empty(device="cpu")
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(seed + len(self.phases))
-                # apply() visits children first: T5 sets each linear map to a deviation of 1, and its parent corrects it
+                # apply() visits children first: T5 sets each linear layer to deviation 1, then its parent corrects it
                 phase.apply(model._init_weights)
         if options.gate:
-            phase.gate = nn.Parameter(torch.zeros(1, device=next(phase.parameters()).device))  # FSDP supports no scalars
+            phase.gate = nn.Parameter(torch.zeros(1, device=next(phase.parameters()).device))  # no scalar, for FSDP
         phase.to(device=like.device, dtype=like.dtype).requires_grad_(True).train(model.training)
         self.phases.append(phase)
 

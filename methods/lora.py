@@ -153,7 +153,7 @@ def check_can_continue(model: PeftModel, dora: bool) -> None:
         there, here = ("dora", "lora") if config.use_dora else ("lora", "dora")
         raise InputError(f"a checkpoint of {there}: {here} cannot continue it; merge it first (merge_and_unload)")
     if config.use_rslora or config.rank_pattern or config.alpha_pattern:
-        raise InputError("an adapter with rslora or with different ranks per layer; merge it into its base model first")
+        raise InputError("an adapter with rslora or different ranks per layer; merge it into its base model first")
 
 
 def adapters(model: PeftModel) -> list[LoraLayer]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import torch
@@ -42,7 +42,7 @@ from temporalwiki.methods.expansion import (
 )
 from temporalwiki.methods.method import Method, unwrapped
 
-NAME = "modular"
+NAME: Literal["modular"] = "modular"
 
 _T5_SMALL = {"d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8}
 
@@ -51,7 +51,7 @@ _Fraction = Annotated[float, msgspec.Meta(ge=0, le=10)]
 
 
 class _EncoderOptions(msgspec.Struct, forbid_unknown_fields=True):
-    """The configuration of a small encoder in ``expansion.json``. Its bounds keep a stranger's file from filling memory."""
+    """The configuration of a small encoder in ``expansion.json``, bounded so that no file can fill the memory."""
 
     vocab_size: Annotated[int, msgspec.Meta(ge=1, le=2**24)]
     d_model: _Width
@@ -179,14 +179,14 @@ class ModularStack(T5Stack):
     def forward(
         self, input_ids: torch.Tensor | None = None, attention_mask: torch.Tensor | None = None, **kwargs: Any
     ) -> BaseModelOutput | tuple[Any, ...]:
-        """Encode ``input_ids`` (batch, length); raise InputError for embeddings, which the small encoders cannot use."""
+        """Encode ``input_ids`` (batch, length); raise InputError for embeddings, which small encoders cannot use."""
         if input_ids is None:
             raise InputError("modular: the encoders need token ids, not embeddings")
         as_output = kwargs.pop("return_dict", self.config.return_dict)
         output = super().forward(input_ids=input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
         hidden: torch.Tensor = output.last_hidden_state
         # With gradient checkpointing, the embeddings' output requires gradients even in a frozen encoder. Only one that
-        # was unfrozen (by light-tuning) needs them.
+        # light-tuning has unfrozen needs them.
         hidden = hidden.detach() if is_frozen(self.final_layer_norm) else hidden
         for small in self.modular:
             added = small(input_ids, attention_mask).to(hidden.dtype)
@@ -248,7 +248,7 @@ def _pretrained(name: str, vocab_size: int, weights: bool) -> T5Stack:
 
 
 def _encoder_of_phase(options: dict[str, Any], model: PreTrainedModel) -> SmallEncoder:
-    """Return the small encoder that a phase's options describe, on the meta device; raise InputError if they do not."""
+    """Return the small encoder that a phase's options describe, on the meta device; raise InputError for bad ones."""
     phase = phase_options(options, _PhaseOptions)
     scale = Modular(phase.small, phase.scale).scale
     described = phase.encoder

@@ -121,7 +121,7 @@ class Encoder:
             yield self._encode_special(text)[0] if self._special[ids].any() else ids
 
     def with_offsets(self, texts: Sequence[str]) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the token ids of each text (int32) and the start and end of each token in it, [tokens, 2] characters."""
+        """Yield the token ids of each text (int32) and each token's start and end in it, [tokens, 2] characters."""
         for text, encoding in zip(texts, self._backend.encode_batch(texts, add_special_tokens=False), strict=True):
             ids = np.array(encoding.ids, np.int32)
             if self._special[ids].any():
@@ -194,8 +194,8 @@ class Separators:
 def pack(texts: Iterable[str], tokenizer: Tokenizer, sequence_length: int) -> Iterator[dict[str, Any]]:
     """Join documents into one stream of tokens and yield chunks of ``sequence_length``. The last one may be shorter.
 
-    A chunk has ``input_ids`` (int32), ``starts`` (int32: the positions where documents begin in it) and ``next_token``:
-    the token that follows the chunk, which its last token predicts. It is -1 at the end of the stream, and if a new
+    A chunk has ``input_ids`` (int32), ``starts`` (int32: the positions where documents begin) and ``next_token``: the
+    token that follows the chunk, which its last token predicts. It is -1 at the end of the stream, and if a new
     document follows and documents do not share their separator. Raises UsageError for a length below 2 and InputError
     for a tokenizer without EOS.
     """
@@ -261,10 +261,10 @@ _PACKED = pa.schema(
 def pack_dataset(
     dataset: datasets.Dataset, name: str, tokenizer: Tokenizer, sequence_length: int, cache: Path
 ) -> Packed:
-    """Pack a dataset of articles into chunks in the folder ``cache``, or return those of an earlier call; see ``pack``.
+    """Pack a dataset of articles into chunks in the folder ``cache``; see ``pack``.
 
-    Cached chunks are used if articles, tokenizer and length are the same. Raises InputError, with ``name`` for the
-    dataset, if there is no text.
+    Chunks of an earlier call are used if articles, tokenizer and length are the same. Raises InputError, with ``name``
+    for the dataset, if there is no text.
     """
     check_length(sequence_length)
 
@@ -295,8 +295,8 @@ def cached_rows(
 ) -> tuple[datasets.Dataset, Counts]:
     """Return a memory-mapped dataset of rows and their counts, from the cache or made by ``rows(counts)``.
 
-    The rows are an Arrow file in the folder ``cache``. Their counts are written next to it when it is complete; without
-    them the file is not used. If several processes need the same rows, one makes them and the others wait. Raises
+    The rows are an Arrow file in the folder ``cache``. When it is complete, the counts are written next to it; a file
+    without counts is not used. If several processes need the same rows, one makes them and the others wait. Raises
     InputError, with ``name`` for the input, if there are no rows or the disk is full.
     """
     key = fingerprint(step, key, [str(field) for field in schema])

@@ -69,9 +69,9 @@ def mask_windows(
 ) -> Iterator[dict[str, Ints]]:
     """Cut articles into windows, mask salient spans in them, and yield ``input_ids`` and ``labels`` (both int32).
 
-    A window has at most ``sequence_length`` tokens before masking, including EOS. Spans are masked until about ``rate``
-    of its tokens are: at least one span, and at most as many as there are sentinels. The choice depends only on
-    ``seed`` and the article. The whole article is tokenised at once, as in T5's pretraining, and a sentinel replaces
+    A window has at most ``sequence_length`` tokens before masking, including EOS. Spans are masked until about a share
+    ``rate`` of its tokens is: at least one span, and at most as many as there are sentinels. The choice depends only
+    on ``seed`` and the article. The whole article is tokenised at once, as in T5's pretraining, and a sentinel replaces
     every token that a span touches.
 
     ``counts`` gets the number of ``windows`` and of those dropped: ``no span``, ``no context`` (nothing but spans).
@@ -144,10 +144,10 @@ def mask_dataset(
     rate: float = 0.15,
     seed: int = 0,
 ) -> Masked:
-    """Mask spans in a dataset of articles, or return the windows of an earlier call from ``cache``; see ``mask_windows``.
+    """Mask spans in a dataset of articles and keep the windows in the folder ``cache``; see ``mask_windows``.
 
-    ``find`` finds the spans; the default is by rules. Cached windows are used if articles, tokenizer and options are
-    the same. Raises InputError, with ``name`` for the dataset, if there is no text or no span.
+    ``find`` finds the spans; the default is by rules. Windows of an earlier call are used if articles, tokenizer and
+    options are the same. Raises InputError, with ``name`` for the dataset, if there is no text or no span.
     """
     finder = Rules() if find is None else find
     check_length(sequence_length)
@@ -183,7 +183,7 @@ class MaskedBatch:
     def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """Return ``input_ids``, ``attention_mask``, ``labels`` and ``decoder_input_ids``, int64 [rows, length].
 
-        Labels are -100 on padding. The decoder's input is the labels shifted right by one, after the start token. A row
+        Labels are -100 on padding. The decoder's input is the start token, then the labels shifted by one. A row
         without tokens becomes padding with one token to attend to: a softmax over nothing would be nan.
         """
         inputs, used = self._padded([row["input_ids"] for row in rows], self.pad_token)

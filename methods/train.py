@@ -66,7 +66,9 @@ def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
     """
     configs = configs or [run.config]
     if len(set(configs)) < len(configs):
-        raise UsageError(f"the configs {' '.join(configs)} are not all different: each one's checkpoint gets a folder of its name")
+        raise UsageError(
+            f"a config comes twice in {' '.join(configs)}, but each checkpoint needs a folder with its config's name"
+        )
     manifests = []
     for config in configs:
         output = run.output / config if len(configs) > 1 else run.output

@@ -150,8 +150,8 @@ def training_arguments(
 class ContinualMixin:
     """What we add to the library's trainers: a fixed data order, atomic checkpoints, and the speed in the log.
 
-    A checkpoint holds the trainable parameters (the others are in the starting checkpoint), optimizer, schedule, random
-    state and log. It counts only once its last file is written; the earlier checkpoints are removed after that.
+    A checkpoint holds the trainable parameters, optimizer, schedule, random state and log; the other parameters are in
+    the starting checkpoint. It counts once its last file is written, and only then are earlier ones removed.
     """
 
     def set_up(self: Any, options: TrainOptions, method: Method) -> None:
@@ -185,8 +185,8 @@ class ContinualMixin:
         if "loss" in logs:
             if not math.isfinite(logs["loss"]):
                 raise InputError(
-                    f"step {self.state.global_step}: the loss is {logs['loss']}; lower the learning rate, or use another "
-                    "precision"
+                    f"step {self.state.global_step}: the loss is {logs['loss']}; lower the learning rate, or use "
+                    "another precision"
                 )
             logs.update(self.speed.rates())
         super().log(logs, start_time)  # type: ignore[misc]
@@ -204,8 +204,8 @@ class ContinualMixin:
         path = Path(resume_from_checkpoint) / _TRAINED
         if path.is_file() == self.is_fsdp_enabled:
             raise InputError(
-                f"{resume_from_checkpoint}: written by a run that {'did not shard' if path.is_file() else 'sharded'} its "
-                "parameters; continue it the same way, or use another --output"
+                f"{resume_from_checkpoint}: its run {'did not shard' if path.is_file() else 'sharded'} parameters; "
+                "continue it the same way, or use another --output"
             )
         if self.is_fsdp_enabled:
             super()._load_from_checkpoint(resume_from_checkpoint, model)  # type: ignore[misc]
@@ -298,7 +298,7 @@ class ContinualTrainer(ContinualMixin, Trainer):
     loss_is_scaled_for_ga = True  # else the library divides the loss again for some models (Gemma 3n and 4)
 
     def get_decay_parameter_names(self, model: Any) -> list[str]:
-        """Return the parameters with weight decay, without matrices that have fixed entries: decay would change them."""
+        """Return the parameters with weight decay, without those with fixed entries, which decay would change."""
         fixed = {f"{name}.weight" for name, module in model.named_modules() if getattr(module, "fixed", 0)}
         return [name for name in super().get_decay_parameter_names(model) if name not in fixed]
 
@@ -366,7 +366,7 @@ class Display(TrainerCallback):
         """Show the newest loss and speed."""
         if "loss" in (logs or {}):
             mfu = f", MFU {logs['mfu']:.1%}" if "mfu" in logs else ""
-            self.progress.note = f"loss {logs['loss']:.4f}, {logs['tokens_per_second']:,.0f} tokens/s{mfu}"
+            self.progress.note(f"loss {logs['loss']:.4f}, {logs['tokens_per_second']:,.0f} tokens/s{mfu}")
 
     def on_train_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Close the display."""

@@ -236,7 +236,7 @@ def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokeni
     config = model.config
     longest = getattr(config, "max_position_embeddings", None)  # None for T5
     if longest and options.sequence_length > longest:
-        raise UsageError(f"a sequence of {options.sequence_length} tokens is too long: the model reads at most {longest}")
+        raise UsageError(f"sequences of {options.sequence_length} tokens are too long: the model reads {longest}")
     known = model.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > known:
         raise InputError(f"the tokenizer has {len(tokenizer):,} tokens, the model only {known:,}: they do not fit")

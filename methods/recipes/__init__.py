@@ -1,6 +1,6 @@
 """Recipes: YAML files with training options, among them those of the papers.
 
-``methods`` in a recipe holds the options of each method, ``experiment`` the months, methods and tasks of an experiment.
+A recipe's ``methods`` holds the options of each method, its ``experiment`` the months, methods and tasks to run.
 """
 
 from __future__ import annotations

@@ -602,8 +602,8 @@ def test_options_that_no_model_could_have(options: dict[str, Any], message: str)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layers": (0, 2)}, "4 layers has no layer 0; use 1 to 3"),
-        ({"layers": (1, 4)}, "4 layers has no layer 4; use 1 to 3"),
+        ({"layers": (0, 2)}, "4 layers lacks layer 0; use 1 to 3"),
+        ({"layers": (1, 4)}, "4 layers lacks layer 4; use 1 to 3"),
         ({"k": 4}, "k = 4 needs more than 4 layers, the model has 4"),
     ],
 )

@@ -290,7 +290,7 @@ def test_two_processes_go_on_to_the_same_bits(name: str, in_two: Launched) -> No
 def goes_on(launched: Launched, name: str) -> None:
     statuses = [launched.statuses[name + which] for which in ("", ", killed", ", again")]
     assert statuses == [0, "killed", 0]
-    assert "going on from step 2 of 4" in launched.said[f"{name}, again"]
+    assert "continuing from step 2 of 4" in launched.said[f"{name}, again"]
     whole, parts = launched.folder / name, launched.folder / f"{name}, killed"
     assert [line["loss"] for line in read(parts)["log"]] == [line["loss"] for line in read(whole)["log"]]
     there, here = weights(parts), weights(whole)
@@ -315,7 +315,7 @@ def test_one_process_goes_on_where_two_left_off(
     in_two: Launched, words: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(left(in_two, words, tmp_path / "left")) == 0
-    assert "going on from step 2 of 4" in capsys.readouterr().err
+    assert "continuing from step 2 of 4" in capsys.readouterr().err
     agree(tmp_path / "left", in_two.folder / "lora")
 
 

@@ -288,7 +288,7 @@ def test_a_checkpoint_that_was_being_written_does_not_count(
     DAMAGE[damage](kept / "checkpoint-4")
     capsys.readouterr()
     assert main(command) == 0
-    assert "going on from step 2 of 5" in capsys.readouterr().err
+    assert "continuing from step 2 of 5" in capsys.readouterr().err
     same(tmp_path / "parts", whole_gpt2)
 
 
