@@ -61,5 +61,5 @@ def trainable(model: nn.Module) -> int:
 
 
 def total(model: nn.Module) -> int:
-    """Count all parameters. Shared parameters, and modules of which peft trains a copy, count once."""
+    """Count all parameters. Shared parameters and modules that peft has copied count once."""
     return sum(p.numel() for name, p in model.named_parameters() if ".original_module." not in name)

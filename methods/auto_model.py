@@ -34,8 +34,8 @@ class _Expanded:
     ) -> PreTrainedModel:
         """Return the expanded model, an instance of its base model's class.
 
-        ``options`` apply to the base; options of downloads apply to both. Raises InputError if there is no expanded
-        model, if another Auto class loads it, or if its base cannot be loaded.
+        ``options`` apply to the base; options of downloads apply to both. Raises InputError if ``name`` is
+        not an expanded model, if another Auto class loads it, or if its base cannot be loaded.
         """
         if options.pop("output_loading_info", False):
             raise InputError(f"{name}: loading info is not available for expanded models; omit output_loading_info")

@@ -67,7 +67,7 @@ def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
     ``package:NAME`` is the GGUF file in a Python package. A Hub id may end with a revision, ``ORG/NAME@2021.12``;
     without one, everything comes from the newest commit. A folder or Hub id may hold a whole model, a peft adapter, or
     the layers of an expanded model (K-Adapter, Modular); the last two name the base model to load. Raises InputError
-    if there is no model or no tokenizer.
+    if the model or the tokenizer is missing.
     """
     reference = pinned(reference)
     return Checkpoint(load_model(reference, dtype), load_tokenizer(reference))
@@ -78,7 +78,7 @@ def load_model(
 ) -> PreTrainedModel | PeftModel:
     """Load a checkpoint's model; see ``load``. ``options`` go to ``from_pretrained`` of the whole or base model.
 
-    Raises InputError if there is no model.
+    Raises InputError if it cannot be loaded.
     """
     reference = pinned(reference)
     folder = folder_of(reference)
@@ -128,7 +128,7 @@ def load_expanded(folder: Path, dtype: torch.dtype | str = torch.float32, **opti
 
 
 def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
-    """Load a checkpoint's tokenizer, or its base model's if it has none; raise InputError if neither has one."""
+    """Load a checkpoint's tokenizer, or else its base model's; raise InputError if neither has one."""
     reference = pinned(reference)
     folder = folder_of(reference)
     on_hub = is_hub_id(reference)
@@ -188,7 +188,7 @@ def pinned(reference: str, **options: Any) -> str:
     """Return a Hub id with its current commit (offline: the last commit in the cache), any other reference unchanged.
 
     ``options`` are the options of ``from_pretrained`` for downloads. A reference that names a commit needs no request.
-    Raises InputError if there is no such model or revision, or if neither the Hub nor the cache can tell.
+    Raises InputError if the model or revision does not exist, or if neither the Hub nor the cache can tell.
     """
     if not is_hub_id(reference):
         return reference
@@ -232,7 +232,7 @@ def absolute(reference: str) -> str:
 
 
 def commit_of(reference: str) -> str:
-    """Return the commit that ``load`` loads a Hub model from; raise InputError if there is no such model."""
+    """Return the commit that ``load`` loads a Hub model from; raise InputError if it does not exist."""
     reference = pinned(reference)
     folder = folder_of(reference)
     if folder != Path(reference):
@@ -259,7 +259,7 @@ def base_of_adapter(folder: Path) -> str:
 def library_arguments(reference: str) -> tuple[str, dict[str, Any]]:
     """Return the name and the keyword arguments with which ``from_pretrained`` finds a whole model.
 
-    Raises InputError if there is none.
+    Raises InputError if it does not exist.
     """
     if reference.startswith(_PACKAGE):
         package = reference.removeprefix(_PACKAGE)
@@ -274,7 +274,7 @@ def library_arguments(reference: str) -> tuple[str, dict[str, Any]]:
     path = Path(reference)
     if path.suffix == ".gguf":
         if not path.is_file():
-            raise InputError(f"{reference}: there is no such file")
+            raise InputError(f"{reference}: no such file")
         return str(path.parent), {"gguf_file": path.name}
     if is_hub_id(reference):
         id, revision = split_revision(reference)
@@ -282,7 +282,7 @@ def library_arguments(reference: str) -> tuple[str, dict[str, Any]]:
     if path.is_file():
         raise InputError(f"{reference}: is a file; name a folder or a .gguf file")
     if not path.is_dir():
-        raise InputError(f"{reference}: there is no such folder")
+        raise InputError(f"{reference}: no such folder")
     if not (path / "config.json").is_file():
         raise InputError(f"{reference}: the folder holds no checkpoint (no config.json, {ADAPTER}, {SPEC})")
     return reference, {}

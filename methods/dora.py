@@ -22,11 +22,11 @@ class DoRA(LoRA):
     """Weight-decomposed low-rank adaptation (Liu et al. 2024) of the same layers as LoRA.
 
     A later phase continues to train the same adapters. DoRA normalises magnitude and direction together, so it cannot
-    freeze earlier adapters and add new ones. On GPT-2 the magnitudes of the key are trained, too.
+    freeze earlier adapters and add new ones. On GPT-2 it also trains the magnitudes of the key.
     """
 
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PeftModel:
-        """Add adapters, or continue to train those of an earlier phase."""
+        """Add adapters, or continue to train the adapters of an earlier phase."""
         if isinstance(model, PeftModel):
             check_can_continue(model, dora=True)
         else:

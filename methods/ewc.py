@@ -26,7 +26,7 @@ class EWC(Method):
 
     F is the diagonal of the empirical Fisher information per token, estimated on past data before the first step:
     the sum over examples of the squared gradient of an example's log-likelihood, divided by the number of tokens. The
-    loss is a mean over tokens, too, so ``penalty`` is the weight of the past relative to the new data.
+    loss is also a mean over tokens, so ``penalty`` is the weight of the past relative to the new data.
     """
 
     needs_past: ClassVar[bool] = True

@@ -58,7 +58,7 @@ AutoConfig.register(EXPANSION, ExpandedConfig)
 
 
 def expansion_of(model: nn.Module) -> Expansion | None:
-    """Return the expansion of a model, or None if it has none."""
+    """Return the expansion of a model, or None."""
     expansion: Expansion | None = getattr(model, EXPANSION, None)
     return expansion
 
@@ -161,8 +161,8 @@ def read_weights(
 ) -> dict[str, torch.Tensor]:
     """Return the tensors of an expansion, by their names in the expanded model. The model stays unchanged.
 
-    ``new`` is the module for the new layers. Raises InputError unless the names and shapes of the tensors are exactly
-    those of the new layers and the changed parameters.
+    ``new`` is the module for the new layers. Raises InputError unless the tensors match the new layers and
+    the changed parameters in name and shape.
     """
     path = folder / WEIGHTS
     try:

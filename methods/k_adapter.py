@@ -62,7 +62,7 @@ class KAdapter(Method):
     layers: tuple[int, ...] | None = option(
         None, "layers whose outputs the new layers read, counted from 1 (default: 1, 11 and one near the top)"
     )
-    scale: float = option(0.1, "factor of what the new layers add to the final hidden state")
+    scale: float = option(0.1, "factor of the output that the new layers add to the final hidden state")
     gate: bool = option(False, "learn this factor, starting at 0, so that the new layers change nothing at first")
 
     def __post_init__(self) -> None:

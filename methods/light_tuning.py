@@ -23,7 +23,7 @@ _COLUMNS = ("subject", "relation", "object")
 class LightTuning(Method):
     """One epoch on ``lighttuning-*``: predict the object from subject and relation (TemporalWiki section 4.2, app. F).
 
-    All parameters are trained, including those that the model's own method froze. A peft adapter is merged first. Only
+    All parameters are trained, including those frozen by the model's own method. A peft adapter is merged first. Only
     decoder-only models are supported: CKL does not light-tune T5, and trl's SFTTrainer is for causal models.
     """
 

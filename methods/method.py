@@ -48,7 +48,7 @@ class Method:
     unsupported_architecture: ClassVar[str] = ""  # "encoder-decoder", "decoder-only" or "" (it supports both)
 
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel | PeftModel:
-        """Return the model in which exactly the parameters that this phase trains require gradients.
+        """Return the model, with gradients required for exactly the parameters that this phase trains.
 
         ``model`` is the phase's starting checkpoint, which may be the result of an earlier phase.
         """
@@ -57,7 +57,7 @@ class Method:
         return model
 
     def epoch(self, epoch: int, new: int, past: int, draw: np.random.Generator) -> np.ndarray:
-        """Return the order in which the model reads the examples of epoch ``epoch``.
+        """Return the order of the examples in epoch ``epoch``.
 
         Examples 0 .. new-1 are the new data, new .. new+past-1 the past data. The result must depend only on the
         arguments.
@@ -79,7 +79,7 @@ class Method:
         return None
 
     def finish(self, trained: StateDict, start: StateDict) -> None:
-        """Change the trained weights in place before they are saved; ``start`` holds those of the first step."""
+        """Change the trained weights in place before they are saved; ``start`` holds their values before training."""
 
     def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
         """Write the model to ``folder`` as safetensors.

@@ -87,7 +87,7 @@ class Modular(Method):
     gradients_through_base: ClassVar[bool] = False
 
     small: str | None = option(None, "T5 model with the pretrained small encoder (default: a new T5-small encoder)")
-    scale: float = option(0.05, "factor of what the small encoder adds to the encoder's output")
+    scale: float = option(0.05, "factor of the output that the small encoder adds to the encoder's")
 
     def __post_init__(self) -> None:
         """Raise UsageError for a scale that adds nothing."""
@@ -171,7 +171,7 @@ class SmallEncoder(nn.Module):
 class ModularStack(T5Stack):
     """T5's encoder with additional small encoders.
 
-    This is a subclass and not a wrapper, so that all names in the model stay the same, those of tied weights included.
+    This is a subclass and not a wrapper, so that all names in the model stay the same, including tied weights.
     """
 
     modular: nn.ModuleList
@@ -185,8 +185,8 @@ class ModularStack(T5Stack):
         as_output = kwargs.pop("return_dict", self.config.return_dict)
         output = super().forward(input_ids=input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
         hidden: torch.Tensor = output.last_hidden_state
-        # With gradient checkpointing, the embeddings' output requires gradients even in a frozen encoder. Only one that
-        # light-tuning has unfrozen needs them.
+        # With gradient checkpointing, the embeddings' output requires gradients even in a frozen encoder. Only an
+        # encoder that light-tuning has unfrozen needs them.
         hidden = hidden.detach() if is_frozen(self.final_layer_norm) else hidden
         for small in self.modular:
             added = small(input_ids, attention_mask).to(hidden.dtype)
@@ -230,7 +230,7 @@ def _description(config: PreTrainedConfig) -> dict[str, Any]:
 def _pretrained(name: str, vocab_size: int, weights: bool) -> T5Stack:
     """Return the encoder of the T5 model ``name`` (folder or Hub id), with random weights unless ``weights``.
 
-    Raises InputError if there is no T5 or if its vocabulary has another size.
+    Raises InputError if it is not a T5 or its vocabulary has another size.
     """
     try:
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)

@@ -24,7 +24,7 @@ class TrainOptions:
     max_steps: int | None = option(None, "stop after this many optimizer steps; repeat the data until then")
     learning_rate: float = option(1e-4, "highest learning rate")
     schedule: str = option("one_cycle", "schedule of the learning rate", SCHEDULES)
-    warmup_ratio: float = option(0.1, "share of the steps in which the learning rate rises")
+    warmup_ratio: float = option(0.1, "share of the steps during which the learning rate rises")
     optimizer: str = option("adamw", "optimizer, for methods without their own", OPTIMIZERS)
     weight_decay: float = option(0.0, "weight decay of matrices and embeddings")
     max_grad_norm: float = option(1.0, "clip gradients to this norm; 0 disables clipping")

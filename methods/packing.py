@@ -51,7 +51,7 @@ def texts(dataset: datasets.Dataset, name: str, counts: Counts | None = None) ->
     """Yield each article as "title. text", or only its text if it has no title. Rows without text are skipped.
 
     ``counts`` gets the number of ``articles`` and of ``empty`` rows. Raises InputError, with ``name`` for the dataset,
-    if there is no column ``text`` of strings.
+    if it lacks a column ``text`` of strings.
     """
     counts = Counter() if counts is None else counts
     columns = list(dataset.column_names)
@@ -264,7 +264,7 @@ def pack_dataset(
     """Pack a dataset of articles into chunks in the folder ``cache``; see ``pack``.
 
     Chunks of an earlier call are used if articles, tokenizer and length are the same. Raises InputError, with ``name``
-    for the dataset, if there is no text.
+    for the dataset, if all its texts are empty.
     """
     check_length(sequence_length)
 
@@ -297,7 +297,7 @@ def cached_rows(
 
     The rows are an Arrow file in the folder ``cache``. When it is complete, the counts are written next to it; a file
     without counts is not used. If several processes need the same rows, one makes them and the others wait. Raises
-    InputError, with ``name`` for the input, if there are no rows or the disk is full.
+    InputError, with ``name`` for the input, if there are zero rows or the disk is full.
     """
     key = fingerprint(step, key, [str(field) for field in schema])
     path = cache / f"{step}-{key}.arrow"

@@ -70,9 +70,9 @@ def mask_windows(
     """Cut articles into windows, mask salient spans in them, and yield ``input_ids`` and ``labels`` (both int32).
 
     A window has at most ``sequence_length`` tokens before masking, including EOS. Spans are masked until about a share
-    ``rate`` of its tokens is: at least one span, and at most as many as there are sentinels. The choice depends only
-    on ``seed`` and the article. The whole article is tokenised at once, as in T5's pretraining, and a sentinel replaces
-    every token that a span touches.
+    ``rate`` of its tokens is: at least one span, and at most as many as there are sentinels. The choice depends
+    only on ``seed`` and the article. The whole article is tokenised at once, as in T5's pretraining, and a sentinel
+    replaces every token that a span touches.
 
     ``counts`` gets the number of ``windows`` and of those dropped: ``no span``, ``no context`` (nothing but spans).
     Raises UsageError for a length or rate out of range, InputError for a tokenizer without sentinels or EOS.
@@ -147,7 +147,7 @@ def mask_dataset(
     """Mask spans in a dataset of articles and keep the windows in the folder ``cache``; see ``mask_windows``.
 
     ``find`` finds the spans; the default is by rules. Windows of an earlier call are used if articles, tokenizer and
-    options are the same. Raises InputError, with ``name`` for the dataset, if there is no text or no span.
+    options are the same. Raises InputError, with ``name`` for the dataset, if it holds no text or no span.
     """
     finder = Rules() if find is None else find
     check_length(sequence_length)

@@ -250,7 +250,7 @@ def _save(
 
 
 def _tidy(output: Path) -> None:
-    """Remove the files that an unfinished run needs, and those that killed runs left."""
+    """Remove the files of an unfinished run and the leftovers of killed ones."""
     (output / _RUN).unlink(missing_ok=True)
     shutil.rmtree(output / _CHECKPOINTS, ignore_errors=True)
     for part in list(output.glob(".*.part")):

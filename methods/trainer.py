@@ -62,7 +62,7 @@ def example_order(method: Method, options: TrainOptions, new: int, past: int) ->
 
 
 class OrderedExamples(torch.utils.data.Dataset):
-    """The examples of a run, in the order in which the model reads them."""
+    """The examples of a run, in the order that the model reads them."""
 
     def __init__(self, order: np.ndarray, new: Any, past: Any) -> None:
         """``new`` and ``past`` map a number to an example. The example EMPTY has the same columns, without content."""

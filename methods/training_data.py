@@ -77,7 +77,7 @@ def read_training_data(
 
 
 def config_names(data: str) -> list[str]:
-    """Return the configs of a dataset folder, a Hub id or ``id@revision``; raise InputError if there is no dataset."""
+    """Return the configs of a dataset folder, a Hub id or ``id@revision``; raise InputError if it is not a dataset."""
     path, revision = checkpoint.split_revision(data)
     check_card(Path(path))
     try:
@@ -101,7 +101,7 @@ def past_config(name: str, data: str, config: str, configs: list[str]) -> str:
     """Return the default config of past data for ``config``.
 
     For ``diffset-PREV-RECENT`` it is ``wikipedia-PREV`` or, if that is missing, ``unchanged-PREV-RECENT``. Raises
-    UsageError if there is none.
+    UsageError if both are missing.
     """
     if match := _INTERVAL.fullmatch(config):
         candidates = [f"wikipedia-{match['prev'] or match['month']}", config.replace("diffset", "unchanged")]

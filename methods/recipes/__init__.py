@@ -1,4 +1,4 @@
-"""Recipes: YAML files with training options, among them those of the papers.
+"""Recipes: YAML files with training options, including the papers'.
 
 A recipe's ``methods`` holds the options of each method, its ``experiment`` the months, methods and tasks to run.
 """
@@ -38,7 +38,7 @@ def names() -> list[str]:
 
 
 def read_recipe(name_or_path: str, method: str | None) -> dict[str, Any]:
-    """Return a recipe's options. Those of ``method`` (or of the recipe's own ``method``) override the common ones.
+    """Return a recipe's options. The options of ``method`` (default: the recipe's) override the common ones.
 
     Raises UsageError for an unknown recipe, a file that is not a recipe, and an unknown method in it. The names of
     options are not checked here.

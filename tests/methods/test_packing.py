@@ -126,8 +126,8 @@ def test_an_article_is_its_title_and_its_text(columns: dict[str, list[Any]], exp
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"title": ["A"], "texts": ["b"]}, "diffset: no column text among title, texts; .*rename texts"),
-        ({"subject": ["A"], "object": ["b"]}, "diffset: no column text among subject, object; take a config of art"),
+        ({"title": ["A"], "texts": ["b"]}, "diffset: no column text among title, texts .did you mean texts.."),
+        ({"subject": ["A"], "object": ["b"]}, "diffset: no column text among subject, object; use a config of art"),
         ({"text": [1]}, "diffset: the column text holds Value.*int64.*; it must hold strings"),
         ({"text": ["a"], "title": [["b"]]}, "diffset: the column title holds"),
     ],
@@ -406,19 +406,18 @@ def test_what_chunks_depend_on_makes_other_chunks(tmp_path: Path, monkeypatch: p
 
 
 def test_a_dataset_without_any_text_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="diffset-0809: no training examples in it"):
+    with pytest.raises(InputError, match="diffset-0809: no training examples"):
         pack_dataset(article_dataset(text=["", "", " "]), "diffset-0809", gpt2(), 8, tmp_path)
     assert not list(tmp_path.glob("*.arrow"))
 
 
-def test_progress_is_a_plain_line_where_there_is_no_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, "packing diffset: 100%|"), (60.0, "")])
+def test_long_packing_shows_its_progress_in_a_log(
+    seconds: float, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "_LINE_EVERY", 0.0)
+    monkeypatch.setattr("temporalwiki.base.progress.LOG_SECONDS", seconds)
     pack_dataset(article_dataset(), "diffset", gpt2(), 8, tmp_path)
-    *during, last = capsys.readouterr().err.splitlines()
-    assert during and all(line.startswith("packing diffset: ") and "of 3 articles" in line for line in during)
-    assert last.startswith("packing diffset: 3 articles, ")
+    assert capsys.readouterr().err.rpartition("\n")[0].rpartition("\n")[2].startswith(shown)
 
 
 SCHEMA = pa.schema({"input_ids": pa.list_(pa.int32()), "next_token": pa.int32()})
@@ -498,7 +497,7 @@ def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsy
     for thread in threads:
         thread.join()
     assert (len(makers), sizes) == (1, [2500] * 3)
-    assert "another process is making it; waiting" in capsys.readouterr().err
+    assert "waiting for another process to write it" in capsys.readouterr().err
 
 
 @pytest.mark.fault("full disk", "train: while text is made ready", ONE_LINE)

@@ -395,10 +395,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "half a batch": ({"batch_size": 1.5}, "batch_size must be a whole number from 1, not 1.5"),
     "no device": ({"device": "abacus"}, "device 'abacus': "),
     "a device that is not there": ({"device": "cuda:99"}, "device 'cuda:99': "),
-    "an unknown folder": ({"model": "./no/such/folder"}, "no/such/folder: there is no such folder"),
+    "an unknown folder": ({"model": "./no/such/folder"}, "no/such/folder: no such folder"),
     "a folder without a model": ({"model": "tests"}, "tests: the folder holds no checkpoint"),
     "an unknown model": ({"model": "acme/none"}, "acme/none: cannot load a .*"),
-    "no such GGUF file": ({"model": "none.gguf"}, "none.gguf: there is no such file"),
+    "no such GGUF file": ({"model": "none.gguf"}, "none.gguf: no such file"),
     "no such package": ({"model": "package:no-such-gguf"}, "package:no-such-gguf: no such package is installed"),
     "nothing": ({"model": None}, "the name of a language model or a loaded one is wanted, not NoneType"),
     "a model without a head": (
