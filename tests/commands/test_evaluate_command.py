@@ -88,7 +88,7 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "an unknown task with options": (("--tasks", "lamma", "--beams", 2), "no task 'lamma' (did you mean lama?)"),
     "no task of that name at all": (("--tasks", "x"), "there are kilt, lama, new_questions"),
     "one unknown task of several": (("--tasks", "twiki_probes,delete"), "(did you mean deleted?)"),
-    "no task": (("--tasks", ","), "--tasks: name one or more, with commas between them"),
+    "no task": (("--tasks", ","), "--tasks: name one or more, separated by commas"),
     "an unknown option": (("--precison", "bf16"), "--precison bf16 (did you mean --precision?)"),
     "an unknown option of the task": (("--beam", 2), "--beam 2 (did you mean --beams?)"),
     "an option of another task": (("--window", 2), "unrecognized arguments: --window 2"),
@@ -208,7 +208,7 @@ def test_interrupted_it_says_how_to_go_on(evaluate: Run, tmp_path: Path, monkeyp
     monkeypatch.setattr(Store, "keep_scores", interrupt)
     status, _, err = evaluate(*words(tmp_path, ()))
     assert status == 1
-    assert last_line(err) == "temporalwiki evaluate: interrupted; the same command goes on from what is kept"
+    assert last_line(err) == "temporalwiki evaluate: interrupted; run the same command again to continue"
 
 
 @pytest.mark.parametrize("missing", ["torch", "peft"])

@@ -87,7 +87,7 @@ WRONG = {
     "too little memory": (["--repo", "ORG/x", "--memory", "1MB"], "too little"),
     "an engine that is not there": (["--repo", "ORG/x", "--engine", "spark"], "invalid choice: 'spark'"),
     "a size that is none": (["--repo", "ORG/x", "--memory", "much"], "is not a size"),
-    "a leaderboard of nothing": (["--repo", "ORG/x", "--leaderboard", "ORG/y"], "name it with --recipe"),
+    "a leaderboard of nothing": (["--repo", "ORG/x", "--leaderboard", "ORG/y"], "name its recipe with --recipe"),
     "a misspelled option": (["--repo", "ORG/x", "--dryrun"], "did you mean --dry-run?"),
     "a recipe that is not there": (["--repo", "ORG/x", "--recipe", "no-such.yaml"], "no recipe 'no-such.yaml'"),
     "a recipe whose months end": (

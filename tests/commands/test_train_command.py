@@ -177,7 +177,7 @@ def test_what_is_needed_is_named(missing: str, train: Run) -> None:
     at = GIVEN.index(f"--{missing}")
     status, _, err = train(*GIVEN[:at], *GIVEN[at + 2 :])
     assert status == 2
-    assert last_line(err) == f"temporalwiki train: --{missing} is wanted, on the command line or in a recipe"
+    assert last_line(err) == f"temporalwiki train: --{missing} is required, on the command line or in a recipe"
 
 
 def test_the_output_that_failed_can_be_used_again(train: Run, tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_an_interrupted_run_says_how_to_go_on(train: Run, tmp_path: Path, monkey
     monkeypatch.setattr(trainer_module.Display, "on_step_end", interrupt)
     status, _, err = train(*GIVEN, *SHORT, "--output", tmp_path / "output")
     assert status == 1
-    assert last_line(err) == "temporalwiki train: interrupted; the same command goes on from what is kept"
+    assert last_line(err) == "temporalwiki train: interrupted; run the same command again to continue"
 
 
 # A tiny GPT-2 has 280 kB of weights, and twice that of the optimizer's state. A checkpoint is kept while the next one
