@@ -131,4 +131,4 @@ def test_a_stop_says_that_it_can_go_on(capsys: pytest.CaptureFixture[str], monke
 
     monkeypatch.setattr(monthly, "monthly", stopped)
     assert main(["monthly", "--repo", "ORG/x"]) == 1
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "run the same command again to continue" in capsys.readouterr().err
