@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--ckl",
         metavar="REPO_ID",
-        help="dataset repository for each month's updatedlama, newlama and invariantlama, which are written to OUT.ckl; "
+        help="dataset repository for each month's updatedlama, newlama and invariantlama, written to OUT.ckl; "
         "not the one of --repo",
     )
     parser.add_argument("--leaderboard", metavar="SPACE_ID", help="Space for the experiment's leaderboard: ORG/NAME")

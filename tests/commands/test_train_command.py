@@ -110,10 +110,10 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "a wrong value in a recipe": (("--recipe", "wrong.yaml"), "epochs must be a whole number, not 'many'"),
     "an unknown option of a method in a recipe": (("--method", "lora", "--recipe", "own.yaml"), "no option 'rnak'"),
     "an unknown method in a recipe": (("--recipe", "method.yaml"), "no method 'loar' (did you mean lora?)"),
-    "modular on a decoder": (("--method", "modular"), "modular does not fit gpt2, which is decoder-only"),
+    "modular on a decoder": (("--method", "modular"), "modular does not support gpt2, which is decoder-only"),
     "light-tuning of T5": (
         ("--method", "light_tuning", "--model", "t5", "--config", "lighttuning-1112"),
-        "light_tuning does not fit t5, which is encoder-decoder",
+        "light_tuning does not support t5, which is encoder-decoder",
     ),
     "past data that nobody names": (
         ("--method", "replay"),
@@ -129,7 +129,7 @@ FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
     "a revision of a folder": (("--data", "data@2021.12"), "a local folder has no revision '2021.12'"),
     "a config without text": (("--config", "no-text"), "no-text: no column text among title, body"),
     "a config of numbers": (("--config", "numbers"), "must hold strings"),
-    "a config of blank texts": (("--config", "blank"), "no training examples in it"),
+    "a config of blank texts": (("--config", "blank"), "no training examples"),
     "facts to light-tune on that are none": (
         ("--method", "light_tuning"),
         "diffset-1112: light-tuning needs the column 'subject'",
@@ -141,7 +141,7 @@ FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
     "a GGUF file that is not there": (("--model", "x.gguf"), "x.gguf: no such file"),
     "a package that is not there": (("--model", "package:no-such"), "no such package is installed"),
     "a model without a tokenizer": (("--model", "no-tokenizer"), "no-tokenizer: cannot load a tokenizer"),
-    "a tokenizer that is larger than the model": (("--model", "small-vocabulary"), "the model 200"),
+    "a tokenizer that is larger than the model": (("--model", "small-vocabulary"), "the model only 200"),
     "a tokenizer without EOS": (("--model", "no-eos"), "no EOS token"),
     "an output that is a file": (("--output", "file"), "file: is a file; name a folder with --output"),
     "an output with something in it": (("--output", "gpt2"), "gpt2: is not empty and holds no run"),
@@ -395,11 +395,7 @@ def test_it_says_what_it_did(train: Run, tmp_path: Path) -> None:
     loss = "loss {first:.4f} to {last:.4f}".format(**record["loss"])
     assert status == 0
     assert out == f"diffset-1112: {loss} in 2 steps; checkpoint in {tmp_path / 'output'} (training.json)\n"
-    lines = [line for line in err.splitlines() if ": step " in line]
-    assert [line.split(",")[0] for line in lines] == ["train: step 1/2", "train: step 2/2"]
-    assert "68,960 of 68,960 parameters are trained" in err
-    assert "Warning" not in err
-    assert set(err.splitlines()) == {line for line in err.splitlines() if line.startswith(("train: ", "packing "))}
+    assert err == "train: training 68,960 of 68,960 parameters\n"
 
 
 def test_the_last_step_is_in_the_log(train: Run, tmp_path: Path) -> None:

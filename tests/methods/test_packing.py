@@ -411,7 +411,7 @@ def test_a_dataset_without_any_text_is_refused_by_name(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.arrow"))
 
 
-@pytest.mark.parametrize(("seconds", "shown"), [(0.0, "packing diffset: 100%|"), (60.0, "")])
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, "packing diffset: 100% 3/3 ["), (60.0, "")])
 def test_long_packing_shows_its_progress_in_a_log(
     seconds: float, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

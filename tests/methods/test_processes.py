@@ -192,8 +192,8 @@ SHARDED: Table = {
     "k_adapter": ("k_adapter", "llama", ()),
 }
 REFUSED: dict[str, tuple[str, str, tuple[Any, ...], str]] = {
-    "ewc": ("ewc", "llama", ("--fisher-examples", 2), "train it without sharding"),
-    "lwf": ("lwf", "llama", (), "train it without sharding"),
+    "ewc": ("ewc", "llama", ("--fisher-examples", 2), "needs unsharded weights"),
+    "lwf": ("lwf", "llama", (), "needs unsharded weights"),
     "Adafactor": ("diff", "llama", ("--optimizer", "adafactor"), "adafactor"),
     "T5, whose embedding is in three places": ("diff", "t5", (), "t5"),
 }
