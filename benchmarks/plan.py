@@ -43,9 +43,9 @@ def compare(sources: Sources, folder: Path, title: str) -> None:
             f"| {rate} |"
         )
     assert not stages, f"not in the plan: {', '.join(stages)}"
-    print(f"| all | | | | {plan.cpu:.2f} | {cpu:.2f} | {plan.cpu / cpu:.2f} |")
+    print(f"| all | | | | {plan.total('cpu'):.2f} | {cpu:.2f} | {plan.total('cpu') / cpu:.2f} |")
     print("\n| on disk | MB, plan | MB, build | plan / build |\n|---|---:|---:|---:|")
-    for name, place, planned in (("work", work, plan.disk(plan.work)), ("out", out, plan.disk(plan.out))):
+    for name, place, planned in (("work", work, plan.total("work")), ("out", out, plan.total("out"))):
         files = [file.stat() for file in place.rglob("*") if file.is_file()]
         written = sum({file.st_ino: file.st_size for file in files}.values())  # extracts share files by links
         print(f"| {name} | {planned / 1e6:.1f} | {written / 1e6:.1f} | {planned / written:.2f} |", flush=True)
