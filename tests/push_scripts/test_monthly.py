@@ -671,7 +671,7 @@ def test_a_server_without_two_months_in_a_row(run: Run, hub: LoopbackHub, has: C
     has(DATES[0], DATES[2])
     status, _, err = run()
     assert status == 1
-    assert "first of two months in a row" in err
+    assert "first days of two consecutive months" in err
     assert hub.requests == []
 
 
