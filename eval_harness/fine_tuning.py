@@ -56,13 +56,13 @@ def fine_tuned(
     and UsageError where parameters would be sharded.
     """
     lasting = {name: value for name, value in asdict(options).items() if name not in MAY_DIFFER}
-    folder = model.store / "fine-tuned" / fingerprint(VERSION, model.revision, list(examples), lasting)
+    folder = model.cache_folder / "fine-tuned" / fingerprint(VERSION, model.revision, list(examples), lasting)
     state = model.state
     with only_one(folder, "fine-tuning") if state.is_main_process else nullcontext():
         if not (folder / "model").is_dir():
             _train(model, examples, options, what, folder)
         state.wait_for_everyone()
-        yield CachedModel(str(folder / "model"), model.store, model.precision)
+        yield CachedModel(str(folder / "model"), model.cache_folder, model.precision)
         state.wait_for_everyone()
         if state.is_main_process:
             discard(folder)

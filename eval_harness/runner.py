@@ -92,7 +92,7 @@ def _evaluate(
     name: str, task: Task, config: str, wanted: Evaluation, available: list[str], model: CachedModel
 ) -> Result:
     begun = time.perf_counter()
-    rows = _read(wanted.data, config, task.splits, wanted.limit, task.most, "")
+    rows = _read(wanted.data, config, task.splits, wanted.limit, task.max_rows, "")
     for split, of in rows.items():
         check_columns(of, task.columns, f"{wanted.data}, {config}, {split}")
     if not any(rows.values()):
@@ -101,11 +101,11 @@ def _evaluate(
             f"{wanted.data}, {config}: no rows in {', '.join(task.splits) or 'it'}, so nothing to score; "
             f"its splits are {there}"
         )
-    for prefix, other in task.beside(config).items():
+    for prefix, other in task.extra_configs(config).items():
         if other in available:
             rows |= _read(wanted.data, other, (), None, None, f"{prefix}/")
     what: dict[str, dict[str, Any]] = {
-        "task": {"name": name, "version": task.version, "options": task.identity()},
+        "task": {"name": name, "version": task.version, "options": task.recorded_options()},
         "model": {"name": model.reference, "revision": model.revision, "precision": model.precision},
         "data": {
             "dataset": wanted.data,

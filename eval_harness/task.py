@@ -26,15 +26,15 @@ class Task(ABC):
     splits: ClassVar[tuple[str, ...]] = ()  # that it reads, of those that a config has; none named: all
 
     @property
-    def most(self) -> int | None:
+    def max_rows(self) -> int | None:
         """Most rows of a split that it reads; None: all. Of more, as many are drawn, the same every time."""
         return None
 
-    def identity(self) -> dict[str, Any]:
+    def recorded_options(self) -> dict[str, Any]:
         """Return the options as they stand in a result, which is another one where they differ."""
         return asdict(self)
 
-    def beside(self, config: str) -> Mapping[str, str]:
+    def extra_configs(self, config: str) -> Mapping[str, str]:
         """Return further configs that it reads, by the name under which ``run`` gets their splits' rows.
 
         Each is read where the dataset has it: ``{"light-tuning": "lighttuning-1112"}`` gives the splits

@@ -316,10 +316,10 @@ def _predictions(reference: str) -> Any:
     """Return what asks a model for answers to questions, closed-book, as the task ``new_questions`` asks."""
     # here and not above: the base install has no torch
     from temporalwiki.eval_harness.cached_model import CachedModel
-    from temporalwiki.eval_harness.score_cache import cache
+    from temporalwiki.eval_harness.score_cache import cache_folder
     from temporalwiki.eval_harness.tasks.lama import in_question
 
-    model = CachedModel(reference, cache())
+    model = CachedModel(reference, cache_folder())
     prompt = in_question(model)
 
     def predict(questions: Sequence[str]) -> list[str | None]:

@@ -46,7 +46,7 @@ class TextModel:
         self.max_new_tokens = max_new_tokens
         self.revision: str = evaluated.revision(self.reference)
         policy = {"text": VERSION, "max_new_tokens": max_new_tokens, "precision": "fp32"}
-        self._store = kept.Store(kept.cache() if store is None else store, self.revision, policy)
+        self._store = kept.ScoreCache(kept.cache_folder() if store is None else store, self.revision, policy)
         named = Path(reference).name if self._checkpoint.exists(reference) else reference
         self.identity = {"name": named, "revision": self.revision}
 
@@ -87,7 +87,7 @@ class TextModel:
                     same = list(group)
                     for batch in (same[at : at + _AT_ONCE] for at in range(0, len(same), _AT_ONCE)):
                         texts = self._continue([read[i] for i in batch])
-                        self._store.keep_answers((distinct[i], text) for i, text in zip(batch, texts, strict=True))
+                        self._store.add_answers((distinct[i], text) for i, text in zip(batch, texts, strict=True))
                         said |= dict(zip(batch, texts, strict=True))
                         bar.update(len(batch))
         of = {prompt: " ".join(said.get(i, "").split()) or None for i, prompt in enumerate(distinct)}

@@ -35,7 +35,7 @@ class Job(Protocol):
         """Whether it has ended, well or not."""
 
 
-class Engine(Protocol):
+class JobRunner(Protocol):
     """What starts jobs."""
 
     remote: bool  # whether asking how they are goes over a network
@@ -44,20 +44,20 @@ class Engine(Protocol):
         """Start a job that runs cells, in this order."""
 
 
-def find_engine(name: str, experiment: Experiment, at_once: int) -> Engine | None:
+def find_job_runner(name: str, experiment: Experiment, at_once: int) -> JobRunner | None:
     """Return an engine by name; None for one process that runs everything.
 
     Raises UsageError for an unknown one, parameters that it does not take, and a package that is not there.
     """
-    if name not in ENGINES:
-        raise UsageError(f"no engine {name!r}{did_you_mean(name, ENGINES)}; there are {', '.join(ENGINES)}")
+    if name not in JOB_RUNNERS:
+        raise UsageError(f"no engine {name!r}{did_you_mean(name, JOB_RUNNERS)}; there are {', '.join(JOB_RUNNERS)}")
     for other in experiment.engines:
-        if other not in ENGINES:
-            known = ", ".join(ENGINES)
+        if other not in JOB_RUNNERS:
+            known = ", ".join(JOB_RUNNERS)
             raise UsageError(
-                f"{experiment.path}: engines: no {other!r}{did_you_mean(other, ENGINES)}; there are {known}"
+                f"{experiment.path}: engines: no {other!r}{did_you_mean(other, JOB_RUNNERS)}; there are {known}"
             )
-    return ENGINES[name](experiment, dict(experiment.engines.get(name, {})), at_once)
+    return JOB_RUNNERS[name](experiment, dict(experiment.engines.get(name, {})), at_once)
 
 
 def command(recipe: str, cells: Sequence[str], python: str = sys.executable) -> list[str]:
@@ -124,7 +124,7 @@ class _Process:
         return self.process.poll() is not None
 
 
-def _local(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> Engine | None:
+def _local(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner | None:
     if parameters:
         raise UsageError(f"{experiment.path}: engines: local takes no parameters: --jobs N says how many at once")
     if at_once == 1:
@@ -169,7 +169,7 @@ class _Submitted:
         return bool(self.job.done())
 
 
-def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> Engine:
+def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner:
     try:
         import submitit
     except ModuleNotFoundError:
@@ -230,7 +230,7 @@ class _HubJob:
         return str(getattr(stage, "value", stage)) in ("COMPLETED", "CANCELED", "ERROR", "DELETED")
 
 
-def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> Engine:
+def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner:
     where = f"{experiment.path}: engines: hub_jobs: "
     bucket = parameters.pop("bucket", None)
     image = parameters.pop("image", "pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime")
@@ -257,7 +257,7 @@ def _file(name: str) -> str:
 
 
 # engine -> what makes it of an experiment, its parameters in the recipe and how many jobs may run at once
-ENGINES: dict[str, Callable[[Experiment, dict[str, Any], int], Engine | None]] = {
+JOB_RUNNERS: dict[str, Callable[[Experiment, dict[str, Any], int], JobRunner | None]] = {
     "local": _local,
     "slurm": _slurm,
     "hub_jobs": _hub_jobs,

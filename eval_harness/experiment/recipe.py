@@ -38,7 +38,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TaskPlan:
     """A task, and on what."""
 
     name: str
@@ -58,7 +58,7 @@ class Experiment:
     months: tuple[str, ...]  # as configs name them; none where the recipe names its phases
     start: Line | None
     lines: tuple[Line, ...]
-    tasks: tuple[Asked, ...]
+    tasks: tuple[TaskPlan, ...]
     limit: int | None  # of rows of each split that is scored
     output: Path
     engines: Mapping[str, Mapping[str, Any]]  # parameters of schedulers
@@ -163,7 +163,7 @@ def _what(line: Line) -> tuple[Any, ...]:
     return line.name, line.method, line.options, line.past, line.configs
 
 
-def _asked(name: str, own: Any, data: str, where: str) -> Asked:
+def _asked(name: str, own: Any, data: str, where: str) -> TaskPlan:
     try:
         of = find_task(name)
     except UsageError as error:
@@ -177,7 +177,7 @@ def _asked(name: str, own: Any, data: str, where: str) -> Asked:
             there = ("data", "configs", *sorted(known))
             raise UsageError(f"{where}{name}: no option {key!r}{did_you_mean(str(key), there)}; {', '.join(there)}")
     task = from_mapping(of, own, f"{where}{name}: ")
-    return Asked(name, task, data, tuple(_text(config, f"{where}{name}: configs") for config in configs))
+    return TaskPlan(name, task, data, tuple(_text(config, f"{where}{name}: configs") for config in configs))
 
 
 def _months(wanted: Any, data: str, where: str) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ class Kilt(Task):
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}")
 
-    def beside(self, config: str) -> Mapping[str, str]:
+    def extra_configs(self, config: str) -> Mapping[str, str]:
         """Read the train split apart from what is scored: a limit on the one is none on the other."""
         name = config.removeprefix("kilt-")
         learnt = _LINKING if name in _WITHOUT_TRAIN else name

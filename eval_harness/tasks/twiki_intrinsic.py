@@ -17,7 +17,7 @@ from temporalwiki.eval_harness.facts import UNSCORED
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.proper_nouns import ProperNouns, overlap
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.score_cache import Store
+from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scores, Text, context_length
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.methods.packing import Encoder, Tokenizer, article, batches
@@ -55,11 +55,11 @@ class TwikiIntrinsic(Task):
             raise UsageError(f"windows must be at least 1, not {self.windows}")
 
     @property
-    def most(self) -> int:
+    def max_rows(self) -> int:
         """The number of windows."""
         return self.windows
 
-    def identity(self) -> dict[str, Any]:
+    def recorded_options(self) -> dict[str, Any]:
         """Name the tagger's files, too, not where they are."""
         return {**asdict(self), "tagger": f"{Path(self.tagger).name}, {self._nouns.key}"}
 
@@ -99,18 +99,19 @@ class TwikiIntrinsic(Task):
 
     def _proper_nouns(self, model: CachedModel, texts: Sequence[str], what: str) -> list[list[Span]]:
         """Return where proper nouns are in each text: tagged once for all models, by each process its share."""
-        store = Store(model.store, self._nouns.key, {"twiki_intrinsic": self.version})
+        cache = ScoreCache(model.cache_folder, self._nouns.key, {"twiki_intrinsic": self.version})
         distinct = list(dict.fromkeys(texts))
-        kept = store.spans(distinct)
-        missing = [text for i, text in enumerate(distinct) if i not in kept]
-        model.state.wait_for_everyone()  # each has looked before anybody writes
+        cached = cache.spans(distinct)
+        missing = [text for i, text in enumerate(distinct) if i not in cached]
+        model.state.wait_for_everyone()  # all processes read the cache before one writes to it
         share = missing[model.state.process_index :: model.state.num_processes]
-        parts = (share[at : at + _TAGGED_AT_ONCE] for at in range(0, len(share), _TAGGED_AT_ONCE))
-        with model.progress(what, len(texts), len(kept), "text") as watch:
-            for tagged in watch(list(zip(part, self._nouns(part), strict=True)) for part in parts):
-                store.keep_spans(tagged)
+        with model.progress(what, len(distinct), len(cached), "text") as progress:
+            for at in range(0, len(share), _TAGGED_AT_ONCE):
+                part = share[at : at + _TAGGED_AT_ONCE]
+                cache.add_spans(zip(part, self._nouns(part), strict=True))
+                progress.update(min(len(part) * model.state.num_processes, len(distinct) - progress.done))
         model.state.wait_for_everyone()
-        return list(store.spans(texts).values())
+        return list(cache.spans(texts).values())
 
 
 def windows(texts: Iterable[str], tokenizer: Tokenizer, size: int) -> Iterator[str]:

@@ -47,7 +47,7 @@ class TwikiProbes(Task):
         if self.max_new_tokens < 1 or self.beams < 1:
             raise UsageError("max_new_tokens and beams must be at least 1")
 
-    def beside(self, config: str) -> Mapping[str, str]:
+    def extra_configs(self, config: str) -> Mapping[str, str]:
         """Light-tuning reads its own facts."""
         return {_FACTS: config.replace("probes-", "lighttuning-", 1)} if self.light_tuning else {}
 

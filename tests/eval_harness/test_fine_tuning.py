@@ -58,7 +58,7 @@ def options(**more: Any) -> TrainOptions:
 
 
 def folders(model: CachedModel) -> list[str]:
-    return sorted(path.name for path in (model.store / "fine-tuned").iterdir())
+    return sorted(path.name for path in (model.cache_folder / "fine-tuned").iterdir())
 
 
 def kill_after(steps: int, patch: pytest.MonkeyPatch) -> None:

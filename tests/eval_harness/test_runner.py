@@ -25,7 +25,7 @@ from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.results import Outcome, Result, read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
-from temporalwiki.eval_harness.score_cache import Store
+from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.statistics import Items, compare
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.eval_harness.tasks.deleted import Deleted
@@ -80,14 +80,14 @@ def content(folder: Path) -> dict[str, Any]:
 
 def count_kept(patch: pytest.MonkeyPatch, name: str, counts: list[int]) -> None:
     """Note how many answers each batch brings that is kept from here on."""
-    keep = getattr(Store, name)
+    keep = getattr(ScoreCache, name)
 
-    def count(self: Store, found: Any) -> None:
+    def count(self: ScoreCache, found: Any) -> None:
         found = list(found)
         counts.append(len(found))
         keep(self, found)
 
-    patch.setattr(Store, name, count)
+    patch.setattr(ScoreCache, name, count)
 
 
 # What stands in a result
@@ -131,7 +131,7 @@ def test_a_result_that_is_there_is_read_and_the_model_not_loaded(
 
     monkeypatch.setattr(checkpoint, "load", fail)
     monkeypatch.setattr(checkpoint, "load_tokenizer", fail)
-    monkeypatch.setattr(Store, "__init__", fail)
+    monkeypatch.setattr(ScoreCache, "__init__", fail)
     [again] = run()
     assert again == first
     assert first.path.stat().st_mtime_ns == before
@@ -202,7 +202,7 @@ def test_in_four_months_only_what_is_new_is_asked(
     months = {f"probes-{n:02}{n + 1:02}": {"changed": rows(facts[2 * n : 2 * n + 5])} for n in range(1, 5)}
     data = str(write_dataset(tmp_path / "months", months))
     new: list[int] = []
-    for name in ("keep_scores", "keep_answers"):
+    for name in ("add_scores", "add_answers"):
         count_kept(monkeypatch, name, new)
     tasks = {"twiki_probes": TwikiProbes(light_tuning=False)}
     asked = []
@@ -233,11 +233,11 @@ def kill_at(patch: pytest.MonkeyPatch, owner: Any, name: str, call: int = 1) -> 
 
 
 POINTS: dict[str, tuple[Any, str, int]] = {
-    "before anything": (Store, "__init__", 1),
-    "in the likelihoods": (Store, "keep_scores", 2),
-    "in the answers": (Store, "keep_answers", 1),
+    "before anything": (ScoreCache, "__init__", 1),
+    "in the likelihoods": (ScoreCache, "add_scores", 2),
+    "in the answers": (ScoreCache, "add_answers", 1),
     "in light-tuning": (trainer.Display, "on_step_end", 1),
-    "in what the light-tuned model says": (Store, "keep_scores", 2),
+    "in what the light-tuned model says": (ScoreCache, "add_scores", 2),
     "before the result is written": (runner, "write_result", 1),
 }
 
@@ -252,7 +252,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(run: Callable[..., list
         assert not list((tmp_path / "again").rglob("*.json"))
     new: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("keep_scores", "keep_answers"):
+        for name in ("add_scores", "add_answers"):
             count_kept(patch, name, new)
         run(tasks=WHOLE, store="other", output=tmp_path / "again")
     assert content(tmp_path / "again") == content(tmp_path / "results")
@@ -267,11 +267,11 @@ import torch
 torch.set_num_threads(1)
 from temporalwiki.commands import main
 from temporalwiki.eval_harness import scoring
-from temporalwiki.eval_harness.score_cache import Store
+from temporalwiki.eval_harness.score_cache import ScoreCache
 
 scoring._ROW = 64
 asked = []
-keep = Store.keep_scores
+keep = ScoreCache.add_scores
 
 def count(self, scored):
     scored = list(scored)
@@ -280,7 +280,7 @@ def count(self, scored):
     asked.append(len(scored))
     keep(self, scored)
 
-Store.keep_scores = count
+ScoreCache.add_scores = count
 first = os.getpid()
 if os.fork() == 0:
     main(sys.argv[1:])
@@ -319,8 +319,8 @@ def test_another_process_with_another_hash_seed_killed_in_the_middle(
     killed, asked = (json.loads(line) for line in done.stdout.splitlines() if line[0] in "[0123456789")
     assert killed == signal.SIGKILL
     batches: list[int] = []
-    count_kept(monkeypatch, "keep_scores", batches)
-    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache", lambda: tmp_path / "scores")
+    count_kept(monkeypatch, "add_scores", batches)
+    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
     assert main(words(models["gpt2"], month, tmp_path / "here")) == 0
     assert content(tmp_path / "there") == content(tmp_path / "here")
     assert asked == batches[2:]
@@ -395,7 +395,7 @@ class Count(Task):
     configs: ClassVar[tuple[str, ...]] = ("probes-", "news")
 
     @property
-    def most(self) -> int:
+    def max_rows(self) -> int:
         return 5
 
     def run(self, model: CachedModel, given: Rows) -> Outcome:

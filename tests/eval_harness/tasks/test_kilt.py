@@ -187,7 +187,7 @@ def test_what_is_not_independent_is_one_cluster(id: str, text: str, cluster: str
     ],
 )
 def test_linking_without_a_train_split_learns_from_aidas(config: str, beside: dict[str, str]) -> None:
-    assert Kilt().beside(config) == beside
+    assert Kilt().extra_configs(config) == beside
 
 
 # How it is learnt and asked
@@ -331,7 +331,7 @@ def published(file: Path) -> list[dict[str, Any]]:
 def test_rows_as_they_are_published_are_read(name: str, shared_data: Path, taught: None) -> None:
     """The first answer given back is right by every measure; only entity linking is cut."""
     dev = published(shared_data / "kilt" / f"{DATA_SETS[name]}-dev-kilt.jsonl")
-    learnt = Kilt().beside(f"kilt-{name}")
+    learnt = Kilt().extra_configs(f"kilt-{name}")
     [source] = learnt
     train = published(shared_data / "kilt" / f"{DATA_SETS[source]}-train-kilt.jsonl")
     first = {r["input"].strip(): next(o["answer"] for o in r["output"] if "answer" in o) for r in dev}

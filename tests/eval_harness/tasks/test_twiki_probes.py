@@ -213,9 +213,9 @@ def test_that_there_is_no_light_tuning_is_said(
 
 
 def test_light_tuning_reads_the_facts_of_the_same_months() -> None:
-    assert TwikiProbes().beside("probes-1112") == {"light-tuning": "lighttuning-1112"}
-    assert TwikiProbes().beside("probes-20211101-20211201") == {"light-tuning": "lighttuning-20211101-20211201"}
-    assert TwikiProbes(light_tuning=False).beside("probes-1112") == {}
+    assert TwikiProbes().extra_configs("probes-1112") == {"light-tuning": "lighttuning-1112"}
+    assert TwikiProbes().extra_configs("probes-20211101-20211201") == {"light-tuning": "lighttuning-20211101-20211201"}
+    assert TwikiProbes(light_tuning=False).extra_configs("probes-1112") == {}
 
 
 # What is not as it should be
