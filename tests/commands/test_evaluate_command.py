@@ -92,7 +92,7 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "an unknown option of the task": (("--beam", 2), "--beam 2 (did you mean --beams?)"),
     "an option of another task": (("--window", 2), "unrecognized arguments: --window 2"),
     "an unknown config": (("--config", "probes-1113"), "no config 'probes-1113' (did you mean probes-1112?)"),
-    "a config that no task reads": (("--config", "news"), "twiki_probes reads probes-*, of which there is none"),
+    "a config that no task reads": (("--config", "news"), "twiki_probes reads probes-*, and none of"),
     "one config of several": (("--config", "probes-1112", "news"), "--config news: none of the tasks twiki_probes"),
     "a dataset of something else": (("--data", "gpt2"), "no config 'probes-1112'; there are default"),
     "no rows": (("--limit", 0), "--limit must be at least 1, not 0"),

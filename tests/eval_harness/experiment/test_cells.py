@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.eval_harness.experiment.cells import Cell
+from temporalwiki.eval_harness.experiment.cells import Cell, plan_cells
 from temporalwiki.eval_harness.experiment.recipe import read_experiment
 
 from a_dataset import write_dataset
@@ -84,10 +84,10 @@ def test_changed_data_changes_what_reads_it(write: Write, there: Path, tmp_path:
     data = tmp_path / "data"
     shutil.copytree(there / "data", data)
     recipe = write(**{"experiment/data": str(data)})
-    before = {name: cell.note_path for name, cell in plan(recipe).items()}
+    before = plan(recipe)
     (data / "data" / "diffset-1011" / "train.parquet").touch()  # other times, the same bytes
     assert {name: cell.note_path for name, cell in plan(recipe).items()} == {
-        name: c.note_path for name, c in before.items()
+        name: cell.note_path for name, cell in before.items()
     }
     article = [{"id": 1, "title": "Other", "text": "Another text."}]
     write_dataset(tmp_path / "other", {"x": {"train": article}})

@@ -303,7 +303,7 @@ def test_an_input_leaves_room_for_the_answer_in_the_context(taught: None) -> Non
         "train: the rest of an input over 53 tokens": 1,
         "train: the rest of an answer over 10 tokens": 1,
     }
-    with pytest.raises(UsageError, match="nothing of an input fits"):
+    with pytest.raises(UsageError, match="no part of an input fits"):
         run(model, rows, options={"max_new_tokens": 60})
 
 

@@ -113,7 +113,7 @@ def test_an_encoder_decoder_model_reads_the_whole_statement(statement: str) -> N
 def test_an_encoder_decoder_model_needs_a_word_beside_the_blank() -> None:
     rows = [{"statement": text, "object": "y"} for text in (f" {BLANK} .", f"x {BLANK}")]
     found = run(Canned(encoder_decoder=True), rows, candidates=0)
-    assert found.excluded == {"test: no word beside the blank": 1}
+    assert found.excluded == {"test: no word around the blank": 1}
 
 
 def test_a_question_is_asked_where_it_is_wanted() -> None:

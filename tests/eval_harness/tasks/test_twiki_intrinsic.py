@@ -132,7 +132,7 @@ def test_scores_are_those_of_transformers(kind: str, models: dict[str, Path], ta
     assert found["train/proper_noun_perplexity"] != pytest.approx(found["train/perplexity"], rel=1e-3)
     assert outcome.excluded == {
         "train: no text": 2,
-        "train: no proper noun, so in the scores of all tokens alone": 1,
+        "train: no proper noun, so only in the scores of all tokens": 1,
     }
     assert [item["id"] for item in outcome.items] == [1, 2, 3, 4, 5]
     sizes = {name.removeprefix("train/"): score.items for name, score in outcome.scores.items()}
@@ -306,7 +306,9 @@ def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
 
 
 def test_models_that_do_not_fit_are_refused(models: dict[str, Path], tagger: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="twiki_intrinsic is perplexity of running text: take a decoder-only model"):
+    with pytest.raises(
+        UsageError, match="twiki_intrinsic measures the perplexity of running text; name a decoder-only"
+    ):
         run(models["t5"], ROWS, tagger, tmp_path)
     with pytest.raises(UsageError, match="--window 257 is too long: the model reads 256 tokens"):
         run(models["gpt2"], ROWS, tagger, tmp_path, window=257)
