@@ -22,8 +22,8 @@ class NewQuestions(Task):
     ``lama``.
 
     An encoder-decoder model reads the question and ``<extra_id_0>``, because it was pretrained to fill blanks. A
-    decoder-only model reads "Question: ...", a new line and "Answer:". CKL's code shows models only the question, after
-    tuning them on 5,000 other questions; this task works without such a tuning.
+    decoder-only model reads "Question: ...", a new line and "Answer:". CKL's code gives only the question, to models
+    that it has tuned on 5,000 other questions; this task needs no such tuning.
     """
 
     version: ClassVar[int] = 1

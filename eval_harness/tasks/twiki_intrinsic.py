@@ -64,7 +64,7 @@ class TwikiIntrinsic(Task):
         return {**asdict(self), "tagger": f"{Path(self.tagger).name}, {self._nouns.key}"}
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
-        """Score the windows. Raises UsageError for an encoder-decoder model, or for windows longer than the context."""
+        """Score the windows. Raises UsageError for an encoder-decoder model or if the context is shorter."""
         if model.encoder_decoder:
             raise UsageError("twiki_intrinsic measures the perplexity of running text; name a decoder-only model")
         longest = context_length(model.loaded.model)

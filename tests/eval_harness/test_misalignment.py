@@ -172,7 +172,7 @@ REFUSED: dict[str, tuple[list[Result], str]] = {
     ),
     "no such task": ([], "no results of twiki_probes (did you mean twiki_probs?); there are lama, twiki_probs"),
     "no such score": ([result("probes-0809", None)], "twiki_probes has no score 'average/perplexity'"),
-    "no month": ([result("updated", 1.0)], "base/updated.json: updated is of no month"),
+    "no month": ([result("updated", 1.0)], "base/updated.json: the config updated has no month in its name"),
     "a model twice": (
         [result("probes-0809", 1.0), result("probes-20210801-20210901", 1.0)],
         "base/probes-0809.json, base/probes-20210801-20210901.json: both are of base and 2021",

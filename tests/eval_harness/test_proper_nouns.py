@@ -473,11 +473,11 @@ def test_agreement_by_hand(rome: ProperNouns) -> None:
 
 
 def test_what_cannot_be_trained_is_refused(treebank: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no word to learn from is tagged NNP or NNPS; XPOS, the fifth column"):
+    with pytest.raises(InputError, match="no word of the treebank is tagged NNP or NNPS; XPOS, the fifth column"):
         train_tagger([[Word("Rome", "", True)]], tmp_path / "out")
     assert not (tmp_path / "out").exists()
     (tmp_path / "there").mkdir()
-    with pytest.raises(InputError, match="there: is there already; remove it, or name another folder"):
+    with pytest.raises(InputError, match="there: exists already; remove it, or name another folder"):
         train_tagger(texts_of(treebank), tmp_path / "there")
 
 

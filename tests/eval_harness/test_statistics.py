@@ -413,7 +413,7 @@ UNLIKE = {
     "fewer": (Items([1], 1, ["a"], ["x"]), "same items: the first lacks 0, the second 1, 'y' among them"),
     "more": (Items([1, 2, 3], 1, "abc", "xyz"), "same items: the first lacks 1, the second 0, 'z' among them"),
     "no ids": (PAIR._replace(ids=()), "2 items need as many ids to be compared, not 0"),
-    "an id twice": (PAIR._replace(ids=["x", "x"]), "1 items have an id that another has, too"),
+    "an id twice": (PAIR._replace(ids=["x", "x"]), "1 items have the id of another item"),
     "other clusters": (
         PAIR._replace(clusters=["a", "c"]),
         "item 'y' is in cluster 'b' of one model, in 'c' of the oth",

@@ -306,9 +306,7 @@ def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
 
 
 def test_models_that_do_not_fit_are_refused(models: dict[str, Path], tagger: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match="twiki_intrinsic measures the perplexity of running text; name a decoder-only"
-    ):
+    with pytest.raises(UsageError, match="the perplexity of running text; name a decoder-only"):
         run(models["t5"], ROWS, tagger, tmp_path)
     with pytest.raises(UsageError, match="--window 257 is too long: the model reads 256 tokens"):
         run(models["gpt2"], ROWS, tagger, tmp_path, window=257)
