@@ -21,7 +21,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import discard, only_one, whole_file
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
-from temporalwiki.eval_harness.generation import Generator
+from temporalwiki.eval_harness.generation import Generator, Writer
 from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
 from temporalwiki.methods import checkpoint
@@ -33,6 +33,7 @@ _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, con
 _TRAINING = "training.json"
 _NOT_HASHED = (_TRAINING, "run.json")  # they describe the training; the model does not read them
 _BASE_KEY = {checkpoint.ADAPTER: "base_model_name_or_path", SPEC: "base_model"}  # file -> its key for the base model
+_WRITE_VERSION = 2  # raised if ``write`` gives other answers; cached answers of other versions are not used
 _FACTS_CARD = "---\nconfigs:\n- config_name: lighttuning-facts\n  data_files: facts.parquet\n---\n"
 
 Question = TypeVar("Question", Text, str)
@@ -100,6 +101,21 @@ class CachedModel:
         generator = Generator(self.loaded.model, self.loaded.tokenizer, max_new_tokens, beams, whole)
         cache = ScoreCache(self.cache_folder, self.revision, generator.policy)
         return self._ask_once(prompts, generator.generate, cache.answers, cache.add_answers, what, "prompt")
+
+    def write(self, prompts: Sequence[str], what: str, max_new_tokens: int) -> list[str | None]:
+        """Return what the model writes to each prompt, or None if a prompt is empty or too long; see ``Writer``.
+
+        If the cache has all answers, the model is not loaded.
+        """
+
+        def ask(texts: Sequence[str], share: tuple[int, int], kept: Container[int]) -> Iterator[list[tuple[int, str]]]:
+            if any(i not in kept for i in range(len(texts))):
+                writer = Writer(self.loaded.model, self.loaded.tokenizer, max_new_tokens)
+                yield from writer.generate(texts, share, kept)
+
+        policy = {"text": _WRITE_VERSION, "max_new_tokens": max_new_tokens, "precision": "fp32"}
+        cache = ScoreCache(self.cache_folder, self.revision, policy)
+        return self._ask_once(prompts, ask, cache.answers, cache.add_answers, what, "prompt")
 
     @contextmanager
     def light_tuned(self, facts: Sequence[Mapping[str, Any]]) -> Iterator[CachedModel]:

@@ -1,8 +1,8 @@
 """Find the proper nouns of a text, and the tokens of a language model that overlap them.
 
 TemporalWiki's intrinsic evaluation measures the perplexity of proper nouns (NNP and NNPS of the Penn Treebank), as
-most facts of a text are in them. A spaCy pipeline finds them. If none is installed, this module trains a small one from
-a treebank: ``python -m temporalwiki.eval_harness.proper_nouns --help``.
+most facts of a text are in them. A spaCy pipeline finds them. If none is installed, this module trains a small one
+from a treebank: ``python -m temporalwiki.eval_harness.proper_nouns --help``.
 """
 
 from __future__ import annotations

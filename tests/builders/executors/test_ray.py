@@ -310,7 +310,7 @@ def build_both_ways(
                 monkeypatch.setattr(f"temporalwiki.builders.{constant}", value)
         out = tmp_path / machine.engine / "temporalwiki"
         sources = find_sources(dumps, interval, **more)
-        manifest = build(sources, out, out.with_name("work"), options, machine)
+        manifest = build(sources, out, out.with_name("work"), options, machine).content
         manifests.append({key: value for key, value in manifest.items() if key != "run"})
         tasks = {name: stage["tasks"] for name, stage in manifest["run"]["stages"].items()}
     assert max(tasks.values()) > 3, tasks
