@@ -1,4 +1,4 @@
-"""The leaderboard's rows: every score of every result, one a row, as tables, figures and the page read them."""
+"""The rows of the leaderboard: one row per score. Tables, figures and the page are made from them."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from temporalwiki.eval_harness.statistics import Ranks, ranks
 class Row:
     """A score of a model on a test.
 
-    ``label`` is what people call the model's line of checkpoints: the name that an experiment gave it, else its
-    method, else its own name. ``month`` and ``tested`` are named as configs name them, such as "1112". ``rank_best``
-    and ``rank_worst`` are the ends of a 95 % confidence set of its rank among the models that were asked the same.
+    ``label`` names the model's line of checkpoints: the name from an experiment, else the method, else the model's own
+    name. ``month`` and ``tested`` are named as in configs, such as "1112". ``rank_best`` and ``rank_worst`` are the
+    ends of a 95 % confidence set of the rank among the models that were asked the same questions.
     """
 
     label: str
-    month: str | None  # the last that it was trained on; None: before any, or none is known
-    method: str | None  # None: not trained by temporalwiki, as far as is known
-    base: str  # the checkpoint that its first phase began from; itself where it was not trained
-    model: str  # its id on the Hub, or the last name of its path: where a folder was is nobody's business
+    month: str | None  # the last month that it was trained on; None: none, or not known
+    method: str | None  # None: not trained by temporalwiki, or not known
+    base: str  # the model that its first phase started from; the model itself if it was not trained
+    model: str  # a Hub id, or a path's last name: rows may be published, and paths are private
     revision: str
     learning_rate: float | None
     trainable: int | None  # parameters
     parameters: int | None
-    tokens: int | None  # read in training, over all phases
+    tokens: int | None  # read in all training phases
     task: str
     version: int
     config: str  # such as "probes-1112"
     kind: str  # of the config, such as "probes"
-    tested: str | None  # the config's month
-    test: str  # such as "changed", "light-tuned/average"; "" where a task has one
+    tested: str | None  # the month of the config
+    test: str  # such as "changed", "light-tuned/average"; "" if the task has only one
     measure: str  # such as "perplexity"
     higher_is_better: bool
     value: float
-    low: float | None  # of the 95 % interval; None where it cannot be known
+    low: float | None  # of the 95 % interval; None if it is not known
     high: float | None
     items: int
     clusters: int
@@ -60,7 +60,7 @@ class Row:
     result: str  # the result file, relative to the folder of results
 
 
-_NAMES = ("id", "cluster", "split", "kind")  # of an item and of what it belongs to; the rest are figures and texts
+_NAMES = ("id", "cluster", "split", "kind")  # columns of text; the other columns of items are figures and answers
 _FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
 _SCHEMA = pa.schema(
     [
@@ -79,10 +79,10 @@ _SCHEMA = pa.schema(
 
 
 def rows(results: Sequence[Result], folder: Path) -> list[Row]:
-    """Return the rows of results, which lie in ``folder``.
+    """Return the rows of the results in ``folder``.
 
-    They are in the order of what was tested: month (what is of none first), task, config, test, measure; then in that
-    of the models: month, label. A model's month is named as that of a test, where there is one of the same month.
+    They are sorted by tested month (no month first), task, config, test and measure, then by the month and label of
+    the model. A model's month gets the same name as the tested month, if there is one.
     """
     trained = [month_of_model(result.data["model"]) for result in results]
     tested = [month_of(result.data["data"]["config"]) for result in results]
@@ -104,18 +104,18 @@ def rows(results: Sequence[Result], folder: Path) -> list[Row]:
 
 
 def write_parquet(rows: Sequence[Row], path: Path) -> None:
-    """Write rows as a Parquet file."""
+    """Write rows to a Parquet file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as part:
         pq.write_table(pa.Table.from_pylist([asdict(row) for row in rows], _SCHEMA), part)
 
 
 def read_parquet(path: Path) -> list[Row]:
-    """Read what ``write_parquet`` wrote; raise InputError where it is another file."""
+    """Return the rows of a file from ``write_parquet``. Raises InputError for any other file."""
     try:
         return [Row(**row) for row in pq.read_table(path).to_pylist()]
     except (OSError, pa.ArrowException, TypeError):
-        raise InputError(f"{path}: no rows of a leaderboard; `temporalwiki leaderboard` writes them") from None
+        raise InputError(f"{path}: not the rows of a leaderboard; `temporalwiki leaderboard` writes them") from None
 
 
 def _row(result: Result, score: str, month: str | None, tested: str | None, ranks: Ranks | None, folder: Path) -> Row:
@@ -149,12 +149,12 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
 
 
 def path_in(folder: Path, result: Result) -> str:
-    """Return where a result is in a folder."""
+    """Return the path of a result relative to a folder."""
     return Path(os.path.relpath(result.path, folder)).as_posix()
 
 
 def read_score(result: Result, items: Columns, score: str) -> Composition | None:
-    """Return what a result's score was made of; None where its items give another one, or it is not known how."""
+    """Return a score of a result with its items, or None if the items do not give that score."""
     test, _, measure = score.rpartition("/")
     stored = result.data["scores"].get(score)
     found = composition(items, test, measure) if stored else None
@@ -164,9 +164,9 @@ def read_score(result: Result, items: Columns, score: str) -> Composition | None
 
 
 def read_items(result: Result) -> Columns | None:
-    """Return a result's items by id, figures as numbers; None where their file is not there.
+    """Return the items of a result, sorted by id, or None if their file is missing.
 
-    Raises InputError where it cannot be read.
+    Raises InputError if the file cannot be read.
     """
     path = result.path.with_suffix(".parquet")
     if not path.is_file():
@@ -175,7 +175,7 @@ def read_items(result: Result) -> Columns | None:
         table = pq.read_table(path)
         table = table.sort_by([("id", "ascending"), ("cluster", "ascending")])
     except (OSError, KeyError, pa.ArrowException):
-        raise InputError(f"{path}: cannot be read as the items of a result; evaluate the model again") from None
+        raise InputError(f"{path}: not the items of a result; evaluate the model again") from None
     columns = {}
     for name in table.column_names:
         kind = table.schema.field(name).type
@@ -187,7 +187,7 @@ def read_items(result: Result) -> Columns | None:
 
 
 def _ranks(results: Sequence[Result]) -> dict[tuple[int, str], Ranks]:
-    """Return the ranks of the scores of results, by place and name, among those of models that were asked the same."""
+    """Return (index of the result, score) -> ranks among the models that were asked the same questions."""
     asked: dict[str, list[int]] = {}
     for i, result in enumerate(results):
         data = result.data["data"]
@@ -195,11 +195,11 @@ def _ranks(results: Sequence[Result]) -> dict[tuple[int, str], Ranks]:
         asked.setdefault(key, []).append(i)
     found: dict[tuple[int, str], Ranks] = {}
     for same in asked.values():
-        items = {i: of for i in same if len(same) > 1 and (of := read_items(results[i])) is not None}
+        items = {i: columns for i in same if len(same) > 1 and (columns := read_items(results[i])) is not None}
         for score in dict.fromkeys(name for i in items for name in results[i].data["scores"]):
             comparable: dict[tuple[Any, ...], dict[int, Composition]] = {}
-            for i, of in items.items():
-                if (made := read_score(results[i], of, score)) is not None:
+            for i, columns in items.items():
+                if (made := read_score(results[i], columns, score)) is not None:
                     comparable.setdefault(made.asked, {})[i] = made
             for models in comparable.values():
                 found |= {(i, score): ranks for i, ranks in _ranked(results, models, score).items()}
@@ -221,7 +221,7 @@ def _ranked(results: Sequence[Result], models: Mapping[int, Composition], score:
 
 
 def _without_path(name: str) -> str:
-    """Return what a model that is not on the Hub is called: of a path that is here the last name alone."""
+    """Return the name of a model that is not on the Hub, without the path of a local folder."""
     try:
         local = Path(name).is_absolute() or name.startswith((".", "~")) or Path(name).exists()
     except OSError:  # too long

@@ -106,8 +106,8 @@ def test_sums_are_rounded_once(task: str) -> None:
 
 
 GOOD = [row(1, 2, 3)]
-NUMBER = "a finite number is wanted, or None for a task not defined"
-KEYS = "the keys invariant, updated, new and no others are wanted, not"
+NUMBER = "it must be a finite number, or None for a task not defined"
+KEYS = "the keys must be invariant, updated, new, not"
 REFUSED: dict[str, tuple[Any, Any, str]] = {
     "nothing": ([], [], "FUAR is not defined: no row has an invariant task"),
     "no invariant task": ([row(None, 1, 1)] * 2, [row(None, 0, 0)] * 2, "not defined: no row has an invariant task"),
@@ -130,8 +130,8 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "a key too many": ([row(1, 2, 3) | {"nwe": 1}], GOOD, rf"predictions\[0\]: {KEYS}"),
     "a row is no dict": ([(1, 2, 3)], GOOD, rf"predictions\[0\]: {KEYS} \(1, 2, 3\)"),
     "a row is missing": ([None], GOOD, rf"predictions\[0\]: {KEYS} None"),
-    "a row instead of rows": (row(1, 2, 3), GOOD, "predictions: a list with one row for each .* is wanted, not dict"),
-    "no references": (GOOD, None, "references: a list with one row for each .* is wanted, not NoneType"),
+    "a row instead of rows": (row(1, 2, 3), GOOD, "predictions: expected a list with one row for each .*, not dict"),
+    "no references": (GOOD, None, "references: expected a list with one row for each .*, not NoneType"),
     "other lengths": (GOOD, GOOD * 2, "1 predictions and 2 references"),
     "defined before alone": ([row(1, None, 3)], GOOD, r"updated .* only one of predictions\[0\] and references\[0\]"),
     "defined after alone": (GOOD * 2, [*GOOD, row(None, 2, 3)], r"invariant .* only one of predictions\[1\]"),

@@ -371,21 +371,21 @@ def test_bf16_is_near_and_not_the_same(metric: Metric, models: dict[str, Path]) 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no predictions": ({"predictions": []}, "no predictions: there is nothing to score"),
-    "one string": ({"predictions": "ab"}, "predictions: a list of strings is wanted, not str"),
-    "a number": ({"predictions": ["a", 1961]}, r"predictions\[1\]: a string is wanted, not int"),
-    "a number first": ({"predictions": [1961, "a"]}, r"predictions\[0\]: a string is wanted, not int"),
-    "None": ({"predictions": ["a", None]}, r"predictions\[1\]: a string is wanted, not NoneType"),
-    "a list": ({"predictions": [["a"]]}, r"predictions\[0\]: a string is wanted, not list"),
-    "bytes": ({"predictions": b"ab"}, "predictions: a list of strings is wanted, not bytes"),
-    "half a character": ({"predictions": ["a", "b\ud83d"]}, r"predictions\[1\]: 'b\\ud83d' is no valid Unicode"),
+    "one string": ({"predictions": "ab"}, "predictions: expected a list of strings, not str"),
+    "a number": ({"predictions": ["a", 1961]}, r"predictions\[1\]: expected a string, not int"),
+    "a number first": ({"predictions": [1961, "a"]}, r"predictions\[0\]: expected a string, not int"),
+    "None": ({"predictions": ["a", None]}, r"predictions\[1\]: expected a string, not NoneType"),
+    "a list": ({"predictions": [["a"]]}, r"predictions\[0\]: expected a string, not list"),
+    "bytes": ({"predictions": b"ab"}, "predictions: expected a list of strings, not bytes"),
+    "half a character": ({"predictions": ["a", "b\ud83d"]}, r"predictions\[1\]: 'b\\ud83d' is not valid Unicode"),
     "an empty text": ({"predictions": ["a", ""]}, r"predictions\[1\] '' cannot be scored: .* no token to predict"),
     "too long a text": (
         {"predictions": ["a", "9 " * 300]},
         r"predictions\[1\] '9 9 .* longer than the model's context",
     ),
-    "objects of another length": ({"objects": ["b"] * 2}, "1 predictions and 2 objects: one of each is wanted"),
-    "objects that are one string": ({"objects": "b"}, "objects: a list of strings is wanted, not str"),
-    "an object that is no string": ({"objects": [3]}, r"objects\[0\]: a string is wanted, not int"),
+    "objects of another length": ({"objects": ["b"] * 2}, "1 predictions and 2 objects: each text needs one of each"),
+    "objects that are one string": ({"objects": "b"}, "objects: expected a list of strings, not str"),
+    "an object that is no string": ({"objects": [3]}, r"objects\[0\]: expected a string, not int"),
     "another object": ({"objects": ["c"]}, r"predictions\[0\] 'a b' does not end with a space and objects\[0\] 'c'"),
     "half a word": ({"predictions": ["a bc"], "objects": ["c"]}, r"predictions\[0\] 'a bc' does not end with"),
     "an object alone": ({"predictions": ["b"], "objects": ["b"]}, r"predictions\[0\] 'b' does not end with a space"),
@@ -400,10 +400,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown model": ({"model": "acme/none"}, "acme/none: no .* can be loaded from there"),
     "no such GGUF file": ({"model": "none.gguf"}, "none.gguf: there is no such file"),
     "no such package": ({"model": "package:no-such-gguf"}, "package:no-such-gguf: no such package is installed"),
-    "nothing": ({"model": None}, "the name of a language model or a loaded one is wanted, not NoneType"),
+    "nothing": ({"model": None}, "expected the name of a language model or a loaded one, not NoneType"),
     "a model without a head": (
         {"model": GPT2Model(GPT2Config(n_layer=0, n_embd=4, n_head=1, vocab_size=4, n_positions=4, bos_token_id=0))},
-        "the name of a language model or a loaded one is wanted, not GPT2Model",
+        "expected the name of a language model or a loaded one, not GPT2Model",
     ),
     "no tokenizer": ({"model": uniform(3)}, "a loaded model needs its tokenizer"),
     "nothing to predict": (
@@ -447,7 +447,7 @@ def test_texts_that_are_added_count_once_and_with_their_objects(metric: Metric, 
     result = metric.compute(predictions=PROBES, **inputs)
     metric.add(prediction=PROBES[0])
     metric.add_batch(predictions=np.array(PROBES[1:4]))
-    with pytest.raises(ValueError, match=r"predictions\[1\]: a string is wanted, not float"):
+    with pytest.raises(ValueError, match=r"predictions\[1\]: expected a string, not float"):
         metric.add_batch(predictions=["a", math.nan])
     metric.add_batch(predictions=iter(PROBES[4:]))
     assert metric.compute(**inputs) == result

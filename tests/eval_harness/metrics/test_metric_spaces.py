@@ -138,7 +138,7 @@ def test_knowledge_match_of_rankings_that_are_added(match: Any) -> None:
     ("predictions", "references", "message"),
     [
         (["x", []], ["x", "y"], r"predictions\[1\]: the list is empty"),
-        (["x", 1], ["x", "y"], r"predictions\[1\]: a string or a list of strings is wanted, not int"),
+        (["x", 1], ["x", "y"], r"predictions\[1\]: expected a string or a list of strings, not int"),
         (["x"], ["x", "y"], "1 predictions and 2 references"),
         ([], [], "nothing to score"),
     ],
@@ -221,9 +221,12 @@ FUAR_TABLES: list[tuple[list[list[Any]], Any]] = [
     ([["pretraining", 24, 18, 2, 10, 2, 6]], ("0.5", 6, 8, 4)),
     ([["pretraining", 24, "18", "", None, 2, 6], ["", "", " ", None, "", "", ""]], ("1.5", 6, 0, 4)),
     ([["pretraining", 24, 18, 2, 2, 2, 1]], ("no gain", 6, 0, 0)),
-    ([["pretraining", 24, "<b>", 2, 10, 2, 6]], "predictions[0]: invariant is '&lt;b&gt;'; a finite number is wanted"),
+    (
+        [["pretraining", 24, "<b>", 2, 10, 2, 6]],
+        "predictions[0]: invariant is '&lt;b&gt;'; it must be a finite number",
+    ),
     ([["pretraining", 24, "", 2, 10, 2, 6]], "invariant is defined in only one of predictions[0] and references[0]"),
-    ([[]], "predictions[0]: the keys invariant, updated, new"),
+    ([[]], "predictions[0]: the keys must be invariant, updated, new"),
     ([], "no row has an invariant task"),
 ]
 MATCH_TABLES: list[tuple[list[list[Any]], Any]] = [
@@ -296,11 +299,11 @@ def test_the_app_scores_probes_with_models_of_the_hub_alone(
 
     monkeypatch.setattr(app.METRIC, "compute", watched)
     monkeypatch.chdir(gpt2.parent)  # a folder named as a model is
-    wanted = "a model's id on the Hub is wanted"
+    wanted = "this is not the id of a model on the Hub"
     refused = dict.fromkeys(("gpt2", "./gpt2", str(gpt2), "/etc", "..", "~", "package:torch", "a/b/c"), wanted)
     refused |= {
         " ": "Name a model",
-        "<b>": "&lt;b&gt;: a model's id",
+        "<b>": "&lt;b&gt;: this is not the id",
         "acme/none": "acme/none: no model can be loaded from there",
         "none.gguf": "none.gguf: there is no such file",
         "google-t5/t5-small": "an encoder-decoder model needs objects",
