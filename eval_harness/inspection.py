@@ -30,8 +30,8 @@ def describe(path: Path) -> str | None:
         return None
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
-        kind = result.data["data"]["config"].partition("-")[0]
-        groups.setdefault((result.data["task"]["name"], kind), []).append(result)
+        kind = result.manifest.data.config.partition("-")[0]
+        groups.setdefault((result.manifest.task.name, kind), []).append(result)
     months = [_months(task, kind, group) for (task, kind), group in sorted(groups.items())]
     return "\n\n".join([table(results), *(text for text in months if text)])
 
@@ -45,9 +45,9 @@ def _is_result(path: Path) -> bool:
 
 def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
     """Return a matrix of models and months and each method's transfer, or an error; None for a single month."""
-    if len({month_of(result.data["data"]["config"]) for result in results}) < 2:
+    if len({month_of(result.manifest.data.config) for result in results}) < 2:
         return None
-    scores = [name for result in results for name in result.data["scores"]]
+    scores = [name for result in results for name in result.manifest.scores]
     score = next((name for name in _SHOWN if name in scores), min(scores, default=""))
     higher = higher_is_better(task, score.rpartition("/")[2])
     title = f"{task}, {score} on {kind}-* by month"

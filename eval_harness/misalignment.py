@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import msgspec
+
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.builders.manifests import ResultModel
 from temporalwiki.eval_harness import statistics
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.statistics import Estimate, Transfer
@@ -57,23 +60,23 @@ def matrix(results: Sequence[Result], task: str, score: str) -> Matrix:
     known. Raises InputError if there is no such task or score, a config has no month, a model has two results for a
     month, or two models were not asked the same questions.
     """
-    found = [result for result in results if result.data["task"]["name"] == task]
-    tasks = sorted({result.data["task"]["name"] for result in results})
+    found = [result for result in results if result.manifest.task.name == task]
+    tasks = sorted({result.manifest.task.name for result in results})
     if not found:
         raise InputError(f"no results of {task}{did_you_mean(task, tasks)}; there are {', '.join(tasks) or 'none'}")
-    scores = sorted({name for result in found for name in result.data["scores"]})
+    scores = sorted({name for result in found for name in result.manifest.scores})
     if score not in scores:
         raise InputError(f"{task} has no score {score!r}{did_you_mean(score, scores)}; there are {', '.join(scores)}")
     tested = [_tested(result) for result in found]
-    trained = [month_of_model(result.data["model"]) for result in found]
+    trained = [month_of_model(result.manifest.model) for result in found]
     place = places({*tested, *(month for month in trained if month)})
     columns = {place[month]: month for month in tested}
 
     cells: dict[Row, dict[int, Result]] = {}
     asked: dict[int, Result] = {}
     for result, test, month in zip(found, tested, trained, strict=True):
-        model, column = result.data["model"], place[test]
-        row = Row(model["name"], model["revision"], model.get("method"), month and columns.get(place[month], month))
+        model, column = result.manifest.model, place[test]
+        row = Row(model.name, model.revision, model.method, month and columns.get(place[month], month))
         other = cells.setdefault(row, {}).setdefault(column, result)
         if other is not result:
             raise InputError(f"{other.path}, {result.path}: both are of {row.model} and {test}; remove one")
@@ -146,15 +149,15 @@ def month_of(config: str) -> str | None:
     return found[1] if found else None
 
 
-def month_of_model(model: Mapping[str, Any]) -> str | None:
+def month_of_model(model: ResultModel) -> str | None:
     """Return the last month that the model of a result was trained on, or None.
 
     This is the last config of "trained_on", or the month in the model's name if its method is not known. It is None
     for Initial, the model before all months.
     """
-    if model.get("method") == "initial":
+    if model.method == "initial":
         return None
-    configs = model.get("trained_on", ()) if model.get("method") else [Path(model["name"]).name]
+    configs = model.trained_on if model.method else [Path(model.name).name]
     return next((month for config in reversed(configs) if (month := month_of(config))), None)
 
 
@@ -198,15 +201,16 @@ def _values_of(matrix: Matrix, model: str) -> tuple[Estimate | None, ...]:
 
 
 def _tested(result: Result) -> str:
-    config = result.data["data"]["config"]
+    config = result.manifest.data.config
     if (month := month_of(config)) is None:
         raise InputError(f"{result.path}: the config {config} has no month in its name")
     return month
 
 
 def _questions(result: Result) -> tuple[Any, Any]:
-    return result.data["task"], result.data["data"]["hash"]
+    return result.manifest.task, result.manifest.data.hash
 
 
 def _estimate(result: Result | None, score: str) -> Estimate | None:
-    return Estimate(**result.data["scores"][score]) if result and score in result.data["scores"] else None
+    found = result.manifest.scores.get(score) if result else None
+    return None if found is None else Estimate(**msgspec.structs.asdict(found))

@@ -93,15 +93,14 @@ def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> lis
         items = read_items(result) if of_result else None
         if items is None:
             continue
-        data = result.data["data"]
         task = json.dumps(result.data["task"], sort_keys=True)
         for row in of_result:
-            trained_on = tuple(result.data["model"].get("trained_on", ()))
+            trained_on = tuple(result.manifest.model.trained_on)
             who = () if _initial(row) else (row.label, row.revision)
             model = models.setdefault((row.base, trained_on, *who), _Model(row, trained_on))
             made = read_score(result, items, f"{row.test}/{row.measure}")
             if made is not None:
-                cell = _Cell(row.config, data["hash"], task, row.test, row.kind, row.tested)
+                cell = _Cell(row.config, result.manifest.data.hash, task, row.test, row.kind, row.tested)
                 model.scores.setdefault(cell, _Scored(row, made))
     return list(models.values())
 

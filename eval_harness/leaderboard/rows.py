@@ -11,12 +11,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
+from temporalwiki.builders.manifests import Parameters
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, higher_is_better
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
 from temporalwiki.eval_harness.results import COMMIT, Result
@@ -84,8 +86,8 @@ def rows(results: Sequence[Result], folder: Path) -> list[Row]:
     They are sorted by tested month (no month first), task, config, test and measure, then by the month and label of
     the model. A model's month gets the same name as the tested month, if there is one.
     """
-    trained = [month_of_model(result.data["model"]) for result in results]
-    tested = [month_of(result.data["data"]["config"]) for result in results]
+    trained = [month_of_model(result.manifest.model) for result in results]
+    tested = [month_of(result.manifest.data.config) for result in results]
     place = places({month for month in (*trained, *tested) if month})
     longest_first = sorted({month for month in tested if month}, key=lambda month: (-len(month), month))
     names = {place[month]: month for month in longest_first}
@@ -93,7 +95,7 @@ def rows(results: Sequence[Result], folder: Path) -> list[Row]:
     found = []
     for i, (result, month, test) in enumerate(zip(results, trained, tested, strict=True)):
         named = month and names.get(place[month], month)
-        found += [_row(result, name, named, test, ranked.get((i, name)), folder) for name in result.data["scores"]]
+        found += [_row(result, name, named, test, ranked.get((i, name)), folder) for name in result.manifest.scores]
 
     def key(row: Row) -> tuple[Any, ...]:
         when = (-1 if month is None else place[month] for month in (row.tested, row.month))
@@ -119,29 +121,29 @@ def read_parquet(path: Path) -> list[Row]:
 
 
 def _row(result: Result, score: str, month: str | None, tested: str | None, ranks: Ranks | None, folder: Path) -> Row:
-    model, task, config = result.data["model"], result.data["task"], result.data["data"]["config"]
+    model, task, config = result.manifest.model, result.manifest.task, result.manifest.data.config
     test, _, measure = score.rpartition("/")
-    name, method, parameters = model["name"], model.get("method"), model.get("parameters") or {}
+    name, method, parameters = model.name, model.method, model.parameters or Parameters()
     return Row(
-        label=model.get("label") or method or _last(name),
+        label=model.label or method or _last(name),
         month=month,
         method=method,
-        base=model.get("base") or ("" if method else _last(name)),
-        model=name if COMMIT.fullmatch(model["revision"]) else _without_path(name),
-        revision=model["revision"],
-        learning_rate=model.get("learning_rate"),
-        trainable=parameters.get("trainable"),
-        parameters=parameters.get("total"),
-        tokens=model.get("tokens"),
-        task=task["name"],
-        version=task["version"],
+        base=model.base or ("" if method else _last(name)),
+        model=name if COMMIT.fullmatch(model.revision) else _without_path(name),
+        revision=model.revision,
+        learning_rate=model.learning_rate,
+        trainable=parameters.trainable,
+        parameters=parameters.total,
+        tokens=model.tokens,
+        task=task.name,
+        version=task.version,
         config=config,
         kind=config.removesuffix(f"-{tested}"),
         tested=tested,
         test=test,
         measure=measure,
-        higher_is_better=higher_is_better(task["name"], measure),
-        **result.data["scores"][score],
+        higher_is_better=higher_is_better(task.name, measure),
+        **msgspec.structs.asdict(result.manifest.scores[score]),
         rank_best=ranks and ranks.best,
         rank_worst=ranks and ranks.worst,
         result=path_in(folder, result),
@@ -156,9 +158,9 @@ def path_in(folder: Path, result: Result) -> str:
 def read_score(result: Result, items: Columns, score: str) -> Composition | None:
     """Return a score of a result with its items, or None if the items do not give that score."""
     test, _, measure = score.rpartition("/")
-    stored = result.data["scores"].get(score)
+    stored = result.manifest.scores.get(score)
     found = composition(items, test, measure) if stored else None
-    if found is None or not math.isclose(found.value, stored["value"], rel_tol=1e-9, abs_tol=1e-12):
+    if found is None or stored is None or not math.isclose(found.value, stored.value, rel_tol=1e-9, abs_tol=1e-12):
         return None
     return found
 
@@ -190,13 +192,13 @@ def _ranks(results: Sequence[Result]) -> dict[tuple[int, str], Ranks]:
     """Return (index of the result, score) -> ranks among the models that were asked the same questions."""
     asked: dict[str, list[int]] = {}
     for i, result in enumerate(results):
-        data = result.data["data"]
-        key = json.dumps([result.data["task"], data["config"], data["hash"]], sort_keys=True)
+        data = result.manifest.data
+        key = json.dumps([result.data["task"], data.config, data.hash], sort_keys=True)
         asked.setdefault(key, []).append(i)
     found: dict[tuple[int, str], Ranks] = {}
     for same in asked.values():
         items = {i: columns for i in same if len(same) > 1 and (columns := read_items(results[i])) is not None}
-        for score in dict.fromkeys(name for i in items for name in results[i].data["scores"]):
+        for score in dict.fromkeys(name for i in items for name in results[i].manifest.scores):
             comparable: dict[tuple[Any, ...], dict[int, Composition]] = {}
             for i, columns in items.items():
                 if (made := read_score(results[i], columns, score)) is not None:
@@ -214,7 +216,7 @@ def _ranked(results: Sequence[Result], models: Mapping[int, Composition], score:
         group._replace(numerators=np.array([made.groups[i].numerators for made in models.values()]))
         for i, group in enumerate(first.groups)
     ]
-    task = results[next(iter(models))].data["task"]["name"]
+    task = results[next(iter(models))].manifest.task.name
     better = higher_is_better(task, score.rpartition("/")[2])
     found = ranks(groups, first.transform, higher_is_better=better)
     return dict(zip(models, found, strict=True)) if found else {}

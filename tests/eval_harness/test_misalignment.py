@@ -21,6 +21,7 @@ from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.statistics import Estimate, Transfer
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
 
+import a_result
 import tiny_models
 from a_dataset import write_dataset
 
@@ -45,7 +46,7 @@ def result(
         "scores": {} if value is None else {SCORE: estimate},
         "excluded": {},
     }
-    return Result(Path(f"{model}/{config}{rows}.json"), data)
+    return a_result.from_content(Path(f"{model}/{config}{rows}.json"), data)
 
 
 def diff(month: str, config: str, value: float | None) -> Result:

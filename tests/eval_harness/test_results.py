@@ -13,6 +13,7 @@ from temporalwiki.eval_harness import results
 from temporalwiki.eval_harness.results import Outcome, path_of, read_result, read_results, table, write_result
 from temporalwiki.eval_harness.statistics import Estimate
 
+from a_result import from_content
 from a_stop import Killed
 
 WHAT: dict[str, dict[str, Any]] = {
@@ -179,7 +180,7 @@ def test_all_results_of_a_folder_in_order(tmp_path: Path) -> None:
 
 def shown(scores: dict[str, Any], excluded: dict[str, int] | None = None) -> list[str]:
     data = {**WHAT, "scores": {name: of.__dict__ for name, of in scores.items()}, "excluded": excluded or {}}
-    return table([results.Result(Path("x"), json.loads(json.dumps(data, sort_keys=True)))]).splitlines()
+    return table([from_content(Path("x"), json.loads(json.dumps(data, sort_keys=True)))]).splitlines()
 
 
 def test_a_table() -> None:

@@ -20,7 +20,8 @@ FUAR is the number of points that a language model loses on old knowledge for ea
 new corpus; lower is better (Jang et al., ICLR 2022, equation 1). Each row is an earlier corpus. **before** (the
 `references`) is a score of the model right after that corpus, **after** (the `predictions`) a score of the newest
 model. The tasks are the **invariant** knowledge of the earlier corpus, and the **updated** and **new** knowledge of
-the newest corpus. Higher scores are better. An empty cell is a task that is not defined; it must be empty for both models.
+the newest corpus. Higher scores are better. An empty cell is a task that is not defined; it must be empty for both
+models.
 """
 
 

@@ -41,8 +41,8 @@ One row for each earlier corpus D_i, each a dict with exactly the keys `invarian
   that D_n updates, and knowledge that D_n adds.
 
 A score is any finite number; higher must be better (for a perplexity, give its negative). `None` stands for a task
-that is not defined ("n.d." in the paper), in both rows of the corpus. A row without an invariant task does not count. An
-updated or new task that is not defined adds 0.
+that is not defined ("n.d." in the paper), in both rows of the corpus. A row without an invariant task does not count.
+An updated or new task that is not defined adds 0.
 
 ## Outputs
 

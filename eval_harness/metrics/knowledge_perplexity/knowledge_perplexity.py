@@ -26,8 +26,8 @@ _CITATION = """\
 """
 _DESCRIPTION = """\
 How surprised a language model is by facts such as "Algeria shares border with Mauritania". *TemporalWiki* (Jang et
-al., EMNLP 2022, section 4.2) measures with it what a model knows. Lower is better. The numbers do not depend on batch size,
-padding side or the order of the texts.
+al., EMNLP 2022, section 4.2) measures with it what a model knows. Lower is better. The numbers do not depend on batch
+size, padding side or the order of the texts.
 """
 _USAGE = """\
 ## Inputs
@@ -83,9 +83,9 @@ T5 scores the object:
 ## Limits
 
 Perplexities of models with different tokenizers cannot be compared. Use `bits_per_byte`, if both tokenizers have a
-BOS: without BOS, the bits of the first token are missing but its bytes count, so the number is too low. The authors' code
-takes exp of the mean of *batch* losses over padded texts, which depends on batch size and padding. These numbers do
-not, except for the rounding of fp32 or bf16.
+BOS: without BOS, the bits of the first token are missing but its bytes count, so the number is too low. The authors'
+code takes exp of the mean of *batch* losses over padded texts, which depends on batch size and padding. These numbers
+do not, except for the rounding of fp32 or bf16.
 """
 
 
