@@ -125,7 +125,7 @@ def over_unchanged(facts: Sequence[Item], control: Sequence[Item]) -> Estimate:
 
 
 def composition(items: Columns, test: str, measure: str) -> Composition | None:
-    """Return the score of a test with its items, computed from all items of a result; None if it is not known how.
+    """Return the score of a test with its items, computed from all items of a result; None if that is not known.
 
     The items of a test are those whose "split" is its name, or all items if there is no such column. The test
     "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind".

@@ -263,7 +263,7 @@ def _bootstrap(
     If a group has only one cluster, there are no resamples: its interval cannot be known.
     """
     if not groups:
-        raise InputError("there is no test to score")
+        raise InputError("no test to score")
     if resamples < 1:
         raise UsageError(f"resamples must be at least 1, not {resamples}")
     columns = [_columns(group) for group in groups]
@@ -308,7 +308,7 @@ def _scores_of_models(
     numbers of a small unit, so that sums are exact and a matrix product gives the same bits in any order.
     """
     if not groups:
-        raise InputError("there is no test to score")
+        raise InputError("no test to score")
     if resamples < 1:
         raise UsageError(f"resamples must be at least 1, not {resamples}")
     names = sorted({str(label) for group in groups for label in group.clusters})
@@ -357,7 +357,7 @@ def _columns(items: Items) -> tuple[Floats, Floats, list[str]]:
     """Return the checked numerators, denominators and clusters."""
     labels = [str(label) for label in items.clusters]
     if not labels:
-        raise InputError("there are no items to score")
+        raise InputError("no items to score")
     numerators = np.asarray(items.numerators, dtype=np.float64)
     denominators = np.asarray(items.denominators, dtype=np.float64)
     if denominators.ndim == 0:

@@ -60,6 +60,11 @@ def from_content(path: Path, content: Mapping[str, Any]) -> Result:
     return check_result(path, {**rest, **content, "task": task, "model": model, "data": data})
 
 
+def changed(result: Result, part: str, **values: Any) -> Result:
+    """Return a result with other values in one part of its file ("model", "data" ...)."""
+    return check_result(result.path, {**result.data, part: {**result.data[part], **values}})
+
+
 def facts(*nlls: float, subjects: int | None = None, tokens: int = 2) -> list[Item]:
     """Return items with these NLLs per token, each about its own subject unless ``subjects`` is smaller."""
     return [

@@ -159,7 +159,7 @@ def test_what_was_not_measured_is_none() -> None:
 
 def test_models_of_one_name_are_two_rows() -> None:
     again = result("probes-0809", 3.0)
-    again.data["model"]["revision"] = "trained anew"
+    again = a_result.changed(again, "model", revision="trained again")
     found = matrix([*RESULTS, again], "twiki_probes", SCORE)
     assert len(found.rows) == 5
     with pytest.raises(InputError, match="2 models named 'base'"):

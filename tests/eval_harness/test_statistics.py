@@ -235,14 +235,14 @@ def test_hash_seed_does_not_matter() -> None:
 
 
 REFUSED = {
-    "no items": (([], [], []), "there are no items"),
+    "no items": (([], [], []), "no items to score"),
     "a column too short": (([1, 2], [1], ["a", "b"]), r"2 items need as many denominators, not an array of .* \(1,\)"),
     "a column too long": (([1, 2, 3], 1, ["a", "b"]), "2 items need as many numerators"),
     "a table": (([[1], [2]], 1, ["a", "b"]), "2 items need as many numerators"),
-    "nan": (([1, math.nan], 1, ["a", "b"]), r"item 1 of cluster 'b' has the score nan / 1 \(0 others"),
+    "nan": (([1, math.nan], 1, ["a", "b"]), r"item 1 of cluster 'b' has the score nan / 1 \(0 more"),
     "none": (([1, None], 1, ["a", "b"]), "item 1 of cluster 'b' has the score nan / 1"),
     "infinite": (([1, 2], [1, math.inf], ["a", "b"]), "item 1 of cluster 'b' has the score 2 / inf"),
-    "nothing to predict": (([0, 0, 1], [0, 0, 1], ["a", "b", "c"]), r"item 0 of cluster 'a' .* 0 / 0 \(1 others"),
+    "nothing to predict": (([0, 0, 1], [0, 0, 1], ["a", "b", "c"]), r"item 0 of cluster 'a' .* 0 / 0 \(1 more"),
     "negative": (([1], [-1], ["a"]), "item 0 of cluster 'a' has the score 1 / -1"),
     "too much": (([800, 800], 1, ["a", "b"]), "the score inf or one of its resamples is not a finite number"),
 }
@@ -258,7 +258,7 @@ def test_what_gives_no_score_is_refused_in_one_line(columns: Any, message: str) 
 def test_no_resamples_and_no_tests_are_refused() -> None:
     with pytest.raises(UsageError, match="resamples must be at least 1, not 0"):
         ratio([1], [1], ["a"], resamples=0)
-    with pytest.raises(InputError, match="there are no tests"):
+    with pytest.raises(InputError, match="no test to score"):
         mean_of_ratios([])
 
 
@@ -599,10 +599,10 @@ def test_ranks_of_many_models_and_facts_take_a_moment() -> None:
 REFUSED_RANKS = {
     "a column": ([Items([1, 2], 1, "ab")], r"numerators of the shape \(2,\) are not \[models, items\]"),
     "no models": ([Items(np.empty((0, 2)), 1, "ab")], r"shape \(0, 2\) are not"),
-    "no tests": ([], "there are no tests"),
+    "no tests": ([], "no test to score"),
     "too few items": ([side_by_side([1, 2], [1, 2], clusters="abc")], "3 items need as many numerators"),
     "nan": ([side_by_side([1, 2], [1, math.nan], clusters="ab")], "item 1 of cluster 'b' has the score nan / 1"),
-    "no items": ([Items([[]], 1, [])], "there are no items"),
+    "no items": ([Items([[]], 1, [])], "no items to score"),
     "other models": (
         [side_by_side([1], [2], clusters="a"), side_by_side([1], clusters="a")],
         r"groups of \[2, 1\] models: each needs a row for every model",

@@ -95,7 +95,7 @@ def write_page(
         "default-src 'none'",
         f"style-src {_hash_of(style)}",
         f"script-src {_hash_of(script)}",
-        "img-src 'self' file: data:",  # file: for browsers in which a page on disk has no 'self'
+        "img-src 'self' file: data:",  # file: for browsers that have no 'self' for a page on disk
         "base-uri 'none'",
         "form-action 'none'",
         "require-trusted-types-for 'script'",

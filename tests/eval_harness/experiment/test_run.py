@@ -360,7 +360,7 @@ BAD_RUNNERS: dict[str, tuple[str, dict[str, Any], str]] = {
     "unknown": ("slrm", {}, "no engine 'slrm' (did you mean slurm?)"),
     "unknown in the recipe": ("local", {"slrm": {}}, "engines: no 'slrm' (did you mean slurm?)"),
     "local with parameters": ("local", {"local": {"gpus": 2}}, "local takes no parameters"),
-    "no bucket": ("hub_jobs", {"hub_jobs": {}}, "bucket is wanted"),
+    "no bucket": ("hub_jobs", {"hub_jobs": {}}, "name a bucket"),
     "unknown parameter": ("hub_jobs", {"hub_jobs": {"bucket": "a/b", "flavour": "x"}}, "did you mean flavor?"),
 }  # fmt: skip
 

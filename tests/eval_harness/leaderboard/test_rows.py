@@ -22,7 +22,7 @@ from temporalwiki.eval_harness.tasks import find_task
 
 import tiny_models
 import tiny_probes
-from a_result import clozes, facts, write, write_clozes, write_probes
+from a_result import changed, clozes, facts, write, write_clozes, write_probes
 from a_row import make_row
 
 DIFF = {"name": "runs/diff", "method": "diff", "trained_on": ["diffset-0809", "diffset-0910"]}
@@ -62,8 +62,7 @@ NAMES = {  # a model's name and revision: what a row calls it
 @pytest.mark.parametrize(("name", "revision"), NAMES)
 def test_a_row_does_not_say_where_a_folder_is(name: str, revision: str, tmp_path: Path) -> None:
     result = write_probes(tmp_path, "probes-0910", {"changed": facts(0.5)}, **DIFF)
-    result.data["model"] |= {"name": name, "revision": revision}
-    (row,) = rows([result], tmp_path)
+    (row,) = rows([changed(result, "model", name=name, revision=revision)], tmp_path)
     assert row.model == NAMES[name, revision]
 
 
@@ -137,8 +136,7 @@ def test_the_label(case: str, tmp_path: Path) -> None:
 def test_a_result_from_before_more_was_known_of_training_is_read(tmp_path: Path) -> None:
     for model, base in (({"name": "models/mine"}, "mine"), (DIFF, "")):
         result = write_clozes(tmp_path, "newlama", clozes(1), **model)
-        del result.data["model"]["base"]
-        [row] = rows([result], tmp_path)
+        [row] = rows([changed(result, "model", base=None)], tmp_path)
         assert (row.base, row.learning_rate, row.trainable, row.parameters, row.tokens) == (base, *[None] * 4)
 
 
@@ -209,7 +207,7 @@ def test_another_parquet_file_is_refused(tmp_path: Path) -> None:
                    tmp_path / "items")  # fmt: skip
     (tmp_path / "text").write_text("x")
     for name in ("items", "text", "missing"):
-        with pytest.raises(InputError, match=f"{name}: no rows of a leaderboard"):
+        with pytest.raises(InputError, match=f"{name}: not the rows of a leaderboard"):
             read_parquet(tmp_path / name)
 
 
@@ -276,7 +274,9 @@ def test_a_score_that_its_items_do_not_give_is_not_ranked(tmp_path: Path) -> Non
     for name in ("a", "b", "c"):
         write_clozes(tmp_path, "newlama", clozes(4), name=name)
     results = read_results(tmp_path)
-    results[1].data["scores"]["test/exact_match"]["value"] += 1e-6
+    score = results[1].data["scores"]["test/exact_match"]
+    other = {"test/exact_match": {**score, "value": score["value"] + 1e-6}}
+    results[1] = changed(results[1], "scores", **other)
     assert ranks(rows(results, tmp_path)) == {"a": (1, 2), "b": (None, None), "c": (1, 2)}
 
 
@@ -286,7 +286,7 @@ def test_without_its_items_a_result_is_not_ranked_and_damaged_ones_are_named(tmp
     path.unlink()
     assert ranks(rows(results, tmp_path)) == {"a": (1, 2), "b": (None, None), "c": (1, 2)}
     path.write_bytes(b"PAR1")
-    with pytest.raises(InputError, match=f"{path.name}: cannot be read as the items of a result"):
+    with pytest.raises(InputError, match=f"{path.name}: not the items of a result"):
         rows(results, tmp_path)
 
 

@@ -114,7 +114,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "no task that can gain": (
         [row(1, None, None), row(None, 1, 1)],
         [row(2, None, None), row(None, 0, 0)],
-        "FUAR is not defined: no row with an invariant task has an updated or a new one",
+        "FUAR is not defined: no row with an invariant task has an updated or a new task",
     ),
     "NaN": ([row(1, 2, math.nan)], GOOD, rf"predictions\[0\]: new is nan; {NUMBER}"),
     "infinite": (GOOD * 2, [*GOOD, row(-math.inf, 2, 3)], rf"references\[1\]: invariant is -inf; {NUMBER}"),

@@ -424,7 +424,7 @@ def test_what_is_wrong_is_said_in_one_line(
 
 
 def test_an_encoder_decoder_model_asks_for_objects(metric: Metric, models: dict[str, Path]) -> None:
-    with pytest.raises(ValueError, match=r"an encoder-decoder model needs objects=\[\.\.\.\]: the last words"):
+    with pytest.raises(ValueError, match=r"an encoder-decoder model needs objects=\[\.\.\.\], the last words"):
         metric.compute(predictions=PROBES, model=models["t5"])
 
 
