@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -21,6 +21,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import discard, only_one, whole_file
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
+from temporalwiki.builders.manifests import Parameters, TrainingManifest, read_training
 from temporalwiki.eval_harness.generation import Generator, Writer
 from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
@@ -227,44 +228,34 @@ def training(reference: str) -> dict[str, Any]:
     The search ends at a checkpoint without a readable ``training.json``, or whose folder is gone.
     """
     method: str | None = None
-    parameters: dict[str, int] | None = None
-    phases: list[Mapping[str, Any]] = []  # that trained, oldest first
+    parameters: Parameters | None = None
+    phases: list[TrainingManifest] = []  # phases that trained, oldest first
     seen: set[Path] = set()
     base, folder = reference, Path(reference).resolve()
     while folder not in seen:
         seen.add(folder)
         try:
-            manifest = json.loads((folder / _TRAINING).read_text("utf-8"))
-            json.dumps(manifest, ensure_ascii=False).encode()  # half of a character cannot be written
-            name, config, before = (str(manifest["run"][key]) for key in ("method", "config", "model"))
-            folder = Path(before).resolve()
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # none, or another program's
+            manifest = read_training(folder / _TRAINING)
+            folder = Path(manifest.run.model).resolve()
+        except (InputError, OSError, ValueError):  # not trained by temporalwiki, or a name that is not a path
             break
-        base = before
-        method, parameters = method or name, parameters or _counts(manifest.get("parameters"))
-        if steps := manifest.get("steps"):
-            phases.insert(0, {**manifest["run"], "config": config, "steps": steps})
-    sizes: list[list[Any]] = [
-        [phase.get(key) for key in ("steps", "batch_size", "sequence_length")] for phase in phases
+        base = manifest.run.model
+        method, parameters = method or manifest.run.method, parameters or manifest.parameters
+        if manifest.steps:
+            phases.insert(0, manifest)
+    read = [
+        phase.steps * phase.run.batch_size * phase.run.sequence_length
+        for phase in phases
+        if phase.steps and phase.run.batch_size and phase.run.sequence_length
     ]
-    known = bool(sizes) and all(_is_count(number) for size in sizes for number in size)
-    rate = phases[-1].get("learning_rate") if phases else None
     return {
         "method": method,
-        "trained_on": [phase["config"] for phase in phases],
+        "trained_on": [phase.run.config for phase in phases],
         "base": _without_path(base),
-        "learning_rate": rate if isinstance(rate, float) and math.isfinite(rate) else None,
-        "parameters": parameters,
-        "tokens": sum(math.prod(size) for size in sizes) if known else None,
+        "learning_rate": phases[-1].run.learning_rate if phases else None,
+        "parameters": None if parameters is None else msgspec.structs.asdict(parameters),
+        "tokens": sum(read) if phases and len(read) == len(phases) else None,
     }
-
-
-def _counts(said: Any) -> dict[str, int] | None:
-    return said if isinstance(said, dict) and all(map(_is_count, said.values())) else None
-
-
-def _is_count(number: Any) -> bool:
-    return type(number) is int and 0 <= number < 1 << 40
 
 
 def _without_path(reference: str) -> str:

@@ -204,8 +204,8 @@ def _months(wanted: Any, data: str, where: str) -> tuple[str, ...]:
 def _month(month: Any, where: str) -> str:
     if not isinstance(month, str) or not _MONTH.fullmatch(month):
         raise UsageError(
-            f'{where}experiment: months: {month!r} is not an interval: write two months in quotes, such as "1112" (YAML '
-            "reads 0112 as a number), or its long name, such as 20211101-20211201"
+            f'{where}experiment: months: {month!r} is not an interval: write two months in quotes, such as "1112" '
+            "(YAML reads 0112 as a number), or its long name, such as 20211101-20211201"
         )
     return month
 

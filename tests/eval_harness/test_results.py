@@ -1,4 +1,4 @@
-"""Result files: where they are, what is in them, and how they look."""
+"""Result files: their paths, their content, and their tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def changed(part: str, name: str, value: Any) -> dict[str, dict[str, Any]]:
     return {**WHAT, part: {**WHAT[part], name: value}}
 
 
-# Where it is
+# Paths
 
 
 def test_the_path_is_readable() -> None:
@@ -94,7 +94,7 @@ def test_models_are_named_as_people_name_them(monkeypatch: pytest.MonkeyPatch, t
         assert path_of(Path("results"), changed("model", "name", name)).parent.name.rpartition("-")[0] == shown
 
 
-# What is in it
+# Content
 
 
 def test_it_holds_what_was_found_and_how(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_all_results_of_a_folder_in_order(tmp_path: Path) -> None:
     assert [result.data["data"]["config"] for result in read_results(tmp_path)] == ["probes-1011", "probes-1112"]
 
 
-# How it looks
+# Tables
 
 
 def shown(scores: dict[str, Any], excluded: dict[str, int] | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""A whole evaluation: what stands in its results, that nothing is computed twice, and that the same gives the same."""
+"""A whole evaluation: its results, nothing is computed twice, and the same inputs give the same bytes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(models: dict[str, Path], month: Path, tmp_path: Path) -> Callable[..., list[Result]]:
-    """Evaluates GPT-2 on the month, or what else is given; each test has a store and a folder of results."""
+    """Return a function that evaluates a model (default: GPT-2) on the month, with a cache for each test."""
 
     def evaluated(store: str = "scores", precision: str = "fp32", **more: Any) -> list[Result]:
         given = {"model": str(models["gpt2"]), "data": str(month), "tasks": QUICK, "configs": (), "limit": None}
@@ -69,7 +69,7 @@ def run(models: dict[str, Path], month: Path, tmp_path: Path) -> Callable[..., l
 
 
 def content(folder: Path) -> dict[str, Any]:
-    """Return what all result files hold but for "run", and the bytes of the items' figures."""
+    """Return the content of all result files without "run", and the bytes of their items."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*.json")):
         data = json.loads(path.read_text("utf-8"))
@@ -79,7 +79,7 @@ def content(folder: Path) -> dict[str, Any]:
 
 
 def count_kept(patch: pytest.MonkeyPatch, name: str, counts: list[int]) -> None:
-    """Note how many answers each batch brings that is kept from here on."""
+    """Record how many answers are added to the cache in each batch."""
     keep = getattr(ScoreCache, name)
 
     def count(self: ScoreCache, found: Any) -> None:
@@ -90,7 +90,7 @@ def count_kept(patch: pytest.MonkeyPatch, name: str, counts: list[int]) -> None:
     patch.setattr(ScoreCache, name, count)
 
 
-# What stands in a result
+# Content of results
 
 
 def test_a_result_has_all_that_is_needed_to_repeat_it(
@@ -117,7 +117,7 @@ def test_a_result_has_all_that_is_needed_to_repeat_it(
     }
 
 
-# Nothing twice
+# Nothing is computed twice
 
 
 def test_a_result_that_is_there_is_read_and_the_model_not_loaded(
@@ -149,7 +149,7 @@ def test_the_same_by_another_name_is_the_same(
 
 @dataclass(frozen=True)
 class Later(TwikiProbes):
-    """The next version of a task."""
+    """Raise the version of a task."""
 
     version: ClassVar[int] = TwikiProbes.version + 1
 
@@ -185,7 +185,7 @@ def test_another_run_has_another_file(
 
 
 def test_a_limit_takes_the_first_rows(run: Callable[..., list[Result]], month: Path) -> None:
-    """Of each split that is scored, not of what a model is light-tuned on."""
+    """The limit applies to scored splits, not to the facts for light-tuning."""
     [result] = run(limit=2, tasks={"twiki_probes": TwikiProbes(answers=False)})
     assert result.data["data"]["rows"] == {"unchanged": 2, "changed": 2, "light-tuning/unchanged": 9}
     first = ["Q-Anna Weber", "Q-Norland"]
@@ -197,7 +197,7 @@ def test_a_limit_takes_the_first_rows(run: Callable[..., list[Result]], month: P
 def test_in_four_months_only_what_is_new_is_asked(
     run: Callable[..., list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each month has three facts of the month before and two of its own."""
+    """Each month shares three facts with the previous month and has two new ones."""
     facts = [(f"Town {i}", "is in", f"Norland {i}") for i in range(13)]
     months = {f"probes-{n:02}{n + 1:02}": {"changed": rows(facts[2 * n : 2 * n + 5])} for n in range(1, 5)}
     data = str(write_dataset(tmp_path / "months", months))
@@ -217,7 +217,7 @@ def test_in_four_months_only_what_is_new_is_asked(
     assert content(tmp_path / "again") == content(tmp_path / "results")
 
 
-# The same gives the same
+# The same inputs give the same results
 
 
 def kill_at(patch: pytest.MonkeyPatch, owner: Any, name: str, call: int = 1) -> None:
@@ -243,7 +243,7 @@ POINTS: dict[str, tuple[Any, str, int]] = {
 
 
 def test_a_run_that_was_killed_goes_on_to_the_same_bytes(run: Callable[..., list[Result]], tmp_path: Path) -> None:
-    """Again and again, each time a little later; and elsewhere, with a store of its own, it is the same."""
+    """Interrupted again and again, each time a little later, it ends with the results of an uninterrupted run."""
     run(tasks=WHOLE)
     for owner, name, call in POINTS.values():
         with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
@@ -308,7 +308,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_another_process_with_another_hash_seed_killed_in_the_middle(
     models: dict[str, Path], month: Path, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGKILL, and what it kept is not asked again."""
+    """After SIGKILL, cached scores are not computed again."""
     monkeypatch.setattr("temporalwiki.eval_harness.scoring._ROW", 64)
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(
@@ -328,7 +328,7 @@ def test_another_process_with_another_hash_seed_killed_in_the_middle(
 
 # Two processes
 
-# several commands, as what takes time is to start
+# several commands in one process, because starting takes long
 COMMANDS = """
 import json, sys
 import torch
@@ -370,7 +370,7 @@ def test_two_processes_find_what_one_does(
     assert two.data["run"]["processes"] == 2
     assert two.data["scores"].keys() == one.data["scores"].keys()
     for name, estimate in one.data["scores"].items():
-        # weights that two processes tune are a little further from those of one than what they say of a text
+        # weights tuned by two processes differ slightly more than scores do
         assert two.data["scores"][name] == pytest.approx(estimate, rel=1e-4 if "light" in name else 1e-5), name
     assert two.data["excluded"] == one.data["excluded"]
     for there, here in zip(two.items(), one.items(), strict=True):
@@ -385,12 +385,12 @@ def test_the_first_process_speaks_for_all(in_two: Path) -> None:
     assert out.count(".json\n") == 2
 
 
-# What is read
+# Input
 
 
 @dataclass(frozen=True)
 class Count(Task):
-    """Counts rows."""
+    """A task that counts rows."""
 
     configs: ClassVar[tuple[str, ...]] = ("probes-", "news")
 
@@ -404,7 +404,7 @@ class Count(Task):
 
 
 def test_each_month_is_scored_once_by_its_short_name(run: Callable[..., list[Result]], tmp_path: Path) -> None:
-    """A build names each interval twice; a config without a short name is read as it is named."""
+    """Each interval has two names, of which one is read; a config without a short name is read, too."""
     split = {"changed": rows(CHANGED)}
     names = ("probes-1112", "probes-20211101-20211201", "probes-1201", "probes-20211201-20220101", "lighttuning-1112")
     data = str(write_dataset(tmp_path / "data", dict.fromkeys(names, split)))
@@ -446,7 +446,7 @@ def test_of_many_rows_the_same_are_drawn_and_then_limited(run: Callable[..., lis
 
 
 def write_csv(folder: Path, columns: str = "subject,relation,object") -> str:
-    """Write probes as they were released: three columns, a file a split, and a card that names them."""
+    """Write probes in their released form: three columns, one file per split, and a card."""
     folder.mkdir()
     for split, facts in (("unchanged", UNCHANGED), ("changed", CHANGED)):
         lines = [",".join(f'"{part}"' for part in fact) for fact in facts]
@@ -464,7 +464,7 @@ def test_probes_as_they_were_released(run: Callable[..., list[Result]], tmp_path
         assert result.data["scores"][name] == estimate, name
 
 
-# What cannot be read
+# Errors
 
 PLAIN = [{"subject": "a", "relation": "b", "object": "c"}]
 WRONG: dict[str, tuple[dict[str, Any], type[InputError], str]] = {
@@ -521,7 +521,7 @@ def test_every_task_of_facts_counts_what_is_no_fact(
 
 
 def test_two_models_are_compared_item_by_item(run: Callable[..., list[Result]], models: dict[str, Path]) -> None:
-    """A test's items are found by its name; their ids are those of the other model's."""
+    """The items of a test have its name as split, and the same ids for all models."""
     sides = []
     for precision in ("fp32", "bf16"):
         [result] = run(tasks={"twiki_probes": TwikiProbes(answers=False)}, precision=precision)

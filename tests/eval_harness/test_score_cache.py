@@ -1,4 +1,4 @@
-"""What a model said is given back to the bit, to whoever asks the same of the same model, and to nobody else."""
+"""The cache gives back scores to the bit, for the same model and policy only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> ScoreCache:
 
 
 def scores(*nll: float) -> Scores:
-    """One score a token, tokens of three characters."""
+    """Return one score per token of three characters."""
     places = np.array([[3 * i, 3 * i + 3] for i in range(len(nll))], dtype=np.int64).reshape(-1, 2)
     return Scores(np.array(nll, dtype=np.float32).astype(np.float64), places)
 
@@ -39,7 +39,7 @@ def same(found: Scores, expected: Scores) -> bool:
     return found.nll.tobytes() == expected.nll.tobytes() and found.offsets.tolist() == expected.offsets.tolist()
 
 
-# It gives back what it was given
+# It returns what was added
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,7 +101,7 @@ def test_what_is_kept_twice_is_there_once(store: ScoreCache) -> None:
     assert store.scores([Text("", "a"), Text("", "a")])[1].nll.tolist() == [2.0]
 
 
-# Whose it is
+# Models and policies
 
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "another model": ("abd", POLICY),
@@ -129,7 +129,7 @@ def test_nor_two_versions_of_a_library(
     assert ScoreCache(tmp_path / "scores", "abc", POLICY).scores([Text("", "a")]) == {}
 
 
-# Several processes, and the end of one
+# Several processes, and killed ones
 
 
 def in_process(run: Callable[[], None]) -> multiprocessing.process.BaseProcess:
@@ -160,7 +160,7 @@ def test_what_was_kept_outlives_a_kill(tmp_path: Path) -> None:
     def write() -> None:
         store = ScoreCache(tmp_path, "abc", POLICY)
         store.add_scores([(Text("", "a"), scores(1.0))])
-        # killed within its second batch: all or nothing of it is there
+        # killed within the second batch, which is in the file completely or not at all
         store._file.execute("BEGIN IMMEDIATE")
         store._file.execute("INSERT INTO kept VALUES ('x', 'x')")
         os.kill(os.getpid(), signal.SIGKILL)
@@ -174,7 +174,7 @@ def test_what_was_kept_outlives_a_kill(tmp_path: Path) -> None:
     assert store._file.execute("SELECT count(*) FROM kept").fetchone() == (2,)
 
 
-# Where it cannot be kept: one line with what to do
+# Errors: one line that says what to do
 
 REMOVE, ELSEWHERE = "remove this file: it is only a cache", "set HF_HOME to another folder"
 
@@ -224,7 +224,7 @@ def test_a_file_that_cannot_grow(case: str, store: ScoreCache) -> None:
     store._file.execute(f"PRAGMA {pragma}")
     with pytest.raises(InputError, match=f"{said}.*; {ELSEWHERE}"):
         store.add_scores((Text("", str(i)), scores(*range(100))) for i in range(100))
-    assert store.scores([Text("", "a"), Text("", "0")]).keys() == {0}  # what was there can still be read
+    assert store.scores([Text("", "a"), Text("", "0")]).keys() == {0}  # older scores can still be read
 
 
 def test_one_who_does_not_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The cells of an experiment: their order, and that a key changes with what a result depends on and nothing else."""
+"""The cells of an experiment: their order, and keys that change exactly if a result can change."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_each_cell_comes_after_what_it_needs(write: Write) -> None:
 
 
 TRAINED = {"initial", "diff/0910", "diff/1011", "lora/0910", "lora/1011"}
-# what changes in a recipe: the trainings that are others then, with all their evaluations
+# change in a recipe -> the trainings that are new then, with all their evaluations
 CHANGES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "nothing": ({}, set()),
     "an option of all": ({"learning_rate": 0.02}, TRAINED - {"lora/0910", "lora/1011"}),  # LoRA has its own
@@ -85,7 +85,7 @@ def test_changed_data_changes_what_reads_it(write: Write, there: Path, tmp_path:
     shutil.copytree(there / "data", data)
     recipe = write(**{"experiment/data": str(data)})
     before = plan(recipe)
-    (data / "data" / "diffset-1011" / "train.parquet").touch()  # other times, the same bytes
+    (data / "data" / "diffset-1011" / "train.parquet").touch()  # another time stamp, the same bytes
     assert {name: cell.note_path for name, cell in plan(recipe).items()} == {
         name: cell.note_path for name, cell in before.items()
     }

@@ -1,4 +1,4 @@
-"""What an experiment's recipe may hold, what is made of it, and one line for whatever cannot be used."""
+"""What a recipe of an experiment may contain, and one-line errors for everything else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_method_has_a_line_of_checkpoints_one_a_month(write: Write) -> None:
     lines = {line.label: line for line in read_experiment(str(recipe)).lines}
     assert {label: line.configs for label, line in lines.items()} == {
         "initial": ("diffset-0910",),  # it trains nothing: one checkpoint for all months
-        "full": ("wikipedia-10", "wikipedia-11"),  # a whole snapshot is of one month
+        "full": ("wikipedia-10", "wikipedia-11"),  # a whole snapshot belongs to one month
         "diff": ("diffset-0910", "diffset-1011"),
         "recadam": ("diffset-0910", "diffset-1011"),
         "adapters": ("diffset-0910", "diffset-1011"),
@@ -73,7 +73,10 @@ def test_months_that_go_on_are_those_that_the_data_has_by_now(write: Write, ther
     later = ("diffset-20211201-20220101", "diffset-1201", "unchanged-20220101-20220201")
     for names_, months in (
         (kinds, ("20211101-20211201",)),
-        ((*later, *kinds), ("20211101-20211201", "20211201-20220101")),  # in order of time, whatever theirs is
+        (
+            (*later, *kinds),
+            ("20211101-20211201", "20211201-20220101"),
+        ),  # in order of time, not in the order of the data
     ):
         write_dataset(tmp_path / "data", {name: {"train": articles} for name in names_})
         experiment = read_experiment(str(recipe))

@@ -1,4 +1,4 @@
-"""An experiment runs each cell once, goes on after a failure and after a kill, and ends with the same results."""
+"""An experiment runs each cell once, continues after a failure or a kill, and ends with the same results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(recipe: Path, **how: Any) -> dict[str, CellOutcome]:
 
 
 def results(out: Path) -> dict[str, Any]:
-    """What the result files hold, but for when and where they were made, and the bytes of their items."""
+    """Return the content of the result files without "run", and the bytes of their items."""
     found: dict[str, Any] = {}
     for path in sorted(out.glob("results/*/*.json")):
         data = json.loads(path.read_text("utf-8"))
@@ -89,7 +89,7 @@ def test_what_was_taken_away_is_made_again_if_it_is_needed(
     recipe, out = write(**{"experiment/methods": {"initial": None, "diff": None}}), tmp_path / "out"
     run(recipe)
     before = results(out)
-    shutil.rmtree(out / "models")  # nothing that is to be done reads them
+    shutil.rmtree(out / "models")  # no remaining cell reads them
     capsys.readouterr()
     assert set(states(run(recipe)).values()) == {"done"}
     assert "9 cells, 9 of them done before" in capsys.readouterr().err
@@ -190,7 +190,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_results(write: Write, tm
     whole = yaml.safe_load(recipe.read_text())
     whole["experiment"]["output"] = str(tmp_path / "whole")
     (tmp_path / "whole.yaml").write_text(yaml.safe_dump(whole, sort_keys=False))
-    # scores that were kept would make the comparison one with itself
+    # cached scores would compare the run with itself
     environment["HF_HOME"] = str(tmp_path / "home")
     subprocess.run([*COMMAND, str(tmp_path / "whole.yaml")], env=environment, check=True, capture_output=True)
     assert results(tmp_path / "out") == results(tmp_path / "whole")
@@ -215,7 +215,7 @@ def test_jobs_of_this_machine_end_with_the_same_results(write: Write, tmp_path: 
 
 
 def test_a_job_that_fails_stops_no_other(write: Write, tmp_path: Path) -> None:
-    recipe = write(**{"experiment/methods": {"initial": None, "modular": {"small": "no/such"}}})  # of T5 alone
+    recipe = write(**{"experiment/methods": {"initial": None, "modular": {"small": "no/such"}}})  # for T5 only
     experiment = read_experiment(str(recipe))
     progress = {one.cell.name: one for one in run_experiment(experiment, find_job_runner("local", experiment, 2), 2)}
     assert progress["modular/0910"].state == "failed"
@@ -311,7 +311,9 @@ def test_jobs_through_submitit(write: Write, tmp_path: Path) -> None:
         **{
             "experiment/methods": {"initial": None},
             "experiment/months": ["0910"],
-            "experiment/engines": {"slurm": {"cluster": "local", "timeout_min": 5}},  # the same without a scheduler
+            "experiment/engines": {
+                "slurm": {"cluster": "local", "timeout_min": 5}
+            },  # works as Slurm without a scheduler
         }
     )
     experiment = read_experiment(str(recipe))
@@ -323,7 +325,7 @@ def test_jobs_through_submitit(write: Write, tmp_path: Path) -> None:
 
 
 def test_jobs_of_the_hub(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the Hub is asked for; there is none here, so its job runs here."""
+    """A stand-in for the Hub that runs its jobs on this machine and notes the requests."""
     import huggingface_hub
 
     asked = []

@@ -1,4 +1,4 @@
-"""Exact match, F1 and P@k: SQuAD's definitions, which stand here a second time, and what lies beyond them."""
+"""Exact match, F1 and P@k, compared with an independent implementation of SQuAD's definitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NORMALIZED = {
     "東京。": "東京",
     "«Война и мир»": "война и мир",
     "a\u0301guila": "águila",  # decomposed; without NFC its a would be an article
-    "5 € + 3 £": "5 € 3 £",  # currency is no punctuation for Unicode; ASCII's + is for SQuAD
+    "5 € + 3 £": "5 € 3 £",  # SQuAD removes the + of ASCII; Unicode's currency signs are not punctuation
     "New\u00a0York\u3000City": "new york city",
 }
 
