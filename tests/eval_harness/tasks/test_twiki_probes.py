@@ -27,8 +27,8 @@ from tiny_probes import CHANGED, LIGHT_TUNING, UNCHANGED, rows, save_taught, wri
 pytestmark = pytest.mark.usefixtures("quick")
 
 ROWS = {"unchanged": rows(UNCHANGED), "changed": rows(CHANGED)}
-# The models learned these answers; every third is "the OBJECT in Easton", which has two more words than OBJECT (n words),
-# so no exact match and an F1 of n / (n + 1), with n = 1. T5's tokenizer has no letter of 日本.
+# The models learned these answers; every third is "the OBJECT in Easton", two words more than OBJECT,
+# so no exact match and, for an OBJECT of n = 1 words, an F1 of n / (n + 1). T5's tokenizer has no letter of 日本.
 EXACT_MATCH = {"unchanged": [0, 1, 1, 0, 1], "changed": [1, 0, 1, 1]}
 F1 = {"unchanged": [0.5, 1, 1, 0.5, 1], "changed": [1, 0.5, 1, 1]}
 
