@@ -120,11 +120,13 @@ def superseded(folder: Path, first: int, end: int) -> tuple[Integers, Integers]:
     return items[order], generations[order]
 
 
-def write_superseded(folder: Path, bucket: int, items: Integers, generations: Integers) -> None:
-    """Write the superseded items of a bucket to an extract's folder ``carried``."""
+def write_superseded(folder: Path, bucket: int, items: Integers, generations: Integers) -> Path:
+    """Write the superseded items of a bucket to an extract's folder ``carried``, and return the file."""
     folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(_superseded_file(folder, bucket)) as part, part.open("wb") as file:
+    path = _superseded_file(folder, bucket)
+    with whole_file(path) as part, part.open("wb") as file:
         np.save(file, np.stack([items, generations]))
+    return path
 
 
 def _superseded_file(folder: Path, bucket: int) -> Path:

@@ -180,8 +180,11 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 unchanged.write()
         rows.write()
         unchanged.write()
+    wrote = [*facts.wrote, *entities.wrote]
     for file in (unchanged_file, properties_file):
-        if not file.rows_written:
+        if file.rows_written:
+            wrote.append(file.path)
+        else:
             file.path.unlink()
     parser.finish()
     counts = parser.counts
@@ -195,6 +198,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
             "files": int(parser.closed),
             "excerpt": int(not parser.closed and task.end is None and _is_single_stream(task)),
         },
+        "wrote": wrote,
     }
 
 

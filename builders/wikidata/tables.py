@@ -133,6 +133,11 @@ class BucketWriter:
         self._held: list[list[pa.Table]] = [[] for _ in range(2 * BUCKETS)]
         self._rows = self._bytes = 0
 
+    @property
+    def wrote(self) -> list[Path]:
+        """The files that were written."""
+        return [file.path for file in self._files.values()]
+
     def __enter__(self) -> Self:
         return self
 

@@ -64,8 +64,8 @@ def index(task: BucketTask, folder: Path) -> Report:
     table = pa.concat_tables([none, *buckets.read(folder.parent, "entities", task.first, task.end, columns)])
     items, at, times = np.unique(integers(table, "s"), return_index=True, return_counts=True)
     revisions = np.where(times == 1, integers(table, "lastrevid")[at], 0)
-    revision_index.write(folder, task.first, task.end, items, revisions)
-    return {"items": {"indexed": int(np.count_nonzero(revisions))}}
+    path = revision_index.write(folder, task.first, task.end, items, revisions)
+    return {"items": {"indexed": int(np.count_nonzero(revisions))}, "wrote": [path]}
 
 
 def run(task: BucketTask, folder: Path) -> Report:
@@ -79,7 +79,7 @@ def run(task: BucketTask, folder: Path) -> Report:
     extract, base = folder.parent, folder.parent.parent / task.base.name
     if base_of(base) != task.base:
         raise InputError(f"{base}: missing, or not what {extract} was read with; delete {extract} and build again")
-    _link_files(base, task, folder)
+    wrote = _link_files(base, task, folder)
     lines = _unchanged(extract, task)
     unchanged, times = np.unique(integers(lines, "s"), return_counts=True)
     checked = lines.filter(pc.is_valid(lines["digest"])).to_pylist()
@@ -97,8 +97,8 @@ def run(task: BucketTask, folder: Path) -> Report:
         digests |= {row["s"]: row["digest"] for row in with_digest.to_pylist()}
     if found != len(unchanged):
         raise AssertionError(f"{base}: {len(unchanged)} items are unchanged, {found} of them found")
-    _write_superseded(base, task, np.unique(np.concatenate(superseded)), folder)
-    _write_repeated(base, task, unchanged[times > 1], times[times > 1] - 1, folder)
+    wrote += _write_superseded(base, task, np.unique(np.concatenate(superseded)), folder)
+    wrote += _write_repeated(base, task, unchanged[times > 1], times[times > 1] - 1, folder)
     return {
         "statements": {
             "facts": counts["facts"],
@@ -109,35 +109,41 @@ def run(task: BucketTask, folder: Path) -> Report:
             "items": len(checked),
             "differ": sum(digests.get(row["s"]) != row["digest"] for row in checked),
         },
+        "wrote": wrote,
     }
 
 
-def _link_files(base: Path, task: BucketTask, folder: Path) -> None:
+def _link_files(base: Path, task: BucketTask, folder: Path) -> list[Path]:
     """Link this task's share of the base's files into ``folder``, under names with their generation."""
     folder.mkdir(parents=True, exist_ok=True)
+    links = []
     for path in [*files(base, "facts"), *files(base, "entities")][task.index :: task.tasks]:
         table, rest = path.name.split("-", 1)
-        link(path, folder / (path.name if path.parent != base else f"{table}-{task.base.generation:02d}-{rest}"))
+        links.append(folder / (path.name if path.parent != base else f"{table}-{task.base.generation:02d}-{rest}"))
+        link(path, links[-1])
+    return links
 
 
-def _write_superseded(base: Path, task: BucketTask, items: Integers, folder: Path) -> None:
-    """Write that no row of the base counts for ``items``, together with what the base itself has superseded."""
+def _write_superseded(base: Path, task: BucketTask, items: Integers, folder: Path) -> list[Path]:
+    """Write that no row of the base counts for ``items``, and the items that the base itself has superseded."""
     bucket_of = items % BUCKETS
+    wrote = []
     for bucket in range(task.first, task.end):
         here = items[bucket_of == bucket]
         before, generations = buckets.superseded(base, bucket, bucket + 1)
         both, at = np.unique(np.concatenate([here, before]), return_index=True)  # prefers ``here``
         generations = np.concatenate([np.full(len(here), task.base.generation), generations])[at]
-        buckets.write_superseded(folder, bucket, both, generations)
+        wrote.append(buckets.write_superseded(folder, bucket, both, generations))
+    return wrote
 
 
-def _write_repeated(base: Path, task: BucketTask, items: Integers, times: Integers, folder: Path) -> None:
+def _write_repeated(base: Path, task: BucketTask, items: Integers, times: Integers, folder: Path) -> list[Path]:
     """Write records for the further lines of a dump that hold the same unchanged item.
 
     They are counted as duplicates but never used: they have no facts, and the record with the largest ``seen`` counts.
     """
     if not len(items):
-        return
+        return []
     with BucketWriter(folder, "entities", f"{task.base.generation + 1:02d}-again-{task.index:05d}") as writer:
         for rows in buckets.read(base, "entities", task.first, task.end, ENTITIES.names):
             lines = _count_lines(integers(rows, "s"), items, times)
@@ -145,6 +151,7 @@ def _write_repeated(base: Path, task: BucketTask, items: Integers, times: Intege
             nth = np.arange(len(which)) - np.repeat(np.cumsum(lines) - lines, lines)
             column = ENTITIES.get_field_index("seen")
             writer.add_table(rows.take(pa.array(which)).set_column(column, "seen", pa.array(-1 - nth)))
+    return writer.wrote
 
 
 def _count_lines(items: Integers, unchanged: Integers, times: Integers) -> Integers:

@@ -135,8 +135,11 @@ def run(task: ExtractTask, folder: Path) -> Report:
     if not in_order:
         _sort_articles(articles.path)
         _sort_pages(pages.path)
+    wrote = titles.wrote
     for file in (articles, pages):
-        if not file.rows_written:
+        if file.rows_written:
+            wrote.append(file.path)
+        else:
             file.path.unlink()
     assert counts.pages == sum(kinds.values()) + sum(counts.dropped.values()), (task, counts, kinds)
     return {
@@ -144,6 +147,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
         "bytes": {"xml": counts.bytes},
         "kept": {"articles": unchanged},
         "closed": {path.name: int(counts.complete)},
+        "wrote": wrote,
     }
 
 

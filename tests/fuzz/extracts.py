@@ -88,7 +88,7 @@ def _read(dump: Dump, into: Path, base_folder: Path | None) -> list[Report] | No
         return None
     unchanged_pages.link_base(into, base)
     incremental.finish(into, tasks, base)
-    return [{part: report[part] for part in report if part != "kept"} for report in reports]
+    return [{part: report[part] for part in report if part not in ("kept", "wrote")} for report in reports]
 
 
 def _articles(of: Path) -> Sequence[tuple[Any, ...]]:
