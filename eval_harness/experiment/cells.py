@@ -19,7 +19,7 @@ from temporalwiki.eval_harness.runner import Evaluation, NothingToScoreError, ev
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.methods.options import MAY_DIFFER
 from temporalwiki.methods.train import MANIFEST, Run, train
-from temporalwiki.methods.training_data import check_config, config_names, content, past_config
+from temporalwiki.methods.training_data import check_config, config_names, content_key, past_config
 
 Note = dict[str, Any]  # what is written about a finished cell
 
@@ -165,7 +165,7 @@ def _load_model(folder: str, precision: str) -> CachedModel:
 
 
 _configs = cache(config_names)
-_content = cache(content)
+_content = cache(content_key)
 
 
 def _plain(name: str) -> str:

@@ -38,7 +38,7 @@ WRONG_USAGE = {
     "a misspelled option": (["inspect", "x", "--debgu"], "did you mean --debug?"),
     "a misspelled option that is required": (
         ["build", "20211101", "20211201", "--dumsp=."],
-        "are required: --dumps; there is --dumsp (did you mean --dumps?)\n",
+        "are required: --dumps; found --dumsp (did you mean --dumps?)\n",
     ),
     "no dumps": (["build", "20211101", "20211201"], "are required: --dumps\n"),
     "no option of those required": (["evaluate", "--nonsense"], "are required: --model, --data, --tasks\n"),

@@ -613,7 +613,7 @@ def test_ctrl_c_ends_it_at_once_and_a_rerun_completes(server: FileServer, tmp_pa
     finally:
         running.kill()
     assert running.returncode == 1
-    assert err.endswith("temporalwiki fetch: interrupted; the same command goes on from what is kept\n")
+    assert err.endswith("temporalwiki fetch: interrupted; run the same command again to continue\n")
     server._faults.clear()
     fetch(MONTH, tmp_path, [server.url])
     assert dumps_in(tmp_path) == FILES

@@ -110,7 +110,7 @@ def test_an_encoder_decoder_model_reads_the_whole_statement(statement: str) -> N
     assert set(model.texts) == {Text(statement, "Easton"), Text(statement, "Weston")}
 
 
-def test_an_encoder_decoder_model_needs_a_word_beside_the_blank() -> None:
+def test_an_encoder_decoder_model_needs_a_word_around_the_blank() -> None:
     rows = [{"statement": text, "object": "y"} for text in (f" {BLANK} .", f"x {BLANK}")]
     found = run(Canned(encoder_decoder=True), rows, candidates=0)
     assert found.excluded == {"test: no word around the blank": 1}
@@ -128,7 +128,7 @@ def test_a_question_is_asked_where_it_is_wanted() -> None:
         model = Canned({prompt: "Anna"}, encoder_decoder=encoder_decoder)
         found = run(model, rows, question=True, candidates=0)
         assert model.prompts == [prompt]
-        where = "beside" if encoder_decoder else "before"
+        where = "around" if encoder_decoder else "before"
         assert found.excluded == {f"test: no word {where} the blank": 2, f"test: not exactly one {BLANK}": 1}
         assert values(found) == {"exact_match": 100, "f1": 100}
     with pytest.raises(InputError, match=r"^test: no column 'question' \(did you mean questions\?\); there are "):
@@ -142,7 +142,7 @@ ANSWERS: dict[str, tuple[dict[str, Any], str, tuple[float, float] | None]] = {
     # one word of "Easton" in the two said: precision 1/2, recall 1
     "the best of a list": ({"answers": ["Weston", "Easton"]}, "Easton Norland", (0, 2 / 3)),
     "text in answers": ({"answers": "Easton"}, "Easton", (1, 1)),
-    "object beside answers": ({"object": "Easton", "answers": ["E."]}, "e", (1, 1)),
+    "object and answers": ({"object": "Easton", "answers": ["E."]}, "e", (1, 1)),
     "answer": ({"answer": "Easton"}, "Weston", (0, 0)),
     "a number": ({"object": 1961}, "1961", (1, 1)),
     "nought": ({"object": 0}, "0", (1, 1)),

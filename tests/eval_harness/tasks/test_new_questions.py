@@ -79,7 +79,7 @@ def test_scores_and_what_is_left_out(encoder_decoder: bool) -> None:
     assert found.scores["test/f1"].items == 3
     assert found.scores["test/f1"].clusters == 2
     assert len({item["id"] for item in found.items}) == len(found.items) == 4
-    where = "beside" if encoder_decoder else "before"
+    where = "around" if encoder_decoder else "before"
     assert found.excluded == {
         "test: no room for an answer in the context": 1,
         "test: no answer to compare with": 2,
