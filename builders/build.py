@@ -303,7 +303,7 @@ class _Build:
         if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
             self._warn(f"{name}: {problem}")
         if not incremental.is_finished(folder):
-            unchanged_pages.carry(folder, with_base)
+            unchanged_pages.link_base(folder, with_base)
             incremental.finish(folder, tasks, with_base)
         return folder
 

@@ -681,7 +681,7 @@ def test_hostile_paths(hub: LoopbackHub, api: HfApi, tmp_path: Path) -> None:
 
 def test_large_files_lie_elsewhere(hub: LoopbackHub, api: HfApi) -> None:
     oid = commit(api, add("a.json", b"{}"), add("b.bin", b"12345"))
-    api.update_repo_settings(DATA, private=True, repo_type="dataset")
+    hub.repo("dataset", DATA).private = True
     regular = get_hf_file_metadata(hf_hub_url(DATA, "a.json", repo_type="dataset"))
     assert (regular.commit_hash, regular.etag, regular.size) == (oid, "9e26dfeeb6e641a33dae4961196235bdb965b21b", 2)
     large = get_hf_file_metadata(hf_hub_url(DATA, "b.bin", repo_type="dataset"))
