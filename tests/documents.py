@@ -74,7 +74,7 @@ def typed(file: str) -> list[Typed]:
 
 
 def inline(file: str) -> list[str]:
-    """Commands within sentences: what stands between backticks and begins with `temporalwiki`."""
+    """Return the commands in sentences: text between backticks that begins with `temporalwiki`."""
     text = re.sub(r"^```.*?^```$", "", (ROOT / file).read_text("utf-8"), flags=re.M | re.S)
     spans = (" ".join(span.split()) for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", text))
     return [span for span in spans if span.startswith("temporalwiki ")]

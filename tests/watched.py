@@ -109,7 +109,7 @@ def leaks(folder: Path) -> list[str]:
 
 
 def modules() -> list[str]:
-    """All modules of temporalwiki, whatever they need."""
+    """Return all modules of temporalwiki."""
     import temporalwiki
 
     return [

@@ -1,4 +1,4 @@
-"""`temporalwiki evaluate` as a command: what it takes, what it prints, and one line for whatever it cannot use."""
+"""`temporalwiki evaluate` as a command: its options, output, and one clear line for each error."""
 
 from __future__ import annotations
 

@@ -230,8 +230,8 @@ def test_an_interrupted_run_says_how_to_go_on(train: Run, tmp_path: Path, monkey
     assert last_line(err) == "temporalwiki train: interrupted; run the same command again to continue"
 
 
-# A tiny GPT-2 has 280 kB of weights, and twice that of the optimizer's state. A checkpoint is kept while the next one
-# is written.
+# A tiny GPT-2 has 280 kB of weights, and its optimizer's state has twice as much. A checkpoint is kept while the
+# next one is written.
 FULL_AT: dict[str, tuple[str, int]] = {
     "before anything else": ("4k", 1),
     "in the weights of a checkpoint": ("64k", 1),

@@ -22,7 +22,7 @@ VOCABULARY = 40
 
 
 class Coin(nn.Module):
-    """Says token 0 with probability sigmoid(theta), else token 1, whatever came before."""
+    """Predicts token 0 with probability sigmoid(theta), else token 1, after any input."""
 
     def __init__(self, theta: float) -> None:
         super().__init__()

@@ -64,7 +64,7 @@ def logits(model: Any, kind: str) -> torch.Tensor:
 
 
 def train(model: Any, kind: str, steps: int = 3, seed: int = 11, **options: Any) -> Any:
-    """Steps of AdamW on random tokens over whatever requires a gradient; dropout is the same for the same seed."""
+    """Train for some steps of AdamW on random tokens; dropout is the same for the same seed."""
     torch.manual_seed(seed)
     moved = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(moved, **{"lr": 0.01, "weight_decay": 0.0, **options})
@@ -87,7 +87,7 @@ def saved(method: LoRA, model: PeftModel, folder: Path) -> Path:
 
 
 def load(kind: str, folder: Path) -> PeftModel:
-    """As anybody would who knows peft alone: on the original base model."""
+    """Load a checkpoint as a user of peft does, on the original base model."""
     return PeftModel.from_pretrained(base(kind), folder)
 
 

@@ -1,4 +1,4 @@
-"""LwF: what the starting checkpoint says of the new data is what the student is held to."""
+"""LwF keeps the student close to the starting checkpoint's predictions on the new data."""
 
 from __future__ import annotations
 

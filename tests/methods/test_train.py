@@ -120,7 +120,7 @@ def test_full_is_plain_training_on_another_config(train: Callable[..., tuple[int
     assert equal(tmp_path / "full", tmp_path / "diff")
 
 
-# What a step computes, beside the same by hand
+# A step computes the same as by hand
 
 
 @pytest.fixture
