@@ -1,4 +1,4 @@
-"""Dataset folders of a few rows."""
+"""Write dataset folders with a few rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies in a folder, and other entries for its files of JSON."""
+"""Read the files in a folder, and change entries of a JSON file."""
 
 from __future__ import annotations
 

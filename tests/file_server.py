@@ -23,7 +23,7 @@ _ENDLESS = 64 << 20  # bytes after which even an endless body ends, so that ever
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done instead of answering as one should. What is not given is done as it should be."""
+    """How an answer differs from a correct one. Fields that are not given are correct."""
 
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)

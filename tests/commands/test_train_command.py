@@ -1,4 +1,4 @@
-"""`temporalwiki train` as a command: what it takes, and one clear line for whatever it cannot use."""
+"""The command `temporalwiki train`: its options, its output, and one clear line for each error."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "longer chunks than the model reads": (("--sequence-length", "257"), "the model reads 256"),
     "fp16 without a GPU": (("--precision", "fp16"), "fp16 needs a GPU"),
     "an unknown recipe": (("--recipe", "temporalwiki-gpt2"), "did you mean temporalwiki-gpt2-large?"),
-    "a recipe that is no YAML": (("--recipe", "broken.yaml"), "broken.yaml: cannot be read"),
+    "a recipe that is not YAML": (("--recipe", "broken.yaml"), "broken.yaml: cannot be read"),
     "a recipe that is a list": (("--recipe", "list.yaml"), "a recipe is a mapping of options"),
     "an unknown option in a recipe": (
         ("--recipe", "unknown.yaml"),
@@ -130,7 +130,7 @@ FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
     "a config without text": (("--config", "no-text"), "no-text: no column text among title, body"),
     "a config of numbers": (("--config", "numbers"), "must hold strings"),
     "a config of blank texts": (("--config", "blank"), "no training examples"),
-    "facts to light-tune on that are none": (
+    "light-tuning on articles": (
         ("--method", "light_tuning"),
         "diffset-1112: light-tuning needs the column 'subject'",
     ),
