@@ -151,7 +151,7 @@ class _Build:
         if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
             self._warn(f"{name}: {problem}")
         if not incremental.is_finished(folder):
-            unchanged_pages.carry(folder, base)
+            unchanged_pages.link_base(folder, base)
             incremental.finish(folder, tasks, base)
         return folder
 

@@ -168,7 +168,7 @@ def read(folder: Path, pages: list[str], base: Path | None = None, finish: bool 
     tasks = [replace(task, base=before) for task in extract.plan(dump, "enwiki", False)]
     run_stage("extract", extract.run, tasks, folder)
     if finish:
-        unchanged_pages.carry(folder, before)
+        unchanged_pages.link_base(folder, before)
         incremental.finish(folder, tasks, before)
 
 
