@@ -14,10 +14,12 @@ import shutil
 import time
 from pathlib import Path
 
+from load import write_load
+
 from temporalwiki.builders.build import Sources, build, find_sources
 from temporalwiki.builders.estimate import estimate
 from temporalwiki.builders.snapshot import Interval
-from temporalwiki.builders.world import World, write_world
+from temporalwiki.builders.world import World
 
 
 def compare(sources: Sources, folder: Path, title: str) -> None:
@@ -69,12 +71,11 @@ def main() -> None:
         compare(sources, arguments.folder, f"{arguments.dumps}, {prev} to {recent}")
         return
     for pages, items in zip(arguments.pages, arguments.items, strict=True):
-        world = World(filler_pages=pages, filler_items=items)
         dumps = arguments.folder / f"dumps-{pages}-{items}"
         if not (dumps / "made").exists():
-            write_world(dumps, world)
+            write_load(dumps, World(), pages, items)
             (dumps / "made").touch()
-        sources = find_sources(dumps, Interval("enwiki", *world.dates))
+        sources = find_sources(dumps, Interval("enwiki", *World().dates))
         compare(sources, arguments.folder, f"{pages} pages and {items} items of filler")
 
 

@@ -31,7 +31,7 @@ from temporalwiki.builders.stages import Report, measured, total
 from temporalwiki.builders.streams import pieces
 from temporalwiki.builders.wikidata import extract, unchanged_items
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
-from temporalwiki.builders.world import World, write_world
+from temporalwiki.builders.world import World
 
 CHANGED = 0.05
 MEMBER = 4 << 20  # bytes of JSON
@@ -106,9 +106,9 @@ def write_sample(folder: Path, sample: list[bytes], size: int) -> list[Path]:
 def made_up(folder: Path, size: int) -> list[Path]:
     """Two snapshots of the generated world, if they are not there."""
     folder /= f"world-{size >> 20}"
-    world = World(people=30, filler_items=max(1, size // 14_000), compression_level=1)
+    world = World(people=30)
     if not (folder / "made").exists():
-        write_world(folder, world)
+        write_load(folder, world, 0, max(1, size // 15_500))
         (folder / "made").touch()
     return [next(folder.glob(f"wikidatawiki/entities/{date}/*.json.gz")) for date in world.wikidata_dates]
 

@@ -27,7 +27,7 @@ from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import Manifest
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Interval
-from temporalwiki.builders.world import SnapshotTruth, World, write_world
+from temporalwiki.builders.world import Snapshot, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
 from temporalwiki.eval_harness.proper_nouns import TAGS, Word, train_tagger
@@ -79,13 +79,13 @@ def demo(out: Path, size: Size = Size()) -> Iterator[str]:
     intervals = [Interval(world.wiki, *dates) for dates in pairwise(world.dates[1:])]
     months = len(world.dates)
     yield f"1. {months} months of a generated Wikipedia and Wikidata, in the dumps' own formats: {dumps}"
-    truth = write_world(dumps, world)
+    snapshots = write_world(dumps, world)
     yield f"\n2. temporalwiki build: what changed from month to month, into {data}"
     for interval in intervals:
         yield f"   {interval.short_name}: {_counts(_build(dumps, data, interval, None, _FRACTION))}"
     yield from _rows(data, intervals[-1].short_name)
     yield f"\n4. A language model that has read the second month and nothing else, made from nothing: {out / 'model'}"
-    first = list(_first_month(truth.snapshots[1]))
+    first = list(_first_month(snapshots[1]))
     yield from _model(first, out, size)
     yield from _tagger([text for title, text in first if title], out / "tagger", "5. ")
     yield (
@@ -218,7 +218,7 @@ def _wikidata(dumps: Path, interval: Interval) -> tuple[str, str]:
 # The model
 
 
-def _first_month(snapshot: SnapshotTruth) -> Iterator[tuple[str | None, str]]:
+def _first_month(snapshot: Snapshot) -> Iterator[tuple[str | None, str]]:
     """Yield what the model is made of: title and text of each article, and each fact as a text without a title.
 
     Large models know from their pretraining how a fact is written in a few words; this one is shown it.

@@ -64,7 +64,7 @@ def test_facts_are_compared_by_entity(tmp_path: Path) -> None:
 
 
 def test_the_search_finds_the_items_that_statements_name(tmp_path: Path) -> None:
-    world = World(people=30, filler_items=40, compression_level=1)
+    world = World(people=30)
     write_world(tmp_path, world)
     date = world.wikidata_dates[0]
     dump = tmp_path / "wikidatawiki" / "entities" / date / f"wikidata-{date}-all.json.gz"

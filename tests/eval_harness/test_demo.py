@@ -33,7 +33,6 @@ SMALL = Size(
         dates=("20210801", "20210901", "20211001", "20211101"),
         wikidata_dates=("20210726", "20210830", "20210927", "20211101"),
         people=30,
-        changes_per_relation=2,
     ),
     vocabulary=400,
     epochs=1,
@@ -106,10 +105,9 @@ def test_every_method_is_trained_and_scored_on_every_month(done: tuple[Path, str
 
 def test_the_model_reads_articles_and_facts_of_its_month_alone(done: tuple[Path, str]) -> None:
     out, _ = done
-    truth = write_world(out / "again", SMALL.world)
+    snapshot = write_world(out / "again", SMALL.world)[1]
     rows = list(read_rows([out / "first-month" / "first-month.parquet"]))
     articles = {row["title"]: row["text"] for row in rows if row["title"] is not None}
-    snapshot = truth.snapshots[1]
     assert articles.keys() == {article.title for article in snapshot.articles.values()}
     facts = {row["text"] for row in rows if row["title"] is None}
     [changed] = (out / "temporalwiki" / "data").glob("probes-20210901-20211001/changed-*.parquet")
