@@ -1,26 +1,22 @@
-"""A month's build beside the floor (decompressing the same bytes) and beside the authors' way: CPU time and memory.
+"""Measure a month's build, the floor (decompressing the same bytes) and the authors' way: CPU time and memory.
 
     python benchmarks/month.py --folder /tmp/bench                       # sizes 1, 4 and 16: about 25 minutes
     python benchmarks/month.py --folder /tmp/bench --sizes 1 --pages 100000 --items 60000      # one size of your own
 
-Generated worlds of several sizes, with as much Wikidata beside Wikipedia as there really is (12 MB of JSON a MB of
-XML, 5 % of both changed), are read by all, in one run. Of the unchanged articles as small a share is sampled as in a
-real month, 10,000 of 6.9 million. The dumps lie as ``fetch`` leaves them, which has made their SHA-1 while they came;
-what that takes is told apart. Prints Markdown tables:
+One run reads generated dumps of several sizes. As in a real month, there are 12 MB of Wikidata's JSON for each MB of
+Wikipedia's XML, 5 % of both change, and 10,000 of 6.9 million unchanged articles are sampled. The dumps have their
+checksums already, as those that ``fetch`` brings. The program prints Markdown tables:
 
-- decoders: each that is installed, on the same dumps; the fastest for bz2 and the fastest for gz are the floor;
-- the whole, for every size: floor and build, cold and with last month's extracts kept, and how both grow;
-- the stages, at every size: CPU time and peak memory;
-- the authors' way, at the middle size, as it takes 20 times longer: each of their steps (see ``authors_way.py``)
-  beside ours.
+- decoders: all that are installed, on the same dumps; the fastest for bz2 and the fastest for gz are the floor;
+- builds: floor and build for every size, cold and with last month's extracts kept, and how both grow;
+- stages: CPU time and peak memory at every size;
+- the authors' way at the middle size (it takes 20 times longer): their steps (see ``authors_way.py``) and ours.
 
-CPU time is user and system time of a command and all its children, the lesser of two runs. Every run begins with
-dumps, and extracts kept, that the system's cache does not hold: those of a real month are many times larger than
-memory, and to read them is part of what decoders take, too. (How much that is, depends on the machine: what decoders
-take of dumps in the cache is told apart.) Builds run with ``--jobs 1``: more jobs make no less work.
-Memory is the most that a command's processes held together, sampled 20 times a second.
-Needs Linux and ``pip install 'temporalwiki[bench]'``. The folder takes about 7 GB at the default sizes; dumps are kept
-there and found again, everything else is removed.
+CPU time is user and system time of a command and all its children, the lesser of two runs. Before every run, dumps
+and extracts are dropped from the system's cache: those of a real month are many times larger than memory. Builds run
+with ``--jobs 1``: more jobs do the same work. Memory is the most that all processes of a command hold together, sampled
+20 times a second. The program needs Linux and ``pip install 'temporalwiki[bench]'``. The folder takes about 7 GB at the
+default sizes; a later run uses its dumps again, everything else is removed.
 """
 
 from __future__ import annotations
@@ -57,10 +53,6 @@ EXTRACTION = ("wikidata-extract", "wikidata-index", "wikidata-carry")  # the sta
 _READ = (
     "import sys\n{imports}\nsize = 0\nfor name in sys.argv[1:]:\n    with {opened} as file:\n"
     "        while piece := file.read(1 << 20):\n            size += len(piece)\nprint(size)"
-)
-_HASH = (
-    "import hashlib, sys\nfor name in sys.argv[1:]:\n    with open(name, 'rb') as file:\n"
-    "        hashlib.file_digest(file, 'sha1')"
 )
 _BUILD = (
     "import sys, temporalwiki.builders.build as build\nfrom temporalwiki.commands import main\n"
@@ -118,9 +110,6 @@ class Size:
     json_recent: int
     floor: float
     floor_kept: float
-    floor_cached: float  # what floor_kept is with the dumps in the system's cache
-    hash: float  # CPU seconds of SHA-1, which fetch makes
-    hash_kept: float
     cold: Build
     kept: Build
     sampled: tuple[int, float]  # unchanged articles whose text was read, and CPU seconds that each costs
@@ -132,10 +121,6 @@ class Size:
     def floor_of(self, name: str) -> float:
         """CPU seconds to decompress what the build called so must read."""
         return self.floor if name == "cold" else self.floor_kept
-
-    def hash_of(self, name: str) -> float:
-        """CPU seconds to hash it."""
-        return self.hash if name == "cold" else self.hash_kept
 
 
 def measure(command: list[str]) -> Measured:
@@ -182,34 +167,18 @@ def forget(files: Iterable[Path]) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def remember(files: Iterable[Path]) -> None:
-    """Have files in the system's cache."""
-    for path in files:
-        subprocess.run(["cat", path], stdout=subprocess.DEVNULL, check=True)
-
-
-def decode(name: str, form: str, files: list[Path], cached: bool = False) -> Measured:
-    """Decompress files with one decoder; they are in the system's cache before, or not."""
-    (remember if cached else forget)(files)
+def decode(name: str, form: str, files: list[Path]) -> Measured:
+    """Decompress files with one decoder."""
+    forget(files)
     if name == "bzip2 -dc":
         return measure(["sh", "-c", 'bzip2 -dc "$@" | wc -c', "sh", *map(str, files)])
     imports, opened = DECODERS[form][name]
     return measure([sys.executable, "-c", _READ.format(imports=imports, opened=opened), *map(str, files)])
 
 
-def best_of_two(name: str, form: str, files: list[Path], cached: bool = False) -> Measured:
-    """Decompress files twice; the run that took less CPU time."""
-    return min((decode(name, form, files, cached) for _ in range(2)), key=lambda took: took.cpu)
-
-
-def hash_of(files: list[Path]) -> float:
-    """CPU seconds to make the SHA-1 of files, the start of Python left out."""
-
-    def took(files: list[Path]) -> float:
-        forget(files)
-        return measure([sys.executable, "-c", _HASH, *map(str, files)]).cpu
-
-    return min(took(files) for _ in range(2)) - min(took([]) for _ in range(2))
+def best_of_two(name: str, form: str, files: list[Path]) -> Measured:
+    """Decompress files twice and return the run that took less CPU time."""
+    return min((decode(name, form, files) for _ in range(2)), key=lambda took: took.cpu)
 
 
 def fastest(dumps: dict[str, list[Path]]) -> dict[str, str]:
@@ -276,9 +245,6 @@ def measure_size(size: int, pages: int, dumps: dict[str, list[Path]], best: dict
     """Floor and builds of one world of so many pages."""
     both = {form: best_of_two(name, form, dumps[form]) for form, name in best.items()}
     recent = {form: best_of_two(name, form, dumps[form][-1:]) for form, name in best.items()}
-    floor_cached = sum(best_of_two(name, form, dumps[form][-1:], cached=True).cpu for form, name in best.items())
-    everything = [*dumps["bz2"], *dumps["gz"]]
-    hash, hash_kept = (hash_of(files) for files in (everything, [dumps["bz2"][-1], dumps["gz"][-1]]))
     work = folder / "work"
     root = dumps["bz2"][0].parents[2]
     few = max(1, pages * UNCHANGED_PAGES // ARTICLES)
@@ -296,8 +262,7 @@ def measure_size(size: int, pages: int, dumps: dict[str, list[Path]], best: dict
     shutil.rmtree(work)
     return Size(
         size, int(both["bz2"].output), int(both["gz"].output), int(recent["gz"].output),
-        sum(m.cpu for m in both.values()), sum(m.cpu for m in recent.values()), floor_cached, hash, hash_kept,
-        cold, kept, (few, more / (many - few)),
+        sum(m.cpu for m in both.values()), sum(m.cpu for m in recent.values()), cold, kept, (few, more / (many - few)),
     )  # fmt: skip
 
 
@@ -328,8 +293,6 @@ def print_sizes(sizes: list[Size]) -> None:
     kept = sizes[-1].kept.stages
     rows = [f"{name} | {stage['tasks']} | {stage['kept']} | {cpu_of(stage):.1f}" for name, stage in kept.items()]
     table(f"stage, last month's extracts kept, size {sizes[-1].size} | tasks | of them done before | CPU s", rows)
-    pages = sizes[-1].cold.counts["pages"]
-    print("\npages:", json.dumps({key: pages[key] for key in ("read", "unchanged", "new", "updated") if key in pages}))
 
 
 @dataclass(frozen=True)
@@ -449,10 +412,6 @@ def print_ratios(sizes: list[Size], middle: Size, theirs: Authors | None) -> Non
             before, floor_before = whole[smaller.size]
             grown = (ours - before) / (floor - floor_before)
             rows.append(f"the same, growth from size {smaller.size} to {last.size} | {grown:.2f} | ")
-        hashed = ours + last.hash_of(name)
-        rows.append(f"the same with the SHA-1 of dumps that came without `fetch` | {hashed / floor:.2f} | ")
-    cached = last.kept.took.cpu / last.floor_cached
-    rows.append(f"the whole, kept, beside decoders that find the dumps in the system's cache | {cached:.2f} | ")
     parsed = (last.json - last.json_recent) / 1e6 / last.cold.cpu("wikidata-extract prev")
     skipped = last.json_recent / 1e6 / last.kept.cpu(*EXTRACTION)
     rows.append(f"Wikidata gz to facts in Parquet, every item parsed: MB of JSON a CPU second | {parsed:.0f} | >= 150")

@@ -25,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from isal import igzip
+from load import write_load
 
 from temporalwiki.builders import incremental
 from temporalwiki.builders.stages import Report, measured, total

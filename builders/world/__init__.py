@@ -27,10 +27,9 @@ class World:
 
     def __post_init__(self) -> None:
         rising = all(list(dates) == sorted(set(dates)) for dates in (self.dates, self.wikidata_dates))
-        if not rising or any(wikidata > wiki for wiki, wikidata in zip(self.dates, self.wikidata_dates, strict=True)):
-            raise ValueError("a world needs rising dates, each with a Wikidata date at or before it")
-        if self.people < 30 or len(self.dates) < 2:
-            raise ValueError("a world needs two dates and 30 people or more")
+        late = any(wikidata > wiki for wiki, wikidata in zip(self.dates, self.wikidata_dates, strict=True))
+        if late or not rising or self.people < 30 or len(self.dates) < 2:
+            raise ValueError("a world needs 30 people and two rising dates, each with a Wikidata date at or before it")
 
 
 def write_world(dumps: Path, world: World = World()) -> list[Snapshot]:

@@ -107,14 +107,12 @@ class Names:
 
 _SUBJECTS = (
     "The local press|A regional archive|The annual report|One early review|The programme|A small exhibition|"
-    "The committee|A later survey|The opening ceremony|A touring group|The restoration|A public lecture|"
-    "The second edition|A charity dinner|The spring festival"
+    "The committee|A later survey|The opening ceremony|A touring group|A public lecture|The second edition"
 )
 _VERBS = "described|welcomed|documented|postponed|supported|criticised|recorded|financed|inspired|revived|praised"
 _OBJECTS = (
     "the new building|a series of concerts|the older rules|a long debate|the river project|several workshops|"
-    "a modest budget|the winter schedule|a joint statement|the training plan|an open letter|the library collection|"
-    "a photographic record|the travel arrangements"
+    "a modest budget|the winter schedule|a joint statement|the training plan|an open letter|a photographic record"
 )
 _ENDINGS = (
     "in {year}|after {n} meetings|with help from {n} volunteers|for the {small}th time|before an audience of {n}|"

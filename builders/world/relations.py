@@ -26,7 +26,6 @@ RELATIONS = (
     Relation("P26", "spouse", "person", "person", "{S} is married to {o}.", 0.4),
     Relation("P551", "residence", "person", "city", "{S} lives in {o}.", 0.5),
     Relation("P1412", "languages spoken, written or signed", "person", "language", "{S} speaks {o} in public.", 0.4),
-    Relation("P103", "native language", "person", "language", "The language of the household was {o}.", 0.4),
     Relation("P166", "award received", "person", "award", "{S} holds the {o}.", 0.4),
     Relation("P463", "member of", "scientist executive politician", "organization", "{S} is a fellow of the {o}."),
     Relation("P102", "member of political party", "politician", "party", "{S} belongs to the {o}.", 0.95),

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _WITHOUT_PAGE = {"league", "award", "position", "class", *VOCABULARY}
 _SECTIONS = ("Background", "Career", "History", "Reception", "Later years", "Works", "Organisation")
-_CHANGES = ("replace", "succeed", "add", "replace", "begin", "end", "succeed", "begin")
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,7 @@ class Story:
 
     def events(self) -> None:
         """Change facts and articles."""
-        changes = cycle(_CHANGES)
+        changes = cycle(("replace", "succeed", "add", "replace", "begin", "end", "succeed", "begin"))
         for relation in RELATIONS:
             subjects = self.rng.sample(found := self.subjects(relation), len(found))
             # Prizes and transfers are frequent; a person dies once.
@@ -244,10 +243,7 @@ class Story:
             self.write_article(person)
         articles = self.rng.sample([page for page in self.pages if page.paragraphs()], len(self.pages) // 10)
         for number, page in enumerate(articles):
-            if number < 2:
-                self.delete(page)
-            else:
-                self.edit(page)
+            (self.delete if number < 2 else self.edit)(page)
 
     def change_one(self, subjects: list[Item], relation: Relation, how: str) -> None:
         """Change a fact of the next of the subjects that has one such fact, or begins to have one."""
