@@ -14,9 +14,9 @@ checksums already, as those that ``fetch`` brings. The program prints Markdown t
 
 CPU time is user and system time of a command and all its children, the lesser of two runs. Before every run, dumps
 and extracts are dropped from the system's cache: those of a real month are many times larger than memory. Builds run
-with ``--jobs 1``: more jobs do the same work. Memory is the most that all processes of a command hold together, sampled
-20 times a second. The program needs Linux and ``pip install 'temporalwiki[bench]'``. The folder takes about 7 GB at the
-default sizes; a later run uses its dumps again, everything else is removed.
+with ``--jobs 1``: more jobs do the same work. Memory is the most that all processes of a command hold together,
+sampled 20 times a second. The program needs Linux and ``pip install 'temporalwiki[bench]'``. The folder takes about
+7 GB at the default sizes; a later run uses its dumps again, everything else is removed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from load import write_load
 
 from temporalwiki.builders.build import UNCHANGED_PAGES
 from temporalwiki.builders.checksums import note, state
-from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.streams import digest
 from temporalwiki.builders.world import World
 
@@ -223,7 +223,7 @@ def build(dumps: Path, folder: Path, sampled: int) -> Build:
     options = ["--dumps", str(dumps), "--out", str(out), "--work", str(work), "--jobs", "1"]
     took = measure([*program, "build", *World().dates, *options])
     [manifest] = read_manifests(out)
-    return Build(took, manifest["run"]["stages"], manifest["counts"])
+    return Build(took, manifest.content["run"]["stages"], manifest.content["counts"])
 
 
 def forget_recent(work: Path) -> None:

@@ -1,4 +1,4 @@
-"""``temporalwiki leaderboard``: result files into one static page, tables and figures."""
+"""``temporalwiki leaderboard``: make a static page, tables and figures from result files."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from temporalwiki.methods import needs
 _EXAMPLE = """\
 example:
   temporalwiki leaderboard results --out leaderboard
-  temporalwiki leaderboard results --out leaderboard --data temporalwiki   # with figures of the data
+  temporalwiki leaderboard results --out leaderboard --data temporalwiki   # also plots the data
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="folder that `temporalwiki evaluate` wrote to")
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="folder with results of `temporalwiki evaluate`")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the page")
-    parser.add_argument("--data", metavar="DATASET", help="dataset folder or Hub id, for the figures of its facts")
+    parser.add_argument("--data", metavar="DATASET", help="dataset folder or Hub id, to plot its facts")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the leaderboard and say where its page is. Raises UsageError where a package is missing."""
+    """Write the leaderboard and print the path of its page. Raises UsageError if a package is missing."""
     with needs("eval"):
         from temporalwiki.eval_harness.results import read_results
 
         results = read_results(arguments.results)
 
         from temporalwiki.eval_harness.leaderboard import write_leaderboard  # takes seconds to import
+        from temporalwiki.model_cards.space import space_card
 
-    for text in write_leaderboard(results, arguments.results, arguments.out, arguments.data):
+    for text in write_leaderboard(results, arguments.results, arguments.out, space_card, arguments.data):
         print(text, flush=True)

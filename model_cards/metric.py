@@ -10,8 +10,8 @@ import evaluate  # type: ignore[import-untyped]
 from huggingface_hub import SpaceCardData
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.model_cards.space import GRADIO
 
+GRADIO = "6.31.0"  # the version of a metric's Space, as in constraints.txt
 _SHORT = 60  # characters of a short description, which the Hub takes
 
 

@@ -12,15 +12,13 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from temporalwiki.eval_harness.results import COMMIT, Result
 
-GRADIO = "6.31.0"  # as in constraints.txt
 _IN_CODE = str.maketrans("`|\\", "'/∖")  # what ends the code or the cell, and what might keep them from ending
 
 
 def space_card(title: str, results: Sequence[Result]) -> str:
     """Return the text of the card: the Space's settings, what was evaluated on which data, and what is in the folder.
 
-    It is a static Space, whose page is the leaderboard's. Three lines of the card make it a Gradio Space instead,
-    which runs app.py. The same results give the same text, in whatever order.
+    It is a static Space, whose page is the leaderboard's. The order of the results does not matter.
     """
     models = {(result.data["model"]["name"], result.data["model"]["revision"]) for result in results}
     settings = SpaceCardData(
@@ -46,8 +44,6 @@ interval, and ranks that say which differences are more than chance. Made by `te
 - `index.html`: the leaderboard. It opens from disk, too, and asks nothing of any network.
 - `results.parquet`: all scores, one a row.
 - `tables/`: tables as Markdown and CSV. `figures/`: figures as PNG and SVG.
-- `app.py`, `requirements.txt`: the same as a Gradio app. To run that instead, write `sdk: gradio`,
-  `sdk_version: {GRADIO}` and `app_file: app.py` above.
 {_evaluated(results, len(models))}"""
 
 

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.model_cards.metric import metric_card
-from temporalwiki.model_cards.space import GRADIO
+from temporalwiki.model_cards.metric import GRADIO, metric_card
 
-METRICS = Path(__file__).resolve().parents[2] / "eval_harness" / "metrics"
+ROOT = Path(__file__).resolve().parents[2]
+METRICS = ROOT / "eval_harness" / "metrics"
 MODULE = """\
 import datasets
 import evaluate
@@ -169,3 +169,7 @@ def test_a_file_that_is_missing(tmp_path: Path, missing: str) -> None:
     (folder / missing).unlink()
     with pytest.raises(InputError, match=missing.replace(".", r"\.")):
         metric_card(folder)
+
+
+def test_the_version_of_gradio_is_the_one_that_the_tests_use() -> None:
+    assert f"gradio=={GRADIO}" in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
