@@ -83,26 +83,26 @@ class Measured:
 
 
 def cpu_of(stage: dict[str, Any]) -> float:
-    """CPU seconds that a stage took in this build: the manifest's are of all its tasks, those done before included."""
+    """Return the CPU seconds of a stage in this build; the manifest also counts tasks of earlier builds."""
     return float(stage["cpu_seconds"] * (1 - stage["kept"] / stage["tasks"])) if stage["tasks"] else 0.0
 
 
 @dataclass(frozen=True)
 class Build:
-    """A build: the command as measured, and the stages of its manifest."""
+    """A build: the measured command, and stages and counts of its manifest."""
 
     took: Measured
     stages: dict[str, Any]
     counts: dict[str, Any]
 
     def cpu(self, *names: str) -> float:
-        """CPU seconds of the stages whose names begin so, without those of tasks that an earlier build has done."""
+        """Return the CPU seconds of the stages whose names begin with one of ``names``."""
         return sum(cpu_of(stage) for name, stage in self.stages.items() if name.startswith(names))
 
 
 @dataclass(frozen=True)
 class Size:
-    """What was measured on the world of one size; sizes of dumps in bytes, of both snapshots and of the recent one."""
+    """The measurements on dumps of one size; ``xml`` and ``json`` are bytes of both snapshots."""
 
     size: int
     xml: int
@@ -112,19 +112,19 @@ class Size:
     floor_kept: float
     cold: Build
     kept: Build
-    sampled: tuple[int, float]  # unchanged articles whose text was read, and CPU seconds that each costs
+    sampled: tuple[int, float]  # how many unchanged articles were sampled, and CPU seconds for each
 
     def build(self, name: str) -> Build:
-        """The build that is called ``cold`` or ``kept``."""
+        """Return the build ``cold`` or ``kept``."""
         return self.cold if name == "cold" else self.kept
 
     def floor_of(self, name: str) -> float:
-        """CPU seconds to decompress what the build called so must read."""
+        """Return the CPU seconds to decompress the dumps that a build reads."""
         return self.floor if name == "cold" else self.floor_kept
 
 
 def measure(command: list[str]) -> Measured:
-    """Run a command to its end."""
+    """Run a command and measure it."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun, peak = time.perf_counter(), 0
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -144,9 +144,9 @@ def measure(command: list[str]) -> Measured:
 
 def _memory(tree: psutil.Process) -> int:
     total = 0
-    with contextlib.suppress(psutil.NoSuchProcess):  # the command has just ended
+    with contextlib.suppress(psutil.NoSuchProcess):  # the command has ended
         for process in [tree, *tree.children(recursive=True)]:
-            with contextlib.suppress(psutil.NoSuchProcess):  # this child has
+            with contextlib.suppress(psutil.NoSuchProcess):  # this child has ended
                 total += process.memory_info().rss
     return total
 
@@ -163,7 +163,7 @@ def forget(files: Iterable[Path]) -> None:
     """Drop files from the system's cache."""
     for path in files:
         with path.open("rb") as file:
-            os.fsync(file.fileno())  # what is not on the disk yet stays
+            os.fsync(file.fileno())  # only pages that are on the disk can be dropped
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
@@ -182,7 +182,7 @@ def best_of_two(name: str, form: str, files: list[Path]) -> Measured:
 
 
 def fastest(dumps: dict[str, list[Path]]) -> dict[str, str]:
-    """The decoder of each format that takes least CPU time on a snapshot's dump; prints what all of them take."""
+    """Return the fastest decoder of each format, and print the times of all."""
     best, rows = {}, []
     for form, contenders in DECODERS.items():
         file = dumps[form][-1]
@@ -199,7 +199,7 @@ def fastest(dumps: dict[str, list[Path]]) -> dict[str, str]:
 
 
 def make(folder: Path, pages: int, items: int) -> Path:
-    """The dumps of a world, written if they are not there."""
+    """Return the folder of dumps with so many pages and items; write them if necessary."""
     dumps = folder / f"dumps-{pages}-{items}"
     made = dumps / "made"
     if not made.exists():
@@ -215,7 +215,7 @@ def make(folder: Path, pages: int, items: int) -> Path:
 
 
 def build(dumps: Path, folder: Path, sampled: int) -> Build:
-    """Run the command once, with the work folder as it is, and a sample of so many unchanged articles."""
+    """Run a build with the present work folder and a sample of so many unchanged articles."""
     out, work = folder / "temporalwiki", folder / "work"
     shutil.rmtree(out, ignore_errors=True)
     forget(path for place in (dumps, work) for path in place.rglob("*") if path.is_file())
@@ -227,7 +227,7 @@ def build(dumps: Path, folder: Path, sampled: int) -> Build:
 
 
 def forget_recent(work: Path) -> None:
-    """Leave what a build of the month before has left: extracts and checksums of what is now the older snapshot."""
+    """Leave in the work folder only extracts and checksums of the older snapshot, as a build of last month does."""
     world = World()
     for report in work.glob("checksums/*/reports/*.json"):
         name = Path(json.loads(report.read_text())["file"]).name
@@ -242,7 +242,7 @@ def forget_recent(work: Path) -> None:
 
 
 def measure_size(size: int, pages: int, dumps: dict[str, list[Path]], best: dict[str, str], folder: Path) -> Size:
-    """Floor and builds of one world of so many pages."""
+    """Measure floor and builds on dumps with so many pages."""
     both = {form: best_of_two(name, form, dumps[form]) for form, name in best.items()}
     recent = {form: best_of_two(name, form, dumps[form][-1:]) for form, name in best.items()}
     work = folder / "work"
@@ -267,7 +267,7 @@ def measure_size(size: int, pages: int, dumps: dict[str, list[Path]], best: dict
 
 
 def print_sizes(sizes: list[Size]) -> None:
-    """The whole at every size, and the growth of each stage's time and memory."""
+    """Print floor and builds at every size, and time and memory of each stage."""
     rows = []
     for one in sizes:
         for name in ("cold", "kept"):
@@ -277,7 +277,7 @@ def print_sizes(sizes: list[Size]) -> None:
                 f"| {took.cpu / floor:.2f} | {size / took.cpu:.0f} | {took.wall:.1f} | {took.peak_mb:.0f}"
             )
     table("size | XML MB | JSON MB | floor CPU s | build CPU s | build : floor | MB/s (CPU) | wall s | peak MB", rows)
-    print("\nXML and JSON are of both snapshots; the floor of `kept` is the recent one's alone.")
+    print("\nXML and JSON are of both snapshots; the floor of `kept` is the recent snapshot's.")
     few, cost = sizes[-1].sampled
     print(
         f"Sampled at size {sizes[-1].size}: {few} unchanged articles, as small a share as in a month of English "
@@ -297,7 +297,7 @@ def print_sizes(sizes: list[Size]) -> None:
 
 @dataclass(frozen=True)
 class Part:
-    """The authors' Wikidata extraction on some items of both dumps: bytes of JSON, CPU seconds, the most memory."""
+    """The authors' Wikidata extraction on some items of both dumps: bytes of JSON, CPU seconds, memory."""
 
     json: int
     text_cpu: float
@@ -307,7 +307,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Authors:
-    """What the authors' steps took."""
+    """Measurements of the authors' steps."""
 
     page_text: list[Measured]  # of each dump
     page_diff: Measured
@@ -317,20 +317,20 @@ class Authors:
 
     @property
     def wikipedia(self) -> float:
-        """CPU seconds of extract and diff."""
+        """Return the CPU seconds of extract and diff."""
         return sum(took.cpu for took in self.page_text) + self.page_diff.cpu
 
     def wikidata(self, size: int) -> tuple[float, float]:
-        """CPU seconds of gensim and of the search, for so many bytes of JSON.
+        """Return the CPU seconds of gensim and of the search for so many bytes of JSON.
 
-        What the larger part costs more than the smaller one is the cost of items alone: without that of starting.
+        They follow from the difference between the two parts, which leaves out the time to start.
         """
         times = size / (self.many.json - self.few.json)
         return (self.many.text_cpu - self.few.text_cpu) * times, (self.many.facts_cpu - self.few.facts_cpu) * times
 
 
 def measure_authors(dumps: dict[str, list[Path]], folder: Path, few: int, many: int) -> Authors:
-    """Run the authors' steps: Wikipedia's on all pages, Wikidata's on every few-th and on every many-th item."""
+    """Run the authors' steps on all pages and on two samples of items: every ``few``-th and every ``many``-th."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
 
@@ -357,7 +357,7 @@ def measure_authors(dumps: dict[str, list[Path]], folder: Path, few: int, many: 
 
 
 def print_authors(one: Size, theirs: Authors) -> None:
-    """Their steps beside ours on the same dumps."""
+    """Print the authors' steps and ours on the same dumps."""
     text, facts = theirs.wikidata(one.json)
     part = theirs.many.json / one.json
 
@@ -389,9 +389,9 @@ def print_authors(one: Size, theirs: Authors) -> None:
 
 
 def print_ratios(sizes: list[Size], middle: Size, theirs: Authors | None) -> None:
-    """What the goals of the benchmark are about: beside the authors at the middle size, the rest at the largest.
+    """Print the ratios and their goals: to the authors' way at the middle size, the others at the largest size.
 
-    A build has costs that do not grow, such as starting Python; the growth is without them.
+    The growth between two sizes leaves out costs that do not grow, such as the start of Python.
     """
     last = sizes[-1]
     rows = []
@@ -422,15 +422,15 @@ def print_ratios(sizes: list[Size], middle: Size, theirs: Authors | None) -> Non
 
 
 def main() -> None:
-    """Make the worlds if they are not there, measure, print."""
+    """Make the dumps if necessary, measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True, help="for the generated dumps and all that is made")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 16], help="of the worlds, in rising order")
-    parser.add_argument("--pages", type=int, default=5_000, help="filler pages of size 1; about 9 KB each")
-    parser.add_argument("--items", type=int, default=40_000, help="filler items of size 1; about 14 KB each")
-    parser.add_argument("--no-authors", action="store_true", help="without the authors' way")
+    parser.add_argument("--folder", type=Path, required=True, help="for dumps and builds")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 16], help="of the dumps, rising")
+    parser.add_argument("--pages", type=int, default=5_000, help="pages of size 1, about 9 KB each")
+    parser.add_argument("--items", type=int, default=40_000, help="items of size 1, about 15 KB each")
+    parser.add_argument("--no-authors", action="store_true", help="leave out the authors' way")
     parser.add_argument(
-        "--authors-items", type=int, default=2_000, help="about how many items their Wikidata extraction is timed on"
+        "--authors-items", type=int, default=2_000, help="about how many items to time their Wikidata extraction on"
     )
     arguments = parser.parse_args()
     folder: Path = arguments.folder

@@ -39,7 +39,7 @@ ARTICLES_A_FILE = 20_000  # about as many as a range of English Wikipedia has
 PREV_DATE, RECENT_DATE = 20211101, 20211201
 STAGE = "the stage, its tasks one after another"
 OTHERS = {"duckdb": "DuckDB, one global join", "polars": "Polars"}
-MEMORY = 384 << 20  # what DuckDB gets with the least --memory a job
+MEMORY = 384 << 20  # for DuckDB, as with the least --memory for each job
 Columns = dict[str, Any]
 
 
@@ -47,7 +47,7 @@ Columns = dict[str, Any]
 
 
 def write_world(folder: Path, facts: int) -> None:
-    """Two extracts of about ``facts`` facts each, and the articles of both dates."""
+    """Write two extracts of about ``facts`` facts each, and the titles of both dates."""
     subjects = int(facts / FACTS_A_SUBJECT)
     for number, first in enumerate(range(0, subjects, SUBJECTS_A_FILE)):
         end = min(first + SUBJECTS_A_FILE, subjects)
@@ -74,7 +74,7 @@ def write_world(folder: Path, facts: int) -> None:
 
 
 class _Side:
-    """The files of one range of one side's extract."""
+    """The files of one range of an extract."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self._seen = number << 36
@@ -129,7 +129,7 @@ def _write_subjects(prev: _Side, recent: _Side, first: int, end: int, subjects: 
 
 
 def _facts_of(random: np.random.Generator, s: np.ndarray[Any, Any], subjects: int) -> Columns:
-    """Facts of these subjects: relations and half of the objects follow a power law, the others are any item."""
+    """Return facts of these subjects; relations and half of the objects follow a power law."""
     n = len(s)
     relation = np.minimum(random.zipf(1.4, n), 2000)
     popular = np.minimum(random.zipf(1.3, n), subjects)
@@ -149,7 +149,7 @@ def _facts_of(random: np.random.Generator, s: np.ndarray[Any, Any], subjects: in
 
 
 def _statement_ids(random: np.random.Generator, s: np.ndarray[Any, Any]) -> pa.Array:
-    """Q42$F078E5B3-F9A8-480E-B7AC-D97778CBBEF9"""
+    """Return ids such as Q42$F078E5B3-F9A8-480E-B7AC-D97778CBBEF9."""
     digits = np.frombuffer(b"0123456789ABCDEF", np.uint8)[random.integers(0, 16, (len(s), 36), np.uint8)]
     digits[:, [8, 13, 18, 23]] = ord("-")
     ends = np.arange(len(s) + 1, dtype=np.int32) * np.int32(36)
@@ -157,11 +157,11 @@ def _statement_ids(random: np.random.Generator, s: np.ndarray[Any, Any]) -> pa.A
     return pc.binary_join_element_wise(pc.binary_join_element_wise("Q", pa.array(s).cast(pa.string()), ""), guids, "$")
 
 
-# --- what is measured, each in a process of its own ---
+# --- the ways, each in a process of its own ---
 
 
 def run_stages(folder: Path, facts: int) -> dict[str, Any]:
-    """All tasks of the two stages, one after another, in this process."""
+    """Run all tasks of the two stages in this process, one after another."""
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
     extracts = {side: str(folder / side) for side in ("prev", "recent")}
@@ -195,7 +195,7 @@ _ANTI_JOIN = "SELECT count(*) FROM {recent} ANTI JOIN {prev} USING (s, p, o)"
 
 
 def join_duckdb(folder: Path) -> int:
-    """New facts, by one join of all with all."""
+    """Return the number of new facts, found by one global join."""
     import duckdb
 
     sides = {side: f"read_parquet('{folder / side / 'facts-*.parquet'}')" for side in ("prev", "recent")}
@@ -205,7 +205,7 @@ def join_duckdb(folder: Path) -> int:
 
 
 def join_polars(folder: Path) -> int:
-    """New facts, by one join of all with all."""
+    """Return the number of new facts, found by one global join."""
     os.environ["POLARS_MAX_THREADS"] = "1"
     import polars
 
@@ -222,10 +222,10 @@ JOINS = {"duckdb": join_duckdb, "polars": join_polars}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True, help="for the extracts, which are removed afterwards")
-    parser.add_argument("--facts", type=float, nargs="+", default=[5, 20], help="millions of facts a side")
-    parser.add_argument("--joins", action="store_true", help="also the anti-join alone, in other ways")
-    parser.add_argument("--keep", action="store_true", help="keep the extracts, and take those of an earlier run")
+    parser.add_argument("--folder", type=Path, required=True, help="for the extracts, which are removed at the end")
+    parser.add_argument("--facts", type=float, nargs="+", default=[5, 20], help="millions of facts in each extract")
+    parser.add_argument("--joins", action="store_true", help="also run the anti-join in other ways")
+    parser.add_argument("--keep", action="store_true", help="keep the extracts for a later run")
     parser.add_argument("--run", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:

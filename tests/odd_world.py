@@ -1,4 +1,4 @@
-"""The demo's world with what real dumps have besides: odd labels, statements, pages and edits."""
+"""The demo's world with the oddities of real dumps: labels, statements, pages and edits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OTHER_VALUES: dict[str, tuple[str, dict[str, Any]]] = {
     "P625": ("globe-coordinate", {"value": {"latitude": 1.5, "longitude": -2}, "type": "globecoordinate"}),
     "P1477": ("monolingualtext", {"value": {"text": "Q5", "language": "en"}, "type": "monolingualtext"}),
     "P856": ("url", {"value": 'https://www.example/?a=1&b="2"', "type": "string"}),
-    "P9999": ("wikibase-hologram", {"value": {"id": "Q1"}, "type": "wikibase-hologram"}),  # there is no such type
+    "P9999": ("wikibase-hologram", {"value": {"id": "Q1"}, "type": "wikibase-hologram"}),  # an unknown type
 }
 
 

@@ -45,7 +45,7 @@ def write_world(dumps: Path, world: World = World()) -> list[Snapshot]:
 
 
 def write_month(dumps: Path, story: Story) -> None:
-    """Write the dumps of the month in which a story is."""
+    """Write the dumps of a story's present month."""
     world, date, wikidata_date = story.world, story.world.dates[story.month], story.world.wikidata_dates[story.month]
     write_pages(dumps / world.wiki / date, world.wiki, date, sorted(story.pages, key=lambda page: page.id))
     write_entities(dumps / "wikidatawiki" / "entities" / wikidata_date, wikidata_date, story.entities())

@@ -71,7 +71,7 @@ KINDS = {
     "award": (0.06, "award", "{surname} Prize|Order of the Silver Falcon of {place}|{place} Medal"),
     "position": (0.15, "public office", "Mayor of {place}|Senator for {place}|Governor of {place}"),
 }
-# Small kinds of which every item has its fixed name.
+# Small kinds: all their items with their names.
 VOCABULARY = {
     "occupation": "carpenter|translator|choreographer|sailor|beekeeper|cartographer|glassblower|stage magician",
     "language": "Astrian|Belonic|Corish|Dalmarkish|Eskanian|Feroric|Galesian|Helarian",

@@ -46,7 +46,7 @@ class Page:
         return [block for block in self.blocks if block.kind == "prose"]
 
     def has(self, text: Text) -> bool:
-        """Return whether it has a sentence, whatever its markup."""
+        """Return whether it has a sentence, with any markup."""
         return any(sentence.plain == text.plain for block in self.blocks for sentence in block.sentences)
 
     def plain(self) -> list[list[str]]:

@@ -276,7 +276,7 @@ def test_hostile_names_and_odd_statements_occur(dumps: Path, snapshots: list[Sna
 
 
 def filtered(facts: list[Fact], labels: dict[str, str]) -> Counter[str]:
-    """Filters and caps of DESIGN 5.6, dropping the last facts of what is over its cap: counts by rule, and kept."""
+    """Filters and caps of DESIGN 5.6, counted by rule; beyond a cap, the last facts are dropped."""
     counts: Counter[str] = Counter()
     kept = []
     for fact in facts:
