@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dump_forms import write_page_props
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import incremental
@@ -45,7 +46,7 @@ def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> BuiltManifest:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Dumps, the work folder of a build in which the extract of each recent dump is layers, and a build of seed 1."""
     here = tmp_path_factory.mktemp("made")
-    write_world(here / "dumps", World(people=30, hard_sentences=0, hostile_names=False, page_props=True))
+    write_page_props(here / "dumps", write_world(here / "dumps", World(people=30)))
     run(here / "dumps", here / "out", here / "work")
     run(here / "dumps", here / "wanted", here / "other.work", seed=1)
     return here
