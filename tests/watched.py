@@ -145,7 +145,7 @@ def _small_demo(out: Path) -> None:
 
     wikipedia = ("20210801", "20210901", "20211001")
     wikidata = ("20210726", "20210830", "20210927")
-    world = World(dates=wikipedia, wikidata_dates=wikidata, people=30, changes_per_relation=2)
+    world = World(dates=wikipedia, wikidata_dates=wikidata, people=30)
     size = Size(world=world, vocabulary=400, epochs=1, methods=("initial", "diff"), max_steps=2)
     for text in demo(out, folder_card, space_card, size):
         print(text)

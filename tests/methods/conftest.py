@@ -26,7 +26,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a dataset folder with the interval diffset-1112 and both snapshots."""
     folder = tmp_path_factory.mktemp("month")
-    write_world(folder / "dumps", World(people=40, hard_sentences=0, hostile_names=False))
+    write_world(folder / "dumps", World(people=40))
     interval = Interval("enwiki", "20211101", "20211201")
     options = BuildOptions(include=("wikipedia",), unchanged_fraction=1.0)
     out = folder / "temporalwiki"
