@@ -85,7 +85,7 @@ def test_stopped_while_it_is_finished_it_is_finished_by_the_next(tmp_path: Path)
 
 @pytest.mark.parametrize(("module", "call"), [(shutil, "copyfile"), (os, "fsync")])
 @pytest.mark.fault(
-    "full disk", "ckl: while a config is put in place", "one line names the disk, and what was there is as it was"
+    "full disk", "ckl: while a config is installed", "one line names the disk, and the earlier files are unchanged"
 )
 def test_a_full_disk_is_named_and_nothing_is_lost(
     module: Any, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

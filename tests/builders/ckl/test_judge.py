@@ -208,7 +208,7 @@ def test_from_candidates_to_rows(review: Path) -> None:
     assert updated.counts.dropped == {"new: in newlama": 10, "no news: the past has the same answer": 1}
 
 
-@pytest.mark.fault("kill -9", "ckl: while a judge decides", "what it decided is not asked again")
+@pytest.mark.fault("kill -9", "ckl: while a judge decides", "its earlier decisions are not asked for again")
 def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = judge(review)
     whole = file.read_bytes()

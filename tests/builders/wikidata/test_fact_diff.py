@@ -438,7 +438,7 @@ def test_it_gives_the_rows_of_a_diff_that_looks_at_everything(
 
 
 @pytest.mark.fault(
-    "too little memory", "build: a join has more than its memory", "one line says to give more --memory"
+    "too little memory", "build: a join needs more than its memory", "one line says to give more --memory"
 )
 def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
     many = [item(i, {"P1": [statement(value(i + 1))]}) for i in range(1, 3000)]
