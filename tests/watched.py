@@ -29,7 +29,7 @@ SECRETS = {
     "HTTPS_PROXY": "http://me:zQsEcReTqZofTheProxy@127.0.0.1:9",
     "ALL_PROXY": "http://me:zQsEcReTqZofTheProxy@127.0.0.1:9",
 }
-MARK = "zQsEcReTqZ"  # in each of them; in whatever case it is written
+MARK = "zQsEcReTqZ"  # part of each secret; compared without case
 _OURS = ("HF_", "HUGGING", "TRANSFORMERS_", "DATASETS_", "EVALUATE_", "XDG_", "PYTEST_", "COV_", "WANDB_", "AWS_")
 
 
@@ -98,7 +98,7 @@ def run(
 
 
 def leaks(folder: Path) -> list[str]:
-    """Files below a folder, but the netrc file, that hold a secret, in whatever case, or in whose name one is."""
+    """Return the files in a folder, except netrc, with a secret in their name or content; case is ignored."""
     mark = MARK.lower().encode()
     return sorted(
         path.relative_to(folder).as_posix()
@@ -109,7 +109,7 @@ def leaks(folder: Path) -> list[str]:
 
 
 def modules() -> list[str]:
-    """All modules of temporalwiki, whatever they need."""
+    """Return all modules of temporalwiki."""
     import temporalwiki
 
     return [

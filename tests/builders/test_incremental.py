@@ -213,7 +213,7 @@ def test_no_damaged_column_is_believed(tmp_path: Path) -> None:
     assert refused > footer / 7 / 2
     for damaged in (b"", whole[:100], whole[:-1], whole[:-4] + b"PAR9"):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match=f"{path}: damaged or gone"):
+        with pytest.raises(InputError, match=f"{path}: damaged or missing"):
             KeptFile(path)
 
 
@@ -232,7 +232,7 @@ def test_no_damaged_table_is_joined(made: Path, tmp_path: Path, name: str) -> No
     column = pq.ParquetFile(path).metadata.row_group(0).column(0)
     data[column.data_page_offset + column.total_compressed_size // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(InputError, match=f"{path}: damaged or gone"):
+    with pytest.raises(InputError, match=f"{path}: damaged or missing"):
         run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
 
 
