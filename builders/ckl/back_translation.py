@@ -60,8 +60,8 @@ _OTHER_WAYS = (
 def by_rules(text: str) -> str:
     """Return the text with short forms written out and long-winded ones shortened; most sentences stay as they are.
 
-    "didn't" becomes "did not", "3%" "3 percent", "in order to" "to". This is no paraphrase as a translation gives
-    one: names, numbers and the order of words are left alone.
+    "didn't" becomes "did not", "3%" "3 percent", "in order to" "to". Unlike a translation, this leaves names,
+    numbers and the order of words as they are.
     """
 
     def negated(match: regex.Match[str]) -> str:

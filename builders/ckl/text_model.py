@@ -29,11 +29,11 @@ class TextModel(Protocol):
         ...
 
     def answers(self, prompts: Sequence[str], what: str, max_new_tokens: int) -> list[str | None]:
-        """Return each prompt's answer on one line, None where there is none; ``what`` heads the progress."""
+        """Return each prompt's answer on one line, or None; ``what`` names the step in the progress bar."""
         ...
 
     def closed_book(self, questions: Sequence[str], what: str) -> list[str | None]:
-        """Return the model's own answer to each question; ``what`` heads the progress."""
+        """Return the model's answer to each question, or None; ``what`` names the step in the progress bar."""
         ...
 
 

@@ -96,7 +96,7 @@ def test_a_judge_decides_by_file(material: Path, run: Run, tmp_path: Path) -> No
     news, past = material / "news.jsonl", material / "past.jsonl"
     status, out, err = run("newlama", "--news", news, "--past", past, "--review", "review", "--judge", "rules")
     assert (status, "newlama of CKL" in out) == (0, True), err
-    assert "review/README.md says how they are decided upon" in out
+    assert "review/README.md tells annotators what to do" in out
     assert (tmp_path / "review" / "decisions" / "judge-rules.jsonl").is_file()
 
 
@@ -117,22 +117,31 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "an unknown config": (["updatelama"], "there is no config 'updatelama' (did you mean updatedlama?)"),
     "an interval of no form": (["updatedlama-112"], "there is no config 'updatedlama-112'"),
     "an option of another config": (["recentnews", "--lest-words", "3"], "did you mean --least-words?"),
-    "LAMA is not named": (["invariantlama"], "made of --lama, or --probes, or --probes with --lama: name what"),
-    "facts are not named": (["newlama"], "made of --probes, or --probes with --lama, or --review, or --review with"),
-    "an interval without facts": (["newlama-1112", *REVIEW], "newlama-1112 is made of --probes, or --probes with"),
-    "news are not named": (["recentnews-small"], "recentnews-small is made of --news: name what it is made of"),
-    "KILT is not named": (["kilt-nq"], "kilt-nq is made of --kilt"),
-    "KILT of news": (["kilt-nq", "--kilt", "x", "--news", "x"], "not of --news and --kilt"),
-    "news of a review": (["recentnews", *REVIEW, "--news", "x"], "recentnews is made of --news; not of --review"),
-    "two ways at once": (["updatedlama", *REVIEW, "--probes", "x"], "not of --probes and --review"),
-    "a past without news": (["newlama", "--past", "past", *REVIEW], "candidates are made of news"),
-    "news without a past": (["newlama", "--news", "x", *REVIEW], "candidates are made of news"),
-    "a judge of facts": (["newlama", "--judge", "rules", "--probes", "x"], "--judge is of candidates and decisions"),
-    "passages of facts": (["newlama", "--per-page", "2", "--probes", "x"], "--per-page is of candidates"),
-    "annotators of facts": (["newlama", "--least-annotators", "3", "--probes", "x"], "--least-annotators is of cand"),
+    "LAMA is not named": (["invariantlama"], "invariantlama needs --lama, or --probes, or --probes with --lama"),
+    "facts are not named": (
+        ["newlama"],
+        "newlama needs --probes, or --probes with --lama, or --review, or --review with",
+    ),
+    "an interval without facts": (["newlama-1112", *REVIEW], "newlama-1112 needs --probes, or --probes with"),
+    "news are not named": (["recentnews-small"], "recentnews-small needs --news"),
+    "KILT is not named": (["kilt-nq"], "kilt-nq needs --kilt"),
+    "KILT of news": (["kilt-nq", "--kilt", "x", "--news", "x"], "it cannot be built from --news and --kilt"),
+    "news of a review": (
+        ["recentnews", *REVIEW, "--news", "x"],
+        "recentnews needs --news; it cannot be built from --review",
+    ),
+    "two ways at once": (["updatedlama", *REVIEW, "--probes", "x"], "it cannot be built from --probes and --review"),
+    "a past without news": (["newlama", "--past", "past", *REVIEW], "candidates need both news"),
+    "news without a past": (["newlama", "--news", "x", *REVIEW], "candidates need both news"),
+    "a judge of facts": (["newlama", "--judge", "rules", "--probes", "x"], "--judge needs a folder of candidates"),
+    "passages of facts": (["newlama", "--per-page", "2", "--probes", "x"], "--per-page needs a folder of candidates"),
+    "annotators of facts": (
+        ["newlama", "--least-annotators", "3", "--probes", "x"],
+        "--least-annotators needs a folder",
+    ),
     "no annotators": (["newlama", *REVIEW, "--least-annotators", "0"], "least_annotators must be at least 1"),
-    "a seed of nothing": (["invariantlama", "--lama", "x", "--seed", "1"], "here nothing is drawn"),
-    "dropped facts": (["invariantlama", "--dropped", "d", "--probes", "x"], "--dropped is of LAMA's rows"),
+    "a seed of nothing": (["invariantlama", "--lama", "x", "--seed", "1"], "nothing else is drawn"),
+    "dropped facts": (["invariantlama", "--dropped", "d", "--probes", "x"], "--dropped writes rows of --lama"),
     "no jobs": (["recentnews", "--jobs", "0"], "--jobs must be at least 1"),
     "a share of nothing": (["recentnews", "--news", "x", "--small-share", "0"], "share of the small news"),
     "a share, options first": (

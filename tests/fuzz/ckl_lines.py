@@ -15,7 +15,7 @@ from temporalwiki.builders.ckl import invariantlama
 from temporalwiki.builders.ckl.candidates import ABOUT, CANDIDATES, DECISIONS
 from temporalwiki.builders.ckl.config import Config, Row
 from temporalwiki.builders.ckl.config import _staged as staged
-from temporalwiki.builders.ckl.decisions import decided
+from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.invariantlama import invariantlama as lama
 from temporalwiki.builders.ckl.invariantlama import table
 from temporalwiki.builders.ckl.kilt import kilt
@@ -134,7 +134,7 @@ def _decided(files: Sequence[bytes]) -> list[Config]:
     file(f"lines/{ABOUT}", json.dumps(about).encode())
     for number, data in enumerate(decisions[:3]):
         file(f"lines/{DECISIONS}/{'abc'[number]}.jsonl", data)
-    return decided(review, 1 + zlib.crc32(candidates) % 2)
+    return configs_from_decisions(review, 1 + zlib.crc32(candidates) % 2)
 
 
 _SOURCES: dict[bytes, Callable[[Sequence[bytes]], list[Config]]] = {

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
 from temporalwiki.builders.ckl import html_page, news_pages
-from temporalwiki.builders.ckl.html_page import Page, Response
+from temporalwiki.builders.ckl.html_page import NewsPage, Response
 from temporalwiki.builders.ckl.news_pages import NewsTask, run
 from temporalwiki.builders.parquet import read_rows
 
@@ -126,13 +126,13 @@ class _Reader:
     def __exit__(self, *_error: object) -> None:
         pass
 
-    def read(self, data: bytes, response: Response | None = None) -> Page | str:
+    def read(self, data: bytes, response: Response | None = None) -> NewsPage | str:
         sent = response or Response()
         try:
             text = html_page.decoded(data, sent)
         except html_page._Unreadable as error:
             return str(error)
-        return Page(sent.url, repr(text), repr(sent), 0, "en")
+        return NewsPage(sent.url, repr(text), repr(sent), 0, "en")
 
 
 _HEAD = re.compile(rb"WARC/1\.[01]\r\n((?:[!-9;-~]+: [!-~]+(?: [!-~]+)*\r\n)+)\r\n")

@@ -9,7 +9,7 @@ import zlib
 from temporalwiki.builders.ckl import html_page
 from temporalwiki.builders.ckl.html_page import (
     LARGEST,
-    Page,
+    NewsPage,
     Response,
     clean_line,
     clean_text,
@@ -99,7 +99,7 @@ def check(data: bytes) -> None:
     assert (address := web_address(text)) is None or web_address(address) == address, "another address of an address"
 
 
-def _check(page: Page) -> None:
+def _check(page: NewsPage) -> None:
     for text in filter(None, (page.url, page.title, page.text, page.language)):
         text.encode()
         assert "\0" not in text

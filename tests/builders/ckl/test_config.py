@@ -105,12 +105,12 @@ def test_a_full_disk_is_named_and_nothing_is_lost(
 @pytest.mark.parametrize(
     ("there", "new", "said"),
     [
-        ({"imported": True}, {}, "newlama is there, imported from an archive"),
-        ({}, {"imported": True}, "newlama is there, made by `temporalwiki ckl`"),
+        ({"imported": True}, {}, "already has newlama, imported from an archive"),
+        ({}, {"imported": True}, "already has newlama, built by `temporalwiki ckl`"),
         (
             {"options": {"wiki": "enwiki"}},
             {"options": {"wiki": "simplewiki"}},
-            "of enwiki, and this one is of simplewiki",
+            "of enwiki, and the new one is of simplewiki",
         ),
     ],
 )

@@ -27,7 +27,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import html_page
 from temporalwiki.builders.ckl.html_page import (
     Extractor,
-    Page,
+    NewsPage,
     Response,
     clean_line,
     clean_text,
@@ -61,9 +61,9 @@ def extractor() -> Iterator[Extractor]:
         yield started
 
 
-def read(extractor: Extractor, data: bytes, url: str | None = None, charset: str | None = None) -> Page:
+def read(extractor: Extractor, data: bytes, url: str | None = None, charset: str | None = None) -> NewsPage:
     found = extractor.read(data, Response(url, charset))
-    assert isinstance(found, Page)
+    assert isinstance(found, NewsPage)
     return found
 
 
@@ -73,7 +73,7 @@ def test_an_article(extractor: Extractor) -> None:
         '<script type="application/ld+json">{"@type": "NewsArticle", "datePublished": "2020-11-01T01:30:00+02:00"}'
         "</script><script>document.write('</scr' + 'ipt><p>not said</p>')</script>"
     )
-    assert read(extractor, page(head)) == Page(
+    assert read(extractor, page(head)) == NewsPage(
         url="https://news.example/bridge?a=1&b=2",
         title="Springfield votes for a second bridge",
         text="\n".join(PARAGRAPHS),
@@ -284,7 +284,7 @@ def test_a_bomb_is_dropped(extractor: Extractor, encoding: str, compress: Callab
     data = compress(page())
     chunked = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (data[:100], data[100:], b""))
     found = extractor.read(chunked, page_in_parts)
-    assert isinstance(found, Page)
+    assert isinstance(found, NewsPage)
     assert found.text == "\n".join(PARAGRAPHS)
     assert extractor.read(compress(bytes(200 << 20)), Response(encoding=encoding)) == "larger than 10 MB"
 
@@ -320,7 +320,7 @@ def test_nothing_that_a_page_names_is_fetched(extractor: Extractor) -> None:
 class Calls:
     """Stands in for what parses pages: a page names what is called, and the title says what came of it."""
 
-    def __call__(self, data: bytes, url: str | None, charset: str | None) -> Page:
+    def __call__(self, data: bytes, url: str | None, charset: str | None) -> NewsPage:
         where = ("127.0.0.1", int(url or 0))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM if b"send" in data else socket.SOCK_STREAM) as one:
             calls: dict[bytes, Callable[[], object]] = {
@@ -338,8 +338,8 @@ class Calls:
             try:
                 calls[data]()
             except OSError as error:
-                return Page(None, str(error), None, None, None)
-        return Page(None, "was made", None, None, None)
+                return NewsPage(None, str(error), None, None, None)
+        return NewsPage(None, "was made", None, None, None)
 
 
 def test_the_process_opens_no_connection_and_asks_for_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -437,8 +437,8 @@ def test_what_http_did_to_a_page_is_undone(data: bytes, response: Response, beco
 def test_a_library_that_is_missing_is_no_reason_to_drop_pages(
     extractor: Extractor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing(name: str | None) -> Callable[..., Page]:
-        def read(*_args: object) -> Page:
+    def missing(name: str | None) -> Callable[..., NewsPage]:
+        def read(*_args: object) -> NewsPage:
             raise ImportError("not there", name=name)
 
         return read
@@ -455,8 +455,8 @@ def test_a_library_that_is_missing_is_no_reason_to_drop_pages(
         def recv_bytes(self) -> bytes:
             return msgspec.json.encode(html_page._Reply(missing="brotli"))
 
-    monkeypatch.setattr(extractor, "_started", Connection)
-    with pytest.raises(InputError, match=r"brotli is not installed, .*pip install 'temporalwiki\[news\]'"):
+    monkeypatch.setattr(extractor, "_connect", Connection)
+    with pytest.raises(InputError, match=r"brotli, which is not installed: pip install 'temporalwiki\[news\]'"):
         extractor.read(b"<p>")
 
 
@@ -464,7 +464,9 @@ def test_a_library_that_is_missing_is_no_reason_to_drop_pages(
 def test_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     there = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else there(name))
-    with pytest.raises(InputError, match=rf"{module[:4]}.* is not installed, .*pip install 'temporalwiki\[news\]'"):
+    with pytest.raises(
+        InputError, match=rf"{module[:4]}.* which is not installed: pip install 'temporalwiki\[news\]'"
+    ):
         html_page.check_installed()
 
 

@@ -527,7 +527,7 @@ def test_what_does_not_change(tmp_path: Path, case: str) -> None:
 
 
 def test_of_a_relation_there_are_a_thousand_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "A_RELATION", 10)
+    monkeypatch.setattr(module, "PER_RELATION", 10)
     facts = [
         same(subject_id=f"Q{i}", subject=f"Land {i} X", relation_id=p) for i in range(1, 31) for p in ("P36", "P17")
     ]
@@ -543,7 +543,7 @@ def test_of_a_relation_there_are_a_thousand_at_most(tmp_path: Path, monkeypatch:
 
 def test_facts_are_read_until_there_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where most cannot be asked, all are read; what is read in parts comes in no part twice."""
-    monkeypatch.setattr(module, "A_RELATION", 5)
+    monkeypatch.setattr(module, "PER_RELATION", 5)
     good = [same(subject_id=f"Q{i}", subject=f"Land {i} X") for i in range(1, 9)]
     bad = [same(subject_id=f"Q{i}", subject=f"Easton {i}") for i in range(9, 400)]
     few = [same(subject_id=f"Q{i}", subject=f"Land {i} X", relation_id="P17") for i in range(1, 4)]
@@ -596,7 +596,7 @@ def test_texts_are_read_for_those_alone_that_become_rows(tmp_path: Path, monkeyp
         same(subject_id=f"Q{i}", object_id=f"Q{i}0", subject=f"Land {i} X", obj=f"Ann {i}", evidence=f"{i} " * 400)
         for i in range(1, 40_001)
     )
-    monkeypatch.setattr(module, "A_RELATION", 100)
+    monkeypatch.setattr(module, "PER_RELATION", 100)
     folder = month(tmp_path / "facts", unchanged=facts)
     ample = made("invariantlama", folder)[1]
     monkeypatch.setattr(module, "MEMORY", 48 << 20)
@@ -610,7 +610,7 @@ def test_too_little_memory_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     folder = months(tmp_path / "facts", SECOND)
     for work in (None, tmp_path / "work"):
         where = re.escape(str(work or tempfile.gettempdir()))
-        with pytest.raises(InputError, match=f"^{where}: 1 MB of memory and the disk did not do .*; make room there"):
+        with pytest.raises(InputError, match=f"^{where}: the facts need more than 1 MB of memory .*; free some space"):
             live("newlama", [folder], work=work)
     assert list((tmp_path / "work").iterdir()) == []
 

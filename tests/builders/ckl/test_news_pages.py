@@ -17,7 +17,7 @@ import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import news_pages
-from temporalwiki.builders.ckl.html_page import Page, Response, _Unreadable, decoded
+from temporalwiki.builders.ckl.html_page import NewsPage, Response, _Unreadable, decoded
 from temporalwiki.builders.ckl.news_pages import Extracted, extract
 from temporalwiki.builders.parquet import read_rows
 
@@ -35,14 +35,14 @@ class Reader:
     def __exit__(self, *_error: object) -> None:
         pass
 
-    def read(self, data: bytes, response: Response | None = None) -> Page | str:
+    def read(self, data: bytes, response: Response | None = None) -> NewsPage | str:
         response = response or Response()
         try:
             data = decoded(data, response)
         except _Unreadable as error:
             return str(error)
         self.read_pages.append((data, response.url, response.charset))
-        return "cannot be parsed" if data == b"bad" else Page(response.url, data.decode(), "A text.", NOON, "en")
+        return "cannot be parsed" if data == b"bad" else NewsPage(response.url, data.decode(), "A text.", NOON, "en")
 
 
 @pytest.fixture(autouse=True)
@@ -287,9 +287,9 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for paths, message in (
         ([tmp_path / "none"], "none: no such file or folder"),
-        ([tmp_path / "a.txt"], r"a\.txt: not a kind of file that news is read from \(\.warc, \.html"),
-        ([tmp_path / "empty"], "empty: no files to read news from"),
-        ([], "no path: no files to read news from"),
+        ([tmp_path / "a.txt"], r"a\.txt: not a file of news \(\.warc, \.html"),
+        ([tmp_path / "empty"], "empty: no files of news"),
+        ([], "no path: no files of news"),
     ):
         with pytest.raises(InputError, match=message):
             extract(paths, tmp_path / "work")
@@ -403,12 +403,12 @@ def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     columns = {"url": ["a"], "title": ["b"], "text": ["c"]}
     times = {"published": pa.array([0], pa.timestamp("s"))}
     for table, message in (
-        (pa.table(columns), "no column published; news is read from url, title, text, published"),
-        (pa.table(columns | {"published": ["2020"]}), "the column published is string, and no timestamp"),
-        (pa.table(columns | {"published": [1]}), "the column published is int64, and no timestamp"),
-        (pa.table(columns | times | {"url": [1]}), "the column url is int64, and no text"),
-        (pa.table(columns | times | {"title": [None]}), "the column title is null, and no text"),
-        (pa.table(columns | times | {"text": [["c"]]}), "the column text is list<.*>, and no text"),
+        (pa.table(columns), "no column published; news needs url, title, text, published"),
+        (pa.table(columns | {"published": ["2020"]}), "the column published is string instead of a timestamp"),
+        (pa.table(columns | {"published": [1]}), "the column published is int64 instead of a timestamp"),
+        (pa.table(columns | times | {"url": [1]}), "the column url is int64 instead of text"),
+        (pa.table(columns | times | {"title": [None]}), "the column title is null instead of text"),
+        (pa.table(columns | times | {"text": [["c"]]}), "the column text is list<.*> instead of text"),
     ):
         pq.write_table(table, file)
         with pytest.raises(InputError, match=message):
@@ -458,5 +458,5 @@ def test_damaged_parquet_is_named(tmp_path: Path) -> None:
 def test_without_news_please_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     file = warc(tmp_path / "a.warc.gz", record())
-    with pytest.raises(InputError, match=r"news-please is not installed.*pip install 'temporalwiki\[news\]'"):
+    with pytest.raises(InputError, match=r"news-please, which is not installed: pip install 'temporalwiki\[news\]'"):
         extract([file], tmp_path / "work")

@@ -21,7 +21,7 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl import config, news_pages, recentnews
-from temporalwiki.builders.ckl.html_page import Page
+from temporalwiki.builders.ckl.html_page import NewsPage
 from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.parquet import read_rows
@@ -102,7 +102,7 @@ def pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     found = []
     for number, language in enumerate(("en", "de", "", None, "en")):
         row = article(number)
-        found.append(Page(row["url"], row["title"], row["text"], int(row["published"].timestamp()), language))
+        found.append(NewsPage(row["url"], row["title"], row["text"], int(row["published"].timestamp()), language))
     monkeypatch.setattr(news_pages, "_table", lambda _file: iter(["not HTML", *found]))
     return table(tmp_path / "a.parquet", [])
 
@@ -235,7 +235,7 @@ def test_what_was_kept_is_not_made_again_and_half_of_it_is(tmp_path: Path, monke
         ({"near_duplicates": 1.0}, "from 0.3 to 0.99, not 1.0"),
         ({"small_share": 0}, "above 0 and at most 1, not 0"),
         ({"mask_rate": 1}, "between 0 and 1, not 1"),
-        ({"language": "English"}, "'English' is no language; give two letters, such as en"),
+        ({"language": "English"}, "'English' is not a language; give two letters, such as en"),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:

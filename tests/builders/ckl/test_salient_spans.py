@@ -154,7 +154,7 @@ def test_a_pipeline_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     for spans, message in (
         ("en_core_web_xxl", "no such spaCy pipeline, nor a folder with one; python -m spacy download en_core_web_xxl"),
         ("ruls", "did you mean rules"),
-        (str(tmp_path / "blank"), "marks no entities"),
+        (str(tmp_path / "blank"), "finds no entities"),
         (str(tmp_path / "other"), "spaCy cannot load it"),
     ):
         with pytest.raises(InputError, match=message) as raised:
@@ -164,7 +164,7 @@ def test_a_pipeline_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
 
 def test_without_spacy_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(InputError, match="spaCy is not installed; pip install spacy, or take --spans rules"):
+    with pytest.raises(InputError, match="spaCy is not installed; pip install spacy, or use --spans rules"):
         finder("en_core_web_sm")
     assert isinstance(finder(), Rules)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
-from temporalwiki.builders.ckl.templates import _TABLE, Template, one_line, template, unsound
+from temporalwiki.builders.ckl.templates import _TABLE, Template, find_template, one_line, unsafe_label
 
 HOSTILE = [
     "[Y]",
@@ -37,7 +37,7 @@ def test_a_subject_is_put_in_as_it_is(subject: str) -> None:
 
 @given(st.sampled_from(sorted(_TABLE)), st.text())
 def test_every_cloze_has_its_subject_and_its_blank_once_and_the_blank_last(relation: str, subject: str) -> None:
-    how = template(relation, "")
+    how = find_template(relation, "")
     assert how is not None
     before, _, after = how.cloze.partition("[X]")
     assert how.statement(subject) == before + subject + after.replace("[Y]", "<extra_id_0>")
@@ -114,7 +114,7 @@ LABELS = {
 
 @pytest.mark.parametrize("label", LABELS)
 def test_a_relation_that_is_not_known_is_worded_after_its_label_if_that_reads_right(label: str) -> None:
-    how = template("P987654", label)
+    how = find_template("P987654", label)
     # nobody knows whether it can change, so that a new value is taken for no update
     expected = Template(f"The {label} of [X] is [Y].", f"What is the {label} of [X]?", lasting=True)
     assert how == (expected if LABELS[label] else None)
@@ -146,13 +146,13 @@ NEVER = {
 
 @pytest.mark.parametrize("relation", NEVER)
 def test_what_is_never_asked_whatever_the_words(relation: str) -> None:
-    assert template(relation, NEVER[relation]) is None
-    assert template(relation, "mayor") is None
-    assert template(relation, "mayor", {relation: "[X] has [Y] ."}) is None
+    assert find_template(relation, NEVER[relation]) is None
+    assert find_template(relation, "mayor") is None
+    assert find_template(relation, "mayor", {relation: "[X] has [Y] ."}) is None
 
 
 def test_who_where_the_value_is_one_of_us() -> None:
-    translator, anthem = template("P655", "translator"), template("P85", "anthem")
+    translator, anthem = find_template("P655", "translator"), find_template("P85", "anthem")
     assert translator is not None and anthem is not None
     assert translator.question == "Who is the translator of [X]?"
     assert anthem.question == "What is the anthem of [X]?"
@@ -172,7 +172,7 @@ ABOUT_PEOPLE = re.findall(
 
 @pytest.mark.parametrize("relation", ABOUT_PEOPLE)
 def test_of_people_no_verb_says_when(relation: str) -> None:
-    how = template(relation, "")
+    how = find_template(relation, "")
     assert how is not None
     assert not TENSED.search(how.cloze)
     assert not TENSED.search(how.question)
@@ -180,7 +180,7 @@ def test_of_people_no_verb_says_when(relation: str) -> None:
 
 @pytest.mark.parametrize("relation", re.findall(r"P\d+", "P39 P54 P106 P108 P136 P140 P264 P407 P463 P551 P1412"))
 def test_of_several_values_one_is_not_the_value(relation: str) -> None:
-    how = template(relation, "")
+    how = find_template(relation, "")
     assert how is not None
     assert how.cloze.startswith(("A ", "An "))
     assert " the " not in how.question.partition("[X]")[0]
@@ -191,7 +191,7 @@ IN_LIFE = {*re.findall(r"P\d+", "P26 P39 P54 P102 P108 P118 P413 P463 P551 P937 
 
 def test_what_ends_with_life() -> None:
     def ends(relation: str) -> bool:
-        how = template(relation, "parliamentary group")
+        how = find_template(relation, "parliamentary group")
         assert how is not None
         return how.ends_with_life
 
@@ -199,7 +199,7 @@ def test_what_ends_with_life() -> None:
     assert [
         relation for relation in ("P19", "P20", "P27", "P106", "P140", "P410", "P1412", "P166") if ends(relation)
     ] == []
-    alike = template("P54", "", {"P54": "[X] plays with [Y] ."})
+    alike = find_template("P54", "", {"P54": "[X] plays with [Y] ."})
     assert alike is not None
     assert alike.ends_with_life
 
@@ -211,24 +211,24 @@ def test_what_ends_with_life() -> None:
     + [(relation, False) for relation in ("P6", "P54", "P39", "P36", "P131", "P551", "P26", "P106", "P505", "P163")],
 )
 def test_relations_that_last(relation: str, lasting: bool) -> None:
-    how = template(relation, "flag")
+    how = find_template(relation, "flag")
     assert how is not None
     assert how.lasting is lasting
 
 
 def test_lamas_templates_word_the_cloze_where_there_is_one() -> None:
     lama = {"P36": "[X] , capital : [Y] .", "P19": "[Y] is where [X] was born ."}
-    capital, birth, coach = (template(relation, "", lama) for relation in ("P36", "P19", "P286"))
+    capital, birth, coach = (find_template(relation, "", lama) for relation in ("P36", "P19", "P286"))
     assert capital is not None and birth is not None and coach is not None
     assert capital.statement("[Y]") == "[Y] , capital : <extra_id_0> ."
     assert birth.statement("Ann") == "<extra_id_0> is where Ann was born ."
     assert birth.lasting
     assert "born" in birth.question
-    assert coach == template("P286", "")
+    assert coach == find_template("P286", "")
 
 
 def test_the_relations_of_invariantlama_have_words() -> None:
-    assert all(template(relation, "") for relation in RELATIONS)
+    assert all(find_template(relation, "") for relation in RELATIONS)
 
 
 def test_our_words_are_not_lamas(shared_data: Path) -> None:
@@ -256,7 +256,7 @@ def test_our_words_are_not_lamas(shared_data: Path) -> None:
     ],
 )
 def test_labels_that_no_cloze_can_hold(label: str, reason: str | None) -> None:
-    assert unsound(label) == reason
+    assert unsafe_label(label) == reason
 
 
 @pytest.mark.parametrize("space", [" ", "  ", "\t", "\r\n", "\u00a0", "\u2028", "\u2029", "\u3000", "\x85", "\v"])
