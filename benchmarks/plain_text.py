@@ -56,7 +56,7 @@ class Page:
 
 def read_articles(path: Path) -> Iterator[Page]:
     """Articles of a dump that are not redirects; a dump cut short ends where it is cut."""
-    for page in xml_dump.read_pages(path, xml_dump.read_header(path), xml_dump.Reading(), allow_truncated=True):
+    for page in xml_dump.read_pages(path, xml_dump.read_header(path), xml_dump.DumpCounts(), allow_truncated=True):
         if page.namespace == 0 and not page.redirect and (text := page.text) is not None:
             yield Page(page.title, text)
 

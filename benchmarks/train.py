@@ -29,7 +29,7 @@ from temporalwiki.methods import METHODS, find_method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch
 from temporalwiki.methods.speed import peak, work
-from temporalwiki.methods.trainer import ContinualTrainer, Reading, training_arguments
+from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, training_arguments
 
 CONFIGS = {
     "gpt2-large": GPT2Config(n_embd=1280, n_layer=36, n_head=20, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
@@ -106,10 +106,10 @@ def ours(model: Any, method: Any, data: list[Any], collate: Any, options: TrainO
         trainer = ContinualTrainer(
             model=model,
             args=arguments,
-            train_dataset=Reading(np.arange(len(data)), data, None),
+            train_dataset=OrderedExamples(np.arange(len(data)), data, None),
             data_collator=collate,
         )
-        trainer.begin(options, method)
+        trainer.set_up(options, method)
         batches = [{n: t.to(arguments.device) for n, t in collate(data[:1]).items()}]
         trainer.extra_loss = method.extra_loss(model, lambda n: batches, Path(folder))
         clock = Clock()
@@ -179,7 +179,7 @@ def compare_methods(arguments: argparse.Namespace) -> None:
     print(f"{'method':14} {'trainable M':>11} {'step s':>8} {'tokens/s':>10} {'TFLOP/s':>8} {'MFU':>6} {'peak GB':>8}")
     for name in METHODS:
         method = find_method(name)()
-        if not method.trains or method.refuses == "decoder-only" or name in ("light_tuning", "full"):
+        if not method.trains or method.unsupported_architecture == "decoder-only" or name in ("light_tuning", "full"):
             continue
         model = method.prepare(_model(arguments), 0)
         _report(name, model, method, arguments, arguments.sequence_length, DOCUMENT)
@@ -209,7 +209,7 @@ def _report(name: str, model: Any, method: Any, arguments: argparse.Namespace, l
     times = ours(model, method, data, PackedBatch(length, 0, shared=True), options, arguments.precision)[3:]
     step = statistics.median(times)
     tokens = size * length / step
-    flops = tokens * work(model, length, method.through_base).decoder
+    flops = tokens * work(model, length, method.gradients_through_base).decoder
     most = peak(next(model.parameters()).device)
     moved = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
     memory = torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_available() else float("nan")

@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from temporalwiki.builders.parquet import ParquetWriter
-from temporalwiki.builders.wikidata import extract, fact_diff, labels
+from temporalwiki.builders.wikidata import fact_diff, labels, tables
 from temporalwiki.builders.wikipedia.titles import HASH, TitleWriter, title_hash
 
 FACTS_A_SUBJECT = 6.25  # as Wikidata: 110 M items have 700 M facts
@@ -67,8 +67,8 @@ def write_world(folder: Path, facts: int) -> None:
             "label": [f"relation {p}" for p in range(1, 2001)],
             "seen": np.arange(2000),
         }
-        with ParquetWriter(folder / side / "properties-00000.parquet", extract.PROPERTIES) as out:
-            out.write_table(pa.table(properties, schema=extract.PROPERTIES))
+        with ParquetWriter(folder / side / "properties-00000.parquet", tables.PROPERTIES) as out:
+            out.write_table(pa.table(properties, schema=tables.PROPERTIES))
         articles = int(subjects * WITH_ARTICLE)
         (folder / f"{side}_articles").mkdir()
         for number, before in enumerate(range(0, articles, ARTICLES_A_FILE)):
@@ -82,7 +82,7 @@ class _Side:
 
     def __init__(self, folder: Path, number: int) -> None:
         self._seen = number << 36
-        self._tables = {name: extract.Buckets(folder, name, f"{number:05d}") for name in ("facts", "entities")}
+        self._tables = {name: tables.BucketWriter(folder, name, f"{number:05d}") for name in ("facts", "entities")}
 
     def __enter__(self) -> _Side:
         for table in self._tables.values():
@@ -97,7 +97,7 @@ class _Side:
         untitled = tables["entities"]["s"][tables["entities"]["title"].is_null().to_numpy(zero_copy_only=False)]
         for name, columns in tables.items():
             table = self._tables[name]
-            columns = columns | {"bucket": columns["s"] % extract.BUCKETS, "seen": columns["s"] + self._seen}
+            columns = columns | {"bucket": columns["s"] % tables.BUCKETS, "seen": columns["s"] + self._seen}
             columns |= {name: np.zeros(len(columns["s"])) for name in table.schema.names if name not in columns}
             rows = pa.table({name: columns[name] for name in table.schema.names}).cast(table.schema)
             table.add_table(rows, np.isin(columns["s"], untitled) if name == "facts" else None)

@@ -27,7 +27,8 @@ from pathlib import Path
 from isal import igzip
 
 from temporalwiki.builders import incremental
-from temporalwiki.builders.stages import Report, measured, total
+from temporalwiki.builders.measurement import measured
+from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import pieces
 from temporalwiki.builders.wikidata import extract, unchanged_items
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
@@ -150,8 +151,8 @@ def measure(prev: Path, recent: Path, work: Path) -> None:
 
     def find_revisions() -> None:
         for _, line in extract.lines(task):
-            if extract.TAIL.search(line, max(0, len(line) - extract.TAIL_LENGTH)):
-                extract.HEAD.match(line)
+            if extract.ITEM_END.search(line, max(0, len(line) - extract.ITEM_END_LENGTH)):
+                extract.ITEM_START.match(line)
 
     step("decompress", lambda: consume(pieces(prev)))
     step("lines", lambda: consume(extract.lines(task)))

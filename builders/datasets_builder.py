@@ -28,9 +28,10 @@ from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.build_config import CONFIGS, Sources, build_configs, check_name, options_of
 from temporalwiki.builders.ckl.config import write
 from temporalwiki.builders.ckl.text_model import OpenModel, no_models
-from temporalwiki.builders.dataset_folder import SCHEMAS, Manifest
+from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.machine import find_machine
+from temporalwiki.builders.manifests import Manifest
 from temporalwiki.builders.snapshot import Interval
 
 
@@ -91,7 +92,7 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         work = Path(config.work)
         folder = work / "dataset"
         manifest = build(self._sources, folder, work / "build", options, find_machine(jobs=config.jobs))
-        [name] = [name for name in manifest["configs"] if name.startswith(f"{config.name}-")]
+        [name] = [name for name in manifest.configs if name.startswith(f"{config.name}-")]
         return _splits(folder, manifest, name)
 
     def _generate_tables(self, files: list[str]) -> Iterator[tuple[Any, pa.Table]]:
@@ -173,7 +174,7 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         config = next((one for one in configs if self._name in (one.name, one.short_name)), configs[0])
         folder = self._sources.work / "dataset"
         manifest = write(config, folder)
-        for warning in manifest["warnings"]:
+        for warning in manifest.warnings:
             print(f"warning: {warning}", file=sys.stderr)
         splits = _splits(folder, manifest, config.name)
         if not splits:
@@ -199,11 +200,9 @@ def _as_they_are(path: Path) -> list[tuple[str, int, int]]:
 
 def _splits(folder: Path, manifest: Manifest, name: str) -> list[datasets.SplitGenerator]:
     return [
-        datasets.SplitGenerator(
-            name=split, gen_kwargs={"files": [str(folder / file["path"]) for file in written["files"]]}
-        )
-        for split, written in manifest["configs"][name]["splits"].items()
-        if written["num_examples"]
+        datasets.SplitGenerator(name=split, gen_kwargs={"files": [str(folder / file.path) for file in written.files]})
+        for split, written in manifest.configs[name].splits.items()
+        if written.num_examples
     ]
 
 

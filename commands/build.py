@@ -13,6 +13,7 @@ from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
@@ -125,7 +126,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.engine != "local":
         machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
-    manifest = build(sources, arguments.out, work, options, machine)
+    manifest = build(sources, arguments.out, work, options, machine, folder_card)
     print(describe_manifest(arguments.out, manifest))
 
 

@@ -28,6 +28,7 @@ from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.commands.build import add_folders, work_folder
 from temporalwiki.commands.train import add_options
 from temporalwiki.methods import needs
+from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
@@ -171,7 +172,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
         for config in build_configs(
             arguments.config, sources, _given(options, arguments) if options else None, _open_model
         ):
-            yield describe_manifest(arguments.out, write(config, arguments.out))
+            yield describe_manifest(arguments.out, write(config, arguments.out, folder_card))
 
 
 @contextmanager

@@ -225,11 +225,11 @@ def revision(reference: str) -> str:
     elif (folder / checkpoint.ADAPTER).is_file():
         base = checkpoint.base_of_adapter(folder)
     else:
-        path, more = checkpoint.where(reference)
+        path, more = checkpoint.library_arguments(reference)
         if "gguf_file" in more:
             return _hash([Path(path) / more["gguf_file"]])
     if checkpoint.is_hub_id(reference):
-        own = checkpoint.commit(reference)
+        own = checkpoint.commit_of(reference)
         return own if base is None else f"{own}+{revision(base)}"
     own = _hash(sorted(file for kind in _READ for file in folder.glob(kind) if file.name not in _OF_TRAINING))
     return own if base is None else f"{own}+{revision(base)}"

@@ -28,10 +28,10 @@ from temporalwiki.methods.packing import IGNORED, Encoder, Ints
 from temporalwiki.methods.salient_spans import MaskedBatch
 from temporalwiki.methods.trainer import (
     ContinualTrainer,
-    Reading,
+    OrderedExamples,
+    example_order,
     last_complete,
     no_space_left,
-    reading_order,
     training_arguments,
 )
 
@@ -79,18 +79,20 @@ def _train(
     inputs, labels = _tokens(tuned, start.tokenizer, examples)
     longest = max(len(read) + len(said) for read, said in zip(inputs, labels, strict=True))
     options = replace(options, micro_batch_size=max(1, _TOKENS // longest))
-    order = reading_order(method, options, len(inputs), 0)
+    order = example_order(method, options, len(inputs), 0)
     precision = default_precision() if options.precision == "auto" else options.precision
     checkpoints, steps = folder / "checkpoints", len(order) // options.batch_size
     trainer = ContinualTrainer(
         model=tuned,
         args=training_arguments(options, precision, checkpoints, steps, what, TrainingArguments),
-        train_dataset=Reading(order, datasets.Dataset.from_dict({"input_ids": inputs, "labels": labels}), None),
+        train_dataset=OrderedExamples(
+            order, datasets.Dataset.from_dict({"input_ids": inputs, "labels": labels}), None
+        ),
         data_collator=_Batch(tuned, start.tokenizer),
     )
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
         raise UsageError(f"{what}: models are not sharded for an evaluation: start it with DDP")
-    trainer.begin(options, method)
+    trainer.set_up(options, method)
     last = last_complete(checkpoints)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     if model.state.is_main_process:

@@ -13,7 +13,7 @@ from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.sql import database, rows_of, run_script
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import fact_diff
-from temporalwiki.builders.wikidata.extract import files
+from temporalwiki.builders.wikidata.tables import files
 from temporalwiki.builders.wikipedia.extract import files as article_files
 
 # Each statement is one step of the algorithm; $-names are the task's values.

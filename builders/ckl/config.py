@@ -15,14 +15,8 @@ from temporalwiki.base.files import only_one
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.dataset_folder import (
-    Manifest,
-    finish_install,
-    install,
-    is_ckl,
-    read_manifests,
-    write_split,
-)
+from temporalwiki.builders.dataset_folder import finish_install, install, write_split
+from temporalwiki.builders.manifests import CklManifest, checked_as, read_manifests
 from temporalwiki.builders.streams import digest
 
 Row = Mapping[str, Any]
@@ -79,7 +73,7 @@ class Config:
     warnings: list[str] = field(default_factory=list)
 
 
-def write(config: Config, out: Path) -> Manifest:
+def write(config: Config, out: Path, card: dataset_folder.Card | None = None) -> CklManifest:
     """Write a config into the dataset folder ``out``, next to its other configs, and return its manifest.
 
     ``out`` changes only after all rows were written. A config of the same name is replaced. Raises InputError if that
@@ -95,7 +89,7 @@ def write(config: Config, out: Path) -> Manifest:
         shutil.rmtree(staged, ignore_errors=True)
         try:
             manifest = _staged(config, staged)
-            install(staged, manifest, out)
+            install(staged, manifest, out, card)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
     return manifest
@@ -103,12 +97,12 @@ def write(config: Config, out: Path) -> Manifest:
 
 def _check_replaceable(config: Config, out: Path) -> None:
     for old in read_manifests(out):
-        if not is_ckl(old) or old["config"] != config.name:
+        if not isinstance(old, CklManifest) or old.config != config.name:
             continue
-        if bool(old.get("imported")) != config.imported:
-            origin = "imported from an archive" if old.get("imported") else "built by `temporalwiki ckl`"
+        if old.imported != config.imported:
+            origin = "imported from an archive" if old.imported else "built by `temporalwiki ckl`"
             raise InputError(f"{out}: already has {config.name}, {origin}; choose another --out")
-        wiki, old_wiki = config.options.get("wiki"), old["options"].get("wiki")
+        wiki, old_wiki = config.options.get("wiki"), old.options.get("wiki")
         if wiki != old_wiki:
             raise InputError(
                 f"{out}: already has {config.name} of {old_wiki or 'no wiki'}, and the new one is of "
@@ -116,7 +110,7 @@ def _check_replaceable(config: Config, out: Path) -> None:
             )
 
 
-def _staged(config: Config, staged: Path) -> Manifest:
+def _staged(config: Config, staged: Path) -> CklManifest:
     splits = {}
     for split, rows in config.splits.items():
         with Progress(f"{config.name} {split}", None, "row") as progress:
@@ -129,7 +123,7 @@ def _staged(config: Config, staged: Path) -> Manifest:
         raise AssertionError(f"{config.name}: {written} rows written, but counted were {counts}")
     empty = [split for split, files in splits.items() if not files["num_examples"]]
     warnings = [f"{config.name}: no rows in the split {split}; `datasets` will not list it" for split in empty]
-    return {
+    content = {
         "format": 1,
         "dataset": "ckl",
         "config": config.name,
@@ -146,6 +140,7 @@ def _staged(config: Config, staged: Path) -> Manifest:
         "warnings": [*config.warnings, *warnings],
         "configs": {config.name: {"short_name": config.short_name, "splits": splits}},
     }
+    return checked_as(CklManifest, content, config.name)
 
 
 def _counted(rows: Iterable[Row], progress: Progress) -> Iterator[Row]:

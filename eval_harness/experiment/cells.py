@@ -19,7 +19,7 @@ from temporalwiki.eval_harness.runner import Evaluation, NothingToScoreError, ev
 from temporalwiki.eval_harness.score_cache import cache as score_store
 from temporalwiki.methods.options import MAY_DIFFER
 from temporalwiki.methods.train import MANIFEST, Run, train
-from temporalwiki.methods.training_data import check_config, config_names, content, past_config
+from temporalwiki.methods.training_data import check_config, config_names, content_key, past_config
 
 Done = dict[str, Any]  # what is noted of a finished cell
 
@@ -167,7 +167,7 @@ def _evaluated(folder: str, precision: str) -> CachedModel:
 
 
 _configs = cache(config_names)
-_content = cache(content)
+_content = cache(content_key)
 
 
 def _plain(name: str) -> str:

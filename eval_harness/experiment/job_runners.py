@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from temporalwiki.base.errors import UsageError, in_one_line
+from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean
+from temporalwiki.builders import slurm
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 
 _PARENT = "TEMPORALWIKI_PARENT"  # in a job's environment: the process that started it on this machine
@@ -144,43 +145,56 @@ def _visible() -> list[str]:
 
 @dataclass
 class _Slurm:
-    """Jobs of Slurm, through submitit; ``parameters`` are those of its ``AutoExecutor.update_parameters``."""
+    """Jobs of Slurm. The recipe gives the arguments of ``sbatch`` and the shell commands that a job runs first."""
 
     experiment: Experiment
-    executor: Any
+    arguments: Sequence[str]
+    setup: Sequence[str]
     remote: bool = True
 
     def start(self, name: str, cells: Sequence[str]) -> Job:
-        from submitit.helpers import CommandFunction
-
-        self.executor.update_parameters(name=_file(name)[:60])
-        return _Submitted(self.executor.submit(CommandFunction(command(self.experiment.path, cells))))
+        job_name = _file(name)[:60]
+        logs = _logs(self.experiment)
+        run = f"exec {shlex.join(command(self.experiment.path, cells))}"
+        script = "\n".join(["#!/bin/bash", "set -e", *self.setup, run, ""])
+        output = f"--output={str(logs).replace('%', '%%')}/%j.out"
+        job, cluster = slurm.submit(script, *self.arguments, f"--job-name={job_name}", output)
+        return _SlurmJob(job, job_name, [cluster] if cluster else [], str(logs / f"{job}.out"))
 
 
 @dataclass
-class _Submitted:
-    job: Any
-
-    @property
-    def log(self) -> str:
-        return str(self.job.paths.stderr)
+class _SlurmJob:
+    id: str
+    name: str
+    clusters: Sequence[str]
+    log: str
 
     def ended(self) -> bool:
-        return bool(self.job.done())
+        queued = slurm.queued(self.name, self.clusters)
+        return queued is not None and self.id not in {job.partition("_")[0] for job in queued}
 
 
 def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> Engine:
-    try:
-        import submitit
-    except ModuleNotFoundError:
-        raise UsageError("slurm needs the package submitit: pip install 'temporalwiki[slurm]'") from None
-    cluster = parameters.pop("cluster", "slurm")  # submitit's "local" tries the same without Slurm
-    try:
-        executor = submitit.AutoExecutor(_logs(experiment), cluster=cluster)
-        executor.update_parameters(**parameters)
-    except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:
-        raise UsageError(f"{experiment.path}: engines: slurm: {in_one_line(error)}") from None
-    return _Slurm(experiment, executor)
+    """Make the engine from options of ``sbatch``; submitit's names, such as ``slurm_partition``, work as well."""
+    where = f"{experiment.path}: engines: slurm: "
+    slurm.check_installed()
+    if parameters.pop("cluster", "slurm") != "slurm":
+        raise UsageError(f"{where}cluster is no option of sbatch; --engine local runs cells without Slurm")
+    setup = parameters.pop("slurm_setup", parameters.pop("setup", []))
+    if not isinstance(setup, list) or not all(isinstance(line, str) for line in setup):
+        raise UsageError(f"{where}setup must be a list of shell commands")
+    arguments = []
+    more = parameters.pop("slurm_additional_parameters", {})
+    for name, value in (parameters | more).items():
+        if not isinstance(value, str | int | float):
+            raise UsageError(f"{where}{name} must be text, a number, true or false, not {value!r}")
+        option = name.removeprefix("slurm_").replace("_", "-")
+        if option == "mem-gb":
+            option, value = "mem", f"{value}G"
+        option = {"timeout-min": "time", "tasks-per-node": "ntasks-per-node"}.get(option, option)
+        if value is not False:
+            arguments.append(f"--{option}" if value is True else f"--{option}={value}")
+    return _Slurm(experiment, arguments, setup)
 
 
 # where the experiment's folder is in a job of the Hub

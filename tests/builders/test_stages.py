@@ -108,7 +108,7 @@ def test_a_task_that_lost_something_is_done_again(
     assert calls(tmp_path) == [1, 2, 2, 3]
     assert [report["run"]["kept"] for report in reports] == [True, False, True]
     assert (out / "2.txt").read_text() == "4"
-    assert "is not as it was left; its task is done again" in capsys.readouterr().err
+    assert "is missing or has changed; its task runs again" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["another plan", "a folder of stages"])
@@ -150,7 +150,7 @@ def test_what_cannot_be_deleted_is_not_used(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_task_whose_folder_was_taken_by_another_command_does_not_count(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="another command has begun this stage anew"):
+    with pytest.raises(InputError, match="another command has started this stage again"):
         run_stage("square", begin_anew, [1], tmp_path / "out")
     assert list((tmp_path / "out" / "reports").iterdir()) == []
 

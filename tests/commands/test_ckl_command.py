@@ -15,7 +15,8 @@ import pytest
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.build_config import CONFIGS
-from temporalwiki.builders.dataset_folder import problems, read_manifests
+from temporalwiki.builders.dataset_folder import problems
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 
@@ -66,7 +67,7 @@ def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tm
     assert status == 0, err
     live = {"updatedlama-1112", "updatedlama-1201", "newlama-1201", "invariantlama-1101"}
     folder = tmp_path / "ckl"
-    assert {config["short_name"] for m in read_manifests(folder) for config in m["configs"].values()} - {None} == live
+    assert {config.short_name for m in read_manifests(folder) for config in m.configs.values()} - {None} == live
     assert all(problems(folder, manifest) == [] for manifest in read_manifests(folder))
     for name in [*CONFIGS, *live]:
         loaded = datasets.load_dataset(str(folder), name)

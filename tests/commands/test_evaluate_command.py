@@ -88,7 +88,7 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "an unknown task with options": (("--tasks", "lamma", "--beams", 2), "no task 'lamma' (did you mean lama?)"),
     "no task of that name at all": (("--tasks", "x"), "there are kilt, lama, new_questions"),
     "one unknown task of several": (("--tasks", "twiki_probes,delete"), "(did you mean deleted?)"),
-    "no task": (("--tasks", ","), "--tasks: name one or more, with commas between them"),
+    "no task": (("--tasks", ","), "--tasks: name one or more, separated by commas"),
     "an unknown option": (("--precison", "bf16"), "--precison bf16 (did you mean --precision?)"),
     "an unknown option of the task": (("--beam", 2), "--beam 2 (did you mean --beams?)"),
     "an option of another task": (("--window", 2), "unrecognized arguments: --window 2"),
@@ -103,9 +103,9 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "an option that is no number": (("--beams", "many"), "beams must be a whole number, not 'many'"),
 }  # fmt: skip
 FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
-    "a dataset folder that is not there": (("--data", "./nowhere"), "./nowhere: no dataset can be loaded from there"),
-    "a dataset folder with nothing in it": (("--data", "empty"), "empty: no dataset can be loaded from there"),
-    "a dataset that is a file": (("--data", "file"), "file: no dataset can be loaded from there"),
+    "a dataset folder that is not there": (("--data", "./nowhere"), "./nowhere: cannot load a dataset"),
+    "a dataset folder with nothing in it": (("--data", "empty"), "empty: cannot load a dataset"),
+    "a dataset that is a file": (("--data", "file"), "file: cannot load a dataset"),
     "a revision of a folder": (("--data", "data@2021.12"), "a local folder has no revision '2021.12'"),
     "a column of numbers": (("--config", "probes-numbers"), "changed: object is 1961; a column of text is needed"),
     "blank labels alone": (("--config", "probes-blank"), "twiki_probes could score nothing (2 changed: no object)"),
@@ -117,16 +117,16 @@ FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
         ("--config", "probes-train"),
         "data, probes-train: no rows in unchanged, changed, so nothing to score; its splits are train",
     ),
-    "a model folder that is not there": (("--model", "./nowhere"), "./nowhere: there is no such folder"),
-    "a model folder with nothing in it": (("--model", "empty"), "empty: no checkpoint is in this folder"),
-    "a model folder without its configuration": (("--model", "no-config"), "no-config: no checkpoint is in this"),
+    "a model folder that is not there": (("--model", "./nowhere"), "./nowhere: no such folder"),
+    "a model folder with nothing in it": (("--model", "empty"), "empty: the folder holds no checkpoint"),
+    "a model folder without its configuration": (("--model", "no-config"), "no-config: the folder holds no"),
     "a model that is a file": (("--model", "file"), "file: is a file; name a folder or a .gguf"),
-    "a Hub model, offline": (("--model", "openai-community/gpt2"), "openai-community/gpt2: no model can be loaded"),
-    "a GGUF file that is not there": (("--model", "x.gguf"), "x.gguf: there is no such file"),
+    "a Hub model, offline": (("--model", "openai-community/gpt2"), "openai-community/gpt2: cannot load a model"),
+    "a GGUF file that is not there": (("--model", "x.gguf"), "x.gguf: no such file"),
     "a package that is not there": (("--model", "package:no-such"), "no such package is installed"),
-    "an adapter whose base is gone": (("--model", "orphan"), "/no/such/base: there is no such folder"),
-    "a model without a tokenizer": (("--model", "no-tokenizer"), "no-tokenizer: no tokenizer can be loaded"),
-    "a model that was cut off": (("--model", "damaged"), "damaged: no language model can be loaded from there"),
+    "an adapter whose base is gone": (("--model", "orphan"), "/no/such/base: no such folder"),
+    "a model without a tokenizer": (("--model", "no-tokenizer"), "no-tokenizer: cannot load a tokenizer"),
+    "a model that was cut off": (("--model", "damaged"), "damaged: cannot load a language model"),
     "a tokenizer that is larger than the model": (("--model", "small"), "small: the tokenizer has 309 tokens"),
     "weights that are no numbers": (("--model", "nan"), "no finite probability for 'Norland capital Easton'"),
     "an output that is a file": (("--output", "file"), "file: is a file; name a folder with --output"),
@@ -208,7 +208,7 @@ def test_interrupted_it_says_how_to_go_on(evaluate: Run, tmp_path: Path, monkeyp
     monkeypatch.setattr(Store, "keep_scores", interrupt)
     status, _, err = evaluate(*words(tmp_path, ()))
     assert status == 1
-    assert last_line(err) == "temporalwiki evaluate: interrupted; the same command goes on from what is kept"
+    assert last_line(err) == "temporalwiki evaluate: interrupted; run the same command again to continue"
 
 
 @pytest.mark.parametrize("missing", ["torch", "peft"])

@@ -87,7 +87,7 @@ WRONG = {
     "too little memory": (["--repo", "ORG/x", "--memory", "1MB"], "too little"),
     "an engine that is not there": (["--repo", "ORG/x", "--engine", "spark"], "invalid choice: 'spark'"),
     "a size that is none": (["--repo", "ORG/x", "--memory", "much"], "is not a size"),
-    "a leaderboard of nothing": (["--repo", "ORG/x", "--leaderboard", "ORG/y"], "name it with --recipe"),
+    "a leaderboard of nothing": (["--repo", "ORG/x", "--leaderboard", "ORG/y"], "name its recipe with --recipe"),
     "a misspelled option": (["--repo", "ORG/x", "--dryrun"], "did you mean --dry-run?"),
     "a recipe that is not there": (["--repo", "ORG/x", "--recipe", "no-such.yaml"], "no recipe 'no-such.yaml'"),
     "a recipe whose months end": (
@@ -131,4 +131,4 @@ def test_a_stop_says_that_it_can_go_on(capsys: pytest.CaptureFixture[str], monke
 
     monkeypatch.setattr(monthly, "monthly", stopped)
     assert main(["monthly", "--repo", "ORG/x"]) == 1
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "run the same command again to continue" in capsys.readouterr().err

@@ -167,8 +167,8 @@ def train_k_adapter(shell: Shell) -> None:
 
 
 def with_a_cell_for_slurm(shell: Shell) -> None:
-    """Where there is no Slurm, submitit's own stand-in runs the one cell."""
-    engines = {"slurm": {"cluster": "local", "timeout_min": 9}}
+    """The fake commands of Slurm run the one cell."""
+    engines = {"slurm": {"slurm_partition": "gpu", "timeout_min": 9}}
     new = recipe(["1112"], "experiments/slurm", methods={"initial": None}, engines=engines)
     (shell.folder / "RECIPE.yaml").write_text(yaml.safe_dump(new))
 

@@ -331,11 +331,11 @@ def test_a_gguf_file_has_its_own_revision(tmp_path: Path) -> None:
 
 
 NOWHERE = {
-    "./nowhere": "there is no such folder",
-    "nowhere.gguf": "there is no such file",
+    "./nowhere": "no such folder",
+    "nowhere.gguf": "no such file",
     "package:no-such": "no such package is installed",
     # offline; a model of the Hub that is in the cache cannot be tried here
-    "openai-community/gpt2": "openai-community/gpt2: no model can be loaded from there: ",
+    "openai-community/gpt2": "openai-community/gpt2: cannot load a model: ",
 }
 
 

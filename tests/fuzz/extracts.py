@@ -86,9 +86,9 @@ def _read(dump: Dump, into: Path, base_folder: Path | None) -> list[Report] | No
     except InputError as error:
         assert "enwiki.xml" in str(error) and "\n" not in str(error), f"not one line with the file: {error}"
         return None
-    unchanged_pages.carry(into, base)
+    unchanged_pages.link_base(into, base)
     incremental.finish(into, tasks, base)
-    return [{part: report[part] for part in report if part != "kept"} for report in reports]
+    return [{part: report[part] for part in report if part not in ("kept", "wrote")} for report in reports]
 
 
 def _articles(of: Path) -> Sequence[tuple[Any, ...]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 import zlib
 
-from temporalwiki.builders.wikipedia.plain_text import MARKS, UnreadablePage, both_paragraphs, paragraphs
+from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, both_paragraphs, paragraphs
+from temporalwiki.builders.wikipedia.prose_lines import MARKS
 
 SEEDS = tuple(
     text.encode()

@@ -11,7 +11,7 @@ from unittest import mock
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.wikipedia.xml_dump import KNOWN, Header, Page, Reading, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import UNCHANGED, DumpCounts, Header, Page, read_header, read_pages
 
 from fuzz import xml_dump
 from fuzz.files import file
@@ -43,7 +43,7 @@ WORDS = (*xml_dump.WORDS, _BETWEEN, b"</mediawiki>\0", b"\0<page>")
 LONGEST = 8192
 _ONE_IN = 8  # inputs are read by the decoder that is for dumps known to be whole
 
-_Found = tuple[list[Page], Reading]
+_Found = tuple[list[Page], DumpCounts]
 
 
 def check(data: bytes) -> None:
@@ -79,18 +79,18 @@ def _read(path: Path, head: Header, starts: list[int], listed: bool = False) -> 
     """What all ranges say, one after the other; None where one is refused."""
     pages: list[Page] = []
     dropped: Counter[str] = Counter()
-    total = Reading()
+    total = DumpCounts()
     for start, end in zip(starts, [*starts[1:], None], strict=True):
-        reading = Reading()
+        counts = DumpCounts()
         try:
-            pages += read_pages(path, head, reading, start, end, listed=listed)
+            pages += read_pages(path, head, counts, start, end, listed=listed)
         except InputError as error:
             assert path.name in str(error) and "\n" not in str(error), f"not one line with a place: {error}"
             return None
-        total.complete = total.complete or reading.complete
-        total.pages += reading.pages
-        total.bytes += reading.bytes
-        dropped.update(reading.dropped)
+        total.complete = total.complete or counts.complete
+        total.pages += counts.pages
+        total.bytes += counts.bytes
+        dropped.update(counts.dropped)
     total.dropped = dict(sorted(dropped.items()))
     return pages, total
 
@@ -100,12 +100,12 @@ def _check_known(path: Path, head: Header, whole: _Found) -> None:
     pages, told = whole
     times = Counter((one.page_id, one.revision_id) for one in pages)
     sizes = {(one.page_id, one.revision_id): len(one.escaped) for one in pages if one.escaped is not None}
-    reading = Reading()
-    again = list(read_pages(path, head, reading, known=lambda *ids: sizes.get(ids) if times[ids] == 1 else None))
-    reading.dropped = dict(sorted(reading.dropped.items()))
-    assert reading == told, "another accounting where texts are known"
+    counts = DumpCounts()
+    again = list(read_pages(path, head, counts, known_size=lambda *ids: sizes.get(ids) if times[ids] == 1 else None))
+    counts.dropped = dict(sorted(counts.dropped.items()))
+    assert counts == told, "another accounting where texts are known"
     for one, other in zip(again, pages, strict=True):
-        if one.missing == KNOWN:
+        if one.missing == UNCHANGED:
             assert one.namespace == 0 and not one.redirect and other.escaped is not None
             one = one._replace(escaped=other.escaped, missing=None)
         assert one == other, "another page where texts are known"

@@ -14,7 +14,7 @@ from torch import nn
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.ewc import EWC, fisher
-from temporalwiki.methods.method import Batch, Share
+from temporalwiki.methods.method import Batch, StepShare
 
 import tiny_models
 
@@ -45,8 +45,8 @@ def given(*batches: Batch) -> Callable[[int], list[Batch]]:
     return lambda wanted: list(batches)
 
 
-def share(micro_batches: int = 1) -> Share:
-    return Share(torch.tensor(7), 1 / micro_batches)
+def share(micro_batches: int = 1) -> StepShare:
+    return StepShare(torch.tensor(7), 1 / micro_batches)
 
 
 # At theta = 0 both tokens have probability 1/2: the gradient of log p is 1/2 for a token 0 and -1/2 for a token 1.

@@ -301,7 +301,7 @@ def test_weight_decay_spares_matrices_of_which_a_part_is_held(kind: str, tmp_pat
     method = LoRA(rank=2)
     arguments = training_arguments(options, "fp32", tmp_path, 1, "lora", TrainingArguments)
     trainer = ContinualTrainer(model=method.prepare(loaded, 0), args=arguments)
-    trainer.begin(options, method)
+    trainer.set_up(options, method)
     decay = {p: group["weight_decay"] for group in trainer.create_optimizer().param_groups for p in group["params"]}
     held = [
         matrix.weight for layer in adapters(loaded) for matrix in (layer.lora_A["default"], layer.lora_B["default"])

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.replay import Replay
-from temporalwiki.methods.trainer import EMPTY, reading_order
+from temporalwiki.methods.trainer import EMPTY, example_order
 
 
 def past_in_batches(percent: int, new: int, batch: int, epochs: int, past: int = 1000) -> list[int]:
     """How many past examples each full batch of a run has."""
     options = TrainOptions(batch_size=batch, epochs=epochs)
-    order = reading_order(Replay(share=percent / 100), options, new, past)
+    order = example_order(Replay(share=percent / 100), options, new, past)
     batches = order.reshape(-1, batch)
     return [int((b >= new).sum()) for b in batches if EMPTY not in b]
 

@@ -20,6 +20,7 @@ from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.eval_harness import text_model
 from temporalwiki.eval_harness.text_model import open_model
+from temporalwiki.model_cards.folder_card import folder_card
 
 import tiny_models
 from a_text_model import ScriptedModel
@@ -270,10 +271,10 @@ def test_either_config_may_be_read_first_or_alone() -> None:
 
 def test_written_and_loaded(tmp_path: Path) -> None:
     for config in easy(pages(3), EasyOptions()):
-        manifest = write(config, tmp_path / "ckl")
-        assert manifest["options"]["questions"]["name"] == "rules"
+        manifest = write(config, tmp_path / "ckl", folder_card)
+        assert manifest.content["options"]["questions"]["name"] == "rules"
         rows = list(read_rows(sorted((tmp_path / "ckl" / "data" / config.name).glob("*.parquet"))))
-        assert len(rows) == manifest["counts"]["kept"] > 0
+        assert len(rows) == manifest.content["counts"]["kept"] > 0
         assert all(row["statement"].count("<extra_id_0>") == 1 for row in rows)
 
 

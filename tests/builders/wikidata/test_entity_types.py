@@ -9,7 +9,7 @@ import pytest
 
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import run_stage
-from temporalwiki.builders.wikidata import entity_types, extract, labels
+from temporalwiki.builders.wikidata import entity_types, extract, labels, tables
 from temporalwiki.builders.wikidata.probes import Fact
 
 from tiny_dumps import item, statement, value, wikidata_file, write_wikidata
@@ -28,7 +28,7 @@ def known(place: Path, prev: Items, recent: Items) -> Path:
         path = write_wikidata(wikidata_file(place, date), items)
         tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", False)
         run_stage("extract", extract.run, tasks, place / date)
-    task = labels.LabelsTask(0, str(place / "20211101"), str(place / "20211129"), 0, extract.BUCKETS)
+    task = labels.LabelsTask(0, str(place / "20211101"), str(place / "20211129"), 0, tables.BUCKETS)
     run_stage("labels", labels.run, [task], place / "labels")
     return place / "labels"
 
@@ -104,7 +104,7 @@ def test_the_order_of_statements_outlives_the_cut_into_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred classes each, the largest id first, written seven rows at a time into one bucket."""
-    monkeypatch.setattr(extract, "ROWS", 7)
+    monkeypatch.setattr(tables, "MAX_ROWS", 7)
     items = [a(64 * i, *range(1000 + i, 900 + i, -1)) for i in range(1, 5)]
     facts = [Fact(64 * i, 17, 77) for i in range(1, 5)]
     assert count(tmp_path, ANY, items, facts)["subject"] == {f"Q{1000 + i}": 1 for i in range(1, 5)}

@@ -18,7 +18,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import Report, run_stage
-from temporalwiki.builders.wikidata import buckets, extract, fact_diff, labels
+from temporalwiki.builders.wikidata import buckets, extract, fact_diff, labels, tables
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
@@ -57,7 +57,7 @@ def run_dumps(
         run_stage("extract", extract.run, tasks, tmp_path / side)
     if pages is None:
         items = {
-            row["s"] for side in ("prev", "recent") for row in read_rows(extract.files(tmp_path / side, "entities"))
+            row["s"] for side in ("prev", "recent") for row in read_rows(tables.files(tmp_path / side, "entities"))
         }
         pages = pages_before = {number: f"A{number}" for number in items}
         with ParquetWriter(tmp_path / "page_items.parquet", PAGE_ITEMS) as out:
@@ -106,7 +106,7 @@ def test_tasks_have_so_many_facts_and_every_bucket_once(facts: int, tasks: int) 
     dates = {"prev_date": PREV, "recent_date": RECENT}
     planned = fact_diff.plan(facts, **dict.fromkeys(names, "x"), **dates, unchanged_fraction=0.0, seed=0)
     assert len(planned) == fact_diff.count_tasks(facts) == tasks
-    assert [bucket for task in planned for bucket in range(task.first, task.end)] == list(range(extract.BUCKETS))
+    assert [bucket for task in planned for bucket in range(task.first, task.end)] == list(range(tables.BUCKETS))
 
 
 def kinds(rows: list[dict[str, Any]]) -> dict[tuple[int, int, int], tuple[str, str]]:
@@ -387,7 +387,7 @@ def test_it_gives_the_rows_of_a_diff_that_looks_at_everything(
     prev, recent = ([*entities, *labels] for entities in worlds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "ROWS", held)
-        patch.setattr(fact_diff, "_HELD", held)
+        patch.setattr(fact_diff, "_MAX_PENDING", held)
         rows, report = run(place, prev, recent, fraction=fraction, pages=pages, pages_before={12: "T3"})
     expected_report = slow_wikidata_diff.run(task_of(place, fraction), place / "slow")
     assert rows == list(read_rows([place / "slow" / "candidates-00000.parquet"]))

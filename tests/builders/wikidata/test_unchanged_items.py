@@ -28,9 +28,9 @@ from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.stages import Report, total
-from temporalwiki.builders.wikidata import buckets, extract, revision_index, unchanged_items
+from temporalwiki.builders.wikidata import buckets, extract, revision_index, tables, unchanged_items
 from temporalwiki.builders.wikidata.entities import EntityReader
-from temporalwiki.builders.wikidata.revision_index import Revisions
+from temporalwiki.builders.wikidata.revision_index import RevisionIndex
 from temporalwiki.builders.world import World, write_world
 
 from a_folder import contents
@@ -71,24 +71,24 @@ def read(path: Path, folder: Path, base: str | None = None) -> list[Report]:
 
 def holds(folder: Path) -> dict[str, Any]:
     """All that counts in an extract: the newest readings of items, and how many there are of each."""
-    tables: dict[str, list[Json]] = {
+    rows_of: dict[str, list[Json]] = {
         table: [
             row
-            for rows in buckets.read(folder, table, 0, extract.BUCKETS, getattr(extract, table.upper()).names)
+            for rows in buckets.read(folder, table, 0, tables.BUCKETS, getattr(tables, table.upper()).names)
             for row in rows.to_pylist()
         ]
         for table in ("entities", "facts")
     }
     entities: dict[int, list[Json]] = {}
-    for row in tables["entities"]:
+    for row in rows_of["entities"]:
         entities.setdefault(row["s"], []).append(row)
     assert all(len({row["seen"] for row in readings}) == len(readings) for readings in entities.values())
     newest = {s: max(readings, key=lambda row: (row["lastrevid"], row["seen"])) for s, readings in entities.items()}
     facts: dict[int, list[Json]] = {}
-    for row in tables["facts"]:
+    for row in rows_of["facts"]:
         if row["seen"] == newest[row["s"]]["seen"]:
             facts.setdefault(row["s"], []).append(row | {"seen": None})
-    properties = [row for path in extract.files(folder, "properties") for row in pq.read_table(path).to_pylist()]
+    properties = [row for path in tables.files(folder, "properties") for row in pq.read_table(path).to_pylist()]
     return {
         "readings": {s: sorted(row["lastrevid"] for row in readings) for s, readings in entities.items()},
         "newest": {s: row | {"seen": None} for s, row in newest.items()},
@@ -147,11 +147,12 @@ def test_it_holds_what_a_full_reading_holds(
         patch.setattr(extract, "RANGE", 300)
         patch.setattr(extract, "CHECKED", 2)
         patch.setattr(unchanged_items, "ITEMS_A_TASK", 4)
-        patch.setattr(extract, "_CHUNK", 3)
-        patch.setattr(extract, "ROWS", 5)
-        patch.setattr(extract, "FEW", few)  # one file of a task, or several
-        patch.setattr(extract, "GROUP_ROWS", 4)
-        patch.setattr(extract, "KEPT_ROWS", 3)
+        patch.setattr(extract, "_MAX_VALUES", 3)
+        patch.setattr(tables, "MAX_ROWS", 5)
+        patch.setattr(extract, "_MAX_UNCHANGED", 5)
+        patch.setattr(tables, "SINGLE_FILE_ROWS", few)  # one file of a task, or several
+        patch.setattr(tables, "GROUP_ROWS", 4)
+        patch.setattr(extract, "_UNCHANGED_GROUP_ROWS", 3)
         patch.setattr(buckets, "ROWS", 4)
         if not links:
             patch.setattr(os, "link", no_links)
@@ -182,7 +183,7 @@ def entity(number: int, revision: int, *objects: int) -> str:
 
 def facts(folder: Path) -> list[tuple[int, int, int]]:
     """Subject, object and file of the rows that count."""
-    found = buckets.read(folder, "facts", 0, extract.BUCKETS, ("s", "o", "seen"))
+    found = buckets.read(folder, "facts", 0, tables.BUCKETS, ("s", "o", "seen"))
     rows = [row for table in found for row in table.to_pylist()]
     return sorted((row["s"], row["o"], row["seen"] >> 52) for row in rows)
 
@@ -197,7 +198,7 @@ def test_layers_by_hand(tmp_path: Path) -> None:
     assert facts(tmp_path / "b") == [(1, 7, 0), (2, 8, 1), (4, 7, 1)]
     assert facts(tmp_path / "c") == [(1, 7, 0), (2, 8, 1), (3, 7, 2), (4, 9, 2)]
     assert total(reports, "kept") == {"items": 2}
-    assert {tuple(column.tolist()) for b in (2, 3, 4) for column in buckets.superseded(tmp_path / "c", b)} == {
+    assert {tuple(column.tolist()) for b in (2, 3, 4) for column in buckets.superseded(tmp_path / "c", b, b + 1)} == {
         (2,), (0,), (3,), (4,), (1,),
     }  # fmt: skip
     names = [f"{table}-{generation:02d}-00000-all.parquet" for table in ("entities", "facts") for generation in (0, 1)]
@@ -283,7 +284,7 @@ def test_nothing_is_carried_over_of_another_base_than_the_dump_was_read_with(tmp
     read(months[1], tmp_path / "b", "a")
     [group] = unchanged_items.plan(0, base)
     for _ in range(2):
-        with pytest.raises(InputError, match=f"{tmp_path / 'b'}: gone, or not what {tmp_path / 'c'} was read with"):
+        with pytest.raises(InputError, match=f"{tmp_path / 'b'}: missing, or not what {tmp_path / 'c'} was read with"):
             unchanged_items.run(group, tmp_path / "c" / "carried")
         shutil.rmtree(tmp_path / "b", ignore_errors=True)
 
@@ -374,18 +375,18 @@ def test_where_lines_are_as_usual_none_is_kept_that_would_not_be_otherwise(
     """What a quick look at several lines tells is what a close look at each of them tells."""
     folder = tmp_path_factory.mktemp("b")
     items = np.array([1, 2, 3, 4, 10**18 - 1], np.int64)
-    revision_index.write(folder / "revisions", 0, extract.BUCKETS, items, np.array([1, 1, 2, 1, 1], np.int64))
+    revision_index.write(folder / "revisions", 0, tables.BUCKETS, items, np.array([1, 1, 2, 1, 1], np.int64))
     text = "".join(lines).removesuffix("\n").encode() + b"\n"
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extract, "CHECKED", 2)
-        for seam in (extract._SEAM, re.compile(rb"(?!)()()")):
-            patch.setattr(extract, "_SEAM", seam)
-            base = extract._Base(folder, EntityReader("enwiki", "en"))
-            with ParquetWriter(folder / "kept.parquet", extract.KEPT) as file:
-                kept = extract._Kept(file)
+        for seam in (extract._LINE_BREAK, re.compile(rb"(?!)()()")):
+            patch.setattr(extract, "_LINE_BREAK", seam)
+            base = extract._UnchangedFilter(folder, EntityReader("enwiki", "en"))
+            with ParquetWriter(folder / "kept.parquet", tables.UNCHANGED) as file:
+                kept = extract._UnchangedBuffer(file)
                 for _ in range(2):  # the second time, with what the first has left at hand
-                    others = list(base.others(text, 0, len(text), kept))
+                    others = list(base.changed_lines(text, 0, len(text), kept))
                 kept.write()
             found.append((others, pq.read_table(folder / "kept.parquet").to_pylist()))
     assert found[0] == found[1]
@@ -393,10 +394,13 @@ def test_where_lines_are_as_usual_none_is_kept_that_would_not_be_otherwise(
 
 def test_no_line_s_end_is_longer_than_what_is_looked_at() -> None:
     longest = b',"lastrevid":%b,"modified":"%b"},\n{"type":"item","id":"Q%b",' % (b"9" * 18, b"2" * 20, b"9" * 18)
-    assert extract._SEAM.fullmatch(longest)
-    assert (longest.index(b"\n"), len(longest)) == (extract._BEFORE, extract._BEFORE + extract._BEHIND)
+    assert extract._LINE_BREAK.fullmatch(longest)
+    assert (longest.index(b"\n"), len(longest)) == (
+        extract._BEFORE_BREAK,
+        extract._BEFORE_BREAK + extract._AFTER_BREAK,
+    )
     for part in (b"9" * 18, b"2" * 20):
-        assert not extract._SEAM.fullmatch(longest.replace(part, part + b"2"))
+        assert not extract._LINE_BREAK.fullmatch(longest.replace(part, part + b"2"))
 
 
 @settings(max_examples=200, deadline=None)
@@ -404,7 +408,7 @@ def test_no_line_s_end_is_longer_than_what_is_looked_at() -> None:
 def test_of_many_items_at_once_none_that_is_checked_is_missed(numbers: list[int]) -> None:
     marked = extract._may_be_checked(np.array(numbers, np.int64)).tolist()
     for number, may in zip(numbers, marked, strict=True):
-        assert may == extract.checked(number) if number < 2**31 else may
+        assert may == extract.is_checked(number) if number < 2**31 else may
 
 
 def test_one_in_so_many_is_parsed_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -484,7 +488,9 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(dumps: Path, out: Path, interval: Interval, work: Path | None = None) -> dict[str, Any]:
     """The files of a build and what its manifest says, but of the run."""
     sources = find_sources(dumps, interval)
-    manifest = build(sources, out, work or out.with_name("work"), BuildOptions(unchanged_fraction=1.0), Machine())
+    manifest = build(
+        sources, out, work or out.with_name("work"), BuildOptions(unchanged_fraction=1.0), Machine()
+    ).content
     lasting = {key: manifest[key] for key in manifest if key != "run"}
     return contents(out, "*.parquet") | {"manifest": lasting, "run": manifest["run"]}
 
@@ -497,7 +503,7 @@ def without_run(build: dict[str, Any]) -> dict[str, Any]:
 def full(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Builds of both months in which every item is parsed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Revisions, "of", lambda _self, _item: 0)
+        patch.setattr(RevisionIndex, "of", lambda _self, _item: 0)
         folders = [tmp_path_factory.mktemp("full") for _ in MONTHS]
         return [
             without_run(built(dumps, folder / "out", month)) for folder, month in zip(folders, MONTHS, strict=True)
@@ -559,7 +565,7 @@ def test_where_one_revision_says_two_things_all_is_read(
         claims = {"P5": [statement(value(2 + month), id="Q1$a")]}
         lines = [line_of(item(1, claims, "A", "A"), 7), line_of(item(2, {}, "B"), 8)]
         write_dump(wikidata_file(dumps, date), lines)
-    manifest = build(find_sources(dumps, MONTHS[0]), tmp_path / "out", tmp_path / "work")
+    manifest = build(find_sources(dumps, MONTHS[0]), tmp_path / "out", tmp_path / "work").content
     assert "1 items differ in the same revision" in capsys.readouterr().err
     counts = manifest["counts"]["extracts"]["wikidata-extract recent"]
     assert counts["statements"] == {"dropped": {}, "facts": 1, "not_best_rank": 0}
@@ -577,7 +583,7 @@ def test_a_base_that_is_made_anew_in_other_layers_changes_nothing(
     [middle] = (work / "extracts").glob(f"wikidata-{DATES[1]}-*")
     shutil.rmtree(middle)
     assert without_run(built(dumps, tmp_path / "first", MONTHS[0])) == full[0]
-    for sizes in ({}, {"RANGE": 9000, "ROWS": 50}):  # in other ranges, all is read again
+    for sizes in ({}, {"RANGE": 9000, "_MAX_UNCHANGED": 50}):  # in other ranges, all is read again
         shutil.rmtree(next(work.glob(f"enwiki-{MONTHS[1].name}-*")))
         for name, size in sizes.items():
             monkeypatch.setattr(extract, name, size)
@@ -594,7 +600,7 @@ def of_two_months(dumps: Path, revision: Callable[[int, int], int]) -> dict[str,
         multistream(articles_file(dumps, date), [page(1, "A", "A is here.", revision_id=1)])
         lines = [entity(number, revision(number, month), 10 + month) for number in range(1, 6)]
         write_dump(wikidata_file(dumps, date), lines)
-    manifest = build(find_sources(dumps, MONTHS[0]), dumps / "out", dumps / "work")
+    manifest = build(find_sources(dumps, MONTHS[0]), dumps / "out", dumps / "work").content
     assert manifest["counts"]["facts"]["changed"] == {"new_object": 5}
     stages: dict[str, Any] = manifest["run"]["stages"]
     return stages

@@ -73,7 +73,7 @@ def test_articles_and_pages_are_written_in_page_order_and_everything_is_counted(
 def test_pages_out_of_order_give_the_same_bytes_as_in_order(
     tmp_path: Path, sorted_at_a_time: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extract, "_SORTED", sorted_at_a_time)
+    monkeypatch.setattr(extract, "_SORTED_BYTES", sorted_at_a_time)
     rng = random.Random(5)
     numbers = [*range(1, 25), *range(5000, 5400)]
     pages = [page(n, f"T{n}", rng.randbytes(250_000 if n < 25 else 20).hex(), revision_id=n) for n in numbers]

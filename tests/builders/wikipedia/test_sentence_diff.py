@@ -15,7 +15,7 @@ from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump, wikipedia_dump
 from temporalwiki.builders.stages import Report, run_stage
 from temporalwiki.builders.wikipedia import extract, sentence_diff
-from temporalwiki.builders.wikipedia.sentence_diff import Articles, Versions, new_sentences
+from temporalwiki.builders.wikipedia.sentence_diff import Articles, ArticleVersions, new_sentences
 from temporalwiki.builders.wikipedia.sentences import article_sentences, sentence_key, split_sentences
 
 import reference
@@ -91,16 +91,16 @@ TEXTS = st.lists(
 @given(TEXTS, TEXTS)
 def test_paragraphs_of_both_versions_need_not_be_split(prev: list[str], recent: list[str]) -> None:
     before, after = ([split_sentences(text, "en") for text in texts] for texts in (prev, recent))
-    versions = Versions(prev, recent, "en")
-    assert versions.fresh() == new_sentences(before, after)
-    assert versions.gone() == new_sentences(after, before)
+    versions = ArticleVersions(prev, recent, "en")
+    assert versions.added() == new_sentences(before, after)
+    assert versions.removed() == new_sentences(after, before)
 
 
 def test_a_paragraph_that_did_not_change_is_not_split(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(sentence_diff, "split_sentences", lambda text, _: asked.append(text) or [text])
-    versions = Versions(["Same.", "Old.", "Same, too."], ["Same.", "New.", "Same, too."], "en")
-    assert (versions.fresh(), versions.gone()) == ([["New."]], [["Old."]])
+    versions = ArticleVersions(["Same.", "Old.", "Same, too."], ["Same.", "New.", "Same, too."], "en")
+    assert (versions.added(), versions.removed()) == ([["New."]], [["Old."]])
     assert asked == ["Old.", "New."]
 
 

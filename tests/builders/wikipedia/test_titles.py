@@ -113,7 +113,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, table: str, damaged: bytes | No
         np.save(path, np.array([{}], object), allow_pickle=True)
     else:
         path.write_bytes(damaged)
-    with pytest.raises(InputError, match=f"{path}: damaged or gone .*; delete its folder and build again"):
+    with pytest.raises(InputError, match=f"{path}: damaged or missing .*; delete its folder and build again"):
         titles_among(folder, ["a"])
         articles_titled(folder, pa.array([titles.title_hash("a")], HASH))
         are_articles(folder, np.array([1]))

@@ -26,6 +26,7 @@ from temporalwiki.eval_harness.experiment.job_runners import find_engine
 from temporalwiki.eval_harness.experiment.run import Progress
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 
+import fake_slurm
 import tiny_models
 from faults.rows import SAME_BYTES
 
@@ -303,21 +304,51 @@ def test_a_scheduler_that_refuses_is_a_failure_and_one_that_is_silent_is_asked_a
     assert "sbatch: error" in progress[1].why
 
 
-def test_jobs_through_submitit(write: Write, tmp_path: Path) -> None:
-    pytest.importorskip("submitit", reason="submitit is not installed: pip install 'temporalwiki[slurm]'")
-    recipe = write(
-        **{
-            "experiment/methods": {"initial": None},
-            "experiment/months": ["0910"],
-            "experiment/engines": {"slurm": {"cluster": "local", "timeout_min": 5}},  # the same without a scheduler
-        }
-    )
-    experiment = read_experiment(str(recipe))
+def test_jobs_of_slurm(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fake commands on PATH run the jobs as processes; SBATCH_TIMELIMIT yields to the recipe."""
+    spool = fake_slurm.install(tmp_path / "slurm")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'slurm' / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("SBATCH_TIMELIMIT", "1")
+    monkeypatch.setattr("temporalwiki.eval_harness.experiment.run.POLL", 0.2)
+    options = {
+        "slurm_partition": "gpu",
+        "gpus_per_node": 1,
+        "mem_gb": 64,
+        "timeout_min": 5,
+        "tasks_per_node": 1,
+        "exclusive": True,
+        "overcommit": False,
+        "slurm_additional_parameters": {"mail-user": "me"},
+        "slurm_setup": [f"touch {tmp_path / 'set_up'}"],
+    }
+    changes = {"experiment/methods": {"initial": None}, "experiment/months": ["0910"]}
+    experiment = read_experiment(str(write(**changes, **{"experiment/engines": {"slurm": options}})))
     progress = run_experiment(experiment, find_engine("slurm", experiment, 2), 2)
     assert {one.cell.name: one.state for one in progress} == {
         "initial": "done",
         "initial/twiki_probes/probes-0910": "done",
     }
+    assert (tmp_path / "set_up").exists()
+    asked = (spool / "100.asked").read_text().split()
+    assert [word for word in asked if not word.startswith("output=")] == [
+        "exclusive=",
+        "gpus-per-node=1",
+        "job-name=initial",
+        "mail-user=me",
+        "mem=64G",
+        "ntasks-per-node=1",
+        "parsable=",
+        "partition=gpu",
+        "time=5",
+        "timelimit=1",
+    ]
+    assert (experiment.output / "logs" / "100.out").exists()
+
+
+def test_without_slurm_there_is_one_line(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match=r"^there is no sbatch here: run --engine slurm where jobs are submitted"):
+        find_engine("slurm", read_experiment(str(write())), 2)
 
 
 def test_jobs_of_the_hub(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,12 +390,17 @@ BAD_ENGINES: dict[str, tuple[str, dict[str, Any], str]] = {
     "unknown in the recipe": ("local", {"slrm": {}}, "engines: no 'slrm' (did you mean slurm?)"),
     "local with parameters": ("local", {"local": {"gpus": 2}}, "local takes no parameters"),
     "no bucket": ("hub_jobs", {"hub_jobs": {}}, "bucket is wanted"),
+    "a mapping for sbatch": ("slurm", {"slurm": {"gres": {"gpu": 1}}}, "gres must be text, a number, true or false"),
+    "set-up that is no list": ("slurm", {"slurm": {"setup": "true"}}, "setup must be a list of shell commands"),
+    "submitit's stand-in": ("slurm", {"slurm": {"cluster": "local"}}, "--engine local runs cells without Slurm"),
     "unknown parameter": ("hub_jobs", {"hub_jobs": {"bucket": "a/b", "flavour": "x"}}, "did you mean flavor?"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD_ENGINES)
-def test_engines_that_cannot_be_used(write: Write, case: str) -> None:
+def test_engines_that_cannot_be_used(write: Write, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_slurm.install(tmp_path / "slurm")
+    monkeypatch.setenv("PATH", str(tmp_path / "slurm" / "bin"))
     name, engines, said = BAD_ENGINES[case]
     experiment = read_experiment(str(write(**{"experiment/engines": engines})))
     with pytest.raises(UsageError) as raised:

@@ -301,8 +301,8 @@ def test_the_app_scores_probes_with_models_of_the_hub_alone(
     refused |= {
         " ": "Name a model",
         "<b>": "&lt;b&gt;: a model's id",
-        "acme/none": "acme/none: no model can be loaded from there",
-        "none.gguf": "none.gguf: there is no such file",
+        "acme/none": "acme/none: cannot load a model",
+        "none.gguf": "none.gguf: no such file",
         "google-t5/t5-small": "an encoder-decoder model needs objects",
     }
     name = "openai-community/gpt2"

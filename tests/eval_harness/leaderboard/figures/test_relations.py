@@ -118,7 +118,7 @@ def test_without_probes_there_is_no_figure(tmp_path: Path, splits: dict[str, lis
 
 
 def test_data_that_cannot_be_read_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no dataset can be loaded from there"):
+    with pytest.raises(InputError, match="cannot load a dataset"):
         draw(str(tmp_path / "nothing"))
     folder = write_dataset(tmp_path, {"probes-1112": {"changed": [{"subject": "s", "predicate": "r"}]}})
     with pytest.raises(InputError, match=r"probes-1112, changed: no column 'relation'"):
