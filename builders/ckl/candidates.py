@@ -136,8 +136,8 @@ def write_candidates(
         review.mkdir(parents=True, exist_ok=True)
         content = hashlib.sha256()
         with whole_file(target) as part:
-            with part.open("wb") as file:
-                for candidate in _candidates(rows, past, options, counts, question_model, answer_model):
+            with part.open("wb") as file, Progress("candidates", None, "page") as progress:
+                for candidate in _candidates(progress.each(rows), past, options, counts, question_model, answer_model):
                     line = msgspec.json.encode(candidate) + b"\n"
                     content.update(line)
                     file.write(line)
@@ -208,7 +208,7 @@ def _candidates(
     answer_model: TextModel | None,
 ) -> Iterator[Candidate]:
     seen: set[int] = set()
-    for batch in _batches(_spans(_shown(rows), options, counts)):
+    for batch in _batches(_spans(rows, options, counts)):
         asked = [pair for pair in _questions(batch, options, counts, question_model) if _is_new(pair, seen, counts)]
         predictions: list[str | None] = [None] * len(asked)
         if answer_model is not None:
@@ -230,13 +230,6 @@ def _candidates(
                 prediction=prediction,
                 past_evidence=past.search(question, span.answer, options.passages),
             )
-
-
-def _shown(pages: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    with Progress("candidates", None, "page") as progress:
-        for page in pages:
-            yield page
-            progress.update()
 
 
 def _spans(rows: Iterable[Mapping[str, Any]], options: CandidateOptions, counts: Counts) -> Iterator[_Span]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -76,9 +76,9 @@ class Config:
 def write(config: Config, out: Path, card: dataset_folder.Card | None = None) -> CklManifest:
     """Write a config into the dataset folder ``out``, next to its other configs, and return its manifest.
 
-    ``out`` changes only after all rows were written. A config of the same name is replaced. Raises InputError if that
-    one was imported and this one was not (or the reverse), if they are of different wikis, or if ``out`` is not a
-    dataset folder of CKL; and any error of reading the rows.
+    ``card`` makes the text of the folder's README.md. ``out`` changes only after all rows were written. A config of
+    the same name is replaced. Raises InputError if that one was imported and this one was not (or the reverse), if
+    they are of different wikis, or if ``out`` is not a dataset folder of CKL; and any error of reading the rows.
     """
     out = out.resolve()
     dataset_folder.check_place(out)
@@ -114,9 +114,7 @@ def _staged(config: Config, staged: Path) -> CklManifest:
     splits = {}
     for split, rows in config.splits.items():
         with Progress(f"{config.name} {split}", None, "row") as progress:
-            splits[split] = asdict(
-                write_split(staged, config.name, split, _counted(rows, progress), SCHEMAS[config.kind])
-            )
+            splits[split] = asdict(write_split(staged, config.name, split, progress.each(rows), SCHEMAS[config.kind]))
     counts = config.counts
     written = sum(split["num_examples"] for split in splits.values())
     if (counts.kept, counts.read) != (written, written + sum(counts.dropped.values())):
@@ -141,12 +139,6 @@ def _staged(config: Config, staged: Path) -> CklManifest:
         "configs": {config.name: {"short_name": config.short_name, "splits": splits}},
     }
     return checked_as(CklManifest, content, config.name)
-
-
-def _counted(rows: Iterable[Row], progress: Progress) -> Iterator[Row]:
-    for row in rows:
-        yield row
-        progress.update()
 
 
 @lru_cache(100_000)  # several configs come from the same files

@@ -1,4 +1,4 @@
-"""``temporalwiki ckl``: every config by its name, the way of annotators, and how it ends where it cannot."""
+"""``temporalwiki ckl``: every config, the way of annotators, and errors."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ DATES = ("20211101", "20211201", "20220101")
 
 
 @pytest.fixture(scope="module")
-def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """LAMA, KILT, news, a corpus of the past and a dataset folder, as small as they can be."""
-    folder = tmp_path_factory.mktemp("material")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny sources: LAMA, KILT, news, an older corpus and a dataset folder."""
+    folder = tmp_path_factory.mktemp("sources")
     write_lama(folder / "lama")
     write_kilt(folder / "kilt")
     write_news(folder / "news.jsonl")
@@ -48,16 +48,16 @@ def run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return partial(run, "ckl")
 
 
-def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tmp_path: Path) -> None:
-    wiki = material / "temporalwiki"
+def test_every_config_is_made_and_loads_by_its_name(sources: Path, run: Run, tmp_path: Path) -> None:
+    wiki = sources / "temporalwiki"
     commands = [
-        ("invariantlama", "--lama", material / "lama"),
-        ("kilt", "--kilt", material / "kilt"),
-        ("recentnews", "--news", material / "news.jsonl", "--small-share", "0.5"),
-        ("newlama-easy", "--news", material / "news.jsonl"),
+        ("invariantlama", "--lama", sources / "lama"),
+        ("kilt", "--kilt", sources / "kilt"),
+        ("recentnews", "--news", sources / "news.jsonl", "--small-share", "0.5"),
+        ("newlama-easy", "--news", sources / "news.jsonl"),
         *((kind, "--probes", wiki) for kind in ("invariantlama", "updatedlama", "newlama")),
         ("updatedlama-1112", "--probes", wiki),
-        ("newlama", "--news", material / "news.jsonl", "--past", material / "past.jsonl", "--review", "review"),
+        ("newlama", "--news", sources / "news.jsonl", "--past", sources / "past.jsonl", "--review", "review"),
     ]
     for command in commands:
         status, _, err = run(*command)
@@ -81,8 +81,8 @@ def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tm
     assert {moment.year for moment in by_date} == {2020}
 
 
-def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(material: Path, run: Run, tmp_path: Path) -> None:
-    status, out, _ = run("invariantlama", "--lama", material / "lama", "--dropped", "out/dropped.jsonl")
+def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(sources: Path, run: Run, tmp_path: Path) -> None:
+    status, out, _ = run("invariantlama", "--lama", sources / "lama", "--dropped", "out/dropped.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "out" / "dropped.jsonl").read_text("utf-8").splitlines()]
     assert status == 0
     assert {(row["rule"], row["subject"]) for row in rows} == {
@@ -93,19 +93,19 @@ def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(material: Pa
     assert "rows read 84 = kept 28 + dropped 28 object_in_subject, 28 object_not_capitalised" in out
 
 
-def test_a_judge_decides_by_file(material: Path, run: Run, tmp_path: Path) -> None:
-    news, past = material / "news.jsonl", material / "past.jsonl"
+def test_a_judge_decides_by_file(sources: Path, run: Run, tmp_path: Path) -> None:
+    news, past = sources / "news.jsonl", sources / "past.jsonl"
     status, out, err = run("newlama", "--news", news, "--past", past, "--review", "review", "--judge", "rules")
     assert (status, "newlama of CKL" in out) == (0, True), err
     assert "review/README.md tells annotators what to do" in out
     assert (tmp_path / "review" / "decisions" / "judge-rules.jsonl").is_file()
 
 
-def test_a_rerun_gives_the_same_bytes(material: Path, run: Run, tmp_path: Path) -> None:
+def test_a_rerun_gives_the_same_bytes(sources: Path, run: Run, tmp_path: Path) -> None:
     made = []
     for _ in range(2):
-        assert run("recentnews", "--news", material / "news.jsonl", "--spans", "rules")[0] == 0
-        assert run("newlama", "--probes", material / "temporalwiki")[0] == 0
+        assert run("recentnews", "--news", sources / "news.jsonl", "--spans", "rules")[0] == 0
+        assert run("newlama", "--probes", sources / "temporalwiki")[0] == 0
         made.append(contents(tmp_path / "ckl"))
         shutil.rmtree(tmp_path / "ckl")
         shutil.rmtree(tmp_path / "ckl.work")
@@ -190,9 +190,9 @@ def test_what_is_not_there_ends_with_1_and_one_line(case: str, run: Run, tmp_pat
     assert not (tmp_path / "ckl").exists()
 
 
-def test_a_months_folder_is_not_ckls(material: Path, run: Run, tmp_path: Path) -> None:
-    shutil.copytree(material / "temporalwiki", tmp_path / "temporalwiki")
-    status, _, err = run("invariantlama", "--lama", material / "lama", "--out", "temporalwiki")
+def test_a_months_folder_is_not_ckls(sources: Path, run: Run, tmp_path: Path) -> None:
+    shutil.copytree(sources / "temporalwiki", tmp_path / "temporalwiki")
+    status, _, err = run("invariantlama", "--lama", sources / "lama", "--out", "temporalwiki")
     assert status == 1
     assert "holds enwiki; a folder is of one wiki, or of CKL: choose another --out" in err
 

@@ -1,4 +1,4 @@
-"""A page of a news site as it came over the wire: an article whose fields can be kept, or a reason."""
+"""A news page as a server sent it: it gives an article with valid fields, or a reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HTML = b"""<html lang="en"><head><title>A title</title><link rel="canonical" hr
 <p>The first paragraph of the article says enough, in a sentence or two, to be taken for text.</p>
 <p>And the second one adds to it what the first one left out, so that it is more.</p></article></body></html>"""
 _CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(_HTML), _HTML)
-# the first byte says what the server said of the rest
+# the first byte chooses the headers of the response
 SEEDS = (
     b"\x00" + _HTML,
     b"\x01" + gzip.compress(_HTML, mtime=0),

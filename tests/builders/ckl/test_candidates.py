@@ -1,4 +1,4 @@
-"""Candidates out of the news: what is asked, what is left out, and the files of a review."""
+"""Candidates from the news: questions, dropped spans, and the files of a review."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> CorpusIndex:
 
 @pytest.fixture
 def asks_all(monkeypatch: pytest.MonkeyPatch) -> list[question_generation.Passage]:
-    """A question for every span, and what was asked."""
+    """Replace the rules by a question for every span; collect the passages."""
     asked: list[question_generation.Passage] = []
 
     def questions(items: Sequence[question_generation.Passage], model: object) -> list[str | None]:
         asked.extend(items)
-        return [f"What stands at {item.start} in {len(item.sentence)} letters?" for item in items]
+        return [f"Which word is at {item.start} in {len(item.sentence)} letters?" for item in items]
 
     monkeypatch.setattr(question_generation, "questions", questions)
     return asked
@@ -105,7 +105,7 @@ def test_a_question_model_sees_the_text_before(
     ]
 
 
-# A sentence with a name or date, and why nothing is asked about it.
+# A sentence with a name or date, and the reason to drop it
 UNFIT = {
     "short": ("They came to Easton today.", "a sentence of less than 6 or more than 60 words"),
     "long": ("They came to Easton " + "and more " * 30 + ".", "a sentence of less than 6 or more than 60 words"),

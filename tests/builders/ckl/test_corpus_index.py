@@ -1,4 +1,4 @@
-"""The corpus of the past: how it is cut, found in, and kept."""
+"""The index of an older corpus: passages, search, files and reuse."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def index(tmp_path: Path) -> CorpusIndex:
 
 ARTICLES = {"Easton": MAYOR, "Lenn": RIVER, "Weston": MARKET, "Émile": "Émile Zöld leased two houses. </script> [X]"}
 
-# question, answer, what is found first, and whether it has the answer
+# question, answer, the first passage, and whether it has the answer
 FINDS = {
     "by the question": ("Who is the mayor of Easton?", "Bo Lind", "Easton#0", False),
     "and the answer is there": ("Who is the mayor of Easton?", "anna  WEBER", "Easton#0", True),
@@ -131,7 +131,7 @@ def test_a_passage_takes_another_sentence_while_it_has_at_most_120_words(words: 
     assert [len(passage.split()) for passage in found][: len(passages)] == passages
 
 
-# What is read
+# Files
 
 
 def parquet(path: Path, text: str) -> Path:
@@ -181,7 +181,7 @@ def test_a_dataset_folder_is_its_one_whole_snapshot(tmp_path: Path) -> None:
 
 
 def texts(index: CorpusIndex) -> list[str]:
-    """Passages that have a word of any of the texts."""
+    """Return the passages that share a word with one of the texts."""
     return [passage.text for passage in index.search("mayor river market", "nobody")]
 
 
@@ -254,7 +254,7 @@ def test_errors_name_the_place_and_leave_nothing(tmp_path: Path, make: Callable[
     assert not (tmp_path / "x").exists() or not list((tmp_path / "x").iterdir())
 
 
-# What is kept
+# Reuse
 
 
 def test_an_index_is_kept_by_the_content_of_its_files(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What annotators decide, and what becomes of it."""
+"""Annotators' decisions: files, votes, and the rows that they give."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WRONG = Decision(MAYOR.id, True, False)
 INVALID = Decision(MAYOR.id, False)
 UNDECIDED = Decision(MAYOR.id, None)
 
-# decisions, least annotators, and what becomes of the candidate: a reason, or (answers, old answers)
+# decisions, least annotators, and the result: a reason to drop the candidate, or (answers, old answers)
 VOTES: dict[str, tuple[list[Decision], int, Any]] = {
     "new": ([NONE], 1, (["Bo Lind"], [])),
     "updated": ([other("Anna Weber")], 1, (["Bo Lind"], ["Anna Weber"])),
@@ -69,7 +69,7 @@ VOTES: dict[str, tuple[list[Decision], int, Any]] = {
     "who finds it invalid says nothing of the answer": ([INVALID, INVALID, NONE, NONE, WRONG], 1, (["Bo Lind"], [])),
     "same": ([SAME, SAME, NONE], 1, "no news: the past has the same answer"),
     "no two alike": ([SAME, NONE, other("Anna Weber")], 1, "the annotators disagree"),
-    "half are no majority": ([SAME, NONE, NONE, other("Anna Weber")], 1, "the annotators disagree"),
+    "half do not make a majority": ([SAME, NONE, NONE, other("Anna Weber")], 1, "the annotators disagree"),
     "the old answer is the new one": ([other("the Bo LIND.")], 1, "the old answer is the new one"),
     "some of the old answers are": ([other("bo lind", "A. Weber")], 1, (["Bo Lind"], ["A. Weber"])),
     "old answers, the frequent first": (
@@ -163,7 +163,7 @@ DECISIONS = st.sampled_from([NONE, SAME, WRONG, INVALID, UNDECIDED, other("Anna 
 
 @given(st.lists(DECISIONS, max_size=9), st.integers(1, 3))
 def test_a_majority_of_each_step_decides(decisions: list[Decision], least: int) -> None:
-    """Counted independently: what more than half say, of those who got as far as the step."""
+    """Compare with an independent count of the majority in each step."""
     votes = Counter(
         "-" if d.valid is None else "invalid" if not d.valid else "wrong" if not d.answer_right else d.past
         for d in decisions
@@ -254,7 +254,7 @@ def test_files_of_any_editor_are_read(tmp_path: Path) -> None:
 
 @pytest.fixture
 def review(tmp_path: Path) -> Path:
-    """Three candidates, by the rules: Bo Lind, Carl Ohm and Dora Pym."""
+    """Three candidates of the rules: Bo Lind, Carl Ohm and Dora Pym."""
     (tmp_path / "old.jsonl").write_text(json.dumps({"text": OLD.text}))
     text = " ".join(
         f"Today {name} defeated Anna Weber in the vote for mayor of {town}."
@@ -267,7 +267,7 @@ def review(tmp_path: Path) -> Path:
 
 
 def decide(review: Path, name: str, **said: str) -> None:
-    """Write an annotator's decisions: a past for each candidate's answer, of which the last word names it."""
+    """Write an annotator's decisions: the past by the last word of a candidate's answer."""
     ids = {candidate.answer.split()[-1]: candidate.id for candidate in read_candidates(review)}
     lines: list[dict[str, Any]] = []
     for answer, past in said.items():
@@ -321,7 +321,7 @@ def test_annotators_that_disagree_are_counted(review: Path) -> None:
 def test_two_candidates_that_become_the_same_are_one_row(review: Path) -> None:
     decide(review, "ann", Lind="none", Ohm="none")
     file = review / "decisions" / "ann.jsonl"
-    mended = {"statement": "Of Easton <extra_id_0> is mayor.", "question": "Who is it?"}
+    mended = {"statement": "In Easton <extra_id_0> is mayor.", "question": "Who is it?"}
     lines = [json.loads(line) | mended for line in file.read_text().splitlines()]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     _, new = configs_from_decisions(review)

@@ -1,4 +1,4 @@
-"""Facts of intervals: which are meant by a name, which follow one another, and what is refused."""
+"""Facts of intervals: by name, in chains, and the files that are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from temporalwiki.builders.configs import SPLITS
 from a_fact import SECOND, fact, made, month, months, new
 
 YEAR = ("20201101-20201201", "20211001-20211101", "20211101-20211201", "20211201-20220101")
-# Which interval is meant by a name, of those of the year: of one interval, and of a chain.
+# By name: the interval of the year, and the chain
 NAMED: dict[str | None, tuple[str | None, list[str] | None]] = {
     None: ("20211201-20220101", list(YEAR[1:])),
     "1112": ("20211101-20211201", ["20211101-20211201"]),
@@ -50,9 +50,9 @@ def test_which_interval_is_meant(tmp_path: Path, name: str | None) -> None:
             assert len(config.inputs) == 3 * len(intervals)
 
 
-# Intervals that are there, the one that is asked for, and the chain.
+# Existing intervals, the requested one, and the chain
 CHAINS: list[tuple[list[str], str | None, list[str] | None]] = [
-    # two end at 1101: the one that goes on further back is a link, though it begins earlier
+    # two end at 1101: the one with an interval before it makes the longer chain
     (["0801-1101", "1001-1101", "1101-1201", "0701-0801"], None, ["0701-0801", "0801-1101", "1101-1201"]),
     (["0801-1101", "1001-1101", "1101-1201"], "20210801-20211201", ["0801-1101", "1101-1201"]),
     (["0801-1101", "1001-1101", "1101-1201"], "20211001-20211201", ["1001-1101", "1101-1201"]),
@@ -91,7 +91,7 @@ def test_a_chain_is_found_whichever_intervals_end_together(
 
 
 def test_many_intervals_that_cross_are_one_chain(tmp_path: Path) -> None:
-    """All pairs of eleven dates: a thousand ways from the first to the last, of which the one in most steps counts."""
+    """All pairs of eleven dates: of a thousand chains from the first to the last, the longest counts."""
     dates = [f"2021{month:02}01" for month in range(1, 12)]
     months(tmp_path, *(f"{a}-{b}" for i, a in enumerate(dates) for b in dates[i + 1 :]))
     [config] = live("invariantlama", [tmp_path])
@@ -122,7 +122,7 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
     simple = month(tmp_path / "simple", wiki="simplewiki", changed=[new()])
     refused("simplewiki.*enwiki; use one wiki", english, simple)
     refused(f"has {SECOND}, and so has .*en; give one", english, months(tmp_path / "again", SECOND))
-    assert made("newlama", english, english)[1]  # one folder that is named twice is one folder
+    assert made("newlama", english, english)[1]  # the same folder twice counts once
 
 
 def test_a_folder_that_was_built_without_facts_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A judge in the annotators' place: its rules, what it reads out of a model's answers, and going on after a kill."""
+"""The judge: its rules, how it reads a model's answers, and how it continues after a kill."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ RULES = {
     "another spelling": (candidate("The mayor of Easton is Bo Linde."), Decision("c", True, True, "same", [], "p0")),
     "a part of it": (candidate("The mayor of Easton is Lind."), Decision("c", True, True, "same", [], "p0")),
     "another, but in other words": (candidate("Easton's mayor is Anna Weber."), Decision("c", True, True, "none")),
-    "a whole sentence is no answer": (
+    "a whole sentence is not an answer": (
         candidate("The mayor of Easton is a man of whom many people think that he is tall."),
         Decision("c", True, True, "none"),
     ),
@@ -87,7 +87,7 @@ def test_what_was_put_into_the_blank_is_found_there(before: str, after: str, fil
     sentence = f"{before} {filling}, {after}."
     said = f"{before} {after}".replace("–", "").replace("the", "").split()
     found = module._filling(f"{before.upper()} <extra_id_0> {after}", sentence)
-    assert found == (filling if said else None)  # nothing but signs and articles around it is no statement
+    assert found == (filling if said else None)  # only punctuation and articles around the blank
     assert module._filling(f"{before} <extra_id_0> {after} still", sentence) is None
 
 
@@ -137,7 +137,7 @@ def test_a_models_answers_are_read_strictly(said: dict[str, str | None], decisio
     (found,) = module._ModelJudge(fake).decide([PAST])
     assert found == decision
     assert _problem(found) is None
-    assert len(fake.prompts) == len(said)  # no more is asked than what is still to be decided
+    assert len(fake.prompts) == len(said)  # decided candidates are not asked about again
     assert PAST.question in fake.prompts[0]
     assert all(text in fake.prompts[-1] for text in ("Anna Weber is", "Trees.", "Bo Lind is a")) == ("past" in said)
 
@@ -312,7 +312,7 @@ def test_a_folder_that_is_not_a_review(tmp_path: Path) -> None:
 
 
 def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:
-    """From real pages, as their gold JSON has them, and sentences of older weblogs and mails to rows of newlama."""
+    """Build newlama from the gold JSON of real pages, with older weblogs and mails as the past."""
     rows = []
     for file in sorted((shared_data / "news" / "pages").glob("*.json")):
         body = json.loads(file.read_text("utf-8"))["V1"]["body"]

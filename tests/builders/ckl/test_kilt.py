@@ -1,4 +1,4 @@
-"""KILT's data sets as rows to learn and to be scored on."""
+"""KILT's datasets as rows for training and scoring."""
 
 from __future__ import annotations
 
@@ -71,7 +71,11 @@ def test_the_first_answer_is_learnt_and_all_are_right(output: Any, expected: lis
     [config] = kilt(nq(tmp_path, train=[row], validation=[row], test=[row]), "nq")
     split = [{"id": "1", "input": "who?", "output": expected[0], "answers": expected}] if expected else []
     asked: list[dict[str, Any]] = [{"id": "1", "input": "who?", "output": None, "answers": []}]
-    assert read(config) == {"train": split, "validation": split, "test": asked}  # what KILT keeps back stays so
+    assert read(config) == {
+        "train": split,
+        "validation": split,
+        "test": asked,
+    }  # KILT keeps the answers of test secret
     assert config.counts.dropped == ({} if expected else {"answer_missing": 2})
 
 
@@ -177,7 +181,7 @@ def test_what_is_not_kilt_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != TRIVIA])
 def test_kilt_as_it_was_published(name: str, shared_data: Path, tmp_path: Path) -> None:
-    """Against the files themselves, read in another way, and the sizes that the Hub states of the whole release."""
+    """Compare with the files, read in another way, and with the sizes on the Hub."""
     folder = shared_data / "kilt"
     [config] = kilt(folder, name)
     manifest = write(config, tmp_path / "ckl", folder_card)
@@ -203,7 +207,7 @@ def test_kilt_as_it_was_published(name: str, shared_data: Path, tmp_path: Path) 
 
 
 def test_the_task_scores_these_rows(shared_data: Path) -> None:
-    """``eval_harness.tasks.kilt`` finds text and answers in every row that is learnt or scored."""
+    """``eval_harness.tasks.kilt`` finds text and answers in every row."""
     from temporalwiki.eval_harness.tasks.kilt import _questions
 
     for name in NAMES:

@@ -1,4 +1,4 @@
-"""Live CKL: compared with the truth of a generated world, and rule by rule on months that are made by hand."""
+"""Live CKL: compared with the truth of a generated world, and rule by rule on hand-made months."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ def no_caps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def held(snapshot: SnapshotTruth, subject: str, relation: str) -> set[str]:
-    """Objects that a subject has, of those that have not ended."""
+    """Return the objects of a subject that have not ended."""
     day = "{}-{}-{}".format(*re.fullmatch(r"(\d{4})(\d\d)(\d\d)", snapshot.wikidata_date).groups())  # type: ignore[union-attr]
     facts = {f for f in snapshot.facts if (f.subject, f.relation) == (subject, relation)}
     return {f.object for f in facts if f not in snapshot.ended or snapshot.ended[f] > day}
 
 
 def compared(text: str) -> str:
-    """Text as an exact match compares it, for the plain labels of the world."""
+    """Return a label as an exact match compares it."""
     kept = "".join(c for c in text.lower() if c not in string.punctuation)
     return " ".join(word for word in kept.split() if word not in ("a", "an", "the"))
 
 
 def check_row(row: dict[str, Any], prev: SnapshotTruth, recent: SnapshotTruth) -> None:
-    """What is said of any row: the fact holds, all that is right is an answer, and it can be asked."""
+    """Check any row: the fact is true, all right objects are answers, and the cloze is sound."""
     fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
     labels = {**prev.labels, **recent.labels}
     assert (row["subject"], row["relation"], row["object"]) == tuple(labels[name] for name in fact)
@@ -95,7 +95,7 @@ def check_row(row: dict[str, Any], prev: SnapshotTruth, recent: SnapshotTruth) -
     assert fact.relation not in IN_LIFE or fact.subject not in dead(recent)
 
 
-# What nobody has any more who is dead, of the world's relations.
+# Relations of the world that end with death
 IN_LIFE = frozenset(re.findall(r"P\d+", "P26 P39 P54 P102 P108 P118 P451 P463 P551 P937"))
 
 
@@ -117,7 +117,7 @@ def test_every_update_is_one_of_the_world(out: Path, truth: Truth, no_caps: None
         assert changed[fact] == row["kind"] == "new_object"
         before, now = (held(one, fact.subject, fact.relation) for one in (prev, recent))
         gone = before - now
-        # nothing that is right was right before
+        # no right answer was right before
         assert gone == before
         assert not {compared(labels.get(o, o)) for o in before} & {compared(labels.get(o, o)) for o in now}
         assert set(row["old_answers"]) == {labels[o] for o in gone}
@@ -139,7 +139,7 @@ def test_all_that_is_new_is_new_in_the_world(out: Path, truth: Truth, no_caps: N
     assert {row["kind"] for row in rows} == {"new_subject", "new_relation"}
 
 
-# Relations of the world whose old object may be another one later; of the others a new object is a correction.
+# Relations of the world that can change; in others a new object is a correction
 MAY_CHANGE = re.findall(
     r"P\d+",
     "P27 P106 P108 P26 P551 P1412 P140 P463 P102 P39 P54 P264 P101 P286 P634 P115 P118 P859 P488 P127 P159 P169 P749 "
@@ -148,7 +148,7 @@ MAY_CHANGE = re.findall(
 
 
 def test_no_update_that_the_text_states_is_lost(out: Path, truth: Truth, no_caps: None) -> None:
-    """What the world says that the diffset states, that holds and replaces something else, is there."""
+    """Every replacement that the diffset states and that is still true is found."""
     prev, recent = truth.snapshots[1:3]
     interval = truth.interval(prev.date, recent.date)
     labels = {**prev.labels, **recent.labels}
@@ -167,9 +167,9 @@ def test_no_update_that_the_text_states_is_lost(out: Path, truth: Truth, no_caps
         if (
             interval.changed[stated] == "new_object"
             and stated.object in now
-            and gone == before  # of several that held one may go, and those that stay were right before
+            and gone == before  # if one of several objects goes, the others were right before
             and stated.relation in MAY_CHANGE
-            and not title.startswith((f"{subject} (", f"{subject}, "))  # there are others of that name
+            and not title.startswith((f"{subject} (", f"{subject}, "))  # other subjects have that name
             and not (stated.relation in IN_LIFE and stated.subject in dead(recent))
             and len(labels[stated.object].split()) <= 5
             and all(t and t.casefold() not in subject and subject not in t.casefold() and compared(t) for t in texts)
@@ -202,7 +202,7 @@ def test_what_stays_is_true_in_every_month_of_the_world(out: Path, truth: Truth)
             assert fact not in snapshot.ended
         for interval in truth.intervals:
             assert fact in interval.unchanged
-        # nothing came and nothing went, from the first day to the last, whether a text says so or not
+        # no object was added or removed in any interval
         assert len({frozenset(held(s, fact.subject, fact.relation)) for s in truth.snapshots}) == 1
 
 
@@ -258,7 +258,7 @@ def test_an_update_in_full(tmp_path: Path) -> None:
     assert config.options == {"wiki": "enwiki", "intervals": ["20211101-20211201"], "seed": 0, "templates": "own"}
 
 
-# Facts of an interval, and what becomes of the last: the reason, or None for a row of updatedlama.
+# Facts of an interval, and the reason to drop the last one, or None for a row of updatedlama
 UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "replaced": (fact(), None),
     "of a new subject": (fact(kind="new_subject"), "kind_new_subject"),
@@ -400,7 +400,7 @@ def test_white_space_is_folded(tmp_path: Path) -> None:
 
 
 def test_a_subject_is_asked_once_for_a_relation(tmp_path: Path, no_caps: None) -> None:
-    """The fact with the smallest statement stands for all; one that cannot be asked does not count."""
+    """The usable fact with the smallest statement id represents all."""
     both = ["Ann Weber", "Bo Li"]
     rows = [
         new(object_id="Q5", obj="Bo Li", statement_id="Q1$b", objects=both),
@@ -438,7 +438,7 @@ def test_two_subjects_of_one_name_are_not_asked_for(
     assert config.counts.dropped.get("another_subject_of_this_label", 0) == dropped
 
 
-# Facts of two months, beside the same fact in both: the reason why it is not invariant, or None.
+# Other facts of two months that both have one fact: the reason why that is not invariant, or None
 INVARIANT: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
     "in both": ({"unchanged": [same()]}, {"unchanged": [same()]}, None),
     "in the second only": ({}, {"unchanged": [same()]}, "not_unchanged_in_every_interval"),
@@ -542,7 +542,7 @@ def test_of_a_relation_there_are_a_thousand_at_most(tmp_path: Path, monkeypatch:
 
 
 def test_facts_are_read_until_there_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where most cannot be asked, all are read; what is read in parts comes in no part twice."""
+    """If most facts are unusable, all are read; no fact is read in two parts."""
     monkeypatch.setattr(module, "PER_RELATION", 5)
     good = [same(subject_id=f"Q{i}", subject=f"Land {i} X") for i in range(1, 9)]
     bad = [same(subject_id=f"Q{i}", subject=f"Easton {i}") for i in range(9, 400)]
@@ -591,7 +591,7 @@ def test_lamas_templates_are_marked(tmp_path: Path) -> None:
 
 
 def test_texts_are_read_for_those_alone_that_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is more than the memory goes to ``work``, and is gone from there in the end."""
+    """Data beyond the memory goes to ``work``, and is removed at the end."""
     facts = (
         same(subject_id=f"Q{i}", object_id=f"Q{i}0", subject=f"Land {i} X", obj=f"Ann {i}", evidence=f"{i} " * 400)
         for i in range(1, 40_001)

@@ -1,4 +1,4 @@
-"""Every page of WARC files, saved pages, JSON records and Parquet becomes an article or is dropped by reason."""
+"""Every page of WARC files, saved pages, JSON records and Parquet is kept or dropped for a reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOON = 1604404800  # 2020-11-03T12:00:00Z
 
 
 class Reader:
-    """Stands in for news-please: a page is its title, or "bad"."""
+    """An extractor for tests: the page is the title, or "bad"."""
 
     read_pages: list[tuple[bytes, str | None, str | None]]
 
@@ -138,7 +138,7 @@ def test_what_is_dropped(tmp_path: Path, page: bytes, reason: str) -> None:
     ("http", "body"),
     [
         ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", gzip.compress(b"a page")),
-        ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"a page"),  # servers say so of what is not
+        ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"a page"),  # wrong header of a server
         ("Content-Type: text/html\r\nContent-Encoding: br\r\n", brotli.compress(b"a page")),
         ("Content-Type: text/html\r\nContent-Encoding: BR\r\n", b"a page"),
         ("Content-Type: text/html\r\nContent-Encoding: x-gzip\r\n", gzip.compress(b"a page")),
@@ -229,7 +229,7 @@ def test_the_place_of_a_record_that_was_cut_off(tmp_path: Path) -> None:
 def test_a_damaged_member(tmp_path: Path) -> None:
     file = warc(tmp_path / "a.warc.gz", record(), record(b"b" * 500))
     data = bytearray(file.read_bytes())
-    data[-8] ^= 255  # of the checksum
+    data[-8] ^= 255  # in the checksum
     file.write_bytes(data)
     with pytest.raises(InputError, match=r"a\.warc\.gz: damaged gz data in the stream that starts at byte \d+"):
         extract([file], tmp_path / "work")
@@ -256,7 +256,7 @@ def test_a_folder(tmp_path: Path, reader: type[Reader]) -> None:
     ]
     assert extracted.dropped == {"no title": 1, "no date": 1}
     assert extracted.ignored == ["notes.txt"]
-    # the same once, however it is named, and nothing again
+    # each file counts once, and nothing is read again
     calls = len(reader.read_pages)
     assert extract([pages, pages / "sub" / ".." / "b & ü.html"], tmp_path / "work") == extracted
     assert len(reader.read_pages) == calls
@@ -265,7 +265,7 @@ def test_a_folder(tmp_path: Path, reader: type[Reader]) -> None:
 
 
 def test_pages_without_an_address_are_as_many_as_there_are(tmp_path: Path) -> None:
-    """Of one name in several folders, and whatever folders are named, and in what order."""
+    """Files with one name in several folders, given in several ways and orders, give the same articles."""
     pages = tmp_path / "pages"
     for number, folder in enumerate(("a", "b", "b/c")):
         (pages / folder).mkdir(parents=True)
@@ -421,7 +421,7 @@ def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Mars/Phobos", "+05:30", "America/New_York"])
 def test_moments_of_parquet(tmp_path: Path, unit: str, zone: str | None) -> None:
-    """Whatever the unit, the zone and the year, of which Python knows fewer."""
+    """Any unit, zone and year, even those that Python does not know."""
     a_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     most = (2**63 - 1) // (1_000 if unit == "s" else 1)  # Parquet has no seconds, and keeps milliseconds
     moments = [NOON * a_second + a_second - 1, most, -most, -a_second, None]

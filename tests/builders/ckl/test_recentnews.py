@@ -1,4 +1,4 @@
-"""RecentNews is what passes the filters, with each page accounted for; real pages are read right."""
+"""RecentNews: filters, counts of all pages, and the quality on real pages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def table(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def made(paths: list[Path], work: Path, **options: Any) -> dict[str, list[dict[str, Any]]]:
-    """The rows of all configs, each of which must account for its rows."""
+    """Return the rows of all configs; check that each config accounts for its rows."""
     found = {}
     for one in recentnews.recentnews(paths, NewsOptions(**options), work):
         ((split, rows),) = one.splits.items()
@@ -78,7 +78,7 @@ def test_articles_are_in_order_of_time_and_their_parts_are_drawn_by_address(tmp_
     # midnight of the first day is in phase two: 12 days after the first article
     assert urls(configs["recentnews-small-p1"]) == [url for url in small if int(url) < 48]
     assert urls(configs["recentnews-small-p2"]) == [url for url in small if int(url) >= 48]
-    # neither other files nor another order of them change what is drawn
+    # the draw depends neither on other files nor on their order
     assert made(files[::-1], tmp_path / "work", small_share=0.3) == configs
     fewer = made(files[:1], tmp_path / "work", small_share=0.3)
     assert urls(fewer["recentnews-small"]) == [url for url in small if url in urls(fewer["recentnews"])]
@@ -266,7 +266,7 @@ def words(text: str) -> list[str]:
 
 
 def overlap(found: str, gold: str) -> tuple[float, float]:
-    """Precision and recall of words in order, as long runs as there are."""
+    """Return precision and recall of words in common runs."""
     one, other = words(found), words(gold)
     same = sum(block.size for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks())
     return same / len(one), same / len(other)
@@ -285,7 +285,7 @@ def gold_of(pages: Path, site: str) -> list[dict[str, Any]]:
 
 
 def test_real_pages_beside_their_gold(tmp_path: Path, shared_data: Path) -> None:
-    """Eight pages of five sites, and a crawl of mixed ones without English news; the table is printed with -s."""
+    """Eight pages of five sites, and a mixed crawl without English news; -s prints the table."""
     pages = shared_data / "news" / "pages"
     files = sorted(pages.glob("*.html.gz"))
     crawl = shared_data / "news" / "commoncrawl-2020-34-sample.warc.gz"

@@ -1,4 +1,4 @@
-"""Names and dates are found, and masked in texts that lose nothing."""
+"""Find names and dates, and mask them without losing text."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def found(text: str) -> list[str]:
         ("am 12. März 2021, 3 mars 1999, 4 de mayo de 2004", ["12. März 2021", "3 mars 1999", "4 de mayo de 2004"]),
         ("在2021年3月12日, 2021년 3월 12일에", ["2021年3月12日", "2021년 3월 12일"]),
         ("on 2021-03-12 it", ["2021-03-12"]),
-        # numbers that are no dates
+        # numbers that are not dates
         ("about 1500 people ran 2000 km for $1999 or 1,999 or 1999.5 or 2000%", []),
         ("999, 2100, 12345 and X1999", []),
         # names

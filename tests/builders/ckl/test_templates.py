@@ -1,4 +1,4 @@
-"""How facts are worded: whatever a label holds, and only where the relation's label reads right."""
+"""The wording of facts: with any label of a subject, and with labels of relations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_cloze_has_its_subject_and_its_blank_once_and_the_blank_last(relat
     assert "[Y]" not in how.question
 
 
-# A relation's label, and the noun in its cloze; none where "The LABEL of Rome is ..." reads wrong.
+# Labels of relations that fit into "The LABEL of Rome is ...", and labels that do not
 LABELS = {
     "executive body": True,
     "head of the legislature": True,
@@ -101,7 +101,7 @@ LABELS = {
     "top speed": True,
     "honorific suffix": True,
     "headset": True,
-    # a page or another statement is meant
+    # about a page or another statement
     "history of topic": False,
     "topic of history": False,
     "see also": False,
@@ -115,12 +115,12 @@ LABELS = {
 @pytest.mark.parametrize("label", LABELS)
 def test_a_relation_that_is_not_known_is_worded_after_its_label_if_that_reads_right(label: str) -> None:
     how = find_template("P987654", label)
-    # nobody knows whether it can change, so that a new value is taken for no update
+    # unknown whether it can change: a new value is not an update
     expected = Template(f"The {label} of [X] is [Y].", f"What is the {label} of [X]?", lasting=True)
     assert how == (expected if LABELS[label] else None)
 
 
-# Names that are in the subject's own name, and what qualifies another statement.
+# Relations about the subject's own name, and about other statements
 NEVER = {
     "P734": "family name",
     "P735": "given name",
@@ -158,7 +158,7 @@ def test_who_where_the_value_is_one_of_us() -> None:
     assert anthem.question == "What is the anthem of [X]?"
 
 
-# A verb in the present or a possessor of today is false of one who has left or is dead.
+# The present tense would be wrong about people who left or died
 TENSED = re.compile(
     r"\[X\] (?:is married|holds|plays|works|serves|uses|coaches|competes|represents|belongs|lives)"
     r"|does \[X\] (?:hold|play|work|serve|use|coach|compete|represent|belong|live)|is \[X\] (?:married|a citizen)"
@@ -204,7 +204,7 @@ def test_what_ends_with_life() -> None:
     assert alike.ends_with_life
 
 
-# What was true stays true of one who was born, awarded, taught; not of one who governs, lives or plays somewhere.
+# Births, awards and education never change; governments, homes and teams do
 @pytest.mark.parametrize(
     ("relation", "lasting"),
     [(relation, True) for relation in ("P19", "P166", "P57", "P69", "P31", "P40", "P1038", "P53", "P30", "P206")]
@@ -252,7 +252,7 @@ def test_our_words_are_not_lamas(shared_data: Path) -> None:
         ("a\x85", "label_with_control_character"),
         ("\u200fa", "label_with_control_character"),
         *((f"a{chr(c)}b", "label_with_control_character") for c in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))),
-        ("a\u200db", None),  # joins: of use in emoji and in many scripts
+        ("a\u200db", None),  # a joiner, which emoji and many scripts need
     ],
 )
 def test_labels_that_no_cloze_can_hold(label: str, reason: str | None) -> None:
