@@ -91,17 +91,19 @@ def build_configs(name: str, sources: Sources, options: Any = None, open_model: 
     """
     check_name(name)
     check_sources(name, sources)
+    if options is None and (kind := options_of(name)) is not None:
+        options = kind()
     if name in NEWS:
         from temporalwiki.builders.ckl.recentnews import recentnews
 
-        configs = recentnews(list(sources.news), options or _default(name), sources.work, sources.jobs)
+        configs = recentnews(list(sources.news), options, sources.work, sources.jobs)
         return [config for config in configs if config.name.startswith(name)]
     if name in EASY:
         from temporalwiki.builders.ckl.easy import easy
         from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
         news = find_news(list(sources.news), NewsOptions(), sources.work, sources.jobs)
-        return easy(news.rows(), options or _default(name), news.pages.inputs, open_model)
+        return easy(news.rows(), options, news.pages.inputs, open_model)
     if name.startswith("kilt"):
         from temporalwiki.builders.ckl.kilt import kilt
 
@@ -131,8 +133,3 @@ def _lama(name: str, sources: Sources) -> list[Config]:
 
     assert sources.review is not None
     return configs_from_decisions(sources.review, sources.least_annotators)
-
-
-def _default(name: str) -> Any:
-    options = options_of(name)
-    return options() if options is not None else None

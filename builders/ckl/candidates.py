@@ -41,7 +41,7 @@ CANDIDATES, ABOUT, README, DECISIONS = "candidates.jsonl", "candidates.json", "R
 
 VERSION = 1  # of the candidates; recorded in their manifest
 _SENTENCE = range(6, 61)  # words
-_DRAWN = 4  # spans of a page that a model is asked about, per candidate that the page may have; rules try all spans
+_DRAWN = 4  # spans of a page that a question model tries, per candidate of the page; rules try all spans
 _BATCH = 4096  # spans that a model gets at once
 _CONTEXT = 1000  # characters before a sentence that a question model may read
 _SPACES = re.compile(r"\s+")

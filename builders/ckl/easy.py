@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -31,7 +32,7 @@ from temporalwiki.builders.ckl.question_generation import (
     occurs,
     questions,
 )
-from temporalwiki.builders.ckl.salient_spans import finder, sentence_starts
+from temporalwiki.builders.ckl.salient_spans import Find, finder, sentence_starts
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, OpenModel, find_model, identity, no_models
 
@@ -140,13 +141,7 @@ def _warnings(named: Mapping[str, str], spans: str) -> list[str]:
 class _Work:
     """Computes the clozes once, for both configs."""
 
-    def __init__(
-        self,
-        rows: Iterable[Row],
-        options: EasyOptions,
-        find: Callable[[str], Sequence[tuple[int, int]]],
-        open_model: OpenModel,
-    ) -> None:
+    def __init__(self, rows: Iterable[Row], options: EasyOptions, find: Find, open_model: OpenModel) -> None:
         self._rows, self._options, self._find, self._open_model = rows, options, find, open_model
         self.counts = {"newlama-easy": Counts(), "newquestions-easy": Counts()}
         self._found: list[Cloze] | None = None
@@ -179,9 +174,7 @@ class _Work:
         return self._found
 
 
-def draw_sentences(
-    rows: Iterable[Row], options: EasyOptions, find: Callable[[str], Sequence[tuple[int, int]]], counts: Counts
-) -> list[Drawn]:
+def draw_sentences(rows: Iterable[Row], options: EasyOptions, find: Find, counts: Counts) -> list[Drawn]:
     """Return usable sentences, each with one answer, in the order of publishing.
 
     Sentences that probably give a question are drawn first, then sentences that probably give a cloze.
@@ -215,56 +208,44 @@ _NAME_OR_NUMBER = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 _LIST = regex.compile(r"[:;•*]|^\p{Lu}+ ?[-–—]| - ")
 
 
-def _of_page(
-    row: Row, options: EasyOptions, find: Callable[[str], Sequence[tuple[int, int]]], counts: Counts
-) -> Iterator[Drawn]:
+def _of_page(row: Row, options: EasyOptions, find: Find, counts: Counts) -> Iterator[Drawn]:
+    """Yield the usable sentences of a page, each with one answer drawn by the seed."""
     text, title, url = (str(row[column] or "") for column in ("text", "title", "url"))
     published: datetime | None = row["published"]
     if published is not None and published.tzinfo is None:
         published = published.replace(tzinfo=UTC)
     spans = list(find(text))
-    starts = [0, *sentence_starts(text), len(text)]
-    next_span = 0
-    for start, limit in pairwise(starts):
+    for start, limit in pairwise([0, *sentence_starts(text), len(text)]):
         sentence = text[start:limit].strip()
         if not sentence:
             continue
         counts.read += 1
-        start = text.index(sentence, start)
-        end = start + len(sentence)
-        while next_span < len(spans) and spans[next_span][0] < start:
-            next_span += 1
-        inside = []
-        for a, b in spans[next_span:]:
-            if a >= end:
-                break
-            if b <= end:
-                inside.append((a - start, b - start))
-        reason = _reason_to_drop(sentence, options)
         if published is None:
             counts.drop("page without a date")
             continue
-        if reason is None:
-            cut = opening(sentence)
-            once = [(a, b) for a, b in inside if a >= cut and _is_whole_word(sentence, a, b)]
-            once = [(a, b) for a, b in once if occurrences(sentence[a:b], sentence) == 1]
-            if not inside:
-                reason = "no name or date"
-            elif not once:
-                reason = "no name or date that stands once, as a word of its own"
-            else:
-                key = hashlib.blake2b(f"{url}\0{sentence}".encode("utf-8", "surrogatepass"), key=b"%d" % options.seed)
-                draw = key.digest()[:16]
-                before = text[max(0, start - _CONTEXT) : start]
-                passages = [Passage(sentence, sentence[a:b], a, title, before, published) for a, b in once]
-                askable = []
-                if options.questions == RULES:  # they have few questions: prefer the spans that have one
-                    askable = [one for one in passages if by_rules(_without_opening(one, cut))]
-                passages = askable or passages
-                chosen = passages[int.from_bytes(key.digest()[16:24], "big") % len(passages)]
-                yield Drawn(draw, url, start, published, chosen, bool(askable))
-                continue
-        counts.drop(reason)
+        if reason := _reason_to_drop(sentence, options):
+            counts.drop(reason)
+            continue
+        start = text.index(sentence, start)
+        end = start + len(sentence)
+        of_sentence = spans[bisect_left(spans, (start, 0)) : bisect_left(spans, (end, 0))]
+        inside = [(a - start, b - start) for a, b in of_sentence if b <= end]
+        cut = opening(sentence)
+        usable = [(a, b) for a, b in inside if a >= cut and _is_whole_word(sentence, a, b)]
+        usable = [(a, b) for a, b in usable if occurrences(sentence[a:b], sentence) == 1]
+        if not usable:
+            reason = "no name or date that stands once, as a word of its own"
+            counts.drop(reason if inside else "no name or date")
+            continue
+        before = text[max(0, start - _CONTEXT) : start]
+        passages = [Passage(sentence, sentence[a:b], a, title, before, published) for a, b in usable]
+        askable = []
+        if options.questions == RULES:  # they have few questions: prefer the spans that have one
+            askable = [one for one in passages if by_rules(_without_opening(one, cut))]
+        passages = askable or passages
+        key = hashlib.blake2b(f"{url}\0{sentence}".encode("utf-8", "surrogatepass"), key=b"%d" % options.seed).digest()
+        chosen = passages[int.from_bytes(key[16:24], "big") % len(passages)]
+        yield Drawn(key[:16], url, start, published, chosen, bool(askable))
 
 
 def _best(of_page: Iterable[Drawn], options: EasyOptions) -> list[Drawn]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 SENTINEL = "<extra_id_0>"  # stands for the object
 ANY_SENTINEL = re.compile(r"<extra_id_[0-9]+>")
-# control characters and marks of direction: a model reads them, and a person does not see them
+# control characters and marks of direction, which models read but people cannot see
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 

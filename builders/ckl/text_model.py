@@ -1,4 +1,4 @@
-"""What the steps of CKL ask of a language model; ``eval_harness.text_model`` has one."""
+"""The interface of language models for the steps of CKL; ``eval_harness.text_model`` implements it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TextModel(Protocol):
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """Its name, and its commit or a hash of its files: what manifests record."""
+        """Name and revision (a commit or a hash of the files) for manifests."""
         ...
 
     @property

@@ -181,7 +181,7 @@ FAILED: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", FAILED)
-def test_what_is_not_there_ends_with_1_and_one_line(case: str, run: Run, tmp_path: Path) -> None:
+def test_missing_sources_end_with_1_and_one_line(case: str, run: Run, tmp_path: Path) -> None:
     arguments, said = FAILED[case]
     status, out, err = run(*arguments)
     assert (status, out) == (1, "")
@@ -194,7 +194,7 @@ def test_a_months_folder_is_not_ckls(sources: Path, run: Run, tmp_path: Path) ->
     shutil.copytree(sources / "temporalwiki", tmp_path / "temporalwiki")
     status, _, err = run("invariantlama", "--lama", sources / "lama", "--out", "temporalwiki")
     assert status == 1
-    assert "holds enwiki; a folder is of one wiki, or of CKL: choose another --out" in err
+    assert "holds enwiki; a folder holds one wiki, or CKL: choose another --out" in err
 
 
 def test_a_model_without_its_packages_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

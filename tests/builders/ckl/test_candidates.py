@@ -153,7 +153,7 @@ TOWNS = ["Easton", "Weston", "Norton", "Sutton", "Upton", "Aston", "Boston", "Pr
 
 
 @pytest.mark.parametrize("per_page", [1, 3, 100])
-def test_one_candidate_a_sentence_and_so_many_a_page(
+def test_one_candidate_per_sentence_and_a_limit_per_page(
     tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage], per_page: int
 ) -> None:
     text = " ".join(
@@ -206,7 +206,7 @@ def test_hostile_pages_are_text(
 # A model of the past
 
 
-def test_what_the_model_of_the_past_knows_is_left_out(
+def test_answers_known_to_the_model_of_the_past_are_dropped(
     tmp_path: Path,
     past: CorpusIndex,
     asks_all: list[question_generation.Passage],

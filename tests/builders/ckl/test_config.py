@@ -115,7 +115,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost(
         ),
     ],
 )
-def test_what_is_not_replaced(there: dict[str, Any], new: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_configs_that_are_not_replaced(there: dict[str, Any], new: dict[str, Any], said: str, tmp_path: Path) -> None:
     folder = tmp_path / "ckl"
     add(folder, config("newlama", **there))
     before = contents(folder)

@@ -234,7 +234,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("content", "says"), BAD.values(), ids=BAD)
-def test_what_is_no_decision(tmp_path: Path, content: str | bytes, says: str) -> None:
+def test_invalid_decisions(tmp_path: Path, content: str | bytes, says: str) -> None:
     file = tmp_path / "ann.jsonl"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError, match=says) as raised:
@@ -359,7 +359,7 @@ def test_a_review_without_decisions(review: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bob.JSONL", "bob.jsonl.txt", "bob.csv", "bob", "bob.jsonl~", "sub"])
-def test_what_is_no_file_of_decisions_is_not_passed_over(review: Path, name: str) -> None:
+def test_other_files_beside_decisions_are_refused(review: Path, name: str) -> None:
     decide(review, "ann", Lind="none")
     (review / "decisions" / ".DS_Store").touch()
     assert len(configs_from_decisions(review)) == 2

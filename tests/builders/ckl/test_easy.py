@@ -162,7 +162,7 @@ def with_answers(texts: dict[str, str | None], **options: Any) -> tuple[Config, 
         ({"back-translation": "Mayor Anna Weber, Easton."}, "too short"),
     ],
 )
-def test_what_models_spoil(said: dict[str, str | None], reason: str) -> None:
+def test_useless_answers_of_models(said: dict[str, str | None], reason: str) -> None:
     options = {"decontextualization": "m"} if "decontextualisation" in said else {"there": "m", "back": "m"}
     clozes, _, rows, _ = with_answers(said, **options)
     assert rows == []
@@ -342,35 +342,28 @@ def test_any_text(texts: list[str]) -> None:
             assert answer not in row["question"]
 
 
-def test_the_real_pages_give_some(shared_data: Path) -> None:
-    """8 pages with 458 sentences gave 76 clozes and 11 questions when this was written; checked by reading."""
-    made = []
-    for path in sorted((shared_data / "news" / "pages").glob("*.json")):
+def real_pages(folder: Path) -> list[dict[str, Any]]:
+    """Return the pages of news sites from their gold JSON."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
         for name, gold in json.loads(path.read_text("utf-8")).items():
-            text = "\n".join(
-                line for part in gold["body"]["sections"] for line in part["headline"] + part["paragraphs"]
+            lines = [line for part in gold["body"]["sections"] for line in (*part["headline"], *part["paragraphs"])]
+            found.append(
+                page("\n".join(lines), f"{path.name}/{name}", datetime.fromisoformat(gold["publishing_date"]))
             )
-            made.append(page(text, f"{path.name}/{name}", datetime.fromisoformat(gold["publishing_date"])))
-    clozes, questions, rows, asked = both(*made)
-    assert accounted(clozes, rows)
-    assert accounted(questions, asked)
-    assert clozes.counts.read > 400
-    assert len(rows) > 50
-    assert len(asked) >= 8
+    return found
 
 
-def test_real_pages_have_questions(shared_data: Path, tmp_path: Path) -> None:
-    """Eight pages from their gold JSON, with up to three sentences each."""
-    rows = []
-    for file in sorted((shared_data / "news" / "pages").glob("*.json")):
-        for number, gold in enumerate(json.loads(file.read_text("utf-8")).values()):
-            body = gold["body"]
-            text = [*body["summary"], *(text for section in body["sections"] for text in section["paragraphs"])]
-            rows.append(page("\n".join(text), f"https://example.org/{file.stem}/{number}"))
-    clozes, questions = easy(rows, EasyOptions())
-    found, asked = list(clozes.splits["test"]), list(questions.splits["test"])
-    assert accounted(clozes, found)
-    assert accounted(questions, asked)
-    assert len(found) >= 2 * len(rows)
-    assert len(asked) >= len(rows) // 2
+@pytest.mark.parametrize(
+    ("options", "clozes", "questions"),
+    [({}, 50, 8), ({"per_page": 3}, 16, 4)],  # 76 clozes and 11 questions when this was written; checked by reading
+)
+def test_real_pages(shared_data: Path, options: dict[str, int], clozes: int, questions: int) -> None:
+    """8 pages with 458 sentences give this many clozes and questions, or more."""
+    of_clozes, of_questions, rows, asked = both(*real_pages(shared_data / "news" / "pages"), **options)
+    assert accounted(of_clozes, rows)
+    assert accounted(of_questions, asked)
+    assert of_clozes.counts.read > 400
+    assert len(rows) >= clozes
+    assert len(asked) >= questions
     assert all(row["question"].endswith("?") for row in asked)

@@ -461,7 +461,7 @@ def test_a_library_that_is_missing_is_no_reason_to_drop_pages(
 
 
 @pytest.mark.parametrize("module", ["newsplease", "newspaper", "lxml", "dateutil", "warcio", "brotli", "datasketch"])
-def test_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     there = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else there(name))
     with pytest.raises(

@@ -70,7 +70,7 @@ CHAINS: list[tuple[list[str], str | None, list[str] | None]] = [
 
 
 @pytest.mark.parametrize(("there", "asked", "chain"), CHAINS)
-def test_a_chain_is_found_whichever_intervals_end_together(
+def test_chains_of_overlapping_intervals(
     tmp_path: Path, there: list[str], asked: str | None, chain: list[str] | None
 ) -> None:
     def full(interval: str) -> str:
@@ -110,7 +110,7 @@ def refused(said: str, *folders: Path, kind: str = "newlama") -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
+def test_unusable_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no live config 'lama'; there are updatedlama, newlama, invariantlama"):
         live("lama", [tmp_path])
     (tmp_path / "empty").mkdir()

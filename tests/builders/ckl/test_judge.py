@@ -83,7 +83,7 @@ FILLING = st.lists(st.sampled_from(["Anna", "O'Neill", "Weber", "d'Or"]), min_si
 
 
 @given(WORDS, WORDS, FILLING)
-def test_what_was_put_into_the_blank_is_found_there(before: str, after: str, filling: str) -> None:
+def test_the_filling_of_a_blank_is_found(before: str, after: str, filling: str) -> None:
     sentence = f"{before} {filling}, {after}."
     said = f"{before} {after}".replace("–", "").replace("the", "").split()
     found = module._filling(f"{before.upper()} <extra_id_0> {after}", sentence)
@@ -132,7 +132,7 @@ SAID: dict[str, tuple[dict[str, str | None], Decision]] = {
 
 
 @pytest.mark.parametrize(("said", "decision"), SAID.values(), ids=SAID)
-def test_a_models_answers_are_read_strictly(said: dict[str, str | None], decision: Decision) -> None:
+def test_answers_of_a_model_are_read_strictly(said: dict[str, str | None], decision: Decision) -> None:
     fake = says(said)
     (found,) = module._ModelJudge(fake).decide([PAST])
     assert found == decision
@@ -161,7 +161,7 @@ def knows_the_controls(prompts: Sequence[str], what: str) -> list[str | None]:
         (always("none"), {"valid": [0, 6], "right": [0, 6], "past": [1, 3]}, ["valid", "right", "past"]),
     ],
 )
-def test_a_model_is_asked_what_is_known(
+def test_a_model_answers_control_questions(
     review: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -263,7 +263,9 @@ def test_decisions_of_another_judge_are_not_continued(
         ("org/model@v1", "judge-model-v1-abcdef01.jsonl"),
     ],
 )
-def test_a_name_is_no_path(review: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str) -> None:
+def test_the_name_of_a_model_is_not_a_path(
+    review: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str
+) -> None:
     monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
     assert judge(review, named(name, "abcdef0123456789")) == review / "decisions" / file
 

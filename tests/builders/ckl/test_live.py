@@ -428,9 +428,7 @@ def test_a_subject_is_asked_once_for_a_relation(tmp_path: Path, no_caps: None) -
         ("unchanged", {"subject_id": "Q1"}, False),
     ],
 )
-def test_two_subjects_of_one_name_are_not_asked_for(
-    tmp_path: Path, split: str, twin: dict[str, Any], dropped: bool
-) -> None:
+def test_subjects_with_one_name_are_dropped(tmp_path: Path, split: str, twin: dict[str, Any], dropped: bool) -> None:
     facts: dict[str, Any] = {"changed": [new()]}
     facts[split] = [*facts.get(split, []), fact(kind="unchanged", current=False) | twin]
     config, rows = made("newlama", month(tmp_path, **facts))
@@ -514,7 +512,7 @@ INVARIANT: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
 
 
 @pytest.mark.parametrize("case", INVARIANT)
-def test_what_does_not_change(tmp_path: Path, case: str) -> None:
+def test_invariant_facts(tmp_path: Path, case: str) -> None:
     first, second, reason = INVARIANT[case]
     folders = month(tmp_path / "a", FIRST, **first), month(tmp_path / "b", SECOND, **second)
     config, rows = made("invariantlama", *folders)
@@ -526,7 +524,7 @@ def test_what_does_not_change(tmp_path: Path, case: str) -> None:
     ] * (reason is None)
 
 
-def test_of_a_relation_there_are_a_thousand_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_facts_of_a_relation_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PER_RELATION", 10)
     facts = [
         same(subject_id=f"Q{i}", subject=f"Land {i} X", relation_id=p) for i in range(1, 31) for p in ("P36", "P17")
@@ -555,7 +553,7 @@ def test_facts_are_read_until_there_are_enough(tmp_path: Path, monkeypatch: pyte
     assert config.counts.dropped == {"answer_and_subject_overlap": 391}
 
 
-def test_what_was_sampled_is_said(tmp_path: Path) -> None:
+def test_samples_are_reported(tmp_path: Path) -> None:
     month(tmp_path, FIRST, fraction=0.001, seed=3, unchanged=[same()])
     [config] = live("invariantlama", [month(tmp_path, SECOND, unchanged=[same()])])
     assert any("0.001 (seed 3), 1 (seed 0)" in warning for warning in config.warnings)
@@ -590,7 +588,7 @@ def test_lamas_templates_are_marked(tmp_path: Path) -> None:
     assert config.options["templates"] == "LAMA's"
 
 
-def test_texts_are_read_for_those_alone_that_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_are_read_only_for_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data beyond the memory goes to ``work``, and is removed at the end."""
     facts = (
         same(subject_id=f"Q{i}", object_id=f"Q{i}0", subject=f"Land {i} X", obj=f"Ann {i}", evidence=f"{i} " * 400)
@@ -605,7 +603,7 @@ def test_texts_are_read_for_those_alone_that_become_rows(tmp_path: Path, monkeyp
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_too_little_memory_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEMORY", 1 << 20)
     folder = months(tmp_path / "facts", SECOND)
     for work in (None, tmp_path / "work"):

@@ -210,7 +210,7 @@ def test_a_file_that_was_cut_off(tmp_path: Path, cut: int) -> None:
         (gzip.compress(record()), r"a\.warc: not a WARC record near byte 0"),
     ],
 )
-def test_what_is_no_warc(tmp_path: Path, content: bytes, message: str) -> None:
+def test_damaged_warc_files(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.warc").write_bytes(content)
     with pytest.raises(InputError, match=message):
         extract([tmp_path / "a.warc"], tmp_path / "work")
@@ -282,7 +282,7 @@ def test_pages_without_an_address_are_as_many_as_there_are(tmp_path: Path) -> No
         assert again.key == whole.key
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_unreadable_paths_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").touch()
     (tmp_path / "empty").mkdir()
     for paths, message in (

@@ -162,7 +162,7 @@ def test_a_pipeline_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         assert "\n" not in str(raised.value)
 
 
-def test_without_spacy_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_spacy_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(InputError, match="spaCy is not installed; pip install spacy, or use --spans rules"):
         finder("en_core_web_sm")
