@@ -665,11 +665,11 @@ def test_the_manifest_says_what_every_stage_took(dumps: Path, out: Path) -> None
 
 
 def test_stages_of_an_earlier_run_count_as_kept_and_only_the_run_differs(dumps: Path, tmp_path: Path) -> None:
-    first = run(dumps, tmp_path / "out")
+    first = run(dumps, tmp_path / "out").content
     assert list(first["run"]["stages"]) == STAGES
-    second = run(dumps, tmp_path / "out", jobs=2)
+    second = run(dumps, tmp_path / "out", jobs=2).content
     assert {**first, "run": None} == {**second, "run": None}
-    before, after = (manifest.content["run"]["stages"] for manifest in (first, second))
+    before, after = (content["run"]["stages"] for content in (first, second))
     for name in STAGES[:-2]:
         assert (before[name]["kept"], after[name]["kept"]) == (0, after[name]["tasks"])
         of_all_tasks = TOOK - {"kept", "began", "seconds"}
@@ -677,7 +677,7 @@ def test_stages_of_an_earlier_run_count_as_kept_and_only_the_run_differs(dumps: 
     for name in STAGES[-2:]:
         assert (after[name]["tasks"], after[name]["kept"]) == (1, 0)
     [written] = read_manifests(tmp_path / "out")
-    assert written["run"] == second["run"]
+    assert written.content["run"] == second["run"]
 
 
 def test_checksums_of_dumps_that_were_read_before_are_not_made_again(

@@ -150,7 +150,7 @@ def test_articles_that_are_not_found_are_an_error(made: Path, tmp_path: Path, mo
     groups = wiki_diff._groups
     monkeypatch.setattr(wiki_diff, "_groups", lambda *what: itertools.islice(groups(*what), 1, None))
     shutil.copytree(made / "work", tmp_path / "work")
-    with pytest.raises(InputError, match=r"enwiki-20211101-\w+: \d+ articles, of which \d+ are there; delete it"):
+    with pytest.raises(InputError, match=r"enwiki-20211101-\w+: \d+ of \d+ articles found; delete it"):
         run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
     monkeypatch.undo()
     run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
@@ -249,14 +249,14 @@ def test_a_dump_that_is_replaced_while_it_is_read_is_refused(
     old, new = (b"</text>", b" More.</text>") if wiki else (b'"rank":"normal"', b'"rank":"preferred"')
     wrong = packing.compress(packing.decompress(right).replace(old, new))
     assert wrong != right
-    extract_ = _Build._extract
+    extract_ = _Build._read_dump
 
     def swapped(self: _Build, stage: str, *arguments: Any) -> None:
         if stage == name:
             swap_in(path, wrong)
         extract_(self, stage, *arguments)
 
-    monkeypatch.setattr(_Build, "_extract", swapped)
+    monkeypatch.setattr(_Build, "_read_dump", swapped)
     with pytest.raises(InputError, match=f"{path}: changed while it was read; run the same command again"):
         run(dumps, tmp_path / "out", tmp_path / "work", seed=1)
     monkeypatch.undo()

@@ -125,7 +125,7 @@ def test_models_are_read_by_from_pretrained_without_code_and_from_safetensors() 
 def test_the_spaces_tell_nobody_of_their_users() -> None:
     apps = [call for tree in sources().values() for name, call in calls(tree) if name == "gr.Blocks"]
     assert len(apps) == 3
-    assert [given(call, "analytics_enabled") for call in apps] == [False] * 4
+    assert [given(call, "analytics_enabled") for call in apps] == [False] * 3
 
 
 BAD_SOURCE = {
