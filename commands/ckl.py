@@ -77,7 +77,7 @@ def _add_common(parser: argparse.ArgumentParser, nargs: str | None = None) -> No
         metavar="CONFIG",
         help=f"one of {', '.join(CONFIGS)}; kilt for all of KILT; or one with an interval, such as {LAMA[1]}-1112",
     )
-    add_folders(parser, "ckl", "keeps costly steps for a rerun")
+    add_folders(parser, "ckl", "the folder that keeps costly results for a rerun")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
     sources = parser.add_argument_group("sources")
     sources.add_argument("--probes", type=Path, nargs="+", metavar="DIR", help="dataset folders of temporalwiki")

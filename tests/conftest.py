@@ -38,7 +38,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 @pytest.fixture(autouse=True, scope="session")
 def no_power_cuts() -> Iterator[None]:
-    """Skip fsync, which takes longer than much of what the tests do."""
+    """Skip fsync, which takes longer than many tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _file: None)
         yield

@@ -279,7 +279,7 @@ def test_diff_merges_an_adapter_and_goes_on(kind: str, first: str, trained: Call
     torch.testing.assert_close(logits(merged, ids), expected, rtol=1e-3, atol=1e-4)
 
 
-# What does not load, and what is said
+# Errors
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
-"""Several processes compute what one does: the same global batches, the same losses, nearly the same weights.
+"""Several processes compute the same as one: the same global batches and losses, and nearly the same weights.
 
-They run on the CPU, with gloo. Accelerate shards (FSDP2) for accelerators alone, so that it is told here that it has
-some; all else is as on GPUs.
+They run on the CPU with gloo. Accelerate shards (FSDP2) only on accelerators, so the program pretends to have some.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from temporalwiki.methods.trainer import micro_batches
 from a_dataset import write_dataset
 from a_folder import rewrite
 
-# What each process runs: commands one after the other, of which some are broken off after so many steps.
+# The program of each process: it runs several commands and breaks some off after a number of steps.
 PROGRAM = """
 import gc, io, json, os, sys
 if sys.argv[2] == "fsdp":
@@ -173,7 +172,7 @@ def moved(output: Path, start: Path) -> bool:
     )
 
 
-# name -> method, kind of model, what the command has besides
+# name -> method, kind of model, further words of the command
 Table = dict[str, tuple[str, str, tuple[Any, ...]]]
 DDP: Table = {
     # 13 chunks in two steps of 12: of the last one's six micro-batches five are empty
@@ -201,14 +200,14 @@ REFUSED: dict[str, tuple[str, str, tuple[Any, ...], str]] = {
     "T5, whose embedding is in three places": ("diff", "t5", (), "t5"),
 }
 TIED: Table = {"merge": ("merge", "gpt2", ())}  # the output is the embedding
-# which of them are done again, broken off after the third step, and gone on with
+# runs that are repeated, broken off after the third step, and continued
 KILLED = {"ddp": ("diff on GPT-2", "ewc"), "fsdp": ("tied: merge", "lora", "recadam")}
 
 
 class Launched:
-    """All runs of two processes of one kind, made in one launch: what takes time is to start them.
+    """All runs of two processes of one kind, in one launch, because starting the processes takes most of the time.
 
-    The processes of a parallel run of these tests share ``folder``, and the first that needs it launches.
+    The workers of a parallel test run share ``folder``; the first that needs the runs launches them.
     """
 
     def __init__(self, how: str, table: Table, words: Callable[..., list[str]], folder: Path) -> None:

@@ -1,7 +1,7 @@
-"""Python imports this module at its start if its folder is on PYTHONPATH: a process that opens a connection ends.
+"""End a process that uses the network. Python imports this module at its start if its folder is on PYTHONPATH.
 
-This includes all processes that a watched one starts. WATCH names a file that gets a line for each attempt;
-WATCH_ALLOWED has the allowed addresses (HOST:PORT, separated by spaces).
+The children of a watched process are watched as well. WATCH names a file that gets a line for each attempt, and
+WATCH_ALLOWED lists the allowed addresses (HOST:PORT, separated by spaces).
 """
 
 import os

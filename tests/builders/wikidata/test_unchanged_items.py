@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from odd_world import write_odd_world
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import incremental
@@ -31,7 +32,7 @@ from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.wikidata import buckets, extract, revision_index, tables, unchanged_items
 from temporalwiki.builders.wikidata.entities import EntityReader
 from temporalwiki.builders.wikidata.revision_index import RevisionIndex
-from temporalwiki.builders.world import World, write_world
+from temporalwiki.builders.world import World
 
 from a_folder import contents
 from tiny_dumps import articles_file, item, multistream, page, property_, statement, value, wikidata_file
@@ -481,7 +482,7 @@ DATES = ("20211101", "20211129", "20211227")
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dumps = tmp_path_factory.mktemp("dumps")
     world = World(people=30, dates=("20211101", "20211201", "20220101"), wikidata_dates=DATES)
-    write_world(dumps, world)
+    write_odd_world(dumps, world)
     return dumps
 
 
