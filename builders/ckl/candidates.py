@@ -345,7 +345,7 @@ change `candidates.jsonl`: corrections belong into your decision.
 
 1. **Is the question valid?** It asks for one thing, and people understand it without the page: no "he", no "the
    company", no "yesterday". If you can correct it, write a better `question` and a better `statement` with exactly one
-   `<extra_id_0>`. People must understand the statement without the page, too. If you cannot correct it, write
+   `<extra_id_0>`. People must also understand the statement without the page. If you cannot correct it, write
    `"valid": false` and go on to the next candidate.
 2. **Is the answer right** according to the page? If not, write `"answer_right": false` and go on to the next
    candidate. If several answers are right, list all of them in `answers`; otherwise leave it null.

@@ -38,7 +38,7 @@ _HELD = 64 << 20  # bytes of the index that SQLite collects before it writes: fe
 _TERMS = 12  # a query has at most this many terms, the rarest: frequent terms cost time and find nothing
 _LEAST_TERMS = 3
 _POSTINGS = 200_000  # limit for the terms of a query after the first three: a million take a second to read
-_FREQUENT = 0.1  # terms in more than this share of the passages are used only if there are no others
+_FREQUENT = 0.1  # terms in more than this share of the passages are used only if a query has nothing rarer
 _LONGEST_QUERY = 2_000  # characters
 _TOKENS = "porter unicode61 remove_diacritics 2"
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json.gz", ".txt", ".txt.gz")
@@ -152,7 +152,7 @@ def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
 
     ``paths`` are files or folders: Parquet with a column ``text`` (and possibly ``id``, ``title``, ``url``),
     ``.jsonl`` with such records, plain or ``.gz`` (C4 has ``.json.gz``), and ``.txt``, one document per file. For a
-    dataset folder of this project, its config ``wikipedia-*`` is indexed, or ``unchanged-*`` if there is none. An
+    dataset folder of this project, its config ``wikipedia-*`` is indexed, or else ``unchanged-*``. An
     index is about 2.5 times as large as its text; memory does not grow with the corpus.
 
     Raises InputError if there is nothing to index, and, with file and line, if something cannot be read.

@@ -52,7 +52,7 @@ class Decision(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class JudgeNote(msgspec.Struct):
-    """The file beside a judge model's decisions."""
+    """The note that a judge writes next to its decisions."""
 
     judge: dict[str, str]  # name and revision of the model
     version: int
@@ -76,9 +76,7 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
     candidates = read_review(review)
     files, notes = _files(review / DECISIONS)
     if not files:
-        raise InputError(
-            f"{review / DECISIONS}: there are no decisions yet: see {review / 'README.md'}, or use --judge"
-        )
+        raise InputError(f"{review / DECISIONS}: nobody has decided yet: see {review / 'README.md'}, or use --judge")
     judges = {note.stem: _read_note(note, candidates.sha256) for note in notes}
     votes = _votes(review, files)
     options = {
@@ -247,7 +245,7 @@ def _rows(
 def row_from_decisions(
     candidate: Candidate, decisions: Iterable[Decision], least_annotators: int = 1
 ) -> dict[str, Any] | str:
-    """Return the row that the annotators' decisions on a candidate give, or the reason why there is none.
+    """Return the row that the annotators' decisions on a candidate give, or the reason to drop it.
 
     Rows with old answers are updates, the others are new facts. ``configs_from_decisions`` has the rules.
     """

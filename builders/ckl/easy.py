@@ -85,7 +85,7 @@ class Cloze:
     candidate: Drawn
     statement: str
     question: str | None
-    why_none: str | None  # the reason if there is no question
+    why_none: str | None  # the reason for a missing question
 
 
 def easy(

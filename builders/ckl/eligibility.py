@@ -23,7 +23,7 @@ _KINDS_OF_FACTS = {
 def reason_to_drop(row: Row, kind: str, template: Template | None) -> str | None:
     """Return why the config ``kind`` leaves out a fact, as a key of its counts; None if it takes the fact.
 
-    ``template`` words the fact's relation; None means that there is no wording for it.
+    ``template`` words the fact's relation; None means that the relation has no wording.
     """
     if row["kind"] not in _KINDS_OF_FACTS[kind]:
         return f"kind_{row['kind']}"

@@ -113,7 +113,7 @@ class Extractor:
         self._end()
 
     def read(self, data: bytes, response: Response | None = None) -> NewsPage | str:
-        """Return the article of a page, or the reason why there is none.
+        """Return the article of a page, or the reason to drop it.
 
         Raises InputError if a library is not installed.
         """

@@ -116,7 +116,7 @@ def _check_same_wiki(facts: Facts, first: Facts) -> None:
 
 
 def of_interval(all_facts: list[Facts], interval: str | None) -> Facts:
-    """Return the facts of an interval by name, or of the newest; raise InputError if there are none."""
+    """Return the facts of an interval by name, or of the newest; raise InputError if the name is unknown."""
     for facts in reversed(all_facts):
         if interval in (None, facts.interval.name, facts.interval.short_name):
             return facts

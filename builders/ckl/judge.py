@@ -42,8 +42,8 @@ def judge(review: Path, model: TextModel | None = None) -> Path:
     """Decide on the candidates in ``review`` that this judge has not decided on yet; return its file.
 
     Without a model, rules decide. A model's file has its name and revision. A killed run continues where it was. A
-    model first answers questions whose answers are known, and a warning names those on which it is no better than
-    chance. Raises InputError if there is no review, or if the file is another judge's or of other candidates.
+    model first answers questions whose answers are known, and a warning names the kinds that it answers like
+    chance. Raises InputError if ``review`` is not a review, or if the file is another judge's or of other candidates.
     """
     candidates = read_review(review)
     identity = {"name": RULES, "revision": str(VERSION)} if model is None else dict(model.identity)

@@ -111,7 +111,7 @@ def _version(library: str) -> str | None:
 def find_files(paths: list[Path]) -> tuple[list[tuple[str, Path]], list[str]]:
     """Return the files to read with their names, in order, and the names of other files in the folders.
 
-    Names have no folders, so the result does not depend on where the files are. Raises InputError if there are none.
+    Names have no folders, so the result does not depend on where the files are. Raises InputError if nothing is left.
     """
     found: set[Path] = set()
     others: set[Path] = set()

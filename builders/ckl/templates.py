@@ -51,7 +51,7 @@ class Template:
 
 
 def find_template(relation_id: str, label: str, lama: Mapping[str, str] | None = None) -> Template | None:
-    """Return the template of a relation ("P6"), or None if there is no wording for it.
+    """Return the template of a relation ("P6"), or None if it has no wording.
 
     ``lama`` has LAMA's clozes by relation id, which replace our own. A relation that is missing in the table below is
     worded by its label if that is a noun phrase.

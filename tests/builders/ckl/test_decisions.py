@@ -354,7 +354,7 @@ def test_decisions_that_fit_no_candidate(review: Path, content: Callable[[Path],
 
 
 def test_a_review_without_decisions(review: Path) -> None:
-    with pytest.raises(InputError, match="there are no decisions yet"):
+    with pytest.raises(InputError, match="nobody has decided yet"):
         configs_from_decisions(review)
 
 
