@@ -17,7 +17,7 @@ _SHOWN = 10  # most failures that are printed
 
 
 def show(experiment: Experiment, outcomes: Sequence[CellOutcome], card: Card) -> Iterator[str]:
-    """Write OUTPUT/cells.csv and OUTPUT/leaderboard, and yield lines that say what was done.
+    """Write OUTPUT/cells.csv and OUTPUT/leaderboard, and yield lines about them.
 
     ``card`` makes the text of the leaderboard's README.md, as in ``write_leaderboard``.
     """

@@ -153,8 +153,8 @@ def _annotate(figure: Figure, axes: Axes, texts: Mapping[Point, str], points: Se
 
 PLOT = Plot(
     "Learning against forgetting",
-    "Perplexity of what changed and of what did not, divided by the initial model's, for each method's newest model "
-    "on its own month. Lower: it learned more. Further left: it forgot less. Lines join models of one method that "
-    "differ in the learning rate, which is written next to each.",
+    "Perplexity of changed and of unchanged facts (or text), divided by the initial model's, for each method's newest "
+    "model on its own month. Lower: it learned more. Further left: it forgot less. Lines join models of one method "
+    "that differ in the learning rate, which is written next to each.",
     _draw,
 )

@@ -24,7 +24,7 @@ def draw(
     look: Mapping[str, Look],
     most: int,
 ) -> list[ErrorbarContainer]:
-    """Draw the points of each label, and return what was drawn; ``most`` is the number of month names that fit.
+    """Draw the points of each label, and return the artists; ``most`` is the number of month names that fit.
 
     The points of a month are drawn side by side, so that none hides another.
     """
@@ -60,7 +60,7 @@ def draw(
 
 
 def _errors(points: Sequence[Point]) -> Any:
-    """Return the lengths of the intervals below and above the values, or None if there are no intervals."""
+    """Return the lengths of the intervals below and above the values, or None without intervals."""
     if all(low is None or high is None for _, low, high in points):
         return None
     known = [(value, value if low is None else low, value if high is None else high) for value, low, high in points]

@@ -57,7 +57,7 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
 
 PLOT = Plot(
     "Perplexity of proper nouns, relative to Initial",
-    "The perplexity of the tokens of proper nouns, divided by that of the initial model (the line at 1), in each "
+    "The perplexity of the tokens of proper nouns, divided by the initial model's (the line at 1), in each "
     "month's diffset and in unchanged articles, for models trained up to that month. Below 1, a model predicts the "
     "text better than before its training. TemporalWiki, figure 2.",
     _draw,

@@ -85,10 +85,10 @@ def write_page(
 
     The page shows figures/NAME.svg and links to figures/NAME.png, tables/NAME.md, tables/NAME.csv and results.parquet
     in ``out``; it does not write these files. ``results`` is the folder of the result files relative to ``out``, such
-    as "../results", or None for a page without links to them. Raises InputError if there are no rows.
+    as "../results", or None for a page without links to them. Raises InputError without rows.
     """
     if not rows:
-        raise InputError(f"{out}: there are no scores to show; evaluate a model first")
+        raise InputError(f"{out}: the results hold no scores; evaluate a model first")
     data = page_data(rows, results)
     style, script = ((_HERE / name).read_text("utf-8") for name in ("style.css", "script.js"))
     policy = [
