@@ -174,8 +174,8 @@ class CachedModel:
         for batch in ask(distinct, (0, 1), answers):
             add((distinct[i], answer) for i, answer in batch)
             answers |= dict(batch)
-        of = {question: answers.get(i) for i, question in enumerate(distinct)}
-        return [of[question] for question in questions]
+        answer_to = {question: answers.get(i) for i, question in enumerate(distinct)}
+        return [answer_to[question] for question in questions]
 
     @cached_property
     def _scorer(self) -> Scorer:

@@ -139,7 +139,7 @@ def _clozes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -
                 break
             found[name] = scored
         else:
-            configs = ", ".join(of[-1].row.config for of in found.values())
+            configs = ", ".join(scores[-1].row.config for scores in found.values())
             pairs = [{name: (after, first) for name, (first, after) in found.items()}]
             return _row(model, "lama", configs, pairs, 1.0)
     return None

@@ -158,9 +158,9 @@ def page_data(rows: Sequence[Row], results: str | None) -> dict[str, Any]:
         name: {value: i for i, value in enumerate(values)}
         for name, values in (("model", models), ("tested", months), ("file", files), ("config", configs))
     }
-    of: dict[_Board, list[tuple[int, int, Row]]] = {board: [] for board in boards}
+    cells_of: dict[_Board, list[tuple[int, int, Row]]] = {board: [] for board in boards}
     for board, model, row in lines:
-        of[board].append((number["model"][model], number["tested"][row.tested], row))
+        cells_of[board].append((number["model"][model], number["tested"][row.tested], row))
     return {
         "results": None if results is None else _href(results.rstrip("/") or "/"),
         "files": files,
@@ -182,7 +182,9 @@ def page_data(rows: Sequence[Row], results: str | None) -> dict[str, Any]:
             "tokens_text": [_compact(model.tokens) for model in models],
             "card": [_card(model) for model in models],
         },
-        "boards": [_board(board, boards, sorted(of[board], key=lambda cell: cell[:2]), number) for board in boards],
+        "boards": [
+            _board(board, boards, sorted(cells_of[board], key=lambda cell: cell[:2]), number) for board in boards
+        ],
         "start": _start(boards),
     }
 
