@@ -26,7 +26,7 @@ _PRECISIONS = ("auto", "fp32", "bf16")
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """Add the arguments of every evaluation, and those of the tasks in ``argv``."""
+    """Add the arguments of every evaluation and of the tasks in ``argv``."""
     parser.epilog = _EXAMPLE
     parser.add_argument(
         "--model", metavar="ID_OR_DIR", required=True, help="model: folder, Hub id, .gguf file or package:NAME"

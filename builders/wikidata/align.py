@@ -173,7 +173,7 @@ class _PageTexts:
         self._article: tuple[int, _PageText | None] = (0, None)
 
     def of(self, split: str, page_id: int) -> _PageText | None:
-        """Return the text that must mention a fact of ``split``, or None if there is no such text."""
+        """Return the text that must mention a fact of ``split``, or None if it does not exist."""
         if split == "unchanged":
             return self._whole_article(page_id)
         row = self._changed[split].at(page_id)
@@ -206,7 +206,7 @@ class _Cursor:
 
 
 def _align(row: dict[str, Any], texts: _PageTexts) -> dict[str, Any]:
-    """Return a candidate with its evidence. Raises _NotAligned with the reason if it has none."""
+    """Return a candidate with its evidence. Raises _NotAligned with the reason if nothing supports it."""
     for name in ("subject", "relation", "object"):
         if not row[name]:
             raise _NotAligned(f"{name}_without_label")

@@ -20,8 +20,8 @@ from temporalwiki.builders.incremental import Base, base_of, made_with
 from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.wikidata.tables import FACTS, Integers, Mask, files, in_buckets
 
-ENTITY = ("s", "lastrevid", "title", "seen")  # the columns by which entities are compared
-ROWS = 50_000  # held in memory besides one row group; larger arrays do not fit into the processor's caches
+ENTITY = ("s", "lastrevid", "title", "seen")  # the columns with which entities are compared
+ROWS = 50_000  # held in memory, plus one row group; larger arrays do not fit into the processor's caches
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def read(
     """Yield the rows of ``facts`` or ``entities`` in buckets [first, end) that count, in tables of about ROWS rows.
 
     ``columns`` must include ``s``. The rows of one record of an item follow one another, and are never split between
-    two tables. Of the linked files, only those of a generation ``above`` the given one are read.
+    two tables. Linked files are read only if their generation is greater than ``above``.
     """
     held: list[pa.Table] = []
     rows = 0

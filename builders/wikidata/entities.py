@@ -285,8 +285,8 @@ def _item(statement: _Statement | _AnyStatement | None) -> int | str:
 def _earliest(snaks: Sequence[_Snak]) -> tuple[str | None, int | None]:
     """Return the earliest time of a qualifier, as written and as ``first_day``.
 
-    Returns ("somevalue", 0) if a time is unknown and (None, None) if there is none: "novalue" and values that are not
-    times are ignored.
+    Returns ("somevalue", 0) if a time is unknown and (None, None) without any time: "novalue" and values that are
+    not times are ignored.
     """
     times: list[tuple[int, str]] = []
     for snak in snaks:

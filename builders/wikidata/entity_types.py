@@ -21,8 +21,8 @@ def count(probes: Mapping[str, Iterable[Fact]], folder: Path) -> EntityTypes:
     """Return how many probes of each split have a subject, and how many an object, of each type.
 
     An entity's class is the object of its first best-rank P31 statement. Its type is the label of the class, the id
-    of a class without a label, or "unknown" without a class. ``folder`` is that of stage wikidata-labels. The counts
-    of subjects add up to the number of probes, and so do those of objects.
+    of a class without a label, or "unknown" without a class. ``folder`` is the folder of stage wikidata-labels. The
+    counts of subjects add up to the number of probes, and so do the counts of objects.
     """
     split_facts = {split: list(facts) for split, facts in probes.items()}
     classes = _look_up(

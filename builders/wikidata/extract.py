@@ -47,7 +47,7 @@ INSTANCE_OF = 31
 CHECKED = 1000  # one in so many unchanged items is parsed all the same, and compared with the base
 _UNCHANGED_GROUP_ROWS = 20_000
 _MAX_UNCHANGED = 1_200_000  # unchanged items held in memory
-_MAX_VALUES = 250_000  # Python objects held in memory, those of about 28,000 rows
+_MAX_VALUES = 250_000  # Python objects held in memory, enough for about 28,000 rows
 _MAX_LINE_BYTES = 256 << 20  # of the lines whose rows are held
 
 # An item as dumps write it since 2021. No quoted text can contain two quotes without a backslash between them, so

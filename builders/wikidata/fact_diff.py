@@ -101,7 +101,7 @@ _DETAILED = ("s", "p", "o", "best", "statement_id", "start", "start_day", "end",
 _MAX_PENDING = 100_000  # rows that are inserted into DuckDB together
 
 # Each SQL statement is one step of the algorithm; $-names are values of the task.
-# Tables *_details hold more columns, of subjects with an article only; same_details those of untouched subjects.
+# Tables *_details hold more columns, of subjects with an article only; same_details are of untouched subjects.
 _TABLES = """
 CREATE TEMP TABLE sampled (s BIGINT, p BIGINT, o BIGINT);
 CREATE TEMP TABLE prev_statements (s BIGINT, p BIGINT, o BIGINT, best BOOL, end_day INT);
@@ -295,8 +295,8 @@ class _BothDumps:
     def read_statements(self, with_details: Integers) -> Iterator[tuple[str, pa.Table, Mask]]:
         """Yield ("prev", "recent" or "same", rows, which of the rows are meant), never splitting a record.
 
-        "prev" and "recent" are statements of touched subjects. Those of other subjects are the same in both dumps and
-        come once. All columns are read only for the items ``with_details``.
+        "prev" and "recent" are statements of touched subjects. "same" are statements of other subjects, which
+        both dumps have, and come once. All columns are read only for the items ``with_details``.
         """
         columns = (*_STATEMENT, "seen") if self.repeated else _STATEMENT
         extra = buckets.ExtraColumns([name for name in _DETAILED if name not in _STATEMENT], with_details)
@@ -338,7 +338,7 @@ def _read_statements(
 ) -> int:
     """Load the statements that matter into the database, and return how many facts untouched subjects have.
 
-    The statements that matter are all those of touched subjects, and those of the sampled unchanged facts.
+    All statements of touched subjects matter, and the statements of the sampled unchanged facts.
     """
     run_script(db, _TABLES, {})
     facts = 0

@@ -33,7 +33,7 @@ def write(folder: Path, first: int, end: int, items: Integers, revisions: Intege
 class RevisionIndex:
     """Looks up revisions in the index files of a folder, which together cover every bucket once.
 
-    ``cached`` has the revisions in the blocks that were read last, except those of items for which ``uncached`` is
+    ``cached`` has the revisions in the blocks that were read last, except of items for which ``uncached`` is
     true: callers may use it instead of ``of``.
     """
 

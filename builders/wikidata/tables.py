@@ -129,7 +129,7 @@ class BucketWriter:
         self._files: dict[str, ParquetWriter] = {}
         self._single_file = False
         self._open = contextlib.ExitStack()
-        # by bucket; those of untitled rows come second
+        # by bucket: first all rows with a title, then the untitled ones
         self._held: list[list[pa.Table]] = [[] for _ in range(2 * BUCKETS)]
         self._rows = self._bytes = 0
 

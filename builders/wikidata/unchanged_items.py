@@ -163,7 +163,7 @@ def _count_lines(items: Integers, unchanged: Integers, times: Integers) -> Integ
 
 
 def _unchanged(extract: Path, task: BucketTask) -> pa.Table:
-    """Return the task's unchanged items of the new extract, with the digests of those that are checked."""
+    """Return the task's unchanged items of the new extract, with digests if they are checked."""
     columns = ("s", "digest")
     found = [UNCHANGED.empty_table().select(columns)]
     for path in files(extract, "kept"):

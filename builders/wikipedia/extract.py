@@ -180,7 +180,7 @@ def unpack(packed: pa.Buffer, size: int) -> bytes:
 
 
 def _sort_pages(path: Path) -> None:
-    """Sort a file of pages: those of a hand-made dump can be in any order."""
+    """Sort a file of pages: a hand-made dump can have them in any order."""
     with ParquetWriter(path, PAGES) as out:
         for row in _by_page(path, "* EXCLUDE (file_row_number)"):
             out.write(row)

@@ -324,8 +324,8 @@ _EXTERNAL = re.compile(
 # Tried only where a run of blanks begins, not at each blank.
 _QUALIFIER = re.compile(r"(?<![ _])[ _]*+(?:\([^()]*\)|（[^（）]*）)\Z|,[^,]*\Z")
 
-# Names of the file and category namespaces that every wiki understands, and those of some large wikis. Other wikis'
-# own names come from their siteinfo.
+# Names of the file and category namespaces that every wiki understands, with the local names of some large wikis. The
+# names of other wikis come from their siteinfo.
 FILES_AND_CATEGORIES = words("""
     file image datei bild fichier archivo imagen immagine bestand afbeelding ficheiro imagem arquivo fil plik grafika
     файл изображение зображення ファイル 画像 파일 그림 文件 檔案 图像 ملف صورة پرونده tập_tin hình dosya resim
@@ -487,7 +487,7 @@ def _with_lines_of_verse(text: str) -> str:
 # Reading a page part by part, so that parts of two versions of a page are read once.
 
 Part = tuple[str, ...]  # texts between blank lines
-# The paragraphs of a part that begins in a state, and the state in which it ends; None if it cannot be read by itself.
+# By part and the state at its start: its paragraphs and the state at its end; None if it cannot be read by itself.
 PartCache = dict[tuple[Part, SectionState], tuple[list[str], SectionState] | None]
 
 _OPEN_TAG = re.compile(r"<[^<>\s\d=][^<>]*+(?:<|\Z)")  # it may end in the next part
@@ -522,7 +522,7 @@ def _cut(blocks: Sequence[str], others: Sequence[str]) -> Iterator[list[Part]]:
 
 
 def _read_parts(parts: Sequence[Part], hidden: AbstractSet[str], cache: PartCache) -> list[str] | None:
-    """Run all passes over each part. Return None if the result might differ from that of the whole page.
+    """Run all passes over each part. Return None if the whole page might give another result.
 
     The result is the same if everything that opens in a part also closes in it: ``read_lines`` ends every paragraph at
     the blank line between two parts.

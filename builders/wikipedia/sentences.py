@@ -125,7 +125,7 @@ def join_paragraphs(paragraphs: Sequence[Paragraph]) -> str:
 
 
 def sentence_key(sentence: str) -> str:
-    """Return the form in which sentences are compared: NFC, with single spaces."""
+    """Return a sentence in NFC with single spaces; equal sentences have equal keys."""
     return " ".join(unicodedata.normalize("NFC", sentence).split())
 
 

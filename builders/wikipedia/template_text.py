@@ -1,6 +1,6 @@
 """The text that a template adds to its sentence.
 
-Most templates (infoboxes, maintenance notes, citations) add none. Those that do are listed in RULES, at the end of
+Most templates (infoboxes, maintenance notes, citations) add none. The others are listed in RULES, at the end of
 this module. To add a template, add its name to the row of a template that behaves alike, or a row with a phrase or
 one of the renderers above it, and a case to tests/builders/wikipedia/test_plain_text.py.
 

@@ -1,4 +1,4 @@
-"""Tables in which titles and page ids of a Wikipedia extract are looked up without reading the extract.
+"""Tables for looking up titles and page ids of a Wikipedia extract without reading the extract.
 
 Every task of stage wiki-extract writes three tables of 64-bit integers, in files of sorted columns:
 ``titles`` has the hashes of all titles in namespace 0, ``article_titles`` the hashes of the articles' titles with

@@ -20,7 +20,7 @@ from temporalwiki.builders.parquet import KeptFile, byte_strings
 
 _PAGE_RANGES = "spans.json"  # in an extract's folder: the smallest and largest page id of each of its files
 _LINKED = "carried"  # the subfolder with the files that are linked from the base
-_ROWS = 1 << 14  # of the base held in memory, besides one row group
+_ROWS = 1 << 14  # of the base held in memory, plus one row group
 _LAST = 1 << 62
 
 # An article of the base: its revision, the size and SHA-1 of its text, and the generation of the text
@@ -30,7 +30,7 @@ KnownArticle = tuple[int, int, bytes, int]
 class BaseArticles:
     """Finds articles of the base; pages should be asked for in ascending order.
 
-    A page below those that were asked for last is not found, and neither is one with two rows in the base.
+    Earlier pages than the last ones are not found, and neither are pages with two rows in the base.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -110,7 +110,7 @@ class LinkedTexts:
 
 
 class _TextFile:
-    """A file of articles, of which one row group is in memory."""
+    """A file of articles, with one row group in memory."""
 
     def __init__(self, path: Path) -> None:
         self._file = KeptFile(path)

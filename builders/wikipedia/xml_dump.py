@@ -75,7 +75,7 @@ class Page(NamedTuple):
     parent_id: int | None
     timestamp: datetime.datetime
     escaped: bytes | None  # the wikitext as ``escape`` writes it, or None
-    missing: str | None = None  # why there is no wikitext
+    missing: str | None = None  # why the wikitext is None
 
     @property
     def text(self) -> str | None:
@@ -268,7 +268,7 @@ class _Window:
         self.bytes = 0  # decompressed so far
         self.stream = start
         self.range_bytes: int | None = None  # how many decompressed bytes belong to the range, once known
-        self.skipped = b""  # the start of what ``seek`` passed over
+        self.skipped = b""  # the start of the bytes that ``seek`` passed over
 
     @property
     def place(self) -> int:
@@ -358,8 +358,8 @@ class _Window:
     def seek(self, tags: re.Pattern[bytes], beyond: bool) -> tuple[bytes, bool]:
         """Move behind the next of ``tags``; return it and whether it begins in the range, or (b"", False).
 
-        The bytes after the range are searched only if ``beyond``. ``skipped`` is the start of what was passed over,
-        without leading white space.
+        The bytes after the range are searched only if ``beyond``. ``skipped`` is the start of the bytes
+        passed over, without leading white space.
         """
         self.skipped = b""
         while True:
@@ -447,7 +447,7 @@ def _read_page(window: _Window, header: Header, counts: DumpCounts, limit: str |
 def _parse(window: _Window, counts: DumpCounts, xml: bytes, closing: bytes) -> ET.Element | None:
     """Parse one element. Return None and count a drop if its ``closing`` tag is missing because the file ends.
 
-    That is no error here: a dump without its end is refused elsewhere, unless truncated dumps are allowed.
+    Other code raises an error for a dump without its end, unless truncated dumps are allowed.
     """
     if not closing:
         window.position = len(window.buffer)

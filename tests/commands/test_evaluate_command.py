@@ -1,4 +1,4 @@
-"""`temporalwiki evaluate` as a command: what it takes, what it prints, and one line for whatever it cannot use."""
+"""`temporalwiki evaluate` as a command: its options, output, and one clear line for each error."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "one config of several": (("--config", "probes-1112", "news"), "--config news: none of the tasks twiki_probes"),
     "a dataset of something else": (("--data", "gpt2"), "no config 'probes-1112'; there are default"),
     "no rows": (("--limit", 0), "--limit must be at least 1, not 0"),
-    "a limit that is no number": (("--limit", "x"), "invalid int value: 'x'"),
+    "a limit that is not a number": (("--limit", "x"), "invalid int value: 'x'"),
     "another precision": (("--precision", "fp16"), "invalid choice: 'fp16'"),
     "no beams": (("--beams", 0), "max_new_tokens and beams must be at least 1"),
-    "an option that is no number": (("--beams", "many"), "beams must be a whole number, not 'many'"),
+    "an option that is not a number": (("--beams", "many"), "beams must be a whole number, not 'many'"),
 }  # fmt: skip
 FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
     "a dataset folder that is not there": (("--data", "./nowhere"), "./nowhere: cannot load a dataset"),
@@ -127,7 +127,7 @@ FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
     "a model without a tokenizer": (("--model", "no-tokenizer"), "no-tokenizer: cannot load a tokenizer"),
     "a model that was cut off": (("--model", "damaged"), "damaged: cannot load a language model"),
     "a tokenizer that is larger than the model": (("--model", "small"), "small: the tokenizer has 309 tokens"),
-    "weights that are no numbers": (("--model", "nan"), "no finite probability for 'Norland capital Easton'"),
+    "weights that are not numbers": (("--model", "nan"), "no finite probability for 'Norland capital Easton'"),
     "an output that is a file": (("--output", "file"), "file: is a file; name a folder with --output"),
     "an output in a file": (("--output", "file/x"), "file/x"),
     "no tagger": (

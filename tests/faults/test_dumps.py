@@ -219,8 +219,14 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     ),
     "zeros in the middle": (rewritten(lambda data: data[:500] + bytes(200) + data[700:]), "damaged bz2 data"),
     "one bit": (rewritten(lambda data: data[:700] + bytes([data[700] ^ 1]) + data[701:]), "damaged bz2 data"),
-    "a page of HTML instead": (rewritten(lambda data: b"<html>404</html>"), "not a bz2 file, whatever its name says"),
-    "a gz under another name": (rewritten(lambda data: gzip.compress(b"x")), "not a bz2 file, whatever its name says"),
+    "a page of HTML instead": (
+        rewritten(lambda data: b"<html>404</html>"),
+        "not a bz2 file, although its name says so",
+    ),
+    "a gz under another name": (
+        rewritten(lambda data: gzip.compress(b"x")),
+        "not a bz2 file, although its name says so",
+    ),
     "two dumps joined": (rewritten(lambda data: data + data), "after </mediawiki>"),
     "wikidata, one byte is missing": (rewritten(lambda data: data[:-1], True), "cut off inside the gz stream"),
     "wikidata, cut at a member's end": (

@@ -1,4 +1,4 @@
-"""The SQL of page_props: the same rows in whatever pieces the file comes, each of them written in it."""
+"""The SQL of page_props: pieces of any size give the same rows, and the file contains each of them."""
 
 from __future__ import annotations
 

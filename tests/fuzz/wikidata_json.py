@@ -99,7 +99,7 @@ def _read(data: bytes) -> Entity | str:
 
 
 class _Refusing:
-    """In place of the strict decoder, so that every line takes the way of those that it refuses."""
+    """Replaces the strict decoder, so that every line goes to the lenient one."""
 
     def decode(self, _line: bytes) -> Any:
         raise msgspec.ValidationError

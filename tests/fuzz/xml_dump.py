@@ -1,4 +1,4 @@
-"""A Wikipedia dump: the fast reader of usual pages against the XML parser, and both against a parse of the whole."""
+"""A Wikipedia dump: the patterns for simple pages, the XML parser and a parse of the whole file agree."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ WORDS = (
 
 
 def check(data: bytes) -> None:
-    """One reading, by whatever way and in whatever pieces; and what is read is what the XML says."""
+    """The result is the same with and without the patterns, in pieces of any size, and is what the XML says."""
     path = file("dump.xml", data)
     chosen = zlib.crc32(data)
     at = "20211101" if chosen & 1 else None
@@ -87,7 +87,7 @@ def check(data: bytes) -> None:
     with mock.patch.object(xml_dump._Window, "simple_page", lambda _self: None):
         assert _read(path, at, cut) == one, "the fast reader and the XML parser differ"
     with mock.patch.object(streams, "OUT", 1 + chosen % 301):
-        assert _read(path, at, cut) == one, "other pieces, another reading"
+        assert _read(path, at, cut) == one, "pieces of another size give another result"
     pages, counts, accepted = one
     for found in pages:
         assert found.page_id > 0 and found.title, found
@@ -110,8 +110,8 @@ def _read(path: Path, at: str | None, cut: bool) -> tuple[list[Page], DumpCounts
 
 
 def _compare(data: bytes, pages: list[Page], counts: DumpCounts) -> None:
-    """Against a parse of the whole dump, where it is XML at all: what stands between pages may be none."""
-    if b"<!" in data or b"<?" in data:  # a page in a comment is a page to a reader of tags, which no dump has
+    """Compare with a parse of the whole dump, unless the text between pages makes it invalid XML."""
+    if b"<!" in data or b"<?" in data:  # no dump has comments, and pages in them would be read
         return
     try:
         root = ET.fromstring(data)

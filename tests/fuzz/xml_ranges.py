@@ -64,12 +64,12 @@ def check(data: bytes) -> None:
         return
     whole = _read(path, head, [0])
     parts = _read(path, head, starts)
-    assert parts == whole or not whole, "in ranges, another reading"
+    assert parts == whole or not whole, "ranges give another result"
     if whole:
         with mock.patch.object(streams, "OUT", 1 + chosen % 301):
-            assert _read(path, head, starts) == whole, "in ranges and other pieces, another reading"
+            assert _read(path, head, starts) == whole, "ranges in other pieces give another result"
         if chosen // 2 % _ONE_IN == 0:
-            assert _read(path, head, starts, listed=True) == whole, "by the fast decoder, another reading"
+            assert _read(path, head, starts, listed=True) == whole, "the fast decoder gives another result"
         _check_known(path, head, whole)
     elif parts:
         assert not parts[1].complete, "a dump that is refused as a whole, and not in ranges"
@@ -96,14 +96,14 @@ def _read(path: Path, head: Header, starts: list[int], listed: bool = False) -> 
 
 
 def _check_known(path: Path, head: Header, whole: _Found) -> None:
-    """One who has the texts of articles gets the same pages, of some of which nothing but the text is missing."""
+    """A caller who knows the sizes of texts gets the same pages, some of them without their text."""
     pages, told = whole
     times = Counter((one.page_id, one.revision_id) for one in pages)
     sizes = {(one.page_id, one.revision_id): len(one.escaped) for one in pages if one.escaped is not None}
     counts = DumpCounts()
     again = list(read_pages(path, head, counts, known_size=lambda *ids: sizes.get(ids) if times[ids] == 1 else None))
     counts.dropped = dict(sorted(counts.dropped.items()))
-    assert counts == told, "another accounting where texts are known"
+    assert counts == told, "other counts if texts are known"
     for one, other in zip(again, pages, strict=True):
         if one.missing == UNCHANGED:
             assert one.namespace == 0 and not one.redirect and other.escaped is not None

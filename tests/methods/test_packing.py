@@ -1,4 +1,4 @@
-"""Articles become one stream of tokens, the stream chunks, and chunks batches in which documents stay apart."""
+"""Packing: articles become a stream of tokens, chunks and batches, and documents do not attend to each other."""
 
 from __future__ import annotations
 
@@ -457,7 +457,7 @@ def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> No
     assert json.loads(path.with_suffix(".json").read_text())["counts"] == {"rows": 2500}
 
 
-@pytest.mark.fault("kill -9", "train: while text is made ready", "what was half made is made again")
+@pytest.mark.fault("kill -9", "train: while text is made ready", "the unfinished text is made again")
 def test_a_process_that_is_killed_leaves_nothing_that_counts(tmp_path: Path) -> None:
     script = f"""
 import os, pathlib, signal, pyarrow as pa

@@ -1,8 +1,7 @@
-"""No network but the one that was asked for, and no secret in anything that is said or written.
+"""Commands contact only the servers that the user names, and never print or write a secret.
 
-Commands run one after another in one process whose environment is full of secrets, and which ends, as do the processes
-that it starts, where it opens a connection that was not asked for. What native code sends is counted where a process
-can be put into a network of its own.
+The commands run in one process with secrets in its environment. The process and its children exit when they open an
+unexpected connection. Packets from native code are counted if the machine can give a process its own network.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dump_forms import split_dump, write_page_props
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -545,7 +546,9 @@ def test_what_is_no_mirror(mirror: str, tmp_path: Path) -> None:
 
 def test_a_build_of_what_was_fetched(tmp_path: Path) -> None:
     """A generated world in numbered parts: the same dataset as from the dumps themselves."""
-    write_world(tmp_path / "origin", World(people=30, parts=2, page_props=True))
+    write_page_props(tmp_path / "origin", write_world(tmp_path / "origin", World(people=30)))
+    for date in World().dates:
+        split_dump(tmp_path / "origin" / "enwiki" / date, 2)
     with FileServer(served(tmp_path / "origin")) as server:
         fetch(MONTH, tmp_path / "dumps", [server.url])
     manifests = []

@@ -1,4 +1,4 @@
-"""What is read of an extract and of the one that it was made of: once or twice, the same comes out."""
+"""A diff of an extract and its base, which share rows, is the diff of two full extracts."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def statements(draw: st.DrawFn) -> dict[str, Any]:
 
 
 CLAIMS = st.dictionaries(st.sampled_from(["P5", "P31"]), st.lists(statements(), min_size=1, max_size=3), max_size=2)
-# number and revision decide all of an item, as in Wikidata; revisions below 1 are none
+# number and revision determine the whole item, as in Wikidata; revisions below 1 are missing ones
 CONTENTS = st.fixed_dictionaries(
     {
         (n, revision): st.tuples(CLAIMS, st.sampled_from([None, "a", "b"]), st.booleans())
@@ -123,7 +123,7 @@ MONTH = st.lists(st.tuples(st.sampled_from(ITEMS), st.integers(0, 2)), max_size=
     rows=st.sampled_from([1, 4, 100_000]),
     articles_of=st.none() | st.dictionaries(st.integers(1, 3), st.sampled_from(ITEMS), max_size=3),
 )
-def test_a_diff_of_layers_is_that_of_full_readings(
+def test_a_diff_of_linked_extracts_is_that_of_full_ones(
     tmp_path_factory: pytest.TempPathFactory,
     months: list[Month],
     contents: dict[tuple[int, int], Any],
@@ -133,7 +133,7 @@ def test_a_diff_of_layers_is_that_of_full_readings(
 ) -> None:
     """Items are new, gone, back, changed, held twice or without a revision, over three generations.
 
-    What their articles are is said by their titles, or by a table, which has those without title, too.
+    Their articles are found by title, or in a table that also has items without a title.
     """
     place = tmp_path_factory.mktemp("m")
     page_items = None
@@ -172,7 +172,7 @@ def test_a_diff_of_layers_is_that_of_full_readings(
 
 
 def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its next extract is read anew, so that the two share no layers; the diff is the same."""
+    """The next dump is read in full, so the two extracts share no files; the diff is the same."""
     monkeypatch.setattr(incremental, "GENERATIONS", 1)
     pages = multistream(articles_file(tmp_path, "20211101"), [page(1, "T1", "text")])
     for task in wiki_extract.plan(Dump("x", (pages,)), "enwiki", False):
@@ -207,14 +207,14 @@ def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, mo
     group_rows=st.sampled_from([1, 4, 2000]),
     held=st.integers(1, 12),
 )
-def test_whoever_is_asked_for_has_details(
+def test_the_items_asked_for_have_the_extra_columns(
     tmp_path_factory: pytest.TempPathFactory,
     readings: list[tuple[int, int, bool]],
     asked: set[int],
     group_rows: int,
     held: int,
 ) -> None:
-    """Readings of (item, rows, apart): details are those that were written, or null where nobody asked for them."""
+    """Records of (item, rows, untitled): an extra column has the written values, or nulls for other items."""
     folder = tmp_path_factory.mktemp("x")
     written: dict[int, list[str]] = {}
     with pytest.MonkeyPatch.context() as patch:
@@ -242,10 +242,10 @@ def test_whoever_is_asked_for_has_details(
     group=st.integers(1, 5),
     held=st.integers(1, 12),
 )
-def test_no_reading_is_cut_wherever_row_groups_end(
+def test_no_record_is_split_wherever_row_groups_end(
     tmp_path_factory: pytest.TempPathFactory, readings: list[tuple[int, int]], group: int, held: int
 ) -> None:
-    """Readings of (bucket, rows) in one file, whose row groups may end within a reading."""
+    """Records of (bucket, rows) in one file, whose row groups may end within a record."""
     folder = tmp_path_factory.mktemp("x")
     of_bucket = sorted((bucket, tables.BUCKETS * n + bucket, rows) for n, (bucket, rows) in enumerate(readings))
     rows_of = {subject: rows for _, subject, rows in of_bucket}

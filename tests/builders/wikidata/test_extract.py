@@ -53,7 +53,7 @@ def run_all(path: Path, folder: Path) -> list[Report]:
 
 
 def rows(folder: Path, table: str) -> pa.Table:
-    """All rows of a table, in the order of the dump as far as it is kept: by bucket; ``seen`` depends on the cuts."""
+    """All rows of a table, by bucket and then in the order of the dump, without ``seen``."""
     found = pa.concat_tables([pq.read_table(path) for path in tables.files(folder, table)])
     if "bucket" in found.column_names:
         order = sorted(range(found.num_rows), key=found["bucket"].to_pylist().__getitem__)
@@ -126,7 +126,7 @@ def test_how_much_is_held_in_memory_changes_no_row(
 def test_a_row_group_says_which_buckets_it_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_rows: int, few: int
 ) -> None:
-    """One bucket, or some that are small; whatever buckets are read, it is their rows, and each of them once.
+    """A row group has one bucket or some small ones, and reading any buckets gives each of their rows once.
 
     Facts of items without a title have row groups of their own.
     """

@@ -1,4 +1,4 @@
-"""Readings that count, by arrays, against the same said of one row at a time."""
+"""The newest records, found with arrays, are those that a loop over rows finds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def newest(entities: list[Entity]) -> dict[int, Entity]:
 
 @settings(deadline=None)
 @given(prev=ENTITIES, recent=ENTITIES)
-def test_the_newest_readings_and_which_are_touched(prev: list[Entity], recent: list[Entity]) -> None:
+def test_the_newest_records_and_which_are_touched(prev: list[Entity], recent: list[Entity]) -> None:
     sides = [item_versions.newest([table(side[:3]), table(side[3:])]) for side in (prev, recent)]
     slow = [newest(side) for side in (prev, recent)]
     for found, of_side, entities in zip(sides, slow, (prev, recent), strict=True):
@@ -83,7 +83,7 @@ def test_a_sample_is_drawn_as_said_of_one_fact_at_a_time(
 
 
 def test_a_sample_has_its_share_of_facts_that_are_alike() -> None:
-    """Within four standard deviations, whichever column tells the facts apart; another seed draws others."""
+    """Within four standard deviations, for each column in which the facts differ; another seed draws others."""
     many, same = np.arange(1, 100_001), np.full(100_000, 42)
     for columns in ((many, same, same), (same, many, same), (same, same, many), (many, same, many)):
         of_seeds = [item_versions.sampled(0.1, seed, *columns) for seed in range(3)]

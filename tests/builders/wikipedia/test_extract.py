@@ -84,7 +84,7 @@ def test_pages_out_of_order_give_the_same_bytes_as_in_order(
 
 
 TEN = [page(n, f"T{n}", "text " * 30, revision_id=n) for n in range(1, 11)]
-OF_RANGES = {  # what is damaged, whether --allow-truncated; what is said of it, or what is dropped of ten pages
+OF_RANGES = {  # the damage, whether --allow-truncated is given, and the error or the drops of ten pages
     "nothing": (("", ""), False, {}),
     "the first page behind a cut": (
         ("<page>\n    <title>T5<", "<pagf>\n    <title>T5<"),

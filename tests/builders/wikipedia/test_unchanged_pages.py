@@ -1,4 +1,4 @@
-"""Extracts made of the one of the month before: the same as those that read all anew."""
+"""Extracts that reuse last month's are the same as extracts of the whole dump."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def text_of(page_id: int, revision_id: int) -> str:
 
 @st.composite
 def month(draw: st.DrawFn) -> list[str]:
-    """Pages of which a few differ from another month's: a revision has one text, and hardly anything else is sure."""
+    """Pages that mostly agree with another month's. Only the text of a revision is always the same."""
     pages = []
     ids = draw(st.lists(st.integers(1, 12), max_size=14, unique=draw(st.booleans())))
     for page_id in ids if draw(st.booleans()) else sorted(ids):
@@ -96,7 +96,7 @@ def month(draw: st.DrawFn) -> list[str]:
 
 @settings(max_examples=12, deadline=None)
 @given(st.lists(month(), min_size=3, max_size=4), st.sampled_from((1, 1 << 26)), st.integers(1, 5), st.booleans())
-def test_layers_are_as_if_all_had_been_read(
+def test_reusing_a_base_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, months: list[list[str]], range_: int, rows: int, cut: bool
 ) -> None:
     here = tmp_path_factory.mktemp("layers")
@@ -117,7 +117,7 @@ def test_layers_are_as_if_all_had_been_read(
                 assert diffed(here / f"mixed-{number}", before, layered) == wanted
                 before = here / f"layered-{number - 1}"
                 assert diffed(here / f"both-{number}", before, layered) == wanted
-                shutil.rmtree(before)  # every extract stands alone
+                shutil.rmtree(before)  # an extract is complete without its base
             assert articles(layered) == articles(full)
             tables = ("pages-*", "*.npy")
             assert contents(layered, *tables) == contents(full, *tables)

@@ -116,7 +116,7 @@ PAGES = st.lists(st.text(alphabet="ab<>&é漢 \n", max_size=300), min_size=1, ma
 def test_ranges_cut_anywhere_give_each_page_once(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], cuts: list[int], data: st.DataObject
 ) -> None:
-    """Streams may end inside a page or a tag: a page belongs to the range in which its tag begins."""
+    """Streams can end inside a page or a tag: a page belongs to the range where its tag begins."""
     xml = (header() + "".join(page(i + 1, f"T{i}", t) for i, t in enumerate(texts)) + FOOTER).encode()
     bounds = sorted({0, len(xml), *(cut % len(xml) for cut in cuts)})
     compressed = [bz2.compress(xml[a:b]) for a, b in pairwise(bounds)]
@@ -435,7 +435,7 @@ BAD = {
         header() + page(1, "T", "x").replace("<id>1</id>", "<id>x</id>", 1) + FOOTER,
         "an id that is not a number",
     ),
-    "a time that is none": (header() + page(1, "T", "x", at="yesterday") + FOOTER, "page 1"),
+    "a bad time": (header() + page(1, "T", "x", at="yesterday") + FOOTER, "page 1"),
     "something between pages": (header() + page(1, "T", "x") + "<virus/>" + page(2, "U", "y") + FOOTER, "<virus/>"),
     "a page that does not end": (
         header() + page(1, "T", "x").replace("</page>", "") + page(2, "U", "y") + FOOTER,
