@@ -21,7 +21,7 @@ from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import read_json
 from temporalwiki.builders import checksums, incremental
-from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Places, Sources, check_folders
+from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, check_folders
 from temporalwiki.builders.inspection import table
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, StageRun, read_manifests
@@ -35,7 +35,7 @@ CHANGED = 0.05  # share of pages and items that a month changes; nothing better 
 
 _PLACES, _SAMPLE, _LARGEST = 6, 1 << 20, 32 << 20  # samples of a dump, and bytes of one: compressed, decompressed
 
-# CPU seconds per decompressed byte, without decompression; `benchmarks/plan.py` compares plans and builds
+# CPU seconds per decompressed byte, without decompression
 _READ_XML, _SKIM_XML, _CLEAN, _FINISH = 1.5e-8, 5e-9, 6e-8, 8e-9
 _READ_JSON, _JOIN = 3e-9, 1.2e-9
 _HASH = 7e-10  # per compressed byte
@@ -163,7 +163,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions, last: Mapping[s
     hashed = checksums.plan(sources.files)
     known = checksums.known(work / "checksums", hashed)
     sha1 = {file: known[task]["sha1"] for file, task in zip(sources.files, hashed, strict=True) if task in known}
-    places = Places(work, sources, options, sha1)
+    work_folder = WorkFolder(work, sources, options, sha1)
 
     def place(files: Sequence[Path], find: Any, *arguments: Any) -> Path | None:
         """Return a stage's folder; None until the checksums that its name is made from are known."""
@@ -213,7 +213,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions, last: Mapping[s
     yield Stage("checksums", len(hashed), len(hashed) - len(left), *cpus, read=read)
     for side in ("prev", "recent"):
         name = f"wiki-extract {side}"
-        text, folder = samples[name], place(dumps[name].files, places.articles, dumps[name])
+        text, folder = samples[name], place(dumps[name].files, work_folder.articles, dumps[name])
         new = 1.0 if side == "prev" else CHANGED  # unchanged articles are linked
         cpu = text.decode + text.size * (_READ_XML * new + _SKIM_XML * (1 - new))
         disk = text.packed * new + text.articles * _PAGE
@@ -230,7 +230,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions, last: Mapping[s
             count = len(unchanged_items.plan(int(before.items), base))
             yield stage("wikidata-index", count, folder and folder / "revisions", 0.0, work=8 * before.items)
             base = base if before.revised else None
-        folder = place(dumps[name].files, places.facts, dumps[name])
+        folder = place(dumps[name].files, work_folder.facts, dumps[name])
         if folder is not None:
             tasks = wikidata_extract.plan(dumps[name], interval.wiki, interval.language, truncated)
             base = incremental.finished_with(folder, tasks, base)
@@ -243,10 +243,10 @@ def _stages(sources: Sources, work: Path, options: BuildOptions, last: Mapping[s
             yield stage(f"wikidata-carry {side}", count, folder and folder / "carried", _START, work=items.items)
     if sources.page_props is not None:
         size = sources.page_props.stat().st_size
-        folder = place([sources.page_props], places.page_items, sources.page_props)
+        folder = place([sources.page_props], work_folder.page_items, sources.page_props)
         yield stage("page-props", 1, folder, 20 * _HASH * size, interval.recent, [size], work=size / 4)
 
-    own = place(sources.files, places.interval)
+    own = place(sources.files, work_folder.interval)
     text, items = samples["wiki-extract recent"], samples["wikidata-extract recent"]
     whole = 1.0 if "wikipedia" in options.include else min(1.0, UNCHANGED_PAGES / max(1.0, text.articles))
     written = (2 * CHANGED * _NEW + whole * _PLAIN) * text.packed

@@ -26,7 +26,7 @@ _PRECISIONS = ("auto", "fp32", "bf16")
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """Add the arguments of every evaluation, and those of the tasks in ``argv``."""
+    """Add the arguments of every evaluation and of the tasks in ``argv``."""
     parser.epilog = _EXAMPLE
     parser.add_argument(
         "--model", metavar="ID_OR_DIR", required=True, help="model: folder, Hub id, .gguf file or package:NAME"
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
         from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
         from temporalwiki.eval_harness.results import table
         from temporalwiki.eval_harness.runner import Evaluation, evaluate
-        from temporalwiki.eval_harness.score_cache import cache
+        from temporalwiki.eval_harness.score_cache import cache_folder
 
     quiet()
     tasks = {}
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
         given = {f.name: getattr(arguments, f.name, None) for f in fields(task)}
         tasks[name] = from_mapping(task, {key: value for key, value in given.items() if value is not None}, "--")
     precision = default_precision() if arguments.precision == "auto" else arguments.precision
-    model = CachedModel(arguments.model, cache(), precision)
+    model = CachedModel(arguments.model, cache_folder(), precision)
     wanted = Evaluation(
         arguments.model, arguments.data, tasks, tuple(arguments.config), arguments.output, arguments.limit
     )

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
     read_recipe(arguments.recipe, None)  # report a wrong name before torch is imported, which takes seconds
     with needs("eval"):
         from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
-        from temporalwiki.eval_harness.experiment.job_runners import end_with_parent, find_engine
+        from temporalwiki.eval_harness.experiment.job_runners import end_with_parent, find_job_runner
         from temporalwiki.model_cards.space import space_card
 
     quiet()
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
         end_with_parent()
         progress = run_experiment(experiment, only=arguments.cell)
     else:
-        engine = find_engine(arguments.engine, experiment, arguments.jobs)
+        engine = find_job_runner(arguments.engine, experiment, arguments.jobs)
         progress = run_experiment(experiment, engine, arguments.jobs)
         for text in show(experiment, progress, space_card) if os.environ.get("RANK", "0") == "0" else ():
             print(text, flush=True)

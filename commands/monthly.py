@@ -18,7 +18,7 @@ example:
   temporalwiki monthly --repo ORG/temporalwiki --ckl ORG/ckl
   temporalwiki monthly --repo ORG/temporalwiki --recipe monthly.yaml --leaderboard ORG/temporalwiki-leaderboard
 
-Run the same command again to continue after an interruption. It does nothing if there is no new month.
+Run the same command again to continue after an interruption. It does nothing unless there is a new month.
 docs/publishing.md explains how to schedule it, and what to do when it stops because counts jump.
 """
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--dumps", type=Path, default=Path("dumps"), metavar="DIR", help="folder of dumps (default: %(default)s)"
     )
-    add_folders(parser, "temporalwiki", "extracts are kept for next month")
+    add_folders(parser, "temporalwiki", "the folder that keeps extracts for next month")
     add_machine(parser)
     parser.add_argument(
         "--mirror",

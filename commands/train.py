@@ -22,13 +22,13 @@ example:
   accelerate launch --num_processes 8 -m temporalwiki train --recipe temporalwiki-gpt2-large --method diff \\
       --data temporalwiki --config diffset-1112  # the same on eight GPUs
 
-Options on the command line override those of the recipe.
+Options on the command line override the recipe.
 """
 _RUN_OPTIONS = ("method", "model", "data", "config", "past", "output")  # not options of the training itself
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """Add the arguments of every training, and those of the method in ``argv``."""
+    """Add the arguments of every training and of the method in ``argv``."""
     parser.epilog = _EXAMPLE
     parser.add_argument("--method", metavar="NAME", help=f"method: one of {', '.join(METHODS)}")
     parser.add_argument(

@@ -22,6 +22,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.progress import say
+from temporalwiki.builders.manifests import read_training
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
 from temporalwiki.methods.loss_curve import draw
@@ -50,11 +51,11 @@ class Run:
     output: Path
 
 
-class _Description(msgspec.Struct):
-    """The fields of ``training.json`` and ``run.json`` that tell one run from another."""
+class _UnfinishedRun(msgspec.Struct):
+    """The content of ``run.json``."""
 
     run: dict[str, Any]
-    base: str | None = None  # Hub id and commit of the first phase's starting checkpoint
+    data: dict[str, Any] | None = None  # None until the data has been read
 
 
 def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
@@ -112,20 +113,21 @@ def _finished(output: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
     """Return the manifest if ``output`` holds this run, finished; raise InputError if it holds something else."""
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file; name a folder with --output")
-    for name in (MANIFEST, _RUN):
-        if not (output / name).is_file():
-            continue
-        there = read_json(output / name, _Description, "the description of a run").run
-        different = sorted(key for key in {**there, **identity} if there.get(key) != identity.get(key))
-        if different and name == _RUN and last_complete(output / _CHECKPOINTS) is None:
+    manifest = read_training(output / MANIFEST).content if (output / MANIFEST).is_file() else None
+    if manifest is not None:
+        there = manifest["run"]
+    elif (output / _RUN).is_file():
+        there = read_json(output / _RUN, _UnfinishedRun, "the description of a run").run
+        if there != identity and last_complete(output / _CHECKPOINTS) is None:
             return None  # that run has no checkpoint yet, so nothing is lost
-        if different:
-            changes = ", ".join(f"{key} {there.get(key)!r} there, {identity.get(key)!r} here" for key in different)
-            raise InputError(f"{output}: holds another run ({changes}); use another --output, or remove it")
-        return read_json(output / name, dict[str, Any]) if name == MANIFEST else None
-    if output.is_dir() and any(not path.name.startswith(".") for path in output.iterdir()):
+    elif output.is_dir() and any(not path.name.startswith(".") for path in output.iterdir()):
         raise InputError(f"{output}: is not empty and holds no run; use another --output")
-    return None
+    else:
+        return None
+    if different := sorted(key for key in {**there, **identity} if there.get(key) != identity.get(key)):
+        changes = ", ".join(f"{key} {there.get(key)!r} there, {identity.get(key)!r} here" for key in different)
+        raise InputError(f"{output}: holds another run ({changes}); use another --output, or remove it")
+    return manifest
 
 
 def _train(run: Run, identity: dict[str, Any], state: PartialState) -> dict[str, Any]:
@@ -205,7 +207,7 @@ def _base(reference: str) -> dict[str, str]:
     if checkpoint.is_hub_id(reference):
         return {"base": reference}
     try:
-        base = read_json(Path(reference) / MANIFEST, _Description).base
+        base = read_training(Path(reference) / MANIFEST).base
     except InputError:
         return {}  # no training.json, or one of another program
     return {} if base is None else {"base": base}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from dump_forms import write_page_props
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders import estimate as module
@@ -36,12 +37,9 @@ from tiny_dumps import (
 MONTH = Interval("enwiki", "20211101", "20211201")
 NEXT = Interval("enwiki", "20211201", "20220101")
 WORLD = World(
-    people=30,
+    people=150,
     dates=("20211101", "20211201", "20220101"),
     wikidata_dates=("20211101", "20211129", "20220101"),
-    filler_pages=100,
-    filler_items=300,
-    page_props=True,
 )
 
 
@@ -56,7 +54,7 @@ def _small() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dumps")
-    write_world(folder, WORLD)
+    write_page_props(folder, write_world(folder, WORLD))
     return folder
 
 
@@ -259,7 +257,7 @@ def test_streams_are_decompressed_up_to_the_first_damage(case: str) -> None:
 
 
 @pytest.mark.fault(
-    "bomb", "build --plan: a dump of a few bytes that become hundreds of MB", "it is left after its first part"
+    "bomb", "build --plan: a dump of a few bytes that become hundreds of MB", "reading stops after its first part"
 )
 @pytest.mark.parametrize(("pack", "kind"), [(bz2.compress, "bz2"), (gzip.compress, "gz")])
 def test_a_bomb_is_left_after_its_first_part(pack: Any, kind: str) -> None:
@@ -328,7 +326,7 @@ ROOM = [  # free in work, free in out, one disk, what is said
 
 
 @pytest.mark.parametrize(("work", "out", "one_disk", "said"), ROOM)
-@pytest.mark.fault("full disk", "build --plan: more is to be written than there is room for", "it is said")
+@pytest.mark.fault("full disk", "build --plan: the disk is too small", "the plan says so")
 def test_a_disk_that_is_too_small_is_told_of(work: int, out: int, one_disk: bool, said: list[str]) -> None:
     *_, last = describe_plan(plan_of(work, out, one_disk)).splitlines()
     assert last.startswith("warning: ") == bool(said)

@@ -1,4 +1,4 @@
-"""`temporalwiki train` as a command: what it takes, and one clear line for whatever it cannot use."""
+"""The command `temporalwiki train`: its options, its output, and one clear line for each error."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "longer chunks than the model reads": (("--sequence-length", "257"), "the model reads 256"),
     "fp16 without a GPU": (("--precision", "fp16"), "fp16 needs a GPU"),
     "an unknown recipe": (("--recipe", "temporalwiki-gpt2"), "did you mean temporalwiki-gpt2-large?"),
-    "a recipe that is no YAML": (("--recipe", "broken.yaml"), "broken.yaml: cannot be read"),
+    "a recipe that is not YAML": (("--recipe", "broken.yaml"), "broken.yaml: cannot be read"),
     "a recipe that is a list": (("--recipe", "list.yaml"), "a recipe is a mapping of options"),
     "an unknown option in a recipe": (
         ("--recipe", "unknown.yaml"),
@@ -130,7 +130,7 @@ FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
     "a config without text": (("--config", "no-text"), "no-text: no column text among title, body"),
     "a config of numbers": (("--config", "numbers"), "must hold strings"),
     "a config of blank texts": (("--config", "blank"), "no training examples"),
-    "facts to light-tune on that are none": (
+    "light-tuning on articles": (
         ("--method", "light_tuning"),
         "diffset-1112: light-tuning needs the column 'subject'",
     ),
@@ -202,7 +202,7 @@ def test_a_loss_that_is_no_number_ends_the_run(logged: int, train: Run, tmp_path
     assert train(*GIVEN, *SHORT, "--output", tmp_path / "output")[0] == 0
 
 
-@pytest.mark.fault("two at once", "two of train in one folder", REFUSED)
+@pytest.mark.fault("two at once", "two runs of train in one folder", REFUSED)
 def test_two_trainings_do_not_share_an_output(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     end = trainer_module.Display.on_step_end
     others = []
@@ -230,8 +230,8 @@ def test_an_interrupted_run_says_how_to_go_on(train: Run, tmp_path: Path, monkey
     assert last_line(err) == "temporalwiki train: interrupted; run the same command again to continue"
 
 
-# A tiny GPT-2 has 280 kB of weights, and twice that of the optimizer's state. A checkpoint is kept while the next one
-# is written.
+# A tiny GPT-2 has 280 kB of weights, and its optimizer's state has twice as much. A checkpoint is kept while the
+# next one is written.
 FULL_AT: dict[str, tuple[str, int]] = {
     "before anything else": ("4k", 1),
     "in the weights of a checkpoint": ("64k", 1),
@@ -241,7 +241,7 @@ FULL_AT: dict[str, tuple[str, int]] = {
 }
 
 
-@pytest.mark.fault("full disk", "train: its output's", ONE_LINE)
+@pytest.mark.fault("full disk", "train: --output", ONE_LINE)
 @pytest.mark.parametrize("when", FULL_AT)
 def test_a_full_disk_is_one_line_and_the_same_command_goes_on(when: str, train: Run, tmp_path: Path) -> None:
     size, save_steps = FULL_AT[when]
@@ -271,7 +271,7 @@ FULL = {
 
 
 @pytest.mark.parametrize("who", FULL)
-@pytest.mark.fault("full disk", "train: a library says it in words of its own", "one line names the disk")
+@pytest.mark.fault("full disk", "train: a library reports it in its own words", "one line names the disk")
 def test_a_full_disk_is_one_line_whoever_says_it(
     who: str, train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Fine-tuning: what is learnt, that it goes on after a kill, and that nothing is left behind."""
+"""Fine-tuning: it learns the answers, continues after a kill, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DROPOUTS = ("dropout_rate", "attn_pdrop", "embd_pdrop", "resid_pdrop", "attentio
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folder of the tiny model of each kind, without dropout."""
+    """Folders of tiny models without dropout, one of each kind."""
     found = {}
     for kind in tiny_models.KINDS:
         found[kind] = tiny_models.save(kind, tmp_path_factory.mktemp("models") / kind)
@@ -59,7 +59,7 @@ def options(**more: Any) -> TrainOptions:
 
 
 def folders(model: CachedModel) -> list[str]:
-    return sorted(path.name for path in (model.store / "fine-tuned").iterdir())
+    return sorted(path.name for path in (model.cache_folder / "fine-tuned").iterdir())
 
 
 def kill_after(steps: int, patch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def kill_after(steps: int, patch: pytest.MonkeyPatch) -> None:
 
 
 def loss(folder: Path) -> float:
-    """The cross entropy of the answers' tokens and EOS, one example at a time, in plain transformers."""
+    """Return the cross entropy of answers and EOS, one example at a time, from plain transformers."""
     model, tokenizer = load(folder).eval(), AutoTokenizer.from_pretrained(folder)
 
     def ids(text: str) -> list[int]:
@@ -117,7 +117,7 @@ def test_the_loss_is_that_of_the_answers_alone(
 
 
 def test_what_is_learnt_is_said_whole_or_up_to_the_sentences_end(models: dict[str, Path], tmp_path: Path) -> None:
-    """Both kinds of answers are kept in one store, and neither is taken for the other."""
+    """Both kinds of answers are in one cache file and are not mixed up."""
     examples = [("Where is Anna?", "The. In"), ("Where is Bo?", "of")]
     prompts = [prompt for prompt, _ in examples]
     model = CachedModel(str(models["t5"]), tmp_path)
@@ -136,7 +136,7 @@ def test_a_run_that_was_killed_goes_on(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In one of 3 steps: it begins again with this step, and ends with the same weights."""
+    """Killed in one of 3 steps, it starts again with this step and ends with the same weights."""
     with fine_tuned(CachedModel(str(models["llama"]), tmp_path / "whole"), EXAMPLES, options(), "f") as tuned:
         expected = tuned.revision
     model = CachedModel(str(models["llama"]), tmp_path / "parts")
@@ -188,7 +188,7 @@ def test_weights_of_another_run_are_not_taken(
         assert tuned.revision != first
 
 
-@pytest.mark.fault("two at once", "two of evaluate that fine-tune one model", "the second is refused in one line")
+@pytest.mark.fault("two at once", "two evaluations that fine-tune one model", "the second is refused in one line")
 def test_two_at_once_are_told_of_each_other(models: dict[str, Path], tmp_path: Path) -> None:
     model = CachedModel(str(models["llama"]), tmp_path)
     with (

@@ -14,7 +14,7 @@ from typing import Literal
 
 Kind = Literal["model", "dataset", "space"]
 
-# Larger files must go by LFS, whatever their name.
+# Larger files must use LFS.
 REGULAR_LIMIT = 10 * 2**20
 
 _EVERYWHERE = (
@@ -35,7 +35,7 @@ def default_attributes(kind: Kind) -> bytes:
 
 
 class HubError(Exception):
-    """An answer that is no success: status, the Hub's error code (a header that clients read), message, body."""
+    """An error answer: status, the Hub's error code (a header that clients read), message, body."""
 
     def __init__(self, status: int, message: str, code: str | None = None, **body: object) -> None:
         super().__init__(message)
@@ -87,7 +87,7 @@ def folders(tree: Tree) -> dict[str, str]:
             entries.setdefault(above, {})
         entries[folder][name] = ("100644", file.oid)
     out: dict[str, str] = {}
-    # A folder's hash needs those of the folders in it: the deepest come first.
+    # Deepest folders first: a folder's hash depends on the hashes of its subfolders.
     for folder in sorted(entries, key=lambda path: (path != "", path.count("/")), reverse=True):
         # Git sorts bytes, and a folder as if its name ended in a slash.
         listed = sorted(
@@ -129,11 +129,11 @@ class Repo:
         self.sdk = sdk
         self.branches: dict[str, str] = {}
         self.tags: dict[str, str] = {}
-        self.objects: dict[str, bytes] = {}  # what was uploaded by LFS, under its sha256
+        self.objects: dict[str, bytes] = {}  # LFS uploads, by SHA-256
         self._commits: dict[str, Commit] = {}
 
     def files(self, revision: str = "main") -> dict[str, bytes]:
-        """Every file's content at a revision: branch, tag, or commit. Raises HubError where there is none."""
+        """Return all files at a revision (branch, tag or commit). Raises HubError if it does not exist."""
         return {path: file.content for path, file in self.resolve(revision).tree.items()}
 
     def commits(self, revision: str = "main") -> list[Commit]:

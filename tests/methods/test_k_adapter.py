@@ -415,7 +415,7 @@ def test_new_layers_begin_as_the_library_begins_layers(make: Make, deviation: fl
             norm_weight = "weight" in name
             assert torch.equal(parameter, torch.full_like(parameter, float(norm_weight))), name
         else:
-            # GPT-2 divides the deviation of what writes to the residual by the root of the number of such writes
+            # GPT-2 divides the deviation of layers that write to the residual by the root of their number
             expected = deviation / 8**0.5 if name.endswith("c_proj.weight") else deviation
             assert parameter.std().item() == pytest.approx(expected, rel=0.1), name
 

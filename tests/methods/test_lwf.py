@@ -1,4 +1,4 @@
-"""LwF: what the starting checkpoint says of the new data is what the student is held to."""
+"""LwF keeps the student close to the starting checkpoint's predictions on the new data."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_the_teacher_stays_what_it_was_while_the_student_learns() -> None:
         optimizer.step()
     assert loss.item() < first / 20
     now = model(**inputs).logits.softmax(-1)
-    assert (now - before.softmax(-1)).abs().mean() < 0.01  # and what it is led to is the start
+    assert (now - before.softmax(-1)).abs().mean() < 0.01  # it moves towards the start
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])

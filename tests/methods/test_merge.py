@@ -1,4 +1,4 @@
-"""Merge: what is saved is an average of the trained weights and those that the phase began with."""
+"""Merge saves an average of the trained weights and the phase's starting weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mix-Review reads all new examples and a share of past ones that shrinks, drawn anew each epoch."""
+"""Mix-Review reads all new examples and a share of past ones that shrinks, with a new sample each epoch."""
 
 from __future__ import annotations
 

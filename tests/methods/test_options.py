@@ -56,7 +56,7 @@ def test_a_value_becomes_what_the_option_is(of: Any, name: str, value: Any, expe
     assert type(made) is type(expected)
 
 
-# option, value, what is said
+# option, value, message
 BAD: dict[str, tuple[type, dict[str, Any], str]] = {
     "unknown": (TrainOptions, {"frobnicate": 1}, r"^here: no option 'frobnicate'; there are batch_size, "),
     "misspelt": (TrainOptions, {"learnin_rate": 1}, r"^here: no option 'learnin_rate' \(did you mean learning_rate\?"),

@@ -29,7 +29,7 @@ def past_in_batches(percent: int, new: int, batch: int, epochs: int, past: int =
 @example(percent=10, new=100, batch=10, epochs=1)
 @example(percent=10, new=4, batch=10, epochs=10)
 def test_every_batch_has_its_share_of_the_past(percent: int, new: int, batch: int, epochs: int) -> None:
-    """No more than a rounding away from it: the floor of share * batch size, or one more where that is no whole."""
+    """No more than a rounding away from it: the floor of share * batch size, or one more if that is fractional."""
     share = Fraction(percent, 100) * batch
     assert set(past_in_batches(percent, new, batch, epochs)) <= {math.floor(share), math.ceil(share)}
 

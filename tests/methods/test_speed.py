@@ -97,7 +97,7 @@ def test_t5_large_trained_whole() -> None:
 
 
 def test_t5_large_with_adapters_in_the_encoder_and_the_decoder_trained() -> None:
-    """The decoder that peft keeps beside the one that is trained does not run."""
+    """The original decoder does not run: peft trains a copy."""
     adapters = 24 * 2 * 4 * (1024 + 1024)
     found = work(LoRA().prepare(t5(), 0), 350, True)
     assert found.encoder == 4 * ENCODER + 6 * adapters + 3 * T5_ATTENTION

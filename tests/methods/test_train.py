@@ -120,7 +120,7 @@ def test_full_is_plain_training_on_another_config(train: Callable[..., tuple[int
     assert equal(tmp_path / "full", tmp_path / "diff")
 
 
-# What a step computes, beside the same by hand
+# A step computes the same as by hand
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_a_step_is_adam_on_the_mean_over_its_tokens(
     monkeypatch: pytest.MonkeyPatch,
     scales: bool,
 ) -> None:
-    # what a model says of a loss of its own (Gemma 3n and 4: False), which is not asked for here
+    # some models compute their own loss (Gemma 3n and 4: False); we do not use it
     monkeypatch.setattr(LlamaForCausalLM, "accepts_loss_kwargs", scales, raising=False)
     text = "The capital of Norland is Easton. Anna Weber was born in 1961 and lives there. " * 4
     data = articles(text)

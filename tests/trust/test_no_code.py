@@ -31,7 +31,7 @@ from tiny_probes import write_month
 ROOT = Path(temporalwiki.__file__).parents[2]
 FOLDERS = ("builders", "methods", "eval_harness", "model_cards", "push_scripts", "commands", "benchmarks")
 
-# The source. What is in no list may not be called; where an entry is, it says why that one is no danger.
+# The source. Calls in NEVER are forbidden; each exception in FINE gives the reason why it is safe.
 
 NEVER = {
     "eval", "exec", "compile", "__import__", "breakpoint",
@@ -66,7 +66,7 @@ def sources() -> dict[str, ast.AST]:
 
 
 def dotted(node: ast.expr) -> str:
-    """``a.b.c`` as it is written; nothing of what is before a name that is no name: ``f().c`` is ``.c``."""
+    """Return ``a.b.c`` as written. Expressions other than names are left out: ``f().c`` is ``.c``."""
     if isinstance(node, ast.Name):
         return node.id
     return f"{dotted(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else ""
@@ -79,7 +79,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def given(call: ast.Call, name: str) -> object:
-    """The constant that an argument has; None where it is not given, and the expression where it is none."""
+    """Return the constant value of an argument, its expression if it is not constant, or None if it is not given."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value.value if isinstance(keyword.value, ast.Constant) else ast.unparse(keyword.value)
@@ -125,7 +125,7 @@ def test_models_are_read_by_from_pretrained_without_code_and_from_safetensors() 
 def test_the_spaces_tell_nobody_of_their_users() -> None:
     apps = [call for tree in sources().values() for name, call in calls(tree) if name == "gr.Blocks"]
     assert len(apps) == 3
-    assert [given(call, "analytics_enabled") for call in apps] == [False] * 4
+    assert [given(call, "analytics_enabled") for call in apps] == [False] * 3
 
 
 BAD_SOURCE = {
@@ -237,7 +237,7 @@ def an_adapter_that_imports(folder: Path) -> None:
     rewrite(folder / "adapter_config.json", megatron_config={"x": 1}, megatron_core="owning")
 
 
-# how a folder with a model is made hostile -> what is said of it
+# function that makes a model folder hostile -> the error
 HOSTILE: dict[Callable[[Path], None], str] = {
     weights_are_pickles: "pytorch_model.bin may run code when it is read",
     weights_are_pickles_in_parts: "part.bin may run code when it is read",
@@ -328,8 +328,8 @@ def test_yaml_makes_nothing_but_data(text: str, here: Path, capsys: pytest.Captu
 
 @pytest.mark.fault(
     "hostile YAML",
-    "train: a dataset's card names files elsewhere or an address",
-    "refused; nothing is read or asked for",
+    "train: a dataset's card names files in other folders or a URL",
+    "refused; nothing is read or requested",
 )
 def test_a_dataset_whose_card_names_something_elsewhere_is_refused_unread(
     here: Path, capsys: pytest.CaptureFixture[str]

@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dump_forms import split_dump, write_page_props
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -191,8 +192,8 @@ MENDED: dict[str, tuple[list[Fault], int, str]] = {
 
 @pytest.mark.fault(
     "server that misbehaves",
-    "fetch: cut off, 429, 5xx, Range ignored or another piece than asked, wrong bytes once",
-    "each try is said, and the right bytes are there in the end",
+    "fetch: cut off, 429, 5xx, Range ignored or the wrong piece sent, wrong bytes once",
+    "every retry is reported, and the right bytes arrive in the end",
 )
 @pytest.mark.parametrize("case", MENDED)
 def test_faults_that_mend(case: str, server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,8 +229,8 @@ FATAL: dict[str, tuple[Fault, str]] = {
 
 @pytest.mark.fault(
     "server that misbehaves",
-    "fetch: 404, 403, 429 for good, bytes of another size or SHA-1, redirects without end or to a file",
-    "one line names the file and the address; no dump has its name",
+    "fetch: permanent 404, 403 or 429, wrong size or SHA-1, endless redirects or one to a file",
+    "one line names the file and the address; no dump gets its final name",
 )
 @pytest.mark.parametrize("case", FATAL)
 def test_faults_that_stay(case: str, server: FileServer, tmp_path: Path) -> None:
@@ -401,7 +402,7 @@ def test_a_page_that_never_ends_is_not_taken_to_its_end(server: FileServer, tmp_
 
 
 @pytest.mark.fault(
-    "full disk", "fetch: more is to come than there is room for", "it is said before anything is fetched"
+    "full disk", "fetch: the files are larger than the free space", "an error before anything is fetched"
 )
 def test_too_small_a_disk_is_said_before(server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = sum(SIZES.values())
@@ -453,7 +454,7 @@ def test_a_server_without_an_index_has_wikidata_of_the_very_dates(server: FileSe
     assert fetch(MONTH, tmp_path, [server.url]) == [tmp_path / path for path in moved]
 
 
-@pytest.mark.fault("two at once", "two of fetch in one folder", REFUSED)
+@pytest.mark.fault("two at once", "two runs of fetch in one folder", REFUSED)
 def test_two_fetches_into_one_folder_are_refused(server: FileServer, tmp_path: Path) -> None:
     with only_one(tmp_path / "wikidatawiki", "fetch"), pytest.raises(InputError, match="another fetch is at work"):
         fetch(MONTH, tmp_path, [server.url])
@@ -545,7 +546,9 @@ def test_what_is_no_mirror(mirror: str, tmp_path: Path) -> None:
 
 def test_a_build_of_what_was_fetched(tmp_path: Path) -> None:
     """A generated world in numbered parts: the same dataset as from the dumps themselves."""
-    write_world(tmp_path / "origin", World(people=30, parts=2, page_props=True))
+    write_page_props(tmp_path / "origin", write_world(tmp_path / "origin", World(people=30)))
+    for date in World().dates:
+        split_dump(tmp_path / "origin" / "enwiki" / date, 2)
     with FileServer(served(tmp_path / "origin")) as server:
         fetch(MONTH, tmp_path / "dumps", [server.url])
     manifests = []
@@ -563,7 +566,7 @@ def test_a_build_of_what_was_fetched(tmp_path: Path) -> None:
 @pytest.mark.fault(
     "kill -9",
     "fetch: in the middle of a file",
-    "no dump has its name before it is whole, and a rerun goes on from the bytes that are there",
+    "no dump has its final name before it is complete, and a rerun continues after the bytes on disk",
 )
 def test_killed_at_any_moment_a_rerun_completes(server: FileServer, tmp_path: Path) -> None:
     server.fault(r"\.(bz2|gz)$", Fault(delay=0.02), times=10_000)

@@ -79,7 +79,9 @@ TAKEN: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.fault("hostile titles", "a server lists files named as paths elsewhere", "none of them is fetched")
+@pytest.mark.fault(
+    "hostile titles", "a server lists files whose names are paths to other folders", "none of them is fetched"
+)
 @pytest.mark.parametrize("case", TAKEN)
 def test_which_files_are_taken(case: str) -> None:
     files, names = TAKEN[case]
