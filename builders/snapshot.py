@@ -94,7 +94,7 @@ def wikipedia_dump(dumps: Path, wiki: str, date: str) -> Dump:
 
     It prefers the multistream articles, then plain pages-articles, the content export and meta-current of that date,
     and then any full-history dump or content-history export of that date or later, cut at ``date``. Raises InputError
-    if there is no such dump, if a numbered part is missing, or if the format is not supported.
+    if the dump or a numbered part is missing, or if the format is not supported.
     """
     folder = dumps / wiki / date
     iso = f"{date[:4]}-{date[4:6]}-{date[6:]}"
@@ -201,7 +201,7 @@ def check_parts(prev: Dump, recent: Dump) -> None:
 def wikidata_dump(dumps: Path, date: str, exact: bool = False) -> Dump:
     """Find the newest Wikidata JSON dump at or before ``date``, or exactly at ``date`` if ``exact``; gz before bz2.
 
-    Raises InputError if there is none.
+    Raises InputError if it finds none.
     """
     entities = dumps / "wikidatawiki" / "entities"
     dates = sorted(d.name for d in _folders(entities))
