@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from temporalwiki.builders.stages import Report
+from temporalwiki.builders import incremental
+from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.stages import Report, total
+from temporalwiki.builders.wikidata import extract, unchanged_items
 
 T = TypeVar("T")
 
@@ -15,3 +19,17 @@ def run_tasks(run: Callable[[T, Path], Report], tasks: Sequence[T], folder: Path
     """Run the tasks in this process and return their reports."""
     folder.mkdir(parents=True, exist_ok=True)
     return [run(task, folder) for task in tasks]
+
+
+def extract_wikidata(path: Path, folder: Path, base: Path | None = None) -> list[Report]:
+    """Extract a Wikidata dump, with another extract as its base if it can be one, and return all reports."""
+    tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", False)
+    before = incremental.base_of(base) if base is not None else None
+    if base is not None and before is not None:
+        run_tasks(unchanged_items.index, unchanged_items.plan(0, before), base / "revisions")
+    reports = run_tasks(extract.run, [replace(task, base=before) for task in tasks], folder)
+    if before is not None:
+        plan = unchanged_items.plan(total(reports, "kept")["items"], before)
+        reports += run_tasks(unchanged_items.run, plan, folder / "carried")
+    incremental.finish(folder, tasks, before)
+    return reports

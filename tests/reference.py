@@ -31,14 +31,9 @@ Fact = tuple[str, str, str]
 
 def read_bytes(path: Path | str) -> bytes:
     """The whole content of a plain, .bz2 or .gz file (DESIGN 3; multistream: many streams in one)."""
-    path = Path(path)
-    if path.suffix == ".bz2":
-        with bz2.open(path) as stream:
-            return stream.read()
-    if path.suffix == ".gz":
-        with gzip.open(path) as stream:
-            return stream.read()
-    return path.read_bytes()
+    content = Path(path).read_bytes()
+    decompress = {".bz2": bz2.decompress, ".gz": gzip.decompress}.get(Path(path).suffix)
+    return decompress(content) if decompress else content
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -122,14 +117,8 @@ def diff_article(previous: Paragraphs | None, recent: Paragraphs) -> Paragraphs:
     if previous is None:
         return recent
     known = {comparable(sentence) for paragraph in previous for sentence in paragraph}
-    result = []
-    for paragraph in recent:
-        new_sentences = [sentence for sentence in paragraph if comparable(sentence) not in known]
-        if len(new_sentences) == len(paragraph):
-            result.append(paragraph)
-        elif new_sentences:
-            result.append(new_sentences)
-    return result
+    new = [[sentence for sentence in paragraph if comparable(sentence) not in known] for paragraph in recent]
+    return [paragraph for paragraph in new if paragraph]
 
 
 def deleted_sentences(previous: Paragraphs, recent: Paragraphs | None) -> Paragraphs:
@@ -163,23 +152,13 @@ def diffset(
     prev_titles = {page.title for page in prev_pages.values()}
     rows: dict[int, RefRow] = {}
     for page_id, page in articles(recent_pages).items():
-        if page_id in prev_articles:
-            kind = "updated"
-            previous_revision_id = prev_articles[page_id].revision_id
-            paragraphs = diff_article(split(prev_articles[page_id].text), split(page.text))
-        else:
-            paragraphs = diff_article(None, split(page.text))
-            if page_id in prev_pages:  # it was a redirect or in another namespace
-                kind = "updated"
-                previous_revision_id = prev_pages[page_id].revision_id
-            elif (page.parent_id is not None and page_id < largest_prev_id) or page.title in prev_titles:
-                # missing in prev, not new; or "kind is 'new' only for ids or titles that are"
-                kind = "updated"
-                previous_revision_id = None
-            else:
-                kind = "new"
-                previous_revision_id = None
-        if paragraphs:
+        before = split(prev_articles[page_id].text) if page_id in prev_articles else None
+        # "kind is 'new' only for ids or titles that are"; prev can have the id as a redirect or in another namespace
+        missing_in_prev = page.parent_id is not None and page_id < largest_prev_id
+        is_old = page_id in prev_pages or missing_in_prev or page.title in prev_titles
+        previous_revision_id = prev_pages[page_id].revision_id if page_id in prev_pages else None
+        if paragraphs := diff_article(before, split(page.text)):
+            kind = "updated" if is_old else "new"
             rows[page_id] = RefRow(kind, paragraphs, page.revision_id, previous_revision_id)
     return rows
 
@@ -216,7 +195,7 @@ def deletions(
 
 @dataclass(frozen=True)
 class RefTime:
-    """One value of a P580 or P582 qualifier: `snaktype` "value" (with a time), "somevalue" or "novalue"."""
+    """One value of a P582 qualifier: `snaktype` "value" (with a time), "somevalue" or "novalue"."""
 
     snaktype: str
     time: str | None = None
@@ -228,10 +207,7 @@ class RefStatement:
     """One statement that is not deprecated and whose main snak is an item; `best`: of best rank."""
 
     fact: Fact
-    statement_id: str
-    rank: str
     best: bool
-    start: tuple[RefTime, ...]
     end: tuple[RefTime, ...]
 
 
@@ -243,8 +219,6 @@ class RefWikidata:
     statements: list[RefStatement] = field(default_factory=list)
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     sitelinks: dict[str, str] = field(default_factory=dict)
-    complete: bool = False
-    """Whether the closing "]" was read (DESIGN 3: "JSON: the closing `]`")."""
 
     def facts(self) -> set[Fact]:
         """DESIGN 5.1: the facts are the item-valued main snaks of best-rank statements."""
@@ -261,8 +235,6 @@ def read_facts(path: Path | str, wiki: str = "enwiki") -> RefWikidata:
     result = RefWikidata()
     newest: dict[str, dict[str, Any]] = {}
     for line in read_bytes(path).decode("utf-8").split("\n"):
-        if line.strip():
-            result.complete = line.rstrip().endswith("]")
         line = line.strip().lstrip("[").rstrip("],").strip()
         if not line:
             continue
@@ -298,33 +270,24 @@ def mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def statements_of(subject: str, relation: str, statements: Iterable[dict[str, Any]]) -> list[RefStatement]:
+def statements_of(subject: str, relation: str, statements: Sequence[dict[str, Any]]) -> list[RefStatement]:
     """The item-valued statements of one (subject, relation) that are not deprecated.
 
     DESIGN 5.1: "best-rank statements (preferred if any, else normal; never deprecated) with a value that is
     an item". Choice: the best rank is that of all the statements of the property, as Wikidata has it, so a
     preferred "no value" leaves no fact.
     """
-    not_deprecated = [statement for statement in statements if rank_of(statement) != "deprecated"]
-    ranks = {rank_of(statement) for statement in not_deprecated}
+    ranks = {rank_of(statement) for statement in statements}
     best_rank = "preferred" if "preferred" in ranks else "normal"
-    result = []
-    for statement in not_deprecated:
-        item = item_of(statement["mainsnak"])
-        if item is None:
-            continue
-        qualifiers = mapping(statement.get("qualifiers"))
-        result.append(
-            RefStatement(
-                fact=(subject, relation, item),
-                statement_id=statement.get("id", ""),
-                rank=rank_of(statement),
-                best=rank_of(statement) == best_rank,
-                start=times_of(qualifiers.get("P580", [])),
-                end=times_of(qualifiers.get("P582", [])),
-            )
+    return [
+        RefStatement(
+            fact=(subject, relation, item),
+            best=rank_of(statement) == best_rank,
+            end=times_of(mapping(statement.get("qualifiers")).get("P582", [])),
         )
-    return result
+        for statement in statements
+        if rank_of(statement) != "deprecated" and (item := item_of(statement["mainsnak"])) is not None
+    ]
 
 
 def rank_of(statement: Mapping[str, Any]) -> str:
@@ -407,7 +370,7 @@ def has_end(statement: RefStatement, recent_date: str) -> bool:
 class RefCategories:
     """What Algorithm 2 makes of two snapshots' facts."""
 
-    changed: dict[Fact, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    changed: dict[Fact, str] = field(default_factory=dict)
     unchanged: set[Fact] = field(default_factory=set)
     deleted: dict[Fact, str] = field(default_factory=dict)
 
@@ -432,9 +395,7 @@ def algorithm_2(prev: RefWikidata, recent: RefWikidata, recent_date: str) -> Ref
     in_recent: dict[Fact, list[RefStatement]] = {}
     for statement in recent.statements:
         in_recent.setdefault(statement.fact, []).append(statement)
-    previous_objects: dict[tuple[str, str], set[str]] = {}
-    for subject, relation, item in facts_prev:
-        previous_objects.setdefault((subject, relation), set()).add(item)
+    relations_prev = {(subject, relation) for subject, relation, _ in facts_prev}
 
     def is_over(fact: Fact) -> bool:
         """Every statement of the fact in recent has an end."""
@@ -458,11 +419,9 @@ def algorithm_2(prev: RefWikidata, recent: RefWikidata, recent_date: str) -> Ref
     for fact in facts_recent - facts_prev:
         subject, relation, _ = fact
         if subject not in prev.items:
-            result.changed[fact] = ("new_subject", ())
-        elif (subject, relation) not in previous_objects:
-            result.changed[fact] = ("new_relation", ())
+            result.changed[fact] = "new_subject"
         else:
-            result.changed[fact] = ("new_object", tuple(sorted(previous_objects[subject, relation])))
+            result.changed[fact] = "new_object" if (subject, relation) in relations_prev else "new_relation"
     for fact in (facts_prev - facts_recent) | ended:
         subject, relation, _ = fact
         if (subject, relation) in superseded:
@@ -484,13 +443,8 @@ def label(labels: Mapping[str, str], language: str) -> str | None:
     Choice: a variety of English ("en-gb") counts as English.
     """
     base = language.split("-")[0]
-    order = [language, base, "mul", "en"]
-    if base == "en":
-        order += ["en-gb", "en-us", "en-ca"]
-    for code in order:
-        if labels.get(code):
-            return labels[code]
-    return None
+    order = [language, base, "mul", "en", *(["en-gb", "en-us", "en-ca"] if base == "en" else [])]
+    return next((labels[code] for code in order if labels.get(code)), None)
 
 
 def subject_pages(wikidata: RefWikidata, pages: Mapping[int, RefPage]) -> dict[str, int]:
@@ -523,25 +477,16 @@ def holds(sentence: str, text: str) -> bool:
         end = start + len(text)
         if sentence[start:end] != text:
             continue
-        glued_before = start > 0 and is_word(sentence[start - 1]) and is_word(text[0])
-        glued_after = end < len(sentence) and is_word(sentence[end]) and is_word(text[-1])
+        glued_before = re.fullmatch(r"\w\w", sentence[max(0, start - 1) : start] + text[0])
+        glued_after = re.fullmatch(r"\w\w", text[-1] + sentence[end : end + 1])
         if not glued_before and not glued_after:
             return True
     return False
 
 
-def is_word(character: str) -> bool:
-    r"""Whether a character is \w."""
-    return re.fullmatch(r"\w", character) is not None
-
-
 def evidence(paragraphs: Paragraphs | None, text: str) -> str | None:
     """DESIGN 5.5: "The sentence that holds it is kept as evidence": the first one."""
-    for paragraph in paragraphs or []:
-        for sentence in paragraph:
-            if holds(sentence, text):
-                return sentence
-    return None
+    return next((sentence for paragraph in paragraphs or [] for sentence in paragraph if holds(sentence, text)), None)
 
 
 def passes_filters(subject_label: str, object_label: str) -> bool:
@@ -558,9 +503,6 @@ class RefProbe:
 
     fact: Fact
     kind: str
-    labels: tuple[str, str, str]
-    previous_objects: tuple[str, ...]
-    """Ids, sorted as strings."""
     page_id: int
     evidence: str
 
@@ -572,8 +514,6 @@ class RefCandidates:
     changed: list[RefProbe] = field(default_factory=list)
     unchanged: list[RefProbe] = field(default_factory=list)
     deleted: list[RefProbe] = field(default_factory=list)
-    aligned: dict[str, int] = field(default_factory=dict)
-    """How many facts of each category were aligned, before the filters."""
 
 
 def align_and_filter(
@@ -594,14 +534,10 @@ def align_and_filter(
 
     Choice: a fact without a label for its subject, relation or object is not aligned.
     """
-    result = RefCandidates()
 
-    def candidates(
-        name: str, facts: Mapping[Fact, tuple[str, tuple[str, ...]]], texts: Mapping[int, Paragraphs]
-    ) -> list[RefProbe]:
+    def candidates(name: str, facts: Mapping[Fact, str], texts: Mapping[int, Paragraphs]) -> list[RefProbe]:
         kept = []
-        result.aligned[name] = 0
-        for fact, (kind, previous_objects) in sorted(facts.items()):
+        for fact, kind in sorted(facts.items()):
             subject_label, relation_label, object_label = (labels.get(part) for part in fact)
             page_id = pages.get(fact[0])
             if page_id is None and name == "deleted":
@@ -609,21 +545,15 @@ def align_and_filter(
             if page_id is None or not subject_label or not relation_label or not object_label:
                 continue
             sentence = evidence(texts.get(page_id), object_label)
-            if sentence is None:
-                continue
-            result.aligned[name] += 1
-            if passes_filters(subject_label, object_label):
-                names = (subject_label, relation_label, object_label)
-                kept.append(RefProbe(fact, kind, names, previous_objects, page_id, sentence))
+            if sentence is not None and passes_filters(subject_label, object_label):
+                kept.append(RefProbe(fact, kind, page_id, sentence))
         return kept
 
-    nothing: tuple[str, ...] = ()
-    unchanged = dict.fromkeys(categories.unchanged, ("unchanged", nothing))
-    deleted = {fact: (kind, nothing) for fact, kind in categories.deleted.items()}
-    result.changed = candidates("changed", categories.changed, diffset_texts)
-    result.unchanged = candidates("unchanged", unchanged, recent_texts)
-    result.deleted = candidates("deleted", deleted, deletion_texts)
-    return result
+    return RefCandidates(
+        changed=candidates("changed", categories.changed, diffset_texts),
+        unchanged=candidates("unchanged", dict.fromkeys(categories.unchanged, "unchanged"), recent_texts),
+        deleted=candidates("deleted", categories.deleted, deletion_texts),
+    )
 
 
 def check_caps(rows: Sequence[tuple[str, str, str]]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from temporalwiki.builders.wikidata.buckets import find, subject_in
-from temporalwiki.builders.wikidata.tables import Integers, Mask
+from temporalwiki.builders.wikidata.tables import ENTITIES, Integers, Mask, integers
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,12 @@ class NewestRecords:
 
 def newest(entities: Iterable[pa.Table]) -> NewestRecords:
     """Return the newest records in tables of entities; only the columns ``s``, ``lastrevid`` and ``seen`` are used."""
-    columns = [
-        [np.asarray(rows[name].to_numpy(), np.int64) for name in ("s", "lastrevid", "seen")] for rows in entities
-    ]
-    none = np.empty(0, np.int64)
-    items, revisions, records = (
-        np.concatenate([none, *found]) for found in (zip(*columns, strict=True) if columns else [[]] * 3)
-    )
+    columns = ["s", "lastrevid", "seen"]
+    rows = pa.concat_tables([ENTITIES.empty_table().select(columns), *(part.select(columns) for part in entities)])
+    items, revisions, records = (integers(rows, name) for name in columns)
     order = np.argsort(items, kind="stable")
     last = np.append(np.diff(items[order]) != 0, True)[: len(items)]
-    repeated = none
+    repeated = np.empty(0, np.int64)
     if not last.all():
         order = np.lexsort((records, revisions, items))
         repeated = np.unique(items[order][~last])

@@ -23,25 +23,17 @@ def facts(claims: dict[str, list[dict[str, Any]]]) -> list[tuple[int, int]]:
     return [(s.relation, s.object) for s in read(item(1, claims)).statements if s.best]
 
 
-NO_VALUE = {"snaktype": "novalue", "datatype": "wikibase-item"}
-SOME_VALUE = {"snaktype": "somevalue", "datatype": "wikibase-item"}
+def entity_value(**parts: Any) -> dict[str, Any]:
+    return {"snaktype": "value", "datavalue": {"value": parts, "type": "wikibase-entityid"}}
+
+
+NO_VALUE, SOME_VALUE = {"snaktype": "novalue"}, {"snaktype": "somevalue"}
 STRING = {"snaktype": "value", "datavalue": {"value": "x", "type": "string"}, "datatype": "external-id"}
-LEXEME = {
-    "snaktype": "value",
-    "datavalue": {"value": {"entity-type": "lexeme", "id": "L7"}, "type": "wikibase-entityid"},
-}
-PROPERTY = {
-    "snaktype": "value",
-    "datavalue": {"value": {"entity-type": "property", "numeric-id": 31, "id": "P31"}, "type": "wikibase-entityid"},
-}
-OF_2014 = {
-    "snaktype": "value",
-    "datavalue": {"value": {"entity-type": "item", "numeric-id": 5}, "type": "wikibase-entityid"},
-}
-NO_NUMBER = {
-    "snaktype": "value",
-    "datavalue": {"value": {"entity-type": "item", "id": "Q5"}, "type": "wikibase-entityid"},
-}
+ITEM = {"entity-type": "item"}
+LEXEME = entity_value(id="L7", **{"entity-type": "lexeme"})
+PROPERTY = entity_value(id="P31", **{"entity-type": "property", "numeric-id": 31})
+OF_2014 = entity_value(**ITEM, **{"numeric-id": 5})
+NO_NUMBER = entity_value(**ITEM, id="Q5")
 UNKNOWN = {"snaktype": "value", "datavalue": {"value": [1, {"a": None}], "type": "hologram"}, "datatype": "hologram"}
 
 FACTS = {
@@ -190,18 +182,8 @@ ODD_STATEMENTS = {
     "a null id": statement(value(9)) | {"id": None},
     "no main snak": {"rank": "normal"},
     "a value without a value": {"mainsnak": {"snaktype": "value", "datavalue": {"type": "wikibase-entityid"}}},
-    "a number beyond all ids": statement(
-        {
-            "snaktype": "value",
-            "datavalue": {"value": {"entity-type": "item", "numeric-id": 2**70}, "type": "wikibase-entityid"},
-        }
-    ),
-    "a negative number": statement(
-        {
-            "snaktype": "value",
-            "datavalue": {"value": {"entity-type": "item", "numeric-id": -5}, "type": "wikibase-entityid"},
-        }
-    ),
+    "a number beyond all ids": statement(entity_value(**ITEM, **{"numeric-id": 2**70})),
+    "a negative number": statement(entity_value(**ITEM, **{"numeric-id": -5})),
     "a string": "Q9",
 }
 

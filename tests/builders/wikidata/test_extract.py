@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from temporalwiki.base.errors import InputError
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.wikidata import buckets, extract, tables
@@ -167,9 +166,3 @@ def test_files_are_those_read_and_those_carried_over(tmp_path: Path) -> None:
     (tmp_path / ".b-00003.parquet.1.part").write_bytes(b"")
     names = [str(path.relative_to(tmp_path)) for path in tables.files(tmp_path, "b")]
     assert names == ["b-00000.parquet", "b-00001.parquet", "carried/b-00000.parquet"]
-
-
-def test_text_behind_the_end_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "d.json.gz").write_bytes(gzip.compress(TEXT + b'{"type":"item","id":"Q1"}\n'))
-    with pytest.raises(InputError, match="after the closing"):
-        run_all(tmp_path / "d.json.gz", tmp_path / "out")

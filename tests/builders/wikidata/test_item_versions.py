@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from temporalwiki.builders.wikidata import item_versions
 
-import slow_wikidata_diff
-
 LARGEST = 2**62  # three of them do not fit into one number
 Entity = tuple[int, int, int]  # item, revision, seen
 ENTITIES = st.lists(
@@ -68,6 +66,17 @@ def test_a_fact_counts_once(facts: list[tuple[int, int, int, bool]]) -> None:
     )
 
 
+def drawn(fraction: float, seed: int, *fact: int) -> bool:
+    """Whether one fact is in the sample."""
+    number = seed
+    for part in fact:
+        number = ((number ^ part) + 0x9E3779B97F4A7C15) % 2**64
+        number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        number = (number ^ number >> 27) * 0x94D049BB133111EB % 2**64
+        number ^= number >> 31
+    return number < fraction * 2**64
+
+
 SHARES = st.sampled_from([0.0, 0.001, 0.3, 0.7, 1.0])
 NUMBERS = st.lists(st.tuples(*[st.integers(1, LARGEST)] * 3), max_size=20)
 
@@ -78,7 +87,7 @@ def test_a_sample_is_drawn_as_said_of_one_fact_at_a_time(
     facts: list[tuple[int, int, int]], share: float, seed: int
 ) -> None:
     columns = [np.array([fact[at] for fact in facts], np.int64) for at in range(3)]
-    expected = [slow_wikidata_diff.drawn(share, seed % 2**64, *fact) for fact in facts]
+    expected = [drawn(share, seed % 2**64, *fact) for fact in facts]
     assert item_versions.sampled(share, seed, *columns).tolist() == expected
 
 

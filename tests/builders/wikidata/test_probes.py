@@ -51,12 +51,6 @@ def test_the_fixed_point_of_one_big_relation() -> None:
     assert big <= limits(len(kept))["p"] < big + 2
 
 
-def test_limits_are_at_least_one() -> None:
-    assert limits(0) == {"s": 1, "p": 1, "o": 1}
-    assert limits(100) == {"s": 1, "p": 5, "o": 5}
-    assert limits(5999) == {"s": 59, "p": 299, "o": 299}
-
-
 @settings(deadline=None)
 @given(FACTS, st.integers(0, 3))
 def test_light_tuning_shares_no_subject_with_the_probes(facts: list[Fact], seed: int) -> None:

@@ -35,6 +35,7 @@ from temporalwiki.builders.wikidata.revision_index import RevisionIndex
 from temporalwiki.builders.world import World
 
 from a_folder import contents
+from a_stage import extract_wikidata
 from tiny_dumps import articles_file, item, multistream, page, property_, statement, value, wikidata_file
 
 Json = dict[str, Any]
@@ -54,20 +55,10 @@ def write_dump(path: Path, lines: list[str], per_member: int = 3) -> Path:
     return path
 
 
-def read(path: Path, folder: Path, base: str | None = None) -> list[Report]:
-    """Extract a dump, reusing the base with this name; return the reports of all tasks."""
-    tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", False)
-    before = incremental.base_of(folder.parent / base) if base is not None else None
-    assert (before is None) == (base is None)
-    if before is not None:
-        for task in unchanged_items.plan(0, before):
-            unchanged_items.index(task, folder.parent / before.name / "revisions")
-    reports = [extract.run(replace(task, base=before), folder) for task in tasks]
-    if before is not None:
-        plan = unchanged_items.plan(total(reports, "kept")["items"], before)
-        reports += [unchanged_items.run(task, folder / "carried") for task in plan]
-    incremental.finish(folder, tasks, before)
-    return reports
+def extracted(place: Path, name: str, lines: list[str], base: str | None = None) -> list[Report]:
+    """Extract a dump of these lines into folder ``name``, reusing the extract ``base`` next to it."""
+    path = write_dump(place / f"{name}.json.gz", lines)
+    return extract_wikidata(path, place / name, place / base if base is not None else None)
 
 
 def holds(folder: Path) -> dict[str, Any]:
@@ -157,11 +148,11 @@ def test_it_has_the_content_of_a_full_extract(
         patch.setattr(buckets, "ROWS", 4)
         if not links:
             patch.setattr(os, "link", no_links)
-        read(dump("0", months[0]), folder / "0")
+        extract_wikidata(dump("0", months[0]), folder / "0")
         for month in range(1, 4):
             path = dump(str(month), months[month])
-            full = read(path, folder / f"full{month}")
-            carried = read(path, folder / str(month), str(month - 1))
+            full = extract_wikidata(path, folder / f"full{month}")
+            carried = extract_wikidata(path, folder / str(month), folder / str(month - 1))
             shutil.rmtree(folder / str(month - 1))
             assert holds(folder / str(month)) == holds(folder / f"full{month}")
             for part in ("entities", "statements", "bytes", "closed"):
@@ -191,10 +182,10 @@ def facts(folder: Path) -> list[tuple[int, int, int]]:
 
 def test_layers_by_hand(tmp_path: Path) -> None:
     """Q1 stays, Q2 changes, Q3 goes and comes back as it was, Q4 comes."""
-    read(write_dump(tmp_path / "a.gz", [entity(1, 11, 7), entity(2, 12, 7), entity(3, 13, 7)]), tmp_path / "a")
-    read(write_dump(tmp_path / "b.gz", [entity(1, 11, 7), entity(2, 22, 8), entity(4, 14, 7)]), tmp_path / "b", "a")
+    extracted(tmp_path, "a", [entity(1, 11, 7), entity(2, 12, 7), entity(3, 13, 7)])
+    extracted(tmp_path, "b", [entity(1, 11, 7), entity(2, 22, 8), entity(4, 14, 7)], "a")
     last = [entity(1, 11, 7), entity(2, 22, 8), entity(3, 13, 7), entity(4, 24, 9)]
-    reports = read(write_dump(tmp_path / "c.gz", last), tmp_path / "c", "b")
+    reports = extracted(tmp_path, "c", last, "b")
     assert facts(tmp_path / "a") == [(1, 7, 0), (2, 7, 0), (3, 7, 0)]
     assert facts(tmp_path / "b") == [(1, 7, 0), (2, 8, 1), (4, 7, 1)]
     assert facts(tmp_path / "c") == [(1, 7, 0), (2, 8, 1), (3, 7, 2), (4, 9, 2)]
@@ -207,38 +198,11 @@ def test_layers_by_hand(tmp_path: Path) -> None:
     assert (tmp_path / "c" / "carried" / names[2]).samefile(tmp_path / "a" / "facts-00000-all.parquet")
 
 
-TWICE: dict[str, tuple[list[str], dict[int, list[int]], list[tuple[int, int]], int]] = {
-    # lines of a dump whose base has (Q1, 11, 7): readings, facts of the newest, items kept
-    "kept and kept": ([entity(1, 11, 7)] * 2, {1: [11, 11]}, [(1, 7)], 2),
-    "kept, then newer": ([entity(1, 11, 7), entity(1, 12, 8)], {1: [11, 12]}, [(1, 8)], 1),
-    "newer, then kept": ([entity(1, 12, 8), entity(1, 11, 7)], {1: [11, 12]}, [(1, 8)], 1),
-    "kept, then older": ([entity(1, 11, 7), entity(1, 10, 8)], {1: [10, 11]}, [(1, 7)], 1),
-    "older, then kept": ([entity(1, 10, 8), entity(1, 11, 7)], {1: [10, 11]}, [(1, 7)], 1),
-    "kept, older, kept": ([entity(1, 11, 7), entity(1, 10, 8), entity(1, 11, 7)], {1: [10, 11, 11]}, [(1, 7)], 2),
-}
-
-
-@pytest.mark.parametrize("case", TWICE)
-def test_an_item_that_a_dump_holds_twice(tmp_path: Path, case: str) -> None:
-    lines, readings, expected, kept = TWICE[case]
-    read(write_dump(tmp_path / "a.gz", [entity(2, 9), entity(1, 11, 7)]), tmp_path / "a")
-    reports = read(write_dump(tmp_path / "b.gz", [entity(2, 10), *lines]), tmp_path / "b", "a")
-    found = holds(tmp_path / "b")
-    assert {s: r for s, r in found["readings"].items() if s != 2} == readings
-    assert [(row["s"], row["o"]) for rows in found["facts"].values() for row in rows] == expected
-    assert total(reports, "kept") == {"items": kept}
-    assert total(reports, "statements")["facts"] == len(lines)
-    # which of them counts is not known to who reads line by line: none is kept
-    reports = read(write_dump(tmp_path / "c.gz", [entity(2, 10), entity(1, 11, 7)]), tmp_path / "c", "b")
-    assert total(reports, "kept") == {"items": 1}
-    assert facts(tmp_path / "c") == [(1, 7, 2)]
-
-
 def test_what_a_killed_stage_left_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stage is killed at every link or file that it makes, and each time run again."""
-    read(write_dump(tmp_path / "a.gz", [entity(n, n, 7) for n in range(1, 9)], 2), tmp_path / "a")
+    extracted(tmp_path, "a", [entity(n, n, 7) for n in range(1, 9)])
     path = write_dump(tmp_path / "b.gz", [entity(n, n + (n == 3), 8 - (n != 3)) for n in range(1, 9)], 2)
-    read(path, tmp_path / "full")
+    extract_wikidata(path, tmp_path / "full")
     base = incremental.base_of(tmp_path / "a")
     assert base is not None
     unchanged_items.index(unchanged_items.plan(0, base)[0], tmp_path / "a" / "revisions")
@@ -276,13 +240,13 @@ def test_nothing_is_carried_over_of_another_base_than_the_dump_was_read_with(tmp
     months = [
         write_dump(tmp_path / f"{n}.gz", [entity(1, 11 + (n == 2), 7 + (n == 2)), entity(2, 12, 8)]) for n in range(3)
     ]
-    read(months[1], tmp_path / "b")
+    extract_wikidata(months[1], tmp_path / "b")
     base = incremental.base_of(tmp_path / "b")
     assert base is not None
-    read(months[2], tmp_path / "c", "b")
+    extract_wikidata(months[2], tmp_path / "c", tmp_path / "b")
     shutil.rmtree(tmp_path / "b")
-    read(months[0], tmp_path / "a")
-    read(months[1], tmp_path / "b", "a")
+    extract_wikidata(months[0], tmp_path / "a")
+    extract_wikidata(months[1], tmp_path / "b", tmp_path / "a")
     [group] = unchanged_items.plan(0, base)
     for _ in range(2):
         with pytest.raises(InputError, match=f"{tmp_path / 'b'}: missing, or not what {tmp_path / 'c'} was read with"):
@@ -313,11 +277,11 @@ LINES = {
 @pytest.mark.parametrize("case", LINES)
 def test_only_a_line_of_the_usual_shape_is_not_parsed(tmp_path: Path, case: str) -> None:
     line, kept = LINES[case]
-    read(write_dump(tmp_path / "prev.json.gz", [HEAD + TAIL]), tmp_path / "prev")
-    reports = read(write_dump(tmp_path / "recent.json.gz", [HEAD.replace("Q1", "Q9") + "}", line]),
-                   tmp_path / "recent", "prev")  # fmt: skip
+    extracted(tmp_path, "prev", [HEAD + TAIL])
+    recent = write_dump(tmp_path / "recent.json.gz", [HEAD.replace("Q1", "Q9") + "}", line])
+    reports = extract_wikidata(recent, tmp_path / "recent", tmp_path / "prev")
     assert total(reports, "kept") == {"items": int(kept)}
-    read(tmp_path / "recent.json.gz", tmp_path / "full")
+    extract_wikidata(recent, tmp_path / "full")
     assert holds(tmp_path / "recent") == holds(tmp_path / "full")
 
 
@@ -393,25 +357,6 @@ def test_where_lines_are_as_usual_none_is_kept_that_would_not_be_otherwise(
     assert found[0] == found[1]
 
 
-def test_no_line_s_end_is_longer_than_what_is_looked_at() -> None:
-    longest = b',"lastrevid":%b,"modified":"%b"},\n{"type":"item","id":"Q%b",' % (b"9" * 18, b"2" * 20, b"9" * 18)
-    assert extract._LINE_BREAK.fullmatch(longest)
-    assert (longest.index(b"\n"), len(longest)) == (
-        extract._BEFORE_BREAK,
-        extract._BEFORE_BREAK + extract._AFTER_BREAK,
-    )
-    for part in (b"9" * 18, b"2" * 20):
-        assert not extract._LINE_BREAK.fullmatch(longest.replace(part, part + b"2"))
-
-
-@settings(max_examples=200, deadline=None)
-@given(numbers=st.lists(st.integers(1, 2**33) | st.integers(1, 10**18 - 1), max_size=20))
-def test_of_many_items_at_once_none_that_is_checked_is_missed(numbers: list[int]) -> None:
-    marked = extract._may_be_checked(np.array(numbers, np.int64)).tolist()
-    for number, may in zip(numbers, marked, strict=True):
-        assert may == extract.is_checked(number) if number < 2**31 else may
-
-
 def test_one_in_so_many_is_parsed_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten of 500 items have other content in the same revision."""
     monkeypatch.setattr(extract, "CHECKED", 5)
@@ -422,14 +367,13 @@ def test_one_in_so_many_is_parsed_and_compared(tmp_path: Path, monkeypatch: pyte
             for n in range(1, 501)
         ]
 
-    read(write_dump(tmp_path / "prev.json.gz", lines(0)), tmp_path / "prev")
+    extracted(tmp_path, "prev", lines(0))
     found = {}
-    for name, changed in (("same.json.gz", 0), ("other.json.gz", 500)):
-        reports = read(write_dump(tmp_path / name, lines(changed)), tmp_path / name.split(".")[0], "prev")
-        found[name] = total(reports, "checked")
-    assert 60 < found["same.json.gz"]["items"] < 140
-    assert found["same.json.gz"]["differ"] == 0
-    assert found["other.json.gz"]["differ"] == found["other.json.gz"]["items"] > 60
+    for name, changed in (("same", 0), ("other", 500)):
+        found[name] = total(extracted(tmp_path, name, lines(changed), "prev"), "checked")
+    assert 60 < found["same"]["items"] < 140
+    assert found["same"]["differ"] == 0
+    assert found["other"]["differ"] == found["other"]["items"] > 60
 
 
 BEFORE, WANTED = incremental.Base("before", 2, "x"), incremental.Base("wanted", 0, "y")
@@ -525,16 +469,6 @@ def test_a_build_gives_the_same_bytes_whatever_was_carried_over(
     shutil.rmtree(gone)
     shutil.rmtree(next((tmp_path / "work").glob(f"enwiki-{MONTHS[1].name}-*")))
     assert without_run(built(dumps, tmp_path / "third", MONTHS[1])) == full[1]
-
-
-def test_a_build_reads_all_anew_after_some_generations(
-    dumps: Path, full: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(incremental, "GENERATIONS", 1)
-    assert "wikidata-carry recent" in built(dumps, tmp_path / "first", MONTHS[0])["run"]["stages"]
-    second = built(dumps, tmp_path / "second", MONTHS[1])
-    assert not {"wikidata-index", "wikidata-carry recent"} & second["run"]["stages"].keys()
-    assert without_run(second) == full[1]
 
 
 def test_a_build_that_was_killed_goes_on_with_another_base(

@@ -16,7 +16,7 @@ from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import total
 from temporalwiki.builders.wikipedia import extract, titles
-from temporalwiki.builders.wikipedia.extract import files, pack, unpack
+from temporalwiki.builders.wikipedia.extract import files, unpack
 from temporalwiki.builders.wikipedia.titles import HASH, are_articles, articles_titled, title_hash, titles_among
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
@@ -131,11 +131,6 @@ def test_no_page_is_lost_between_ranges(
     else:
         found = counted()
         assert (found["read"], found["articles"], found["dropped"]) == (10, 10 - sum(expected.values()), expected)
-
-
-@pytest.mark.parametrize("text", [b"", b"a", b"ab" * 100_000, bytes(range(256)) * 3])
-def test_a_text_comes_back_as_it_was_packed(text: bytes) -> None:
-    assert unpack(pa.py_buffer(pack(text)), len(text)) == text
 
 
 @pytest.mark.parametrize("rows_a_file", [1, 2, 1000])

@@ -1,7 +1,6 @@
 """Wikitext to paragraphs: the table below is the specification."""
 
 import unicodedata
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -372,51 +371,46 @@ def test_what_reaches_over_a_blank_line_is_read_as_a_whole(text: str) -> None:
         assert both_paragraphs(other, text) == (paragraphs(other), paragraphs(text))
 
 
-def test_what_two_versions_share_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+@pytest.fixture
+def read_parts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The parts of pages that were read, in order."""
+    parts: list[str] = []
     read = plain_text._read_part
+    monkeypatch.setattr(plain_text, "_read_part", lambda part, *others: parts.append(part) or read(part, *others))
+    return parts
 
-    def count(part: str, *others: Any) -> Any:
-        asked.append(part)
-        return read(part, *others)
 
-    monkeypatch.setattr(plain_text, "_read_part", count)
+def test_what_two_versions_share_is_read_once(read_parts: list[str]) -> None:
     before, after = (f"Lead.\n\n== A ==\n[[a]]\n\n{b}\n\n== C ==\nc" for b in ("{{old}} b", "new\n\nmore"))
     assert both_paragraphs(before, after) == (["Lead.", "a", "b", "c"], ["Lead.", "a", "new", "more", "c"])
-    assert asked == ["Lead.\n\n== A ==\n[[a]]", "new\n\nmore", "== C ==\nc", "{{old}} b"]
-    asked.clear()
+    assert read_parts == ["Lead.\n\n== A ==\n[[a]]", "new\n\nmore", "== C ==\nc", "{{old}} b"]
+    read_parts.clear()
     assert both_paragraphs("a\n\nb\n\nc", "a\n\nb\n\nx\n\nc") == (["a", "b", "c"], ["a", "b", "x", "c"])
-    assert asked == ["a\n\nb", "x", "c"]
+    assert read_parts == ["a\n\nb", "x", "c"]
 
 
-def test_where_a_table_changed_the_other_sections_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_where_a_table_changed_the_other_sections_are_read_once(
+    read_parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole: list[str] = []
-    read, expand = plain_text._read_part, plain_text._expand_templates
-    monkeypatch.setattr(plain_text, "_read_part", lambda part, *others: asked.append(part) or read(part, *others))
+    expand = plain_text._expand_templates
     monkeypatch.setattr(plain_text, "_expand_templates", lambda text: whole.append(text) or expand(text))
     rest = "\n\n|}\n\nd\n\n== E ==\nf\n\ng"
     before, after = (f"Lead.\n\n== A ==\na\n\n== B ==\n\n{{|\n| {b}{rest}" for b in ("old", "new"))
     assert both_paragraphs(before, after) == (["Lead.", "a", "d", "f", "g"],) * 2
-    apart = "Lead.\n\n== A ==\na", "== E ==\nf\n\ng"
-    assert [asked.count(part) for part in apart] == [1, 1]
+    assert [read_parts.count(part) for part in ("Lead.\n\n== A ==\na", "== E ==\nf\n\ng")] == [1, 1]
     assert not whole
     assert both_paragraphs("{|\n\na\n\n== H ==\n\nb", "{|\n\nc\n\n== H ==\n\nb") == (["b"], ["b"])
     assert len(whole) == 2
 
 
-def test_of_a_page_of_blank_lines_not_all_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    read = plain_text._read_part
-    monkeypatch.setattr(plain_text, "_read_part", lambda part, *others: asked.append(part) or read(part, *others))
+def test_of_a_page_of_blank_lines_not_all_are_compared(read_parts: list[str]) -> None:
     count = 20 * plain_text.MAX_BLOCKS
     before, after = ("\n\n".join(f"{i}" if i % 2 else f"{i}{mark}" for i in range(count)) for mark in "ab")
-    said = both_paragraphs(before, after)
-    assert [texts[:2] + texts[-2:] for texts in said] == [
-        [f"0{mark}", "1", f"{count - 2}{mark}", f"{count - 1}"] for mark in "ab"
-    ]
-    assert len(said[0]) == len(said[1]) == count
-    assert len(asked) <= 2 * plain_text.MAX_BLOCKS + 2
+    for mark, texts in zip("ab", both_paragraphs(before, after), strict=True):
+        assert texts[:2] + texts[-2:] == [f"0{mark}", "1", f"{count - 2}{mark}", f"{count - 1}"]
+        assert len(texts) == count
+    assert len(read_parts) <= 2 * plain_text.MAX_BLOCKS + 2
 
 
 TOO_LONG, TOO_DEEP = "a" * (MAX_CHARACTERS + 1), "{{a|" * (MAX_DEPTH + 1) + "}}" * (MAX_DEPTH + 1)
@@ -446,9 +440,3 @@ WORDS = st.lists(st.text("abcdefgéß漢字", min_size=1, max_size=8), min_size=
 @given(st.lists(WORDS, max_size=6))
 def test_plain_prose_is_left_alone(prose: list[str]) -> None:
     assert paragraphs("\n\n".join(prose)) == prose
-
-
-@given(SOUP)
-@settings(deadline=None)
-def test_the_same_page_gives_the_same_paragraphs(wikitext: str) -> None:
-    assert paragraphs(wikitext) == paragraphs(wikitext)

@@ -54,10 +54,6 @@ def test_algorithm_1(case: str) -> None:
     assert new_sentences(BEFORE, recent) == expected
 
 
-def test_equal_sentences_in_two_unicode_forms_are_equal() -> None:
-    assert new_sentences([["Caf\u00e9."]], [["Cafe\u0301."]]) == []
-
-
 SENTENCES = st.sampled_from(["a.", "b.", "c.", "d.", " a. ", "\nb.", "\nf.", "e\u0301.", "\u00e9."])
 ARTICLE = st.lists(st.lists(SENTENCES, min_size=1, max_size=4), max_size=5)
 
