@@ -82,6 +82,17 @@ def plan(dump: Dump, wiki: str, language: str, allow_truncated: bool) -> list[Ex
     ]
 
 
+def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that begin in the task's range, each with its place in the decompressed bytes of the range.
+
+    A line that begins exactly at the range's end belongs to the range, and the first, partial line to the range
+    before. So each line is read once, wherever the dump's streams are cut.
+    """
+    for place, data, start, end in line_blocks(task):
+        for line_start, line_end in _line_bounds(data, start, end):
+            yield place - start + line_start, data[line_start:line_end]
+
+
 def _line_bounds(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each line in ``data[start:end]``."""
     while start < end:
@@ -91,11 +102,7 @@ def _line_bounds(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]
 
 
 def line_blocks(task: ExtractTask) -> Iterator[tuple[int, bytes, int, int]]:
-    """Yield the lines that begin in the task's range in blocks: (place, data, start, end).
-
-    ``data[start:end]`` holds whole lines, and ``place`` is its place in the decompressed bytes of the range. A line
-    that begins exactly at the range's end belongs to the range, and the first, partial line to the range before. So
-    each line is read once, wherever the dump's streams are cut.
+    """Yield the same lines in blocks: (place, data, start, end), where ``data[start:end]`` holds whole lines.
 
     Raises InputError for a line longer than ``MAX_LINE`` bytes.
     """

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.wikidata.extract import ExtractTask, line_blocks, run
+from temporalwiki.builders.wikidata.extract import ExtractTask, lines, run
 from temporalwiki.builders.wikidata.extract import check as check_reports
 
 from fuzz import wikidata_json
@@ -36,10 +36,10 @@ def check(data: bytes) -> None:
     one = _run(task)
     with mock.patch.object(streams, "OUT", 1 + chosen % 97):
         assert _run(task) == one, "pieces of another size give another result"
-        found = [(place, block[a:b]) for place, block, a, b in line_blocks(task)] if data else []
+        found = list(lines(task)) if data else []
     rest = data.removesuffix(b"\n").split(b"\n") if data else []
-    assert b"".join(block for _, block in found).removesuffix(b"\n") == data.removesuffix(b"\n"), "other lines"
-    assert all((data + b"\n").startswith(block, place) for place, block in found), "lines from another place"
+    assert [line for _, line in found] == rest, "other lines than the file has"
+    assert all(data.startswith(line, place) for place, line in found), "lines that stand elsewhere"
     if isinstance(one, str):
         return
     report, rows = one
