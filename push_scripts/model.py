@@ -17,10 +17,10 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig
 
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.markdown import one_line
 from temporalwiki.builders.dataset_folder import Manifest, is_ckl, read_manifests
 from temporalwiki.eval_harness.cached_model import revision as revision_of
 from temporalwiki.eval_harness.cached_model import training
-from temporalwiki.eval_harness.leaderboard.selection import one_line
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.checkpoint import ADAPTER, ADAPTER_WEIGHTS, PICKLES, base_of_adapter, is_hub_id, split

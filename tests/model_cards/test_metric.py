@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.model_cards.metric import metric_card
-from temporalwiki.model_cards.space import GRADIO
+from temporalwiki.model_cards.metric import GRADIO, metric_card
 
-METRICS = Path(__file__).resolve().parents[2] / "eval_harness" / "metrics"
+ROOT = Path(__file__).resolve().parents[2]
+METRICS = ROOT / "eval_harness" / "metrics"
 MODULE = """\
 import datasets
 import evaluate
@@ -144,9 +144,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         r"size\.py: evaluate cannot load it: FileNotFoundError.*definition\.py",
     ),
     "a module that stops": ({"module": "import evaluate\nraise KeyError('x')\n"}, "cannot load it: KeyError"),
-    "no docstring": ({"doc": ""}, "must begin with TITLE: WHAT IT IS"),
-    "no title": ({"doc": ": how long"}, "must begin with TITLE: WHAT IT IS"),
-    "nothing short": ({"doc": "Size"}, "must begin with TITLE: WHAT IT IS"),
+    "no docstring": ({"doc": ""}, "must begin with TITLE: SHORT DESCRIPTION"),
+    "no title": ({"doc": ": how long"}, "must begin with TITLE: SHORT DESCRIPTION"),
+    "nothing short": ({"doc": "Size"}, "must begin with TITLE: SHORT DESCRIPTION"),
     "61 letters": ({"doc": f"Size: {'x' * 61}."}, "at most 60 characters"),
     "no description": ({"description": "\n"}, "lacks the description"),
     "no usage": ({"usage": ""}, "lacks the description or inputs_description"),
@@ -169,3 +169,7 @@ def test_a_file_that_is_missing(tmp_path: Path, missing: str) -> None:
     (folder / missing).unlink()
     with pytest.raises(InputError, match=missing.replace(".", r"\.")):
         metric_card(folder)
+
+
+def test_the_version_of_gradio_is_the_one_that_the_tests_use() -> None:
+    assert f"gradio=={GRADIO}" in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
