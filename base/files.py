@@ -14,8 +14,6 @@ from filelock import FileLock, Timeout
 
 from temporalwiki.base.errors import InputError
 
-_wrote: set[Path] = set()  # the whole files that this process has written since its task began
-
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
@@ -28,14 +26,8 @@ def whole_file(path: Path) -> Iterator[Path]:
             with part.open("rb") as file:
                 os.fsync(file.fileno())
             part.replace(path)
-            note_written(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def note_written(path: Path) -> None:
-    """Let the report of the task that this process runs list a file, which ``whole_file`` does by itself."""
-    _wrote.add(path)
 
 
 @contextlib.contextmanager

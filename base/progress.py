@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from tqdm import tqdm
 
@@ -13,25 +13,25 @@ LOG_SECONDS = 60.0  # between two lines in a log; work that takes less than a te
 
 
 class Progress:
-    """How far some work is, shown on standard error; a context manager that any thread may ``update``.
+    """How far some work is, shown on standard error; a context manager that any thread may update.
 
     Args:
         name: what is being done; it heads the bar or the line.
         total: how many units there are in all, or None if nobody knows.
         unit: the unit's name; "B" is shown as kB, MB and so on.
-        done: units that an earlier run did.
+        done: units that an earlier run did; they do not count for the rate.
         shown: False shows nothing, for all processes of a run but the first.
     """
 
     def __init__(self, name: str, total: int | None, unit: str = "it", done: int = 0, shown: bool = True) -> None:
-        self.name, self.total, self.unit, self.done = name, total, unit, done
-        terminal = sys.stderr.isatty()
+        self.name, self.total, self.unit, self.done, self.shown = name, total, unit, done, shown
+        self._earlier = done
         self._bar: Any = None
-        if shown and terminal:
-            self._bar = tqdm(desc=name, total=total, unit=unit, unit_scale=unit == "B", initial=done)
-        self._logs = shown and not terminal
+        if shown and sys.stderr.isatty():
+            # leave=None: a bar below another one vanishes when it ends
+            self._bar = tqdm(desc=name, total=total, unit=unit, unit_scale=unit == "B", initial=done, leave=None)
         self._lock = threading.Lock()
-        self._begun = self._said = time.monotonic()
+        self._begun = self._last_line = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -43,20 +43,41 @@ class Progress:
             self._log()
 
     def update(self, units: int = 1) -> None:
-        """Note that so many more units are done."""
+        """Count units that are done now; a negative number takes some back."""
         with self._lock:
             self.done += units
             if self._bar is not None:
                 self._bar.update(units)
-            elif time.monotonic() - self._said > LOG_SECONDS:
+            elif time.monotonic() - self._last_line > LOG_SECONDS:
                 self._log()
 
+    def skip(self, units: int) -> None:
+        """Count units that an earlier run did; they do not count for the rate."""
+        with self._lock:
+            self.done += units
+            self._earlier += units
+            if self._bar is not None:
+                self._bar.initial += units
+                self._bar.last_print_n += units
+                self._bar.n += units
+                self._bar.refresh()
+
     def _log(self) -> None:
-        if self._logs:
-            self._said = time.monotonic()
-            scaled = self.unit == "B"
-            counts = [
-                tqdm.format_sizeof(count) if scaled else str(count) for count in (self.done, self.total) if count
-            ]
-            took = tqdm.format_interval(self._said - self._begun)
-            print(f"{self.name}: {' of '.join(counts) or 0} {self.unit}, {took}", file=sys.stderr)
+        if self.shown:
+            self._last_line = time.monotonic()
+            line = tqdm.format_meter(
+                n=self.done,
+                total=cast(float, self.total),  # its type in the stubs excludes None, which it accepts
+                elapsed=self._last_line - self._begun,
+                ncols=0,
+                prefix=self.name,
+                unit=self.unit,
+                unit_scale=self.unit == "B",
+                initial=self._earlier,
+            )
+            print(line, file=sys.stderr)
+
+
+def say(text: str) -> None:
+    """Print a line on standard error; a bar that is shown moves below it."""
+    tqdm.write(text, file=sys.stderr)

@@ -45,7 +45,7 @@ import psutil  # type: ignore[import-untyped, unused-ignore]
 
 from temporalwiki.builders.build import UNCHANGED_PAGES
 from temporalwiki.builders.checksums import note, state
-from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.streams import digest
 from temporalwiki.builders.world import World, write_world
 
@@ -254,7 +254,7 @@ def build(dumps: Path, folder: Path, sampled: int) -> Build:
     options = ["--dumps", str(dumps), "--out", str(out), "--work", str(work), "--jobs", "1"]
     took = measure([*program, "build", *World().dates, *options])
     [manifest] = read_manifests(out)
-    return Build(took, manifest["run"]["stages"], manifest["counts"])
+    return Build(took, manifest.content["run"]["stages"], manifest.content["counts"])
 
 
 def forget_recent(work: Path) -> None:

@@ -29,7 +29,7 @@ def compare(sources: Sources, folder: Path, title: str) -> None:
     plan = estimate(sources, out, work)
     took = time.process_time() - begun
     before = time.process_time()
-    stages = build(sources, out, work)["run"]["stages"]
+    stages = build(sources, out, work).content["run"]["stages"]
     cpu = time.process_time() - before
     print(f"\n{title}; the plan took {took:.1f} s of CPU\n")
     print("| stage | MB read | tasks, plan | tasks, build | CPU s, plan | CPU s, build | plan / build |")

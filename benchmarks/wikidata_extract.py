@@ -27,7 +27,8 @@ from pathlib import Path
 from isal import igzip
 
 from temporalwiki.builders import incremental
-from temporalwiki.builders.stages import Report, measured, total
+from temporalwiki.builders.measurement import measured
+from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import pieces
 from temporalwiki.builders.wikidata import extract, unchanged_items
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity

@@ -24,18 +24,10 @@ from temporalwiki.base.files import only_one
 from temporalwiki.builders.archive_members import CsvFile, Member, shown
 from temporalwiki.builders.ckl.config import Config, Counts, unique_id, write
 from temporalwiki.builders.ckl.templates import SENTINEL
-from temporalwiki.builders.dataset_folder import (
-    Manifest,
-    check_place,
-    finish_install,
-    install,
-    interval_name,
-    is_ckl,
-    names,
-    read_manifests,
-    write_split,
-)
+from temporalwiki.builders.configs import names
+from temporalwiki.builders.dataset_folder import Card, check_place, finish_install, install, write_split
 from temporalwiki.builders.incremental import link
+from temporalwiki.builders.manifests import CklManifest, ImportedManifest, Manifest, checked_as, read_manifests
 from temporalwiki.builders.released_files import NAMES, ROWS, SPLITS_OF_PROBES, Found, Released, recognise
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.streams import digest
@@ -49,7 +41,7 @@ _BOTH = "facts are in both splits"
 _LARGEST_ANSWERS = 256 << 20  # bytes; the file is read whole
 
 
-def import_archives(paths: Sequence[Path], out: Path | None = None) -> Iterator[str]:
+def import_archives(paths: Sequence[Path], out: Path | None = None, card: Card | None = None) -> Iterator[str]:
     """Import the released files at ``paths`` into dataset folders, and yield what is done, a line each.
 
     Probes and diffsets go to ``./temporalwiki``, CKL's files to ``./ckl``, or what is there of one kind to ``out``.
@@ -69,9 +61,9 @@ def import_archives(paths: Sequence[Path], out: Path | None = None) -> Iterator[
     for released in found.ckl:
         _imported_before(ckl, released.config)
     for interval in found.intervals:
-        yield from _import_interval(found, interval, wiki)
+        yield from _import_interval(found, interval, wiki, card)
     for released in found.ckl:
-        yield from _import_config(found, released, ckl)
+        yield from _import_config(found, released, ckl, card)
     if found.others:
         named = ", ".join(shown(member.name) for member in found.others[:8])
         more = f" and {len(found.others) - 8:,} more" if len(found.others) > 8 else ""
@@ -85,17 +77,18 @@ def _imported_before(folder: Path, name: str) -> Manifest | None:
     """
     check_place(folder)
     for manifest in read_manifests(folder):
-        if name == (manifest["config"] if is_ckl(manifest) else interval_name(manifest)):
-            if not manifest.get("imported"):
+        if name == manifest.name:
+            if not manifest.imported:
+                command = "ckl" if isinstance(manifest, CklManifest) else "build"
                 raise InputError(
-                    f"{folder}: {name} is there, made by `temporalwiki {'ckl' if is_ckl(manifest) else 'build'}`; it "
-                    "is not overwritten: choose another --out"
+                    f"{folder}: {name} is there, made by `temporalwiki {command}`; it is not overwritten: choose "
+                    "another --out"
                 )
             return manifest
     return None
 
 
-def _import_interval(found: Found, interval: Interval, out: Path) -> Iterator[str]:
+def _import_interval(found: Found, interval: Interval, out: Path, card: Card | None) -> Iterator[str]:
     seen: set[bytes] = set()
     sources = []
     for split, file in found.probes(interval).items():
@@ -112,7 +105,7 @@ def _import_interval(found: Found, interval: Interval, out: Path) -> Iterator[st
         before = _imported_before(out, interval.name)
         try:
             if before is not None:
-                _keep(before, manifest, {names(kind, interval)[0] for kind, *_ in sources}, out, staged)
+                _keep(before.content, manifest, {names(kind, interval)[0] for kind, *_ in sources}, out, staged)
             for kind, split, file, counts, warned, rows in sources:
                 config, short = names(kind, interval)
                 progress = tqdm(rows, desc=f"{config} {split}", unit="row", disable=not sys.stderr.isatty())
@@ -125,21 +118,21 @@ def _import_interval(found: Found, interval: Interval, out: Path) -> Iterator[st
                 manifest["warnings"].append(f"{names('probes', interval)[0]}: {both:,} {_BOTH}")
             manifest["warnings"].sort()
             manifest["inputs"].sort(key=lambda one: (one["config"], one["file"], one["member"] or ""))
-            install(staged, manifest, out)
+            install(staged, checked_as(ImportedManifest, manifest, interval.name), out, card)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
-    _warn(manifest)
+    _warn(manifest["warnings"])
     for kind, split, file, counts, *_ in sources:
         config, short = names(kind, interval)
         yield f"{file.member.where}: {config} (in short {short}), split {split}: {_in_words(counts)}"
 
 
-def _warn(manifest: Manifest) -> None:
-    for warning in manifest["warnings"]:
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
 
 
-def _empty_manifest(interval: Interval) -> Manifest:
+def _empty_manifest(interval: Interval) -> dict[str, Any]:
     return {
         "format": 1,
         "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
@@ -157,7 +150,7 @@ def _empty_manifest(interval: Interval) -> Manifest:
     }
 
 
-def _keep(before: Manifest, manifest: Manifest, replaced: set[str], out: Path, staged: Path) -> None:
+def _keep(before: dict[str, Any], manifest: dict[str, Any], replaced: set[str], out: Path, staged: Path) -> None:
     """Take over the configs of the interval that were imported before and are not now."""
     interval = Interval(*(manifest["interval"][key] for key in ("wiki", "prev", "recent")))
     for kind in ("probes", "diffset"):
@@ -216,7 +209,7 @@ def _articles(file: CsvFile, counts: Counts, warnings: list[str]) -> Iterator[Ro
     _check_kept(file, counts)
 
 
-def _import_config(found: Found, released: Released, out: Path) -> Iterator[str]:
+def _import_config(found: Found, released: Released, out: Path, card: Card | None) -> Iterator[str]:
     file, counts = found.rows(released), Counts()
     answers = found.files.get(released.answers) if released.answers else None
     warnings: list[str] = []
@@ -241,7 +234,7 @@ def _import_config(found: Found, released: Released, out: Path) -> Iterator[str]
         counts=counts,
         warnings=warnings,
     )
-    _warn(write(config, out))
+    _warn(write(config, out, card).warnings)
     yield f"{file.member.where}: {config.name}, split {released.split}: {_in_words(counts)}"
 
 

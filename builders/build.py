@@ -20,8 +20,10 @@ from temporalwiki.base.json_files import fingerprint, write_json
 from temporalwiki.builders import checksums, dataset_folder, incremental, snapshot
 from temporalwiki.builders.finish import INCLUDE, Finished, finish
 from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.manifests import BuiltManifest, checked_as
+from temporalwiki.builders.measurement import measured
 from temporalwiki.builders.snapshot import Dump, Interval
-from temporalwiki.builders.stages import Report, measured, remove, run_stage, total
+from temporalwiki.builders.stages import Report, remove, run_stage, total
 from temporalwiki.builders.wikidata import align, entity_types, labels, unchanged_items
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata import fact_diff as wikidata_diff
@@ -145,32 +147,42 @@ def build(
     work: Path,
     options: BuildOptions | None = None,
     machine: Machine | None = None,
-) -> dataset_folder.Manifest:
+    card: dataset_folder.Card | None = None,
+) -> BuiltManifest:
     """Build one interval into the dataset folder ``out`` and return its manifest.
 
     ``work`` keeps what the stages made: a rerun after a kill goes on where it was, the next month finds this
     month's extract, and the bytes of the result are the same whichever way they came about. Nothing is written
-    to ``out`` before everything is ready. Raises InputError for dumps that cannot be used.
+    to ``out`` before everything is ready. ``card`` makes the text of README.md; without it there is no card, and
+    `datasets` cannot load the folder. Raises InputError for dumps that cannot be used.
     """
     options, machine = options or BuildOptions(), machine or Machine()
     out, work = check_folders(out, work)  # the locks below are on names
     with only_one(work, "build"), only_one(out, "build"):
-        return _Build(sources, out, work, options, machine).run()
+        return _Build(sources, out, work, options, machine, card).run()
 
 
 class _Build:
     """The state of one build: folders, reports and what was warned about."""
 
-    def __init__(self, sources: Sources, out: Path, work: Path, options: BuildOptions, machine: Machine) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        out: Path,
+        work: Path,
+        options: BuildOptions,
+        machine: Machine,
+        card: dataset_folder.Card | None,
+    ) -> None:
         self.sources, self.out, self.work = sources, out, work
-        self.options, self.machine = options, machine
+        self.options, self.machine, self.card = options, machine, card
         self.interval = sources.interval
         self.reports: dict[str, list[Report]] = {}
         self.stages: dict[str, dict[str, Any]] = {}  # what each took, for the manifest
         self.warnings: list[str] = []
         self.read: dict[str, checksums.ChecksumTask] = {}  # what the inputs were when their checksums were made
 
-    def run(self) -> dataset_folder.Manifest:
+    def run(self) -> BuiltManifest:
         later = self.sources.wikidata_recent.date
         if later > self.interval.recent:
             self._warn(f"Wikidata is of {later}, after the text of {self.interval.recent}: facts may be ahead of it")
@@ -344,7 +356,7 @@ class _Build:
     def _kept(self, name: str, folder: Path) -> Path:
         """The folder of an extract; what an earlier build left there is deleted if it has lost something since."""
         if (lost := incremental.lost(folder)) is not None:
-            print(f"{name}: {lost} is not as it was left; the dump is read again", file=sys.stderr)
+            print(f"{name}: {lost} is missing or has changed; the dump is read again", file=sys.stderr)
             remove(folder)
         return folder
 
@@ -374,7 +386,7 @@ class _Build:
         self.warnings.append(text)
         print(f"warning: {text}", file=sys.stderr)
 
-    def _finish(self, diffs: Path, aligned: Path, known: Path, staged: Path) -> dataset_folder.Manifest:
+    def _finish(self, diffs: Path, aligned: Path, known: Path, staged: Path) -> BuiltManifest:
         shutil.rmtree(staged, ignore_errors=True)
         clock = _Clock()
         with measured() as took:
@@ -388,11 +400,12 @@ class _Build:
         manifest = self._manifest(finished, types)
         clock = _Clock()
         with measured() as took:
-            dataset_folder.install(staged, manifest, self.out)
+            dataset_folder.install(staged, manifest, self.out, self.card)
         self.stages["install"] = clock.took([took])
-        # again, now that it is known what writing it with the card and the data took; it is whole without that, too
+        # write the manifest again with the time that installing took; it is complete without that
+        manifest = self._manifest(finished, types)
         with contextlib.suppress(InputError):
-            write_json(self.out / dataset_folder.manifest_path(manifest), manifest)
+            write_json(self.out / manifest.path, manifest.content)
         return manifest
 
     def _probe_counts(self, finished: Finished) -> dict[str, Any]:
@@ -419,14 +432,14 @@ class _Build:
             for split, aligned in alignment.items()
         }
 
-    def _manifest(self, finished: Finished, types: entity_types.EntityTypes) -> dataset_folder.Manifest:
+    def _manifest(self, finished: Finished, types: entity_types.EntityTypes) -> BuiltManifest:
         def extracted(stage: str) -> dict[str, Any]:
             parts = ("pages", "entities", "statements", "bytes")
             return {part: found for part in parts if (found := self._extracted(stage, part))}
 
         diff = self.reports["wiki-diff"]
         pages = total(diff, "pages")
-        return {
+        content = {
             "format": 1,
             "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
             "interval": {
@@ -460,6 +473,7 @@ class _Build:
                 "stages": self.stages,
             },
         }
+        return checked_as(BuiltManifest, content, self.interval.name)
 
 
 def _of_known_files(task: Any, folder: Path, *, run: Any, known: Mapping[str, checksums.ChecksumTask]) -> Report:

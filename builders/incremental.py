@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.base.files import note_written, whole_file
+from temporalwiki.base.files import whole_file
 from temporalwiki.base.json_files import fingerprint, write_json
 from temporalwiki.builders.stages import checksums_in, first_lost
 
@@ -109,7 +109,6 @@ def finish(folder: Path, tasks: Sequence[Task], base: Base | None) -> None:
 
 def link(path: Path, target: Path) -> None:
     """Give a file that is never written again another name, or copy it; one that is there in its size is right."""
-    note_written(target)
     if target.exists() and target.stat().st_size == path.stat().st_size:
         return
     target.unlink(missing_ok=True)

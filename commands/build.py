@@ -8,10 +8,12 @@ from pathlib import Path
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.estimate import describe_plan, estimate
+from temporalwiki.builders.executors import EXECUTORS
 from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.inspection import describe_manifest
-from temporalwiki.builders.machine import ENGINES, find_machine
+from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
@@ -85,7 +87,7 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     """Add what says where tasks run, and on how much."""
     parser.add_argument(
         "--engine",
-        choices=tuple(ENGINES),
+        choices=EXECUTORS,
         default="local",
         help="where tasks run (default: %(default)s). ray: the cluster of RAY_ADDRESS, or that of this machine; "
         "slurm: job arrays, with partition, account and time limit from SBATCH_PARTITION and so on. For both, --dumps "
@@ -124,7 +126,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.engine != "local":
         machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
-    manifest = build(sources, arguments.out, work, options, machine)
+    manifest = build(sources, arguments.out, work, options, machine, folder_card)
     print(describe_manifest(arguments.out, manifest))
 
 

@@ -10,15 +10,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.base.errors import UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import from_mapping
 from temporalwiki.builders.ckl.build_config import CONFIGS, LAMA, Sources, check_name, check_sources, make, options_of
 from temporalwiki.builders.ckl.config import described, write
+from temporalwiki.builders.ckl.text_model import RULES, TextModel, find_model
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.commands.build import add_folders, work_folder
 from temporalwiki.commands.train import add_options
 from temporalwiki.methods import needs
+from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
@@ -135,7 +137,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
     if of_review.get("judge"):
         from temporalwiki.builders.ckl.judge import judge
 
-        yield f"decisions: {judge(arguments.review, arguments.judge)}"
+        yield f"decisions: {judge(arguments.review, find_model(arguments.judge, _open_model))}"
     options = options_of(arguments.config)
     with ExitStack() as stack:
         dropped = getattr(arguments, "dropped", None)
@@ -151,8 +153,8 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
             least_annotators=1 if of_review.get("least_annotators") is None else of_review["least_annotators"],
             on_drop=stack.enter_context(_drops(dropped)) if dropped else None,
         )
-        for config in make(arguments.config, sources, _given(options, arguments) if options else None):
-            yield describe_manifest(arguments.out, write(config, arguments.out))
+        for config in make(arguments.config, sources, _given(options, arguments) if options else None, _open_model):
+            yield describe_manifest(arguments.out, write(config, arguments.out, folder_card))
 
 
 @contextmanager
@@ -175,12 +177,24 @@ def _candidates(arguments: argparse.Namespace, work: Path) -> str:
     pages = find_news(news, NewsOptions(), work, arguments.jobs)
     with build_index(past, work / "past") as index:
         options = _given(CandidateOptions, arguments)
-        about = write_candidates(pages.rows(), index, review, options, described(pages.pages.inputs))
+        about = write_candidates(pages.rows(), index, review, options, described(pages.pages.inputs), _open_model)
     number = about["counts"]["kept"]
     return (
         f"{review}: {number:,} candidates; {review}/README.md says how they are decided upon. "
         f"Then, or with --judge MODEL: temporalwiki ckl {arguments.config} --review {review}"
     )
+
+
+def _open_model(reference: str) -> TextModel:
+    """Open a language model; raise InputError if it, or a package that it needs, is missing."""
+    try:  # here and not above: the base install has no torch
+        from temporalwiki.eval_harness.text_model import open_model
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{reference}: a model needs {error.name}, which is not installed: pip install 'temporalwiki[train]', "
+            f"or use {RULES}"
+        ) from None
+    return open_model(reference)
 
 
 def _given(of: type, arguments: argparse.Namespace) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from temporalwiki.commands.train import quiet
 from temporalwiki.methods import needs
+from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
@@ -28,11 +29,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the demo, printing what it finds. Raises UsageError where a package is missing."""
     with needs("eval"):
         from temporalwiki.eval_harness.demo import demo, demo_real
+        from temporalwiki.model_cards.space import space_card
 
     quiet()
     if arguments.real is None:
-        texts = demo(arguments.out or Path("demo"))
+        texts = demo(arguments.out or Path("demo"), folder_card, space_card)
     else:
-        texts = demo_real(arguments.real, arguments.out or Path("demo-real"))
+        texts = demo_real(arguments.real, arguments.out or Path("demo-real"), folder_card, space_card)
     for text in texts:
         print(text, flush=True)

@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     with needs("eval"):
         from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
         from temporalwiki.eval_harness.experiment.job_runners import end_with_parent, find_engine
+        from temporalwiki.model_cards.space import space_card
 
     quiet()
     experiment = read_experiment(arguments.recipe)
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         engine = find_engine(arguments.engine, experiment, arguments.jobs)
         progress = run_experiment(experiment, engine, arguments.jobs)
-        for text in show(experiment, progress) if os.environ.get("RANK", "0") == "0" else ():
+        for text in show(experiment, progress, space_card) if os.environ.get("RANK", "0") == "0" else ():
             print(text, flush=True)
     failed = [one for one in progress if one.state == "failed"]
     if failed:

@@ -30,6 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
         results = read_results(arguments.results)
 
         from temporalwiki.eval_harness.leaderboard import write_leaderboard  # takes seconds to import
+        from temporalwiki.model_cards.space import space_card
 
-    for text in write_leaderboard(results, arguments.results, arguments.out, arguments.data):
+    for text in write_leaderboard(results, arguments.results, arguments.out, space_card, arguments.data):
         print(text, flush=True)

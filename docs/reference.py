@@ -1,6 +1,6 @@
-"""Build the API reference from the docstrings of what is installed: python docs/reference.py FOLDER.
+"""Build the API reference from the installed package's docstrings: python docs/reference.py FOLDER.
 
-Nothing is asked of a network. Ends with status 1 where pdoc warns of anything.
+Needs no network. Exits with status 1 if pdoc warns.
 """
 
 from __future__ import annotations
@@ -14,24 +14,21 @@ import pdoc
 
 import temporalwiki
 
-# Programs for places of their own, which no import of ours runs: a Space, and another harness.
-PROGRAMS = (
-    r"temporalwiki\.eval_harness\.leaderboard\.space\.app",
-    r"temporalwiki\.eval_harness\.adapters\.lighteval_tasks",
-)
-# What is no fault of a docstring: those programs, types imported for type checkers alone, modules named twice.
+# Warnings that docstrings cannot mend: types that only type checkers import, modules found twice.
 EXPECTED = ("Couldn't import temporalwiki.eval_harness.", "Error parsing type annotation", "The module specification ")
 
 
 def main(folder: Path) -> int:
-    vars(temporalwiki)["load_dataset"] = temporalwiki.load_dataset  # made when it is asked for, so that pdoc sees it
+    vars(temporalwiki)["load_dataset"] = (
+        temporalwiki.load_dataset
+    )  # a lazy attribute, which pdoc sees only after its first use
     pdoc.render.configure(include_undocumented=False, search=False, show_source=False)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        # each by name: of a package with __all__ pdoc takes no modules by itself
+        # by name: pdoc skips the modules of a package with __all__
         found = (module.name for module in pkgutil.walk_packages(temporalwiki.__path__, "temporalwiki."))
         names = [name for name in found if "._" not in name]
-        pdoc.pdoc("temporalwiki", *names, *(f"!{program}" for program in PROGRAMS), output_directory=folder)
+        pdoc.pdoc("temporalwiki", *names, output_directory=folder)
     wrong = [
         str(one.message)
         for one in said

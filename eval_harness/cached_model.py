@@ -23,7 +23,7 @@ from tqdm import tqdm
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import discard, only_one, whole_file
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.eval_harness.generation import Generator
+from temporalwiki.eval_harness.generation import Generator, Writer
 from temporalwiki.eval_harness.score_cache import Store
 from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
 from temporalwiki.methods import checkpoint
@@ -35,6 +35,7 @@ _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, con
 _TRAINING = "training.json"
 _OF_TRAINING = (_TRAINING, "run.json")  # say how long it took, and are not read by the model
 _OF_BASE = {checkpoint.ADAPTER: "base_model_name_or_path", SPEC: "base_model"}  # where they say what their base is
+_WRITING = 2  # the version of what ``write`` keeps
 _LINE_EVERY = 60.0  # seconds between lines where there is no terminal
 # of facts, under a name that light-tuning is defined on
 _CARD = "---\nconfigs:\n- config_name: lighttuning-facts\n  data_files: facts.parquet\n---\n"
@@ -103,6 +104,21 @@ class CachedModel:
         generator = Generator(self.loaded.model, self.loaded.tokenizer, max_new_tokens, beams, whole)
         store = Store(self.store, self.revision, generator.policy)
         return self._once(prompts, generator.generate, store.answers, store.keep_answers, what, "prompt")
+
+    def write(self, prompts: Sequence[str], what: str, max_new_tokens: int) -> list[str | None]:
+        """Return what the model writes to each prompt, None where the prompt is empty or too long; see ``Writer``.
+
+        If all answers are kept, the model is not loaded.
+        """
+
+        def ask(texts: Sequence[str], share: tuple[int, int], kept: Container[int]) -> Iterator[list[tuple[int, str]]]:
+            if any(i not in kept for i in range(len(texts))):
+                writer = Writer(self.loaded.model, self.loaded.tokenizer, max_new_tokens)
+                yield from writer.generate(texts, share, kept)
+
+        policy = {"text": _WRITING, "max_new_tokens": max_new_tokens, "precision": "fp32"}
+        store = Store(self.store, self.revision, policy)
+        return self._once(prompts, ask, store.answers, store.keep_answers, what, "prompt")
 
     @contextmanager
     def light_tuned(self, facts: Sequence[Mapping[str, Any]]) -> Iterator[CachedModel]:

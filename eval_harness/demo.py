@@ -23,12 +23,14 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.dataset_folder import Manifest
 from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.manifests import BuiltManifest, Counts
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import SnapshotTruth, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
+from temporalwiki.eval_harness.leaderboard import Card
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
 from temporalwiki.eval_harness.proper_nouns import TAGS, Word, train_tagger
 from temporalwiki.methods import find_method
@@ -68,10 +70,11 @@ class Size:
     max_steps: int | None = None  # of each training
 
 
-def demo(out: Path, size: Size = Size()) -> Iterator[str]:
+def demo(out: Path, dataset_card: dataset_folder.Card, card: Card, size: Size = Size()) -> Iterator[str]:
     """Write a generated world to the folder ``out`` and go the whole path with it; yields text to print.
 
-    What is there from an earlier run with the same ``size`` is not made again.
+    What is there from an earlier run with the same ``size`` is not made again. ``dataset_card`` makes the
+    text of the dataset folder's README.md, ``card`` that of the leaderboard's, as in ``write_leaderboard``.
     """
     begun = time.perf_counter()
     world, dumps, data = size.world, out / "dumps", out / "temporalwiki"
@@ -82,7 +85,7 @@ def demo(out: Path, size: Size = Size()) -> Iterator[str]:
     truth = write_world(dumps, world)
     yield f"\n2. temporalwiki build: what changed from month to month, into {data}"
     for interval in intervals:
-        yield f"   {interval.short_name}: {_counts(_build(dumps, data, interval, None, _FRACTION))}"
+        yield f"   {interval.short_name}: {_counts(_build(dumps, data, interval, dataset_card, None, _FRACTION))}"
     yield from _rows(data, intervals[-1].short_name)
     yield f"\n4. A language model that has read the second month and nothing else, made from nothing: {out / 'model'}"
     first = list(_first_month(truth.snapshots[1]))
@@ -93,11 +96,13 @@ def demo(out: Path, size: Size = Size()) -> Iterator[str]:
         "the other,\n   and every model is scored on every month"
     )
     recipe = _recipe("demo") | {"model": str(out / "model")}
-    yield from _experiment(out, recipe, [interval.short_name for interval in intervals], size)
+    yield from _experiment(out, recipe, [interval.short_name for interval in intervals], size, card)
     yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
 
 
-def demo_real(dumps: Path, out: Path, size: Size = Size()) -> Iterator[str]:
+def demo_real(
+    dumps: Path, out: Path, dataset_card: dataset_folder.Card, card: Card, size: Size = Size()
+) -> Iterator[str]:
     """Go the same path with real dumps, laid out as Wikimedia does, and a pretrained model; yields text to print.
 
     All consecutive pairs of Wikipedia's snapshots are built, and the newest trained on. Raises InputError where there
@@ -107,12 +112,12 @@ def demo_real(dumps: Path, out: Path, size: Size = Size()) -> Iterator[str]:
     intervals, data, recipe = _intervals(dumps), out / "temporalwiki", _recipe("demo-real")
     _check_model(str(recipe["model"]))
     yield f"1. temporalwiki build: {len(intervals)} interval{'s' * (len(intervals) > 1)} of {dumps}, into {data}"
-    counts = {}
+    counts: dict[str, Counts] = {}
     for interval in intervals:
-        manifest = _build(dumps, data, interval, _wikidata(dumps, interval), 1.0)
-        counts[interval.name] = manifest["counts"]
+        manifest = _build(dumps, data, interval, dataset_card, _wikidata(dumps, interval), 1.0)
+        counts[interval.name] = manifest.counts
         yield f"   {interval.name}: {_counts(manifest)}"
-    large = [name for name, of in counts.items() if of["diffset"]["words"] >= FEWEST_WORDS]
+    large = [name for name, of in counts.items() if of.diffset.words >= FEWEST_WORDS]
     months = (large or list(counts))[-NEWEST:]
     if len(months) < len(counts):
         yield (
@@ -122,7 +127,7 @@ def demo_real(dumps: Path, out: Path, size: Size = Size()) -> Iterator[str]:
     texts = [text for name in months for text in _load(data, f"unchanged-{name}")["train"]["text"] if text]
     yield from _tagger(texts, out / "tagger", "2. ")
     yield f"\n3. temporalwiki experiment {out / _RECIPE}, with {str(recipe['model']).removeprefix('package:')}"
-    facts = min(counts[name]["probes"][split]["kept"] for name in months for split in ("changed", "unchanged"))
+    facts = min(of.kept for name in months for of in (counts[name].probes.changed, counts[name].probes.unchanged))
     if facts >= FEWEST_FACTS:
         recipe["experiment"]["tasks"]["twiki_probes"] = {"answers": False, "light_tuning": False}
     else:
@@ -130,7 +135,7 @@ def demo_real(dumps: Path, out: Path, size: Size = Size()) -> Iterator[str]:
             f"   twiki_probes is left out: an interval has {facts} facts in a split, and perplexity of fewer than "
             f"{FEWEST_FACTS} says nothing.\n   What is scored is text."
         )
-    yield from _experiment(out, recipe, months, size)
+    yield from _experiment(out, recipe, months, size, card)
     yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
 
 
@@ -153,17 +158,24 @@ def _made(folder: Path) -> Iterator[Path | None]:
 # Data
 
 
-def _build(dumps: Path, data: Path, interval: Interval, wikidata: tuple[str, str] | None, fraction: float) -> Manifest:
+def _build(
+    dumps: Path,
+    data: Path,
+    interval: Interval,
+    card: dataset_folder.Card,
+    wikidata: tuple[str, str] | None,
+    fraction: float,
+) -> BuiltManifest:
     sources = find_sources(dumps, interval, wikidata)
     machine = Machine(jobs=min(2, os.cpu_count() or 1))
     options = BuildOptions(unchanged_fraction=fraction)
-    return build(sources, data, data.with_name(f"{data.name}.work"), options, machine)
+    return build(sources, data, data.with_name(f"{data.name}.work"), options, machine, card)
 
 
-def _counts(manifest: Manifest) -> str:
-    diffset, probes = manifest["counts"]["diffset"], manifest["counts"]["probes"]
-    facts = ", ".join(f"{probes[split]['kept']:,} {split}" for split in ("changed", "unchanged", "deleted"))
-    return f"{diffset['articles']:,} articles changed, {diffset['words']:,} words are new; facts: {facts}"
+def _counts(manifest: BuiltManifest) -> str:
+    diffset, probes = manifest.counts.diffset, manifest.counts.probes
+    facts = ", ".join(f"{getattr(probes, split).kept:,} {split}" for split in ("changed", "unchanged", "deleted"))
+    return f"{diffset.articles:,} articles changed, {diffset.words:,} words are new; facts: {facts}"
 
 
 def _rows(data: Path, month: str) -> Iterator[str]:
@@ -368,7 +380,7 @@ def _recipe(name: str) -> dict[str, Any]:
     return dict(yaml.safe_load((HERE / f"{name}.yaml").read_text("utf-8")))
 
 
-def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: Size) -> Iterator[str]:
+def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: Size, card: Card) -> Iterator[str]:
     """Write the recipe with ``months`` and the folders below ``out`` in it, run it, and yield what came of it."""
     wanted = recipe["experiment"]
     wanted |= {"data": str(out / "temporalwiki"), "months": list(months), "output": str(out / "experiment")}
@@ -380,7 +392,7 @@ def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: 
     (out / _RECIPE).write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
     experiment = read_experiment(str(out / _RECIPE))
     progress = run_experiment(experiment)
-    for text in show(experiment, progress):
+    for text in show(experiment, progress, card):
         yield textwrap.indent(text, "   ")
     if failed := [one for one in progress if one.state == "failed"]:
         raise InputError(f"{len(failed)} cells failed, the first is {failed[0].cell.name}: {failed[0].why}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Container, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby, takewhile
 from typing import Any
 
@@ -25,6 +26,7 @@ from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.packing import Encoder
 
 VERSION = 1  # of the answers
+_MESSAGE = "the message stands here"  # marks its place in a chat template
 _TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # prompt and answer tokens of a batch: more is no faster
 
 
@@ -44,12 +46,6 @@ class Generator:
         self.max_new_tokens, self.beams, self.whole = max_new_tokens, beams, whole
         self.encoder_decoder = is_encoder_decoder(self.model)
         self._encoder = Encoder(tokenizer)
-        config = self.model.generation_config
-        said = config.eos_token_id if config else None
-        ends = {tokenizer.eos_token_id, *(said if isinstance(said, list) else [said])} - {None}
-        if self.encoder_decoder:
-            ends.add(sentinel_of(tokenizer, 1))  # what comes after the answer
-        self._ends = sorted(ends)
 
     @property
     def policy(self) -> dict[str, Any]:
@@ -69,7 +65,8 @@ class Generator:
         """
         read = list(self._read(prompts))
         longest = context_length(self.model)
-        fits = [i for i, ids in enumerate(read) if longest is None or len(ids) + self.max_new_tokens <= longest]
+        room = 0 if self.encoder_decoder else self.max_new_tokens  # in the context that holds the prompt
+        fits = [i for i, ids in enumerate(read) if ids and (longest is None or len(ids) + room <= longest)]
         order = sorted((i for i in fits if i not in kept), key=lambda i: (len(read[i]), read[i]))
         most = _TOKENS.get(self.model.device.type, 1 << 15)
         for batch in grouped(order, lambda i: len(read[i]) + self.max_new_tokens, most)[share[0] :: share[1]]:
@@ -86,6 +83,26 @@ class Generator:
                 raise InputError(f"{prompt!r}: nothing to read, and the tokenizer has no BOS")
             yield bos + ids.tolist()
 
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The tokens that end an answer."""
+        config = self.model.generation_config
+        configured = config.eos_token_id if config else None
+        ends = {self.tokenizer.eos_token_id, *(configured if isinstance(configured, list) else [configured])} - {None}
+        if self.encoder_decoder:
+            ends.add(sentinel_of(self.tokenizer, 1))  # it follows the answer
+        return sorted(ends)
+
+    @cached_property
+    def _start(self) -> list[int]:
+        """The tokens that the answer of an encoder-decoder model begins with."""
+        return decoder_start(self.model, self.tokenizer)
+
+    @cached_property
+    def _constraints(self) -> dict[str, Any]:
+        """Settings of the model that forbid or force tokens; evaluation has none."""
+        return {}
+
     def _continue(self, rows: list[list[int]]) -> list[str]:
         """Return the texts that follow rows in order of length; in halves where memory is short."""
         try:
@@ -101,7 +118,7 @@ class Generator:
     def _simple(self) -> bool:
         """Whether decoding is greedy, and the model remembers keys and values alone and is told what padding is."""
         takes = inspect.signature(type(self.model).forward).parameters
-        if self.beams > 1 or "past_key_values" not in takes:
+        if self.beams > 1 or self._constraints or "past_key_values" not in takes:
             return False
         if self.encoder_decoder:
             return True
@@ -116,7 +133,7 @@ class Generator:
         if self.encoder_decoder:
             encoded = self.model.get_encoder()(input_ids=ids, attention_mask=mask)
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-            ids = torch.tensor([decoder_start(self.model, self.tokenizer)] * len(rows), device=device)
+            ids = torch.tensor([self._start] * len(rows), device=device)
         ends = torch.tensor(self._ends, dtype=torch.long, device=device)
         said: list[list[int]] = [[] for _ in rows]
         live = list(range(len(rows)))
@@ -152,13 +169,14 @@ class Generator:
     def _library(self, rows: list[list[int]]) -> list[str]:
         """Decode by beams, or a model that is not simple; nothing is padded, as not every model takes that."""
         pad = self.tokenizer.eos_token_id if self.tokenizer.pad_token_id is None else self.tokenizer.pad_token_id
-        start = decoder_start(self.model, self.tokenizer) if self.encoder_decoder else None
+        start = self._start if self.encoder_decoder else None
         settings = GenerationConfig(
             max_new_tokens=self.max_new_tokens,
             num_beams=self.beams,
             eos_token_id=self._ends or None,
             pad_token_id=pad,
             decoder_start_token_id=start and start[0],
+            **self._constraints,
         )
         own, self.model.generation_config = self.model.generation_config, GenerationConfig()  # it would add to ours
         texts = []
@@ -186,6 +204,49 @@ class Generator:
 
     def _decode(self, rows: Any) -> list[str]:
         return list(self.tokenizer.batch_decode(rows, skip_special_tokens=True))
+
+
+class Writer(Generator):
+    """Continues prompts as the model was made to: a chat model answers a message, others go on with the plain text.
+
+    Encoder-decoder models (T5, Marian ...) read the prompt as it is and write. No answer is cut at a sentence's end.
+    """
+
+    def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, max_new_tokens: int) -> None:
+        super().__init__(model, tokenizer, max_new_tokens, whole=True)
+
+    def _read(self, prompts: Sequence[str]) -> Iterator[list[int]]:
+        if self.encoder_decoder or not self.tokenizer.chat_template:
+            bos = [] if self.tokenizer.bos_token_id is None else [self.tokenizer.bos_token_id]
+            for prompt in prompts:
+                yield list(self.tokenizer(prompt)["input_ids"]) or bos
+            return
+        chat = [{"role": "user", "content": _MESSAGE}]
+        text = str(self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
+        around = [self.tokenizer(part, add_special_tokens=False)["input_ids"] for part in text.split(_MESSAGE)]
+        if len(around) != 2:
+            raise InputError(f"{self.tokenizer.name_or_path}: its chat template does not contain the message once")
+        # the encoder knows no special tokens: a "<|im_end|>" in the prompt is text and does not end the message
+        for ids in self._encoder.ids(prompts):
+            yield [*around[0], *ids.tolist(), *around[1]]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        configured = getattr(self.model.generation_config, "eos_token_id", None)
+        ends = self.tokenizer.eos_token_id if configured is None else configured
+        return [] if ends is None else sorted(ends if isinstance(ends, list) else [ends])
+
+    @cached_property
+    def _start(self) -> list[int]:
+        own = getattr(self.model.generation_config, "decoder_start_token_id", None)
+        return [self.model.config.decoder_start_token_id if own is None else own]
+
+    @cached_property
+    def _constraints(self) -> dict[str, Any]:
+        # Marian may not write its padding; mBART must begin with the language
+        own = self.model.generation_config
+        found = {name: getattr(own, name, None) for name in ("bad_words_ids", "forced_bos_token_id")}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def _left_padded(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import did_you_mean
-from temporalwiki.builders.dataset_folder import SCHEMAS
+from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.eval_harness import statistics
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.statistics import Estimate, Transfer

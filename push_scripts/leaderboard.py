@@ -13,7 +13,7 @@ from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
 
 _PAGE, _ROWS = "index.html", "results.parquet"
-_NEEDED = (_PAGE, _ROWS, "README.md", "app.py", "requirements.txt")
+_NEEDED = (_PAGE, _ROWS, "README.md")
 _SHOWN = re.compile(r"(?:figures/[a-z0-9_]+\.(?:png|svg)|tables/[a-z0-9_]+\.(?:md|csv))")
 _LINKED = re.compile(rf'(?:href|src|data-png)="\./({_SHOWN.pattern})"')
 _OF_A_NEW_SPACE = {".gitattributes", "README.md", _PAGE, "style.css"}

@@ -49,10 +49,18 @@ def write_probes(
     write_dataset(folder, configs)
     for interval, of in (types or {}).items():
         prev, recent = interval.split("-")
+        facts = dict.fromkeys(("categorised", "sampled", "aligned", "filtered", "kept"), 0)
         manifest = {
             "interval": {"wiki": "enwiki", "prev": prev, "recent": recent},
-            "configs": {},
-            "counts": {} if of is None else {"entity_types": of},
+            "inputs": [],
+            "options": {"seed": 0, "unchanged_fraction": 1.0},
+            "configs": {f"diffset-{interval}": {"short_name": f"diffset-{prev[4:6]}{recent[4:6]}", "splits": {}}},
+            "counts": {
+                "pages": {"new": 0, "updated": 0},
+                "diffset": {"words": 0},
+                "probes": dict.fromkeys(("unchanged", "changed", "deleted"), facts),
+            }
+            | ({} if of is None else {"entity_types": of}),
         }
         path = folder / "manifests" / f"{interval}.json"
         path.parent.mkdir(exist_ok=True)

@@ -140,12 +140,14 @@ def _captured() -> Iterator[io.StringIO]:
 def _small_demo(out: Path) -> None:
     from temporalwiki.builders.world import World
     from temporalwiki.eval_harness.demo import Size, demo
+    from temporalwiki.model_cards.folder_card import folder_card
+    from temporalwiki.model_cards.space import space_card
 
     wikipedia = ("20210801", "20210901", "20211001")
     wikidata = ("20210726", "20210830", "20210927")
     world = World(dates=wikipedia, wikidata_dates=wikidata, people=30, changes_per_relation=2)
     size = Size(world=world, vocabulary=400, epochs=1, methods=("initial", "diff"), max_steps=2)
-    for text in demo(out, size):
+    for text in demo(out, folder_card, space_card, size):
         print(text)
 
 

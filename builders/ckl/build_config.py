@@ -12,6 +12,7 @@ from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl.config import Config
 from temporalwiki.builders.ckl.kilt import NAMES as KILT
+from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 
 NEWS = ("recentnews", "recentnews-small", "recentnews-small-p1", "recentnews-small-p2")
 EASY = ("newlama-easy", "newquestions-easy")
@@ -80,8 +81,9 @@ def options_of(name: str) -> type | None:
     return None
 
 
-def make(name: str, sources: Sources, options: Any = None) -> list[Config]:
-    """Return a config, and those that come of the same step; ``options`` are of the class ``options_of(name)``.
+def make(name: str, sources: Sources, options: Any = None, open_model: OpenModel = no_models) -> list[Config]:
+    """Return a config, and those that come of the same step; ``options`` are of the class ``options_of(name)``,
+    and ``open_model`` opens the models that they name.
 
     ``recentnews`` comes with its parts, the two easy ones and the two that are decided upon with each other, and
     ``kilt`` stands for all of KILT.
@@ -100,7 +102,7 @@ def make(name: str, sources: Sources, options: Any = None) -> list[Config]:
         from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
         news = find_news(list(sources.news), NewsOptions(), sources.work, sources.jobs)
-        return easy(news.rows(), options or _default(name), news.pages.inputs)
+        return easy(news.rows(), options or _default(name), news.pages.inputs, open_model)
     if name.startswith("kilt"):
         from temporalwiki.builders.ckl.kilt import kilt
 

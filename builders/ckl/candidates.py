@@ -34,7 +34,7 @@ from temporalwiki.builders.ckl.config import Counts
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, plain
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
-from temporalwiki.builders.ckl.text_model import RULES, identity
+from temporalwiki.builders.ckl.text_model import RULES, OpenModel, TextModel, find_model, identity, no_models
 from temporalwiki.builders.streams import digest
 
 CANDIDATES, ABOUT, README, DECISIONS = "candidates.jsonl", "candidates.json", "README.md", "decisions"
@@ -44,7 +44,6 @@ _SENTENCE = range(6, 61)  # words
 _DRAWN = 4  # spans of a page that a model is asked for, for each candidate that may come of it; rules cost little
 _BATCH = 4096  # spans that are asked for together
 _CONTEXT = 1000  # characters before a sentence that a question model may see
-_LONGEST_ANSWER = 20  # tokens of a prediction, as in the task new_questions
 _SPACES = re.compile(r"\s+")
 
 
@@ -99,6 +98,7 @@ def write_candidates(
     review: Path,
     options: CandidateOptions,
     inputs: Sequence[Mapping[str, Any]] = (),
+    open_model: OpenModel = no_models,
 ) -> dict[str, Any]:
     """Write candidates out of news (rows with url, title, text, published) into ``review``; return their manifest.
 
@@ -112,11 +112,13 @@ def write_candidates(
     review = review.resolve()
     counts = Counts()
     target = review / CANDIDATES
+    question_model = find_model(options.question_model, open_model)
+    answer_model = None if options.answer_model is None else open_model(options.answer_model)
     with only_one(review, "review"):
         about = {
             "format": 1,
             "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
-            "options": _recorded(options),
+            "options": _recorded(options, question_model, answer_model),
             "inputs": list(inputs),
             "past": {key: past.about[key] for key in ("inputs", "documents", "passages")},
         }
@@ -124,7 +126,7 @@ def write_candidates(
         content = hashlib.sha256()
         with whole_file(target) as part:
             with part.open("wb") as file:
-                for candidate in _candidates(rows, past, options, counts):
+                for candidate in _candidates(rows, past, options, counts, question_model, answer_model):
                     line = msgspec.json.encode(candidate) + b"\n"
                     content.update(line)
                     file.write(line)
@@ -177,11 +179,11 @@ def _check_decisions(review: Path, content: str) -> None:
         raise InputError(f"{made[0]}: decides upon other candidates than these; take it away, or use another folder")
 
 
-def _recorded(options: CandidateOptions) -> dict[str, Any]:
-    recorded = {"version": VERSION, **asdict(options), "question_model": identity(options.question_model)}
-    if options.answer_model is not None:
-        recorded["answer_model"] = identity(options.answer_model)
-    return recorded
+def _recorded(
+    options: CandidateOptions, question_model: TextModel | None, answer_model: TextModel | None
+) -> dict[str, Any]:
+    recorded = {"version": VERSION, **asdict(options), "question_model": identity(question_model)}
+    return recorded if answer_model is None else {**recorded, "answer_model": identity(answer_model)}
 
 
 def _told(counts: Counts) -> str:
@@ -189,13 +191,19 @@ def _told(counts: Counts) -> str:
 
 
 def _candidates(
-    rows: Iterable[Mapping[str, Any]], past: CorpusIndex, options: CandidateOptions, counts: Counts
+    rows: Iterable[Mapping[str, Any]],
+    past: CorpusIndex,
+    options: CandidateOptions,
+    counts: Counts,
+    question_model: TextModel | None,
+    answer_model: TextModel | None,
 ) -> Iterator[Candidate]:
     seen: set[int] = set()
-    predict = None if options.answer_model is None else _predictions(options.answer_model)
     for batch in _batches(_spans(tqdm(rows, desc="candidates", unit="page", disable=None), options, counts)):
-        asked = [pair for pair in _asked(batch, options, counts) if _is_new(pair, seen, counts)]
-        said = [None] * len(asked) if predict is None else predict([question for _, question in asked])
+        asked = [pair for pair in _asked(batch, options, counts, question_model) if _is_new(pair, seen, counts)]
+        said: list[str | None] = [None] * len(asked)
+        if answer_model is not None:
+            said = answer_model.closed_book([question for _, question in asked], "predictions")
         for (span, question), prediction in zip(asked, said, strict=True):
             if prediction is not None and normalize(prediction) == normalize(span.answer):
                 counts.drop("the model of the past knows the answer")
@@ -275,7 +283,9 @@ def _batches(spans: Iterator[_Span]) -> Iterator[list[_Span]]:
         yield batch
 
 
-def _asked(batch: list[_Span], options: CandidateOptions, counts: Counts) -> Iterator[tuple[_Span, str]]:
+def _asked(
+    batch: list[_Span], options: CandidateOptions, counts: Counts, model: TextModel | None
+) -> Iterator[tuple[_Span, str]]:
     """Yield spans with their questions: one a sentence, and so many a page, in the order in which they were drawn."""
     from temporalwiki.builders.ckl.question_generation import Passage, questions
 
@@ -284,7 +294,7 @@ def _asked(batch: list[_Span], options: CandidateOptions, counts: Counts) -> Ite
         for span in batch
     ]
     taken: dict[int, set[str]] = {}
-    for span, asked in zip(batch, questions(items, options.question_model), strict=True):
+    for span, asked in zip(batch, questions(items, model), strict=True):
         question = " ".join(plain(asked or "").split())
         sentences = taken.setdefault(span.page, set())
         if not question:
@@ -310,25 +320,6 @@ def _is_new(asked: tuple[_Span, str], seen: set[int], counts: Counts) -> bool:
 
 def _id(span: _Span) -> str:
     return fingerprint(span.row["url"], span.statement, span.answer)
-
-
-def _predictions(reference: str) -> Any:
-    """Return what asks a model for answers to questions, closed-book, as the task ``new_questions`` asks."""
-    # here and not above: the base install has no torch
-    from temporalwiki.eval_harness.cached_model import CachedModel
-    from temporalwiki.eval_harness.score_cache import cache
-    from temporalwiki.eval_harness.tasks.lama import in_question
-
-    model = CachedModel(reference, cache())
-    prompt = in_question(model)
-
-    def predict(questions: Sequence[str]) -> list[str | None]:
-        prompts = [prompt({"question": question}) for question in questions]
-        if not model.encoder_decoder:
-            prompts = [text.partition(SENTINEL)[0].strip() for text in prompts]
-        return model.generate(prompts, "predictions", _LONGEST_ANSWER)
-
-    return predict
 
 
 def guide() -> str:

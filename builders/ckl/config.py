@@ -17,14 +17,8 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.dataset_folder import (
-    Manifest,
-    finish_install,
-    install,
-    is_ckl,
-    read_manifests,
-    write_split,
-)
+from temporalwiki.builders.dataset_folder import finish_install, install, write_split
+from temporalwiki.builders.manifests import CklManifest, checked_as, read_manifests
 from temporalwiki.builders.streams import digest
 
 Row = Mapping[str, Any]
@@ -81,7 +75,7 @@ class Config:
     warnings: list[str] = field(default_factory=list)
 
 
-def write(config: Config, out: Path) -> Manifest:
+def write(config: Config, out: Path, card: dataset_folder.Card | None = None) -> CklManifest:
     """Write a config into the dataset folder ``out`` beside those that are there, and return its manifest.
 
     Whole or not at all: until all rows are there, nothing in ``out`` changes. A config of that name is replaced, but
@@ -97,7 +91,7 @@ def write(config: Config, out: Path) -> Manifest:
         shutil.rmtree(staged, ignore_errors=True)
         try:
             manifest = _staged(config, staged)
-            install(staged, manifest, out)
+            install(staged, manifest, out, card)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
     return manifest
@@ -105,12 +99,12 @@ def write(config: Config, out: Path) -> Manifest:
 
 def _check_replaceable(config: Config, out: Path) -> None:
     for there in read_manifests(out):
-        if not is_ckl(there) or there["config"] != config.name:
+        if not isinstance(there, CklManifest) or there.config != config.name:
             continue
-        if bool(there.get("imported")) != config.imported:
-            made = "imported from an archive" if there.get("imported") else "made by `temporalwiki ckl`"
+        if there.imported != config.imported:
+            made = "imported from an archive" if there.imported else "made by `temporalwiki ckl`"
             raise InputError(f"{out}: {config.name} is there, {made}; it is not overwritten: choose another --out")
-        wiki, other = config.options.get("wiki"), there["options"].get("wiki")
+        wiki, other = config.options.get("wiki"), there.options.get("wiki")
         if wiki != other:
             raise InputError(
                 f"{out}: {config.name} is there, of {other or 'no wiki'}, and this one is of {wiki or 'no wiki'}; it "
@@ -118,7 +112,7 @@ def _check_replaceable(config: Config, out: Path) -> None:
             )
 
 
-def _staged(config: Config, staged: Path) -> Manifest:
+def _staged(config: Config, staged: Path) -> CklManifest:
     splits = {}
     for split, rows in config.splits.items():
         shown = tqdm(rows, desc=f"{config.name} {split}", unit="row", disable=not sys.stderr.isatty())
@@ -129,7 +123,7 @@ def _staged(config: Config, staged: Path) -> Manifest:
         raise AssertionError(f"{config.name}: {written} rows written, but accounted for are {counts}")
     empty = [split for split, files in splits.items() if not files["num_examples"]]
     warnings = [f"{config.name}: no rows in the split {split}; `datasets` will not list it" for split in empty]
-    return {
+    content = {
         "format": 1,
         "dataset": "ckl",
         "config": config.name,
@@ -146,6 +140,7 @@ def _staged(config: Config, staged: Path) -> Manifest:
         "warnings": [*config.warnings, *warnings],
         "configs": {config.name: {"short_name": config.short_name, "splits": splits}},
     }
+    return checked_as(CklManifest, content, config.name)
 
 
 @lru_cache(100_000)  # several configs come of the same files

@@ -13,24 +13,24 @@ import regex
 
 from temporalwiki.builders.ckl.question_generation import Passage, finite_verbs
 from temporalwiki.builders.ckl.salient_spans import find_spans
-from temporalwiki.builders.ckl.text_model import RULES, TextModel
+from temporalwiki.builders.ckl.text_model import TextModel
 from temporalwiki.builders.ckl.verb_forms import word_set
 
-_CONTEXT = 1200  # characters before a sentence that a model is shown
+_CONTEXT = 1200  # characters before a sentence that a model reads
+_SENTENCE_TOKENS = 128
 
 
-def decontextualize(items: Sequence[Passage], model: str = RULES) -> list[str | None]:
-    """Return for each passage its sentence as it can stand alone; None where it cannot.
+def decontextualize(passages: Sequence[Passage], model: TextModel | None = None) -> list[str | None]:
+    """Return each passage's sentence rewritten so that it can be understood without the page, or None.
 
-    ``model``: "rules", or a language model (see ``TextModel``). An encoder-decoder model reads what that of Choi et
-    al. does: title, section (empty), what comes before, the sentence, what comes after (empty), with " [SEP] " in
-    between; any other model is told what to do. Raises InputError where there is no such model.
+    Without a model, rules rewrite. An encoder-decoder model reads the format of Choi et al.: title, section (empty),
+    text before, sentence, text after (empty), joined by " [SEP] ". Any other model gets instructions.
     """
-    if model == RULES:
-        return [by_rules(item) for item in items]
-    asked = TextModel(model, max_new_tokens=128)
-    said = asked.answers([_prompt(item, asked) for item in items], "decontextualisation")
-    return [None if text is None else _sentence(text) for text in said]
+    if model is None:
+        return [by_rules(passage) for passage in passages]
+    prompts = [_prompt(passage, model) for passage in passages]
+    texts = model.answers(prompts, "decontextualisation", _SENTENCE_TOKENS)
+    return [None if text is None else _sentence(text) for text in texts]
 
 
 def _prompt(item: Passage, model: TextModel) -> str:

@@ -20,7 +20,6 @@ import regex
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
-from temporalwiki.builders.ckl import text_model
 from temporalwiki.builders.ckl.back_translation import back_translate
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.decontextualization import decontextualize, full_name, opening, written
@@ -32,8 +31,9 @@ from temporalwiki.builders.ckl.question_generation import (
     occurs,
     questions,
 )
-from temporalwiki.builders.ckl.salient_spans import RULES, finder, sentence_starts
+from temporalwiki.builders.ckl.salient_spans import finder, sentence_starts
 from temporalwiki.builders.ckl.templates import SENTINEL
+from temporalwiki.builders.ckl.text_model import RULES, OpenModel, find_model, identity, no_models
 
 _CONTEXT = 4000  # characters before a sentence that are kept with it
 _CHARACTERS = 20  # of a word, at most, on average
@@ -45,11 +45,11 @@ class EasyOptions:
 
     spans: str = option(RULES, "what finds names and dates: rules, or a spaCy pipeline by name or folder")
     decontextualization: str = option(
-        text_model.RULES, "what makes a sentence stand alone: rules, or a model by folder or Hub id"
+        RULES, "what makes a sentence stand alone: rules, or a model by folder or Hub id"
     )
-    there: str = option(text_model.RULES, "back-translation: rules, or a model into another language")
-    back: str = option(text_model.RULES, "and a model back from it")
-    questions: str = option(text_model.RULES, "what asks: rules, or a model by folder or Hub id")
+    there: str = option(RULES, "back-translation: rules, or a model into another language")
+    back: str = option(RULES, "and a model back from it")
+    questions: str = option(RULES, "what asks: rules, or a model by folder or Hub id")
     least_words: int = option(8, "shortest sentence")
     most_words: int = option(50, "longest sentence")
     per_page: int = option(3, "most sentences of a page")
@@ -87,7 +87,9 @@ class Made:
     why_none: str | None  # why it has no question
 
 
-def easy(rows: Iterable[Row], options: EasyOptions, inputs: Sequence[Path] = ()) -> list[Config]:
+def easy(
+    rows: Iterable[Row], options: EasyOptions, inputs: Sequence[Path] = (), open_model: OpenModel = no_models
+) -> list[Config]:
     """Return the configs newlama-easy and newquestions-easy of news rows (id, url, title, text, published).
 
     Both hold a cloze and its question; newlama-easy has a row for each cloze, its question null where none could be
@@ -100,9 +102,9 @@ def easy(rows: Iterable[Row], options: EasyOptions, inputs: Sequence[Path] = ())
     if (options.there == RULES) != (options.back == RULES):
         raise UsageError("back-translation needs two models, there and back, or none")
     find = finder(options.spans)
-    said = asdict(options) | {step: text_model.identity(model) for step, model in named.items()}
+    said = asdict(options) | {step: identity(find_model(model, open_model)) for step, model in named.items()}
     said["spans"] = {"name": "rules" if options.spans == RULES else "spacy", "revision": find.key}
-    work = _Work(rows, options, find)
+    work = _Work(rows, options, find, open_model)
     common: dict[str, Any] = {
         "kind": "easy",
         "licences": ("other",),
@@ -140,9 +142,13 @@ class _Work:
     """Makes the rows once, for both configs."""
 
     def __init__(
-        self, rows: Iterable[Row], options: EasyOptions, find: Callable[[str], Sequence[tuple[int, int]]]
+        self,
+        rows: Iterable[Row],
+        options: EasyOptions,
+        find: Callable[[str], Sequence[tuple[int, int]]],
+        open_model: OpenModel,
     ) -> None:
-        self._rows, self._options, self._find = rows, options, find
+        self._rows, self._options, self._find, self._open_model = rows, options, find, open_model
         self.counts = {"newlama-easy": Counts(), "newquestions-easy": Counts()}
         self._made: list[Made] | None = None
 
@@ -168,7 +174,7 @@ class _Work:
         if self._made is None:
             counts = Counts()
             candidates = drawn(self._rows, self._options, self._find, counts)
-            self._made = made(candidates, self._options, counts)
+            self._made = made(candidates, self._options, counts, self._open_model)
             for each in self.counts.values():  # what was dropped before there was a cloze is the same for both
                 each.read, each.dropped = counts.read, dict(counts.dropped)
                 each.more |= counts.more
@@ -323,9 +329,13 @@ def _whole(sentence: str, start: int, end: int) -> bool:
     return sentence[start - 1 : start] not in ("-", "–", "/", "&") and not regex.match(r"[-–/&]", sentence[end:])
 
 
-def made(candidates: Sequence[Drawn], options: EasyOptions, counts: Counts) -> list[Made]:
+def made(
+    candidates: Sequence[Drawn], options: EasyOptions, counts: Counts, open_model: OpenModel = no_models
+) -> list[Made]:
     """Return what becomes of sentences, in their order; ``counts`` takes why the others became nothing."""
-    alone = decontextualize([one.passage for one in candidates], options.decontextualization)
+    # each model is opened where it is asked: one at a time is in memory
+    passages = [one.passage for one in candidates]
+    alone = decontextualize(passages, find_model(options.decontextualization, open_model))
     left = []
     for one, text in zip(candidates, alone, strict=True):
         if text is None:
@@ -336,7 +346,9 @@ def made(candidates: Sequence[Drawn], options: EasyOptions, counts: Counts) -> l
             counts.drop("names or numbers after decontextualisation that the text does not have")
         else:
             left.append((one, text))
-    said = back_translate([text for _, text in left], options.there, options.back)
+    there, back = (find_model(model, open_model) for model in (options.there, options.back))
+    said = back_translate([text for _, text in left], there, back)
+    del there, back
     clozes: list[tuple[Drawn, Passage, str]] = []
     seen: set[str] = set()
     for (one, before), text in zip(left, said, strict=True):
@@ -355,7 +367,7 @@ def made(candidates: Sequence[Drawn], options: EasyOptions, counts: Counts) -> l
                 continue
             seen.add(statement)
             clozes.append((one, one.passage._replace(sentence=text, start=at), statement))
-    asked = questions([passage for _, passage, _ in clozes], options.questions)
+    asked = questions([passage for _, passage, _ in clozes], find_model(options.questions, open_model))
     found = []
     for (one, passage, statement), question in zip(clozes, asked, strict=True):
         why = None

@@ -12,15 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.dataset_folder import (
-    SCHEMAS,
-    SPLITS,
-    check_manifest,
-    is_ckl,
-    manifest_path,
-    names,
-    read_manifests,
-)
+from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
+from temporalwiki.builders.manifests import BuiltManifest, Split, read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import rows_of
 from temporalwiki.builders.streams import digest
@@ -32,21 +25,19 @@ class Facts:
 
     folder: Path
     interval: Interval
-    splits: dict[str, Any]  # of the manifest
+    splits: dict[str, Split]
     options: dict[str, Any]  # of its build
 
     def files(self, *splits: str) -> list[Path]:
         """Return the files of some splits, of all where none is named."""
-        return [
-            self.folder / file["path"] for split in splits or SPLITS["facts"] for file in self.splits[split]["files"]
-        ]
+        return [self.folder / file.path for split in splits or SPLITS["facts"] for file in self.splits[split].files]
 
     def check(self, db: duckdb.DuckDBPyConnection) -> None:
         """Raise InputError unless the files are those that the manifest describes, and hold facts."""
         for split in self.splits.values():
-            for file in split["files"]:
-                path = self.folder / file["path"]
-                if not path.is_file() or digest(path, "sha256") != file["sha256"]:
+            for file in split.files:
+                path = self.folder / file.path
+                if not path.is_file() or digest(path, "sha256") != file.sha256:
                     raise InputError(f"{path}: not the file that its manifest describes; build its month again")
                 _check_rows(path, db)
 
@@ -92,16 +83,17 @@ def read_facts(folders: Sequence[Path]) -> list[Facts]:
     for folder in dict.fromkeys(folders):
         of_folder = []
         for manifest in read_manifests(folder):
-            if is_ckl(manifest) or not any(str(name).startswith("facts-") for name in manifest["configs"]):
+            if not isinstance(manifest, BuiltManifest):
                 continue
-            check_manifest(manifest, str(folder / manifest_path(manifest)))
-            of = manifest["interval"]
-            interval = Interval(of["wiki"], of["prev"], of["recent"])
-            splits = manifest["configs"][names("facts", interval)[0]]["splits"]
-            if lacking := [split for split in SPLITS["facts"] if not splits.get(split, {}).get("files")]:
-                where = folder / manifest_path(manifest)
+            interval = manifest.interval
+            config = manifest.configs.get(names("facts", interval)[0])
+            if config is None:
+                continue
+            splits = config.splits
+            if lacking := [split for split in SPLITS["facts"] if split not in splits or not splits[split].files]:
+                where = folder / manifest.path
                 raise InputError(f"{where}: names no files of {', '.join(lacking)} facts; build its month again")
-            of_folder.append(Facts(folder, interval, splits, manifest["options"]))
+            of_folder.append(Facts(folder, interval, splits, manifest.content["options"]))
         if not of_folder:
             what = "has no config facts-*" if (folder / "manifests").is_dir() else "not a dataset folder"
             raise InputError(f"{folder}: {what}; build its months with `temporalwiki build`")

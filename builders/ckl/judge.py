@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import msgspec
 from tqdm import tqdm
@@ -38,48 +38,41 @@ _LONGEST_ANSWER = 8  # words of what the past said
 _ALIKE = 0.85  # share of equal letters from which on two answers are one to the rules
 
 
-class _Judge(Protocol):
-    @property
-    def identity(self) -> dict[str, str]: ...
-    def controls(self) -> dict[str, list[int]]: ...
-
-    def decide(self, candidates: Sequence[Candidate]) -> list[Decision]: ...
-
-
-def judge(review: Path, model: str = RULES) -> Path:
+def judge(review: Path, model: TextModel | None = None) -> Path:
     """Decide upon all candidates in ``review`` that this judge has not decided upon, and return its file.
 
-    ``model``: "rules", or a language model by folder, Hub id, ``.gguf`` file or ``package:NAME`` (see ``TextModel``);
-    its file is called after it and its revision. A run that was killed goes on where it was. A model is first asked
-    what is known, and a warning says where it does no better than chance. Raises InputError where there is no review
-    or no such model, or the file is another judge's or of other candidates.
+    Without a model, rules decide. A model's file has its name and revision. A killed run continues where it was. A
+    model first answers questions whose answers are known, and a warning names those on which it is no better than
+    chance. Raises InputError if there is no review, or if the file is another judge's or of other candidates.
     """
     about = read_about(review)
-    found: _Judge = _Rules() if model == RULES else _Model(model)
-    name = RULES if model == RULES else f"{Path(found.identity['name']).name}-{found.identity['revision'][:8]}"
+    identity = {"name": RULES, "revision": str(VERSION)} if model is None else dict(model.identity)
+    name = RULES if model is None else f"{Path(identity['name']).name}-{identity['revision'][:8]}"
+    judge = None if model is None else _ModelJudge(model)
     called = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")
     file = review / DECISIONS / f"judge-{called}.jsonl"
     file.parent.mkdir(exist_ok=True)
     with only_one(file, "judge"):
         who = {
-            "judge": found.identity,
+            "judge": identity,
             "version": VERSION,
             "candidates": about["sha256"],
-            "controls": found.controls(),
+            "controls": {} if judge is None else judge.controls(),
         }
         done = _done(file, who)
         for what, (right, asked) in who["controls"].items():
             if 2 * right <= asked:
                 print(
-                    f"warning: {model}: of {asked} questions about what is {what}, to which the answer is known, it "
-                    f"has {right} right: it is no judge of that",
+                    f"warning: {identity['name']}: it has {right} of {asked} control questions about {what!r} right, "
+                    "no better than chance: do not trust its decisions on this",
                     file=sys.stderr,
                 )
+        decide = _decide_by_rules if judge is None else judge.decide
         left = (candidate for candidate in read_candidates(review) if candidate.id not in done)
         total = about["counts"]["kept"]
         with file.open("ab") as out, tqdm(total=total, initial=len(done), desc="judge", disable=None) as bar:
             while batch := list(islice(left, _AT_ONCE)):
-                out.writelines(msgspec.json.encode(decision) + b"\n" for decision in found.decide(batch))
+                out.writelines(msgspec.json.encode(decision) + b"\n" for decision in decide(batch))
                 out.flush()
                 os.fsync(out.fileno())
                 bar.update(len(batch))
@@ -104,39 +97,33 @@ def _done(file: Path, who: dict[str, Any]) -> set[str]:
     return set()
 
 
-class _Rules:
-    """Decides by comparing words: offline, the same everywhere, and no judgement of language.
+def _decide_by_rules(candidates: Sequence[Candidate]) -> list[Decision]:
+    """Decide by comparing words, which needs no model and gives the same everywhere, but understands nothing.
 
-    The question is taken to be valid and the answer to be right, for both were made of the sentence. The past said
-    the same where two sentences of a passage have the answer, the statement's other names and numbers and two thirds
-    of its words, or a sentence of it is the statement with another spelling of the answer; something else where it is
-    the statement with another filling.
+    The question counts as valid and the answer as right, because both come from the sentence. The past said the same
+    if two sentences of a passage have the answer, the statement's other names and numbers and two thirds of its
+    words, or if a sentence is the statement with another spelling of the answer. It said something else if a sentence
+    is the statement with another answer.
     """
+    return [_decision_by_rules(candidate) for candidate in candidates]
 
-    identity: ClassVar = {"name": RULES, "revision": str(VERSION)}
 
-    def controls(self) -> dict[str, list[int]]:
-        return {}
-
-    def decide(self, candidates: Sequence[Candidate]) -> list[Decision]:
-        return [self._decision(candidate) for candidate in candidates]
-
-    def _decision(self, candidate: Candidate) -> Decision:
-        if not candidate.question.endswith("?"):
-            return Decision(candidate.id, valid=False, note="no question mark at the end")
-        if not occurs(candidate.answer, candidate.sentence):
-            return Decision(candidate.id, valid=True, answer_right=False)
-        for passage in candidate.past_evidence:
-            if _says(candidate, passage):
-                return Decision(candidate.id, valid=True, answer_right=True, past="same", old_evidence=passage.id)
-        for passage in candidate.past_evidence:
-            for sentence in split_sentences(passage.text, "en"):
-                other = _filling(candidate.statement, sentence)
-                if other and _alike(other, candidate.answer):
-                    return Decision(candidate.id, True, True, "same", old_evidence=passage.id)
-                if other:
-                    return Decision(candidate.id, True, True, "other", [other], old_evidence=sentence)
-        return Decision(candidate.id, valid=True, answer_right=True, past="none")
+def _decision_by_rules(candidate: Candidate) -> Decision:
+    if not candidate.question.endswith("?"):
+        return Decision(candidate.id, valid=False, note="no question mark at the end")
+    if not occurs(candidate.answer, candidate.sentence):
+        return Decision(candidate.id, valid=True, answer_right=False)
+    for passage in candidate.past_evidence:
+        if _says(candidate, passage):
+            return Decision(candidate.id, valid=True, answer_right=True, past="same", old_evidence=passage.id)
+    for passage in candidate.past_evidence:
+        for sentence in split_sentences(passage.text, "en"):
+            other = _filling(candidate.statement, sentence)
+            if other and _alike(other, candidate.answer):
+                return Decision(candidate.id, True, True, "same", old_evidence=passage.id)
+            if other:
+                return Decision(candidate.id, True, True, "other", [other], old_evidence=sentence)
+    return Decision(candidate.id, valid=True, answer_right=True, past="none")
 
 
 def _says(candidate: Candidate, passage: Past) -> bool:
@@ -171,22 +158,21 @@ def _filling(statement: str, sentence: str) -> str | None:
     return " ".join(words[inside[0] : inside[-1] + 1]).strip(" .,;:!?\"'()")
 
 
-class _Model:
+class _ModelJudge:
     """Asks a language model three things, each of which has a short answer that is read strictly."""
 
-    def __init__(self, reference: str) -> None:
-        self._model = TextModel(reference, max_new_tokens=_LONGEST)
-        self.identity = self._model.identity
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
 
     def controls(self) -> dict[str, list[int]]:
         """Return of each thing that it is asked how often it is right about what is known, and of how many."""
         found = {}
         for what, prompt, cases in (("valid", _valid, _VALID), ("right", _right, _RIGHT)):
-            said = self._model.answers([prompt(_control(*case)) for case, _ in cases], f"controls: {what}")
+            said = self._model.answers([prompt(_control(*case)) for case, _ in cases], f"controls: {what}", _LONGEST)
             right = [_first_word(text) == wanted for text, (_, wanted) in zip(said, cases, strict=True)]
             found[what] = [sum(right), len(right)]
         shown = [_control(*case, past) for case, past, _ in _PAST]
-        said = self._model.answers([_past(control) for control in shown], "controls: past")
+        said = self._model.answers([_past(control) for control in shown], "controls: past", _LONGEST)
         pasts = [_of_the_past(control, text).past for control, text in zip(shown, said, strict=True)]
         found["past"] = [sum(past == wanted for past, (_, _, wanted) in zip(pasts, _PAST, strict=True)), len(pasts)]
         return found
@@ -223,7 +209,7 @@ class _Model:
         self, candidates: Sequence[Candidate], prompt: Any, what: str
     ) -> Iterator[tuple[Candidate, str | None]]:
         if candidates:
-            said = self._model.answers([prompt(candidate) for candidate in candidates], f"judge: {what}")
+            said = self._model.answers([prompt(candidate) for candidate in candidates], f"judge: {what}", _LONGEST)
             yield from zip(candidates, said, strict=True)
 
 

@@ -15,11 +15,12 @@ import regex
 
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.salient_spans import find_spans
-from temporalwiki.builders.ckl.text_model import RULES, TextModel
+from temporalwiki.builders.ckl.text_model import TextModel
 from temporalwiki.builders.ckl.verb_forms import IRREGULAR, base_form, word_set
 
 _MARKS = ("<hl>", "[HL]")  # around the answer, where a model was trained with them
-_CONTEXT = 600  # characters before a sentence that a model is shown
+_CONTEXT = 600  # characters before a sentence that a model reads
+_QUESTION_TOKENS = 96
 
 
 class Passage(NamedTuple):
@@ -51,19 +52,17 @@ def occurrences(answer: str, text: str) -> int:
     return max(normal, len(regex.findall(pattern, there)) if wanted else 0)
 
 
-def questions(items: Sequence[Passage], model: str = RULES) -> list[str | None]:
-    """Return for each passage a question that its answer answers; None where there is none.
+def questions(passages: Sequence[Passage], model: TextModel | None = None) -> list[str | None]:
+    """Return a question for each passage that its answer answers, or None.
 
-    ``model``: "rules", or a language model (see ``TextModel``). One that knows the token ``<hl>`` or ``[HL]`` reads
-    the sentence with the answer between two of them; another encoder-decoder model reads "answer: ... context: ...";
-    any other model is told what to do. A question ends with a question mark; what does not is no question. Raises
-    InputError where there is no such model.
+    Without a model, rules ask. A model that knows the token ``<hl>`` or ``[HL]`` reads the sentence with the answer
+    between two of them; another encoder-decoder model reads "answer: ... context: ..."; any other model gets
+    instructions. Text of a model that does not end with a question mark is not a question.
     """
-    if model == RULES:
-        return [by_rules(item) for item in items]
-    asked = TextModel(model)
-    said = asked.answers([_prompt(item, asked) for item in items], "questions")
-    return [_question(text) for text in said]
+    if model is None:
+        return [by_rules(passage) for passage in passages]
+    texts = model.answers([_prompt(passage, model) for passage in passages], "questions", _QUESTION_TOKENS)
+    return [_question(text) for text in texts]
 
 
 def _prompt(item: Passage, model: TextModel) -> str:

@@ -1,1 +1,22 @@
-"""Where the tasks of a stage run: one module an engine, found through ``engine.ENGINES``."""
+"""Where the tasks of a stage run: one module for each value of ``--engine``."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+EXECUTORS = ("local", "ray", "slurm")
+SLURM_JOBS = "slurm_jobs.json"  # in a stage's folder while its tasks may be with Slurm
+
+Step = Callable[[object, int, int], None]  # a task as datatrove calls it: data, its number, how many there are
+
+
+def load(name: str) -> Any:
+    """Import the module of an executor, which may need packages that are not installed.
+
+    It has ``Executor(name, step, tasks, machine, folder)``, whose ``run(done)`` runs the tasks that are not complete
+    and calls ``done`` with the number of each; ``default_jobs()``, how many tasks run at once by default; and
+    ``most_memory()``, how many bytes there are for all of them.
+    """
+    return importlib.import_module(f"temporalwiki.builders.executors.{name}")

@@ -8,6 +8,7 @@ import os
 import signal
 import tempfile
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -16,8 +17,8 @@ from typing import Any
 from datatrove.executor.local import LocalPipelineExecutor
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.builders.executors import Step
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.stages import Progress, Step
 
 _GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _SOCKET = 107  # bytes of a socket's path that Linux takes
@@ -53,12 +54,11 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
     ``multiprocessing.Pool``, which datatrove uses, waits for ever when one of its workers is killed.
     """
 
-    def __init__(self, step: Step, machine: Machine, folder: Path, progress: Progress) -> None:
-        tasks = len(progress.weights)
+    def __init__(self, name: str, step: Step, tasks: int, machine: Machine, folder: Path) -> None:
         super().__init__([step], tasks=tasks, workers=machine.jobs, logging_dir=str(folder / "executor"))
-        self.progress = progress
+        self.name = name
 
-    def run(self) -> None:
+    def run(self, done: Callable[[int], None]) -> None:
         """Run the tasks that are not done yet.
 
         Raises InputError where a worker was killed, UsageError where TMPDIR is too long, and what a task raised.
@@ -67,9 +67,9 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
         if self.workers == 1:
             for rank in ranks:
                 self.do(rank)
-                self.progress.done(rank)
+                done(rank)
         else:
-            self._run_in_pool(ranks)
+            self._run_in_pool(ranks, done)
 
     def do(self, rank: int) -> None:
         """Run a task here and mark it as done.
@@ -81,10 +81,7 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
         step(None, rank, self.tasks)
         self.mark_rank_as_completed(rank)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "progress"}
-
-    def _run_in_pool(self, ranks: list[int]) -> None:
+    def _run_in_pool(self, ranks: list[int], done: Callable[[int], None]) -> None:
         socket = Path(multiprocessing.util.get_temp_dir(), "listener-12345678")
         if len(os.fsencode(socket)) > _SOCKET:
             raise UsageError(
@@ -110,10 +107,10 @@ class Executor(LocalPipelineExecutor):  # type: ignore[misc]
                 finished, pending = wait(pending, return_when="FIRST_COMPLETED")
                 for future in sorted(finished, key=futures.__getitem__):
                     future.result()
-                    self.progress.done(futures[future])
+                    done(futures[future])
         except BrokenProcessPool:
             raise InputError(
-                f"{self.progress.name}: a worker process was killed (out of memory?); "
+                f"{self.name}: a worker process was killed (out of memory?); "
                 "run the same command again to go on, with fewer --jobs if it happens again"
             ) from None
         finally:

@@ -8,6 +8,7 @@ import platform
 import secrets
 import socket
 from collections import Counter, deque
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from typing import Any
 from datatrove.executor.ray import RayPipelineExecutor
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.builders.executors import Step
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.stages import Progress, Step
 
 # A task is run as often as this when its worker or node dies.
 ATTEMPTS = 4
@@ -85,15 +86,11 @@ class Executor(RayPipelineExecutor):  # type: ignore[misc]
     logs what a task raises instead of raising it.
     """
 
-    def __init__(self, step: Step, machine: Machine, folder: Path, progress: Progress) -> None:
-        tasks = len(progress.weights)
+    def __init__(self, name: str, step: Step, tasks: int, machine: Machine, folder: Path) -> None:
         super().__init__([step], tasks=tasks, workers=machine.jobs, logging_dir=str(folder / "executor"))
-        self.memory, self.folder, self.progress = machine.memory_of_a_job, folder, progress
+        self.memory, self.name, self.folder = machine.memory_of_a_job, name, folder
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "progress"}
-
-    def run(self) -> None:
+    def run(self, done: Callable[[int], None]) -> None:
         """Run the tasks that are not done yet. Raises InputError where nodes do not fit or a task failed."""
         ray = _connect()
         self._check_nodes(ray)
@@ -117,7 +114,7 @@ class Executor(RayPipelineExecutor):  # type: ignore[misc]
                         ray.get(reference)
                     except ray.exceptions.RayTaskError as error:
                         if isinstance(error.cause, ray.exceptions.RayError):  # before the task began
-                            raise InputError(f"{self.progress.name}: Ray: {_first_line(error.cause)}") from None
+                            raise InputError(f"{self.name}: Ray: {_first_line(error.cause)}") from None
                         raise error.cause from None
                     except ray.exceptions.RayError as error:
                         deaths[rank] += 1
@@ -125,7 +122,7 @@ class Executor(RayPipelineExecutor):  # type: ignore[misc]
                             raise self._killed(rank, error) from None
                         waiting.append(rank)
                     else:
-                        self.progress.done(rank)
+                        done(rank)
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
@@ -146,7 +143,7 @@ class Executor(RayPipelineExecutor):  # type: ignore[misc]
 
     def _killed(self, rank: int, error: Exception) -> InputError:
         return InputError(
-            f"{self.progress.name}: the worker of task {rank} was killed {ATTEMPTS} times (out of memory?): "
+            f"{self.name}: the worker of task {rank} was killed {ATTEMPTS} times (out of memory?): "
             f"{_first_line(error)}; run the same command again to go on, with more --memory or fewer --jobs if it "
             "happens again"
         )

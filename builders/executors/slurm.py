@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from datatrove.executor.slurm import SlurmPipelineExecutor
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.base.progress import say
+from temporalwiki.builders.executors import SLURM_JOBS, Step
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.stages import SLURM_JOBS, Progress, Step
 
 ATTEMPTS = 4  # a task is submitted as often as this when its job ends without a word
 LARGEST_ARRAY = 1000  # tasks; what Slurm takes unless it is told otherwise
@@ -70,10 +72,10 @@ class Executor(SlurmPipelineExecutor):  # type: ignore[misc]
     SBATCH_TIMELIMIT and so on, or the cluster's defaults.
     """
 
-    def __init__(self, step: Step, machine: Machine, folder: Path, progress: Progress) -> None:
+    def __init__(self, name: str, step: Step, tasks: int, machine: Machine, folder: Path) -> None:
         super().__init__(
             [step],
-            tasks=len(progress.weights),
+            tasks=tasks,
             time="",
             partition="",
             qos="",
@@ -81,22 +83,19 @@ class Executor(SlurmPipelineExecutor):  # type: ignore[misc]
             job_name=_name(folder),
             logging_dir=str(folder / "executor"),
         )
-        self.memory, self.folder, self.progress = machine.memory_of_a_job, folder, progress
+        self.memory, self.name, self.folder = machine.memory_of_a_job, name, folder
         self.largest_array = LARGEST_ARRAY
         self.jobs: dict[str, list[int]] = {}  # id of an array -> the tasks of its jobs
         chosen = os.environ.get("SBATCH_CLUSTERS") or os.environ.get("SLURM_CLUSTERS") or ""
         self.clusters = [cluster for cluster in chosen.split(",") if cluster]  # none: the one that is here
         self.ranks: list[int] | None = None  # the same, in a job
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "progress"}
-
     def get_sbatch_args(self, max_array: int = 1) -> dict[str, Any]:
         """What the script asks for; the variables SBATCH_* go before it, and the arguments of sbatch before them."""
         memory = f"{self.memory >> 20}M"
         return {"nodes": 1, "cpus-per-task": 1, "mem": memory, "requeue": ""}
 
-    def run(self) -> None:
+    def run(self, done: Callable[[int], None] = lambda rank: None) -> None:
         """Run the tasks that are not done yet. Raises UsageError where a job cannot be asked for, InputError where a
         task failed.
         """
@@ -110,7 +109,7 @@ class Executor(SlurmPipelineExecutor):  # type: ignore[misc]
             (self.folder / name).mkdir(exist_ok=True)
         self._take_over()
         try:
-            self._wait()
+            self._wait(done)
         except BaseException:
             _end(self.job_name, self.clusters)
             with contextlib.suppress(InputError, OSError):  # of a full disk, it may be: what was raised says more
@@ -145,7 +144,7 @@ class Executor(SlurmPipelineExecutor):  # type: ignore[misc]
             self.jobs = noted["jobs"]
             self.clusters = sorted({*self.clusters, *noted["clusters"]})
 
-    def _wait(self) -> None:
+    def _wait(self, done: Callable[[int], None]) -> None:
         """Submit what is not with Slurm until everything is done. Raises what tasks raised."""
         open_ranks = self.get_incomplete_ranks(range(self.tasks))
         place = {rank: (job, index) for job, ranks in self.jobs.items() for index, rank in enumerate(ranks)}
@@ -159,7 +158,7 @@ class Executor(SlurmPipelineExecutor):  # type: ignore[misc]
             )  # before looking at what is done: a job that ends meanwhile is not missed
             left = self.get_incomplete_ranks(open_ranks)
             for rank in sorted(set(open_ranks) - set(left)):
-                self.progress.done(rank)
+                done(rank)
             open_ranks = left
             self._raise_what_was_raised()
             if not left:
@@ -178,7 +177,7 @@ class Executor(SlurmPipelineExecutor):  # type: ignore[misc]
                 f"Slurm takes no more jobs now, waiting: {refused}" if refused else "",
             ):
                 if text and text[:9] not in said:
-                    print(f"{self.progress.name}: {text}", file=sys.stderr)
+                    say(f"{self.name}: {text}")
                     said.add(text[:9])
             time.sleep(min(pause, POLL))
             pause *= 1.5
@@ -215,7 +214,7 @@ class Executor(SlurmPipelineExecutor):  # type: ignore[misc]
             said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
             too_large = _TOO_LARGE.search(said) is not None
             if not too_large and not _FULL.search(said):
-                raise InputError(f"{self.progress.name}: Slurm refused the job: {said}")
+                raise InputError(f"{self.name}: Slurm refused the job: {said}")
             if len(some) == 1:
                 return said
             most = len(some) // 2
@@ -239,13 +238,13 @@ class Executor(SlurmPipelineExecutor):  # type: ignore[misc]
             for kind in (UsageError, InputError, OSError):
                 if told["kind"] == kind.__name__:
                     raise kind(told["text"])
-            raise RuntimeError(f"{self.progress.name}, task {int(path.stem)}:\n{told['traceback']}")
+            raise RuntimeError(f"{self.name}, task {int(path.stem)}:\n{told['traceback']}")
 
     def _lost(self, rank: int, job: str, index: int) -> InputError:
         log = self.folder / "slurm_logs" / f"{job}_{index}.out"
         hint = f"see {log}" if log.exists() else f"do all nodes share the storage of {self.folder}?"
         return InputError(
-            f"{self.progress.name}: the job of task {rank} ended without a word {ATTEMPTS} times (out of memory or "
+            f"{self.name}: the job of task {rank} ended without a word {ATTEMPTS} times (out of memory or "
             f"time?); {hint}; run the same command again to go on, with more --memory, fewer --jobs or a higher "
             "SBATCH_TIMELIMIT if it happens again"
         )

@@ -122,7 +122,7 @@ def run(task: AlignTask, folder: Path) -> Report:
                 continue
             count["kept"] += 1
             out.write(aligned, size=len(aligned["evidence"]))
-    return {"alignment": counts}
+    return {"alignment": counts, "wrote": [out.path]}
 
 
 class _NotAligned(ValueError):

@@ -125,11 +125,13 @@ def superseded(folder: Path, first: int, end: int | None = None) -> tuple[Intege
     return items[order], generations[order]
 
 
-def write_superseded(folder: Path, bucket: int, items: Integers, generations: Integers) -> None:
-    """Write such a table to ``folder``, which must be ``carried`` in an extract's."""
+def write_superseded(folder: Path, bucket: int, items: Integers, generations: Integers) -> Path:
+    """Write such a table to ``folder``, which must be ``carried`` in an extract's, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(_superseded(folder, bucket)) as part, part.open("wb") as file:
+    path = _superseded(folder, bucket)
+    with whole_file(path) as part, part.open("wb") as file:
         np.save(file, np.stack([items, generations]))
+    return path
 
 
 def _superseded(folder: Path, bucket: int) -> Path:

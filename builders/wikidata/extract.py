@@ -217,8 +217,11 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 kept.write()
         rows.end()
         kept.write()
+    wrote = [*facts.wrote, *entities.wrote]
     for file in (kept_file, properties_file):
-        if not file.rows_written:  # nobody need look into it
+        if file.rows_written:
+            wrote.append(file.path)
+        else:
             file.path.unlink()
     reading.end()
     return {
@@ -231,6 +234,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
             "files": int(reading.closed),
             "excerpt": int(not reading.closed and task.end is None and _one_whole_stream(task)),
         },
+        "wrote": wrote,
     }
 
 
@@ -548,6 +552,11 @@ class Buckets:
         self._open = contextlib.ExitStack()
         self._held: list[list[pa.Table]] = [[] for _ in range(2 * BUCKETS)]  # then those apart
         self._rows = self._size = 0
+
+    @property
+    def wrote(self) -> list[Path]:
+        """The files with rows."""
+        return [file.path for file in self._files.values()]
 
     def __enter__(self) -> Self:
         return self

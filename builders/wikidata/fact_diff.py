@@ -15,9 +15,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from temporalwiki.builders.measurement import give_back_memory
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.sql import database, run_script
-from temporalwiki.builders.stages import Report, give_back_memory
+from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import buckets, item_versions, labels
 from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, PROPERTIES, files
 from temporalwiki.builders.wikidata.item_versions import Mask
@@ -256,7 +257,7 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         with ParquetWriter(folder / f"candidates-{task.index:05d}.parquet", CANDIDATES, rows=20_000) as out:
             for batch in rows.to_arrow_reader(20_000):
                 out.write_table(pa.Table.from_batches([batch]))
-    return report
+    return report | {"wrote": [out.path]}
 
 
 class _Sides:

@@ -50,8 +50,8 @@ def run(task: LabelsTask, folder: Path) -> Report:
     The label of an item is that of its newest reading that has one, its class that of its newest reading: recent's;
     prev's if recent does not hold the item.
     """
-    name = f"labels-{task.first:02d}-{task.end:02d}.arrow"
-    with whole_file(folder / name) as part, pa.ipc.new_file(part, LABELS) as out:
+    path = folder / f"labels-{task.first:02d}-{task.end:02d}.arrow"
+    with whole_file(path) as part, pa.ipc.new_file(part, LABELS) as out:
         changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
         recent = _newest(buckets.read(Path(task.recent), "entities", task.first, task.end, _COLUMNS))
         _write(out, recent, in_recent=True)
@@ -64,7 +64,7 @@ def run(task: LabelsTask, folder: Path) -> Report:
             prev = _newest(rows.filter(pa.array(buckets.are_of(rows, changes.superseded))) for rows in found)
         gone = prev.filter(pa.array(~np.isin(prev["id"].to_numpy(), known, assume_unique=True)))
         _write(out, gone, in_recent=False)
-    return {"labels": {"items": len(known), "gone_items": gone.num_rows}}
+    return {"labels": {"items": len(known), "gone_items": gone.num_rows}, "wrote": [path]}
 
 
 def _newest(entities: Iterable[pa.Table]) -> pa.Table:

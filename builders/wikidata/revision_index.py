@@ -21,13 +21,15 @@ _PAIR = 16  # bytes
 Integers = npt.NDArray[np.int64]
 
 
-def write(folder: Path, first: int, end: int, items: Integers, revisions: Integers) -> None:
-    """Write the file of buckets [first, end); ``items`` must ascend."""
+def write(folder: Path, first: int, end: int, items: Integers, revisions: Integers) -> Path:
+    """Write the file of buckets [first, end) and return its path; ``items`` must ascend."""
     folder.mkdir(parents=True, exist_ok=True)
     pairs = np.empty((len(items), 2), "<i8")
     pairs[:, 0], pairs[:, 1] = items, revisions
-    with whole_file(folder / f"revisions-{first:02d}-{end:02d}.bin") as part:
+    path = folder / f"revisions-{first:02d}-{end:02d}.bin"
+    with whole_file(path) as part:
         part.write_bytes(pairs.tobytes())
+    return path
 
 
 class Revisions:

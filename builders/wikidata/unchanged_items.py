@@ -57,8 +57,8 @@ def index(task: CarryTask, folder: Path) -> Report:
     table = pa.concat_tables([none, *buckets.read(folder.parent, "entities", task.first, task.end, _OF_INDEX)])
     items, at, times = np.unique(_integers(table, "s"), return_index=True, return_counts=True)
     found = np.where(times == 1, _integers(table, "lastrevid")[at], 0)
-    revision_index.write(folder, task.first, task.end, items, found)
-    return {"items": {"indexed": int(np.count_nonzero(found))}}
+    path = revision_index.write(folder, task.first, task.end, items, found)
+    return {"items": {"indexed": int(np.count_nonzero(found))}, "wrote": [path]}
 
 
 def run(task: CarryTask, folder: Path) -> Report:
@@ -72,7 +72,7 @@ def run(task: CarryTask, folder: Path) -> Report:
     extract, base = folder.parent, folder.parent.parent / task.base.name
     if base_of(base) != task.base:
         raise InputError(f"{base}: gone, or not what {extract} was read with; delete {extract} and build again")
-    _link(base, task, folder)
+    wrote = _link(base, task, folder)
     lines = _kept(extract, task)
     kept, times = np.unique(_integers(lines, "s"), return_counts=True)
     checked = lines.filter(pc.is_valid(lines["digest"])).to_pylist()
@@ -90,8 +90,8 @@ def run(task: CarryTask, folder: Path) -> Report:
         digests |= {row["s"]: row["digest"] for row in with_digest.to_pylist()}
     if found != len(kept):
         raise AssertionError(f"{base}: {len(kept)} items kept of it, {found} found in it")
-    _supersede(base, task, np.unique(np.concatenate(gone)), folder)
-    _write_repeated(base, task, kept[times > 1], times[times > 1] - 1, folder)
+    wrote += _supersede(base, task, np.unique(np.concatenate(gone)), folder)
+    wrote += _write_repeated(base, task, kept[times > 1], times[times > 1] - 1, folder)
     return {
         "statements": {
             "facts": counts["facts"],
@@ -102,38 +102,44 @@ def run(task: CarryTask, folder: Path) -> Report:
             "items": len(checked),
             "differ": sum(digests.get(row["s"]) != row["digest"] for row in checked),
         },
+        "wrote": wrote,
     }
 
 
-def _link(base: Path, task: CarryTask, folder: Path) -> None:
-    """Give a share of base's files names in ``folder`` that say their generation.
+def _link(base: Path, task: CarryTask, folder: Path) -> list[Path]:
+    """Link a share of base's files into ``folder``, under names that say their generation, and return the links.
 
     What is there already is right: a link is there or not, and base's layers are part of what the stage is made by.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    links = []
     for path in [*files(base, "facts"), *files(base, "entities")][task.index :: task.tasks]:
         table, rest = path.name.split("-", 1)
-        link(path, folder / (path.name if path.parent != base else f"{table}-{task.base.generation:02d}-{rest}"))
+        links.append(folder / (path.name if path.parent != base else f"{table}-{task.base.generation:02d}-{rest}"))
+        link(path, links[-1])
+    return links
 
 
-def _supersede(base: Path, task: CarryTask, gone: Integers, folder: Path) -> None:
-    """Write that no row of base counts for the items in ``gone``, and what base itself has so."""
+def _supersede(base: Path, task: CarryTask, gone: Integers, folder: Path) -> list[Path]:
+    """Write that no row of base counts for the items in ``gone``, and what base itself has so; return the files."""
     of_bucket = gone % BUCKETS
+    wrote = []
     for bucket in range(task.first, task.end):
         here = gone[of_bucket == bucket]
         before, generations = buckets.superseded(base, bucket)
         items, at = np.unique(np.concatenate([here, before]), return_index=True)  # the first of equal ones
         generations = np.concatenate([np.full(len(here), task.base.generation), generations])[at]
-        buckets.write_superseded(folder, bucket, items, generations)
+        wrote.append(buckets.write_superseded(folder, bucket, items, generations))
+    return wrote
 
 
-def _write_repeated(base: Path, task: CarryTask, items: Integers, times: Integers, folder: Path) -> None:
+def _write_repeated(base: Path, task: CarryTask, items: Integers, times: Integers, folder: Path) -> list[Path]:
     """Write readings for further lines of a dump that hold the same kept item: they are counted, and never the newest.
 
     They have no facts: of several readings the one that has the largest ``seen`` counts.
     """
     if not len(items):
-        return
+        return []
     with Buckets(folder, "entities", f"{task.base.generation + 1:02d}-again-{task.index:05d}") as again:
         for rows in buckets.read(base, "entities", task.first, task.end, ENTITIES.names):
             lines = _times(_integers(rows, "s"), items, times)
@@ -141,6 +147,7 @@ def _write_repeated(base: Path, task: CarryTask, items: Integers, times: Integer
             nth = np.arange(len(which)) - np.repeat(np.cumsum(lines) - lines, lines)
             column = ENTITIES.get_field_index("seen")
             again.add_table(rows.take(pa.array(which)).set_column(column, "seen", pa.array(-1 - nth)))
+    return again.wrote
 
 
 def _times(items: Integers, kept: Integers, times: Integers) -> Integers:

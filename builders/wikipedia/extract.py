@@ -135,8 +135,11 @@ def run(task: ExtractTask, folder: Path) -> Report:
     if not in_order:
         _sort_articles(articles.path)
         _sort_pages(pages.path)
+    wrote = titles.wrote
     for file in (articles, pages):
-        if not file.rows_written:  # nobody need look into it
+        if file.rows_written:
+            wrote.append(file.path)
+        else:
             file.path.unlink()
     assert reading.pages == sum(counts.values()) + sum(reading.dropped.values()), (task, reading, counts)
     return {
@@ -144,6 +147,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
         "bytes": {"xml": reading.bytes},
         "kept": {"articles": kept},  # without their text, which base has
         "closed": {path.name: int(reading.complete)},
+        "wrote": wrote,
     }
 
 

@@ -38,4 +38,4 @@ def run(task: str, folder: Path) -> Report:
         raise InputError(f"{path}: not a dump of the table page_props")
     if not _END.search(last):
         raise InputError(f"{path}: no '-- Dump completed' at its end: it was cut off; fetch it again")
-    return {"page_items": {"rows": found}}
+    return {"page_items": {"rows": found}, "wrote": [out.path]}

@@ -474,6 +474,7 @@ class _RangeDiff(contextlib.ExitStack):
             },
             "prev_pages": {**self.prev, "dropped": self.prev_dropped},
             "diffset": self.text,
+            "wrote": [out.path for out in self.out.values()],
             "found": {  # rows of the extracts
                 "prev": self.prev["prev_articles"] + self.prev_duplicates,
                 "recent": pages["read"] + self.duplicates,

@@ -37,6 +37,7 @@ class TitleWriter:
         self._folder, self._task = folder, task
         self._rows = {table: bytearray() for table in _TABLES}
         self._files = dict.fromkeys(_TABLES, 0)
+        self.wrote: list[Path] = []
 
     def __enter__(self) -> Self:
         return self
@@ -61,11 +62,12 @@ class TitleWriter:
 
     def _write(self, table: str) -> None:
         rows = np.frombuffer(self._rows[table], _NUMBER).reshape(-1, _TABLES[table])
-        name = f"{table}-{self._task:05d}-{self._files[table]:03d}.npy"
-        with whole_file(self._folder / name) as part, part.open("wb") as out:
+        path = self._folder / f"{table}-{self._task:05d}-{self._files[table]:03d}.npy"
+        with whole_file(path) as part, part.open("wb") as out:
             ascending = rows[np.argsort(rows[:, 0], kind="stable")]
             np.save(out, np.ascontiguousarray(ascending.T), allow_pickle=False)
         self._rows[table], self._files[table] = bytearray(), self._files[table] + 1
+        self.wrote.append(path)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for table, rows in self._rows.items():

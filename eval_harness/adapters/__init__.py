@@ -1,1 +1,1 @@
-"""Our tasks in other harnesses: lm-evaluation-harness, inspect-ai, lighteval, Community Evals (docs/adapters.md)."""
+"""Our tasks in other harnesses: lm-evaluation-harness, inspect-ai, Community Evals (docs/adapters.md)."""

@@ -10,14 +10,17 @@ from collections.abc import Iterator, Sequence
 from temporalwiki.base.files import only_one, sweep, whole_file
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.eval_harness.experiment.run import DONE, FAILED, NOT_RUN, NOTHING, Progress
-from temporalwiki.eval_harness.leaderboard import write_leaderboard
+from temporalwiki.eval_harness.leaderboard import Card, write_leaderboard
 from temporalwiki.eval_harness.results import read_result
 
 _SHOWN = 10  # failures
 
 
-def show(experiment: Experiment, progress: Sequence[Progress]) -> Iterator[str]:
-    """Write OUTPUT/cells.csv and OUTPUT/leaderboard, and yield what to say of them."""
+def show(experiment: Experiment, progress: Sequence[Progress], card: Card) -> Iterator[str]:
+    """Write OUTPUT/cells.csv and OUTPUT/leaderboard, and yield lines that say what was done.
+
+    ``card`` makes the text of the leaderboard's README.md, as in ``write_leaderboard``.
+    """
     path = experiment.output / "cells.csv"
     with only_one(experiment.output, "experiment"):
         sweep(experiment.output)
@@ -33,9 +36,8 @@ def show(experiment: Experiment, progress: Sequence[Progress]) -> Iterator[str]:
     files = [experiment.output / name for one in progress for name in one.noted.get("results", [])]
     if files:
         results = [read_result(file) for file in dict.fromkeys(files)]
-        yield from write_leaderboard(
-            results, experiment.output / "results", experiment.output / "leaderboard", experiment.data
-        )
+        folder, out = experiment.output / "results", experiment.output / "leaderboard"
+        yield from write_leaderboard(results, folder, out, card, experiment.data)
     else:
         yield "no result yet, so no leaderboard"
 

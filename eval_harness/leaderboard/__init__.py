@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import only_one, sweep
+from temporalwiki.base.files import only_one, sweep, whole_file
 from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
 from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
-from temporalwiki.eval_harness.leaderboard.space import write_space
 from temporalwiki.eval_harness.leaderboard.tables import TABLES, write_tables
 from temporalwiki.eval_harness.results import Result
 
 _PARQUET = "results.parquet"
+Card = Callable[[str, Sequence[Result]], str]  # from a title and results to the text of a card
 
 
-def write_leaderboard(results: Sequence[Result], folder: Path, out: Path, data: str | None = None) -> Iterator[str]:
-    """Write the leaderboard of ``results``, which lie in ``folder``, to ``out``, and yield what to say of it.
+def write_leaderboard(
+    results: Sequence[Result], folder: Path, out: Path, card: Card, data: str | None = None
+) -> Iterator[str]:
+    """Write the leaderboard of the results in ``folder`` to ``out``, and yield lines that say what was written.
 
-    ``data`` is the dataset whose facts are shown, too: a folder, a Hub id or id@revision. The same results give the
-    same bytes. Raises InputError where ``out`` holds something else, or another one writes there.
+    Args:
+        results: the results, as ``read_results(folder)`` returns them.
+        folder: their folder; the page links to the files in it.
+        out: an empty folder, or one with an older leaderboard.
+        card: makes the README.md of the Space that ``out`` can be published as.
+        data: also show the facts of this dataset: a folder, a Hub id or id@revision.
+
+    The same results give the same bytes. Raises InputError if ``out`` holds anything else, or if another process
+    writes to it.
     """
     there = [path for path in out.iterdir() if not path.match(f".{_PARQUET}.*.part")] if out.is_dir() else []
     if there and not (out / _PARQUET).is_file():
@@ -36,7 +45,8 @@ def write_leaderboard(results: Sequence[Result], folder: Path, out: Path, data: 
         write_parquet(found, out / _PARQUET)
         tables = write_tables(found, out / "tables")
         figures = write_figures(found, out / "figures", data)
-        write_space(out, results, title=TITLE)
+        with whole_file(out / "README.md") as part:
+            part.write_text(card(TITLE, results), encoding="utf-8", newline="\n")
         page = write_page(found, figures, tables, out, results=Path(os.path.relpath(folder, out)).as_posix())
     yield f"{len(found):,} scores of {len(results):,} results: {out / _PARQUET}"
     yield from _made("tables", list(tables), TABLES, out)

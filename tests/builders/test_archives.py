@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import itertools
 import json
 import shutil
@@ -21,11 +22,13 @@ from hypothesis import strategies as st
 import temporalwiki
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders import archives, dataset_folder
-from temporalwiki.builders.archives import import_archives
 from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
-from temporalwiki.builders.dataset_folder import SCHEMAS, problems, read_manifests
+from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.builders.dataset_folder import problems
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.released_files import recognise
+from temporalwiki.model_cards.folder_card import folder_card
 
 from a_folder import contents
 from a_month import add_month, article
@@ -35,6 +38,7 @@ FACTS = ("subject", "relation", "object")
 CHANGED, UNCHANGED = "0801-0901_changed.csv", "0801-0901_unchanged.csv"
 DIFFSET = "wikipedia_0809_gpt2.csv"
 UPDATED_ANSWERS = "updatedlama_val_answers.json"
+import_archives = functools.partial(archives.import_archives, card=folder_card)
 
 
 @pytest.fixture
@@ -63,7 +67,7 @@ def test_probes_become_the_config_of_their_months(here: Path) -> None:
     ours = temporalwiki.load_dataset("probes-0809", cache_dir=str(here / "cache"))
     assert {split: len(rows) for split, rows in ours.items()} == {"changed": 2, "unchanged": 1}
     [manifest] = read_manifests(here / "temporalwiki")
-    assert manifest["imported"] is True
+    assert manifest.imported is True
     assert problems(here / "temporalwiki", manifest) == []
 
 
@@ -85,7 +89,7 @@ def test_a_diffset_becomes_texts_and_nothing_else(here: Path) -> None:
     assert [row.pop("text") for row in rows] == ['A "b"\n\nc </script>', "x" * 3_000_000]
     assert rows == [dict.fromkeys(name for name in SCHEMAS["diffset"].names if name != "text")] * 2
     [manifest] = read_manifests(here / "temporalwiki")
-    assert manifest["counts"] == {
+    assert manifest.content["counts"] == {
         "diffset-20210801-20210901": {"train": {"read": 3, "kept": 2, "dropped": {"no text": 1}}}
     }
 
@@ -212,9 +216,9 @@ def test_the_next_import_of_anything_finishes_what_was_stopped(here: Path) -> No
             list(import_archives([diffset], out))
         list(import_archives([other], out))
         interval, _ = read_manifests(out)
-        assert "probes-20210801-20210901" in interval["configs"]
+        assert "probes-20210801-20210901" in interval.configs
         assert problems(out, interval) == dataset_folder.strays(out, read_manifests(out)) == []
-        configs.add(len(interval["configs"]))
+        configs.add(len(interval.configs))
         list(import_archives([diffset], out))
         assert contents(out) == contents(here / "wanted")
         assert [path.name for path in out.parent.iterdir()] == ["out"]
@@ -241,7 +245,7 @@ def test_what_may_be_cut_off_is_warned_of(
     assert f"warning: probes-20210801-20210901: {said}" in warned
     assert UNCHANGED not in warned  # as many as were released
     [manifest] = read_manifests(here / "temporalwiki")
-    assert any(said in warning for warning in manifest["warnings"])
+    assert any(said in warning for warning in manifest.warnings)
     write(here / "in" / CHANGED, FACTS, [["a", "b", "c"]])
     list(import_archives([write(here / DIFFSET, ("text",), [["t"]])]))
     assert "1,776" in capsys.readouterr().err  # the probes stay as they were imported, and so does the warning
@@ -400,10 +404,10 @@ def test_ckl_files_become_configs(here: Path, capsys: pytest.CaptureFixture[str]
         assert list(loaded) == [split]
         nothing = dict.fromkeys(loaded[split].column_names)
         assert list(loaded[split]) == [nothing | row for row in rows], config
-    kinds = {manifest["config"]: manifest["kind"] for manifest in read_manifests(here / "ckl")}
+    kinds = {manifest.config: manifest.kind for manifest in read_manifests(here / "ckl")}
     assert (kinds["recentnews"], kinds["recentnews-small"]) == ("masked-news", "news")
     assert set(kinds.values()) <= set(CKL_SCHEMAS)
-    counts = {manifest["config"]: manifest["counts"] for manifest in read_manifests(here / "ckl")}
+    counts = {manifest.config: manifest.content["counts"] for manifest in read_manifests(here / "ckl")}
     assert counts["invariantlama"] == {
         "read": 6,
         "kept": 3,

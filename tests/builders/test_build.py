@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -19,8 +20,9 @@ import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.dataset_folder import Manifest, problems, read_manifests
+from temporalwiki.builders.dataset_folder import problems
 from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.streams import digest
@@ -29,6 +31,7 @@ from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
 from temporalwiki.builders.wikipedia.sentences import article_sentences
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 from temporalwiki.builders.world import Truth, World, write_world
+from temporalwiki.model_cards.folder_card import folder_card
 
 import reference
 from a_folder import contents
@@ -40,9 +43,11 @@ ALL = BuildOptions(unchanged_fraction=1.0)
 PLAIN = World(people=120, hard_sentences=0, hostile_names=False)
 
 
-def run(dumps: Path, out: Path, options: BuildOptions = ALL, interval: Interval = MONTH, jobs: int = 1) -> Manifest:
+def run(
+    dumps: Path, out: Path, options: BuildOptions = ALL, interval: Interval = MONTH, jobs: int = 1
+) -> BuiltManifest:
     sources = find_sources(dumps, interval)
-    return build(sources, out, out.with_name(f"{out.name}.work"), options, Machine(jobs=jobs))
+    return build(sources, out, out.with_name(f"{out.name}.work"), options, Machine(jobs=jobs), folder_card)
 
 
 def rows(out: Path, config: str, split: str = "train") -> list[dict[str, Any]]:
@@ -157,7 +162,7 @@ def test_no_stated_fact_is_lost_before_the_caps(out: Path, truth: Truth) -> None
     """What the world says that the diffset states is aligned: only filters and caps may take it."""
     interval = truth.interval("20211101", "20211201")
     [manifest] = read_manifests(out)
-    counts = manifest["counts"]
+    counts = manifest.content["counts"]
     assert counts["probes"]["changed"]["categorised"] == len(interval.changed)
     assert counts["probes"]["changed"]["aligned"] >= len(interval.stated)
     assert counts["probes"]["unchanged"]["categorised"] == len(interval.unchanged)
@@ -189,8 +194,8 @@ def test_the_types_of_the_probes_subjects_and_objects_are_the_worlds(out: Path, 
         for role in ("subject", "object"):
             of = [classes.get(row[f"{role}_id"]) for row in probes]
             expected = Counter("unknown" if c is None else labels.get(c, c) for c in of)
-            assert manifest["counts"]["entity_types"][split][role] == dict(expected)
-    assert len(manifest["counts"]["entity_types"]["changed"]["object"]) > 10
+            assert manifest.content["counts"]["entity_types"][split][role] == dict(expected)
+    assert len(manifest.content["counts"]["entity_types"]["changed"]["object"]) > 10
 
 
 def test_light_tuning_facts_share_no_subject_with_any_probe(out: Path) -> None:
@@ -202,21 +207,21 @@ def test_light_tuning_facts_share_no_subject_with_any_probe(out: Path) -> None:
 
 def test_the_manifest_accounts_for_every_page_and_fact(out: Path, truth: Truth) -> None:
     [manifest] = read_manifests(out)
-    pages, recent = manifest["counts"]["pages"], truth.snapshots[1]
+    pages, recent = manifest.content["counts"]["pages"], truth.snapshots[1]
     assert pages["read"] == len(recent.articles)
     assert pages["read"] == sum(pages[k] for k in ("unchanged", "new", "updated")) + sum(pages["dropped"].values())
-    extract = manifest["counts"]["extracts"]["wiki-extract recent"]["pages"]
+    extract = manifest.content["counts"]["extracts"]["wiki-extract recent"]["pages"]
     assert extract["read"] == recent.pages
     assert extract["read"] == (
         extract["articles"] + extract["redirects"] + extract["other_namespaces"] + sum(extract["dropped"].values())
     )
-    for probes in manifest["counts"]["probes"].values():
+    for probes in manifest.content["counts"]["probes"].values():
         dropped = probes["dropped"]
         assert probes["sampled"] == probes["aligned"] + sum(dropped["alignment"].values())
         assert probes["aligned"] == probes["filtered"] + sum(dropped["filters"].values())
         assert probes["filtered"] == probes["kept"] + sum(dropped["caps"].values())
     assert problems(out, manifest) == []
-    assert [source["file"].split("/")[-1] for source in manifest["inputs"]] == [
+    assert [source["file"].split("/")[-1] for source in manifest.content["inputs"]] == [
         "enwiki-20211101-pages-articles-multistream.xml.bz2",
         "enwiki-20211201-pages-articles-multistream.xml.bz2",
         "wikidata-20211101-all.json.gz",
@@ -269,7 +274,7 @@ def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) ->
     [manifest] = read_manifests(out)
     for name in ("changed", "unchanged", "deleted"):
         expected_rows = {p.fact: (p.kind, p.page_id, p.evidence.strip()) for p in getattr(candidates, name)}
-        assert manifest["counts"]["probes"][name]["filtered"] == len(expected_rows)
+        assert manifest.content["counts"]["probes"][name]["filtered"] == len(expected_rows)
         for row in rows(out, f"probes-{MONTH.name}", name):
             assert (row["kind"], row["page_id"], row["evidence"]) == expected_rows[fact_of(row)]
 
@@ -291,7 +296,17 @@ def test_other_cuts_into_tasks_give_the_same_bytes(
     run(dumps, tmp_path / "many", jobs=1)
     assert len(list((tmp_path / "many.work").rglob("articles-*.parquet"))) > 6
     assert parquet_bytes(tmp_path / "many") == parquet_bytes(out)
-    assert read_manifests(tmp_path / "many")[0]["counts"] == read_manifests(out)[0]["counts"]
+    assert read_manifests(tmp_path / "many")[0].content["counts"] == read_manifests(out)[0].content["counts"]
+
+
+def test_the_reports_of_a_stage_list_every_file_in_its_folder(out: Path) -> None:
+    """A file that no report lists could be lost without a rerun of its task."""
+    stages = [path.parent for path in out.with_name(f"{out.name}.work").rglob("stage.json")]
+    assert len(stages) == 11
+    for stage in stages:
+        reports = [json.loads(path.read_text()) for path in (stage / "reports").iterdir()]
+        found = {path.relative_to(stage).as_posix() for path in stage.glob("*.*") if path.suffix != ".json"}
+        assert found == {name for report in reports for name in report["files"]}, stage
 
 
 def command(dumps: Path, out: Path, *more: str) -> list[str]:
@@ -353,7 +368,7 @@ def test_the_next_month_reads_only_the_new_snapshot_and_keeps_the_old(tmp_path: 
     }
     after = parquet_bytes(out)
     assert before.items() <= after.items()
-    assert {row["interval"]["recent"] for row in read_manifests(out)} == {"20211201", "20220101"}
+    assert {manifest.age[0] for manifest in read_manifests(out)} == {"20211201", "20220101"}
 
 
 def test_two_snapshots_are_cut_from_one_history(tmp_path: Path) -> None:
@@ -456,8 +471,8 @@ def test_a_cut_dump_is_read_where_that_is_allowed_and_the_manifest_says_so(tmp_p
     write_world(dumps, World(people=30))
     cut(articles_file(dumps, "20211201"))
     manifest = run(dumps, tmp_path / "out", BuildOptions(unchanged_fraction=1.0, allow_truncated=True))
-    assert manifest["options"]["allow_truncated"] is True
-    assert any("no </mediawiki>" in warning for warning in manifest["warnings"])
+    assert manifest.content["options"]["allow_truncated"] is True
+    assert any("no </mediawiki>" in warning for warning in manifest.warnings)
 
 
 def test_a_kept_extract_of_a_dump_that_was_fetched_again_is_not_used(tmp_path: Path) -> None:
@@ -567,12 +582,17 @@ def test_options_that_are_wrong_are_refused() -> None:
 def test_the_real_pair(shared_data: Path, tmp_path: Path) -> None:
     sources = find_sources(shared_data / "dumps", Interval("enwiki", "20141106", "20160501"), ("20141201", "20170330"))
     out = tmp_path / "temporalwiki"
-    manifest = build(sources, out, tmp_path / "work", ALL)
-    assert manifest["counts"]["pages"]["read"] == 106
-    assert manifest["counts"]["facts"]["changed"] == {"new_object": 72, "new_relation": 111, "new_subject": 1386}
+    manifest = build(sources, out, tmp_path / "work", ALL, card=folder_card)
+    counts = manifest.content["counts"]
+    assert counts["pages"]["read"] == 106
+    assert counts["facts"]["changed"] == {
+        "new_object": 72,
+        "new_relation": 111,
+        "new_subject": 1386,
+    }
     [algeria] = rows(out, "probes-20141106-20160501", "changed")
     assert (algeria["subject"], algeria["relation"], algeria["page_id"]) == ("Algeria", "shares border with", 358)
-    assert any("no closing ]" in warning for warning in manifest["warnings"])
+    assert any("no closing ]" in warning for warning in manifest.warnings)
 
 
 def test_folders_may_have_any_name(tmp_path: Path) -> None:
@@ -581,7 +601,7 @@ def test_folders_may_have_any_name(tmp_path: Path) -> None:
     write_world(place / "dumps", World(people=30))
     manifest = run(place / "dumps", place / "new" / "temporalwiki")
     assert problems(place / "new" / "temporalwiki", manifest) == []
-    assert manifest["counts"]["probes"]["changed"]["kept"]
+    assert manifest.content["counts"]["probes"]["changed"]["kept"]
 
 
 def test_a_full_disk_is_one_line_and_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -621,11 +641,11 @@ TOOK = {"tasks", "kept", "began", "seconds", "cpu_seconds", "longest_task_second
 
 def test_the_manifest_says_what_every_stage_took(dumps: Path, out: Path) -> None:
     [manifest] = read_manifests(out)
-    ran = manifest["run"]
+    ran = manifest.content["run"]
     assert (ran["engine"], ran["jobs"], ran["memory_mb"]) == ("local", 1, 8192)
     stages = ran["stages"]
     assert sorted(stages, key=lambda name: stages[name]["began"]) == STAGES
-    sizes = {source["file"]: source["size"] for source in manifest["inputs"]}
+    sizes = {source["file"]: source["size"] for source in manifest.content["inputs"]}
     read = {
         "checksums": sum(sizes.values()),
         "wiki-extract prev": articles_file(dumps, "20211101").stat().st_size,
@@ -649,7 +669,7 @@ def test_stages_of_an_earlier_run_count_as_kept_and_only_the_run_differs(dumps: 
     assert list(first["run"]["stages"]) == STAGES
     second = run(dumps, tmp_path / "out", jobs=2)
     assert {**first, "run": None} == {**second, "run": None}
-    before, after = (manifest["run"]["stages"] for manifest in (first, second))
+    before, after = (manifest.content["run"]["stages"] for manifest in (first, second))
     for name in STAGES[:-2]:
         assert (before[name]["kept"], after[name]["kept"]) == (0, after[name]["tasks"])
         of_all_tasks = TOOK - {"kept", "began", "seconds"}
@@ -677,5 +697,5 @@ def test_checksums_of_dumps_that_were_read_before_are_not_made_again(
     os.utime(changed, (1, 1))
     manifest = run(dumps, tmp_path / "out")
     assert read == [changed.name]
-    took = manifest["run"]["stages"]["checksums"]
+    took = manifest.content["run"]["stages"]["checksums"]
     assert (took["tasks"], took["kept"]) == (4, 3)

@@ -15,8 +15,8 @@ import pytest
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders import estimate as module
 from temporalwiki.builders.build import BuildOptions, Sources, build, find_sources
-from temporalwiki.builders.dataset_folder import Manifest
 from temporalwiki.builders.estimate import Estimate, Stage, describe_plan, estimate
+from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 
@@ -65,7 +65,7 @@ class Built(NamedTuple):
     """A build, and what was planned before it."""
 
     plan: Estimate
-    manifest: Manifest
+    manifest: BuiltManifest
     out: Path
     work: Path
 
@@ -90,7 +90,7 @@ def stages(plan: Estimate) -> dict[str, Stage]:
 
 
 def test_a_plan_is_what_the_build_then_does(built: Built) -> None:
-    plan, ran = built.plan, built.manifest["run"]["stages"]
+    plan, ran = built.plan, built.manifest.content["run"]["stages"]
     assert [(stage.name, stage.tasks) for stage in plan.stages] == [(name, of["tasks"]) for name, of in ran.items()]
     assert ran["wiki-extract prev"]["tasks"] > 1
     assert {stage.name: stage.read / 1e6 for stage in plan.stages if stage.read is not None} == pytest.approx(
@@ -248,7 +248,7 @@ def test_the_real_pair(shared_data: Path, tmp_path: Path, monkeypatch: pytest.Mo
     sources = find_sources(shared_data / "dumps", Interval("enwiki", "20141106", "20160501"), ("20141201", "20170330"))
     plan = estimate(sources, tmp_path / "out", tmp_path / "work", BuildOptions(unchanged_fraction=1.0))
     manifest = build(sources, tmp_path / "out", tmp_path / "work", BuildOptions(unchanged_fraction=1.0))
-    assert list(stages(plan)) == list(manifest["run"]["stages"])
+    assert list(stages(plan)) == list(manifest.content["run"]["stages"])
     extracts = written(tmp_path / "work" / "extracts")
     planned = sum(stage.work for stage in plan.stages if "extract" in stage.name or "carry" in stage.name)
     assert planned / 2 < extracts < planned * 2

@@ -19,7 +19,7 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import incremental
 from temporalwiki.builders.build import BuildOptions, _Build, build, find_sources
-from temporalwiki.builders.dataset_folder import Manifest
+from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.stages import run_stage
@@ -37,7 +37,7 @@ SIDES = ("enwiki-20211101", "enwiki-20211201", "wikidata-20211101", "wikidata-20
 _LOGS = {"logs", "stats", "revisions"}
 
 
-def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> Manifest:
+def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> BuiltManifest:
     return build(find_sources(dumps, MONTH), out, work, BuildOptions(unchanged_fraction=1.0, seed=seed))
 
 
@@ -124,7 +124,7 @@ def test_an_extract_that_lost_a_file_is_made_anew(
         spoil(path)
     run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
     assert contents(tmp_path / "out", "*.parquet") == contents(made / "wanted", "*.parquet")
-    assert "is not as it was left" in capsys.readouterr().err
+    assert "is missing or has changed" in capsys.readouterr().err
 
 
 @pytest.mark.fault(
@@ -140,7 +140,7 @@ def test_stages_that_lost_files_are_made_good(made: Path, tmp_path: Path, spoil:
         spoil(path)
     manifest = run(made / "dumps", tmp_path / "out", tmp_path / "work")
     assert contents(tmp_path / "out", "*.parquet") == contents(made / "out", "*.parquet")
-    stages = manifest["run"]["stages"]
+    stages = manifest.content["run"]["stages"]
     assert [stages[name]["kept"] for name in ("wiki-diff", "wikidata-labels", "wikidata-diff", "align")] == [0] * 4
     assert stages["wiki-extract recent"]["kept"] == 1
 
@@ -263,7 +263,7 @@ def test_a_dump_that_is_replaced_while_it_is_read_is_refused(
     swap_in(path, right)
     manifest = run(dumps, tmp_path / "out", tmp_path / "work", seed=1)
     assert contents(tmp_path / "out", "*.parquet") == contents(made / "wanted", "*.parquet")
-    assert sha1(right).hexdigest() in {made_of["sha1"] for made_of in manifest["inputs"]}
+    assert sha1(right).hexdigest() in {made_of["sha1"] for made_of in manifest.content["inputs"]}
 
 
 def test_what_was_begun_with_a_base_that_was_made_anew_is_begun_anew(

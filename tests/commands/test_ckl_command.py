@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -14,7 +15,8 @@ import pytest
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.build_config import CONFIGS
-from temporalwiki.builders.dataset_folder import problems, read_manifests
+from temporalwiki.builders.dataset_folder import problems
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 
@@ -65,7 +67,7 @@ def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tm
     assert status == 0, err
     live = {"updatedlama-1112", "updatedlama-1201", "newlama-1201", "invariantlama-1101"}
     folder = tmp_path / "ckl"
-    assert {config["short_name"] for m in read_manifests(folder) for config in m["configs"].values()} - {None} == live
+    assert {config.short_name for m in read_manifests(folder) for config in m.configs.values()} - {None} == live
     assert all(problems(folder, manifest) == [] for manifest in read_manifests(folder))
     for name in [*CONFIGS, *live]:
         loaded = datasets.load_dataset(str(folder), name)
@@ -184,3 +186,19 @@ def test_a_months_folder_is_not_ckls(material: Path, run: Run, tmp_path: Path) -
     status, _, err = run("invariantlama", "--lama", material / "lama", "--out", "temporalwiki")
     assert status == 1
     assert "holds enwiki; a folder is of one wiki, or of CKL: choose another --out" in err
+
+
+def test_a_model_without_its_packages_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("temporalwiki.methods.", "temporalwiki.eval"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    status, _, err = run("newlama", "--review", "review", "--judge", "gpt2")
+    assert status == 1
+    assert "gpt2: a model needs torch, which is not installed: pip install 'temporalwiki[train]'" in err
+
+
+def test_an_unknown_model_is_one_line(run: Run) -> None:
+    status, _, err = run("newlama", "--review", "review", "--judge", "./no-such")
+    assert status == 1
+    assert "no-such" in err
+    assert err.count("\n") == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import COMMANDS, main
 
@@ -127,8 +127,8 @@ def test_build_then_inspect(dumps: Path, tmp_path: Path, run: Run) -> None:
     assert "wikipedia-20211201" in text
     assert "wiki-diff: 1 task," in err
     [manifest] = read_manifests(out)
-    assert manifest["options"]["include"] == ["deletions", "wikipedia"]
-    assert manifest["options"]["seed"] == 3
+    assert manifest.content["options"]["include"] == ["deletions", "wikipedia"]
+    assert manifest.content["options"]["seed"] == 3
     status, text, _ = run("inspect", out)
     assert status == 0
     assert "all files are as the manifests say" in text

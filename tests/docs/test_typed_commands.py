@@ -56,9 +56,6 @@ NOT_RUN = {
     "ACCELERATE_USE_CPU=true torchrun": MANY,
     "lm_eval run": ADAPTERS,
     "inspect eval": ADAPTERS,
-    "export TEMPORALWIKI_": ADAPTERS,
-    "M=model_name": ADAPTERS,
-    "lighteval/bin/": ADAPTERS,
     "python -m fuzz": "needs atheris and time; tests/fuzz/test_corpus.py tries each target on what was found",
 }
 

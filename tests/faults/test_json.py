@@ -18,9 +18,9 @@ from temporalwiki.eval_harness.cached_model import training
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
-from temporalwiki.eval_harness.leaderboard.space import write_space
 from temporalwiki.eval_harness.results import Outcome, read_result, read_results, write_result
 from temporalwiki.model_cards.dataset import dataset_card
+from temporalwiki.model_cards.space import space_card
 
 import a_result
 from a_month import add_month, article
@@ -80,7 +80,7 @@ def test_results(reader: str, results: Path, tmp_path: Path, record_property: Re
         lines = rows(found, results)
         lines += fuar_rows(found, lines, results)
         write_parquet(lines, tmp_path / "out" / "results.parquet")
-        write_space(tmp_path / "out", found, title="T")
+        space_card("T", found)
         write_page(lines, {}, {}, tmp_path / "out", results="r")
 
     read = leaderboard if reader == "leaderboard" else lambda: (inspection.describe(results) or "").encode()

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from temporalwiki.builders.dataset_folder import problems, read_manifests
+from temporalwiki.builders.dataset_folder import problems
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.commands import main
 
@@ -92,6 +93,7 @@ import resource, sys
 from pathlib import Path
 import temporalwiki.builders.build, temporalwiki.commands.build, temporalwiki.model_cards.dataset
 from temporalwiki.commands import main
+from temporalwiki.builders.manifests import read_manifests
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 limit = pages * resource.getpagesize() + int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -132,10 +134,12 @@ def test_the_largest_pages_within_a_limit(tmp_path: Path, record_property: Calla
     assert done.returncode == 0, done.stderr
     [manifest] = read_manifests(tmp_path / "out")
     assert problems(tmp_path / "out", manifest) == []
-    counts = manifest["counts"]["pages"]
+    counts = manifest.content["counts"]["pages"]
     assert (counts["read"], counts["new"], counts["unchanged"]) == (len(HUGE), 0, 0)
     assert counts["updated"] + sum(counts["dropped"].values()) == len(HUGE)
-    files = [tmp_path / "out" / file["path"] for file in manifest["configs"][DIFFSET]["splits"]["train"]["files"]]
+    files = [
+        tmp_path / "out" / file["path"] for file in manifest.content["configs"][DIFFSET]["splits"]["train"]["files"]
+    ]
     texts = [row["text"] for row in read_rows(files)]
     assert len(texts) == counts["updated"]
     assert {text[-len("It is there.") :] for text in texts} == {"It is there."}

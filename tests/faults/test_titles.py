@@ -13,6 +13,7 @@ from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import problems
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.model_cards.folder_card import folder_card
 
 from tiny_dumps import (
     articles_file,
@@ -100,7 +101,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Pat
         multistream(articles_file(dumps, date), pages(recent))
         write_wikidata(wikidata_file(dumps, date), entities(recent))
     out, options = dumps.with_name("temporalwiki"), BuildOptions(include=("deletions",), unchanged_fraction=1.0)
-    return build(find_sources(dumps, INTERVAL), out, dumps.with_name("work"), options, Machine(jobs=1)), out
+    return build(
+        find_sources(dumps, INTERVAL), out, dumps.with_name("work"), options, Machine(jobs=1), folder_card
+    ), out
 
 
 def load(out: Path, name: str, split: str) -> list[dict[str, Any]]:
@@ -153,7 +156,7 @@ def test_pages(built: tuple[dict[str, Any], Path]) -> None:
         3: ("deleted", "It was apart.", None),
         6: ("deleted", "It was deleted.", None),
     }
-    pages = manifest["counts"]["pages"]
+    pages = manifest.content["counts"]["pages"]
     assert pages["read"] == 5 + len(TITLES)
     assert pages["read"] == pages["unchanged"] + pages["new"] + pages["updated"] + sum(pages["dropped"].values())
     assert pages["updated_because"]["missing_in_prev"] == 1

@@ -124,7 +124,7 @@ def mark(row: str, cases: dict[str, str], happens: str) -> list[Any]:
 )
 def test_every_page_of_a_build_is_kept_or_counted(case: str, built: tuple[dict[str, Any], Path]) -> None:
     manifest, out = built
-    pages = manifest["counts"]["pages"]
+    pages = manifest.content["counts"]["pages"]
     assert pages["read"] == 1 + 3 * len(PAGES)
     assert pages["read"] == pages["unchanged"] + pages["new"] + pages["updated"] + sum(pages["dropped"].values())
     i = list(PAGES).index(case)
@@ -143,7 +143,7 @@ def test_every_page_of_a_build_is_kept_or_counted(case: str, built: tuple[dict[s
 def test_what_was_dropped(built: tuple[dict[str, Any], Path]) -> None:
     """Most are read; those that are not are counted, each under a reason."""
     manifest, out = built
-    pages = manifest["counts"]["pages"]
+    pages = manifest.content["counts"]["pages"]
     deep, swallowed = len(TOO_DEEP), len(OPEN_TO_THE_END)
     assert pages["dropped"] == {
         "nested_too_deep": 2 * deep, "nested_too_deep_in_prev": deep, "no_prose": swallowed,

@@ -10,6 +10,7 @@ from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
+from temporalwiki.model_cards.folder_card import folder_card
 
 import tiny_models
 
@@ -29,5 +30,5 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
     interval = Interval("enwiki", "20211101", "20211201")
     options = BuildOptions(include=("wikipedia",), unchanged_fraction=1.0)
     out = folder / "temporalwiki"
-    build(find_sources(folder / "dumps", interval), out, folder / "work", options, Machine(jobs=1))
+    build(find_sources(folder / "dumps", interval), out, folder / "work", options, Machine(jobs=1), folder_card)
     return out

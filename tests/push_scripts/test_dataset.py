@@ -398,7 +398,7 @@ def _no_folder(folder: Path) -> None:
     [
         (_damage, "train-00000-of-00001.parquet: not the file that the manifest describes; .*build"),
         (_delete, "train-00000-of-00001.parquet: missing; .*build"),
-        (_escape, "json: says that 'train' of diffset-20211101-20211201 is in 'data/../../secret"),
+        (_escape, "json: .*it says that 'train' of diffset-20211101-20211201 is in 'data/../../secret"),
         (_empty, "no manifests in it, so it is no dataset folder"),
         (_not_json, "not a manifest of temporalwiki"),
         (_no_folder, "no such folder"),
@@ -466,7 +466,7 @@ def test_a_manifest_on_the_hub_names_its_tag(tag: Any, folder: Path, hub: Loopba
     month(folder, 0)
     manifest = json.loads((folder / "manifests" / "20211101-20211201.json").read_text("utf-8")) | {"tag": tag}
     hub.commit("dataset", REPO, {"manifests/20211101-20211201.json": json.dumps(manifest).encode()})
-    with pytest.raises(InputError, match="its place or its tag is wrong"):
+    with pytest.raises(InputError, match=r"its place or its tag is wrong|`\$\.tag`"):
         run(folder)
 
 

@@ -15,13 +15,14 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.results import read_results
+from temporalwiki.model_cards.space import space_card
 from temporalwiki.push_scripts.leaderboard import leaderboard_revision, publish_leaderboard
 
 from a_folder import contents
 from a_result import facts, write_probes
 from loopback_hub import LoopbackHub
 
-FILES = {"index.html", "results.parquet", "README.md", "app.py", "requirements.txt"}
+FILES = {"index.html", "results.parquet", "README.md"}
 SPREAD = (-0.2, -0.1, 0.0, 0.1, 0.2)
 
 
@@ -41,7 +42,7 @@ def boards(tmp_path_factory: pytest.TempPathFactory) -> Path:
             data = json.loads(path.read_text("utf-8"))
             data["data"]["dataset"] = str(home / "temporalwiki")
             path.write_text(json.dumps(data), "utf-8")
-        list(write_leaderboard(read_results(results), results, home / name / "board"))
+        list(write_leaderboard(read_results(results), results, home / name / "board", space_card))
     return home
 
 

@@ -22,6 +22,7 @@ from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import main
+from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.push_scripts import monthly
 from temporalwiki.push_scripts.dataset import publish_dataset
 from temporalwiki.push_scripts.hub import WAITS
@@ -385,7 +386,12 @@ def test_a_full_disk_stops_it_before_anything_is_sent(
         server.requests.clear()
         assert run()[0] == 0
         assert (fetched(server), tags(hub)) == (set(), ["2021.09"])
-        build(find_sources(dumps, Interval("enwiki", *DATES[:2])), tmp_path / "wanted", tmp_path / "work")
+        build(
+            find_sources(dumps, Interval("enwiki", *DATES[:2])),
+            tmp_path / "wanted",
+            tmp_path / "work",
+            card=folder_card,
+        )
         assert without_manifests(tmp_path / "temporalwiki") == without_manifests(tmp_path / "wanted")
 
 

@@ -14,6 +14,7 @@ import temporalwiki
 
 ROOT = Path(temporalwiki.__file__).parents[2]
 OURS = (
+    "base",
     "builders",
     "methods",
     "eval_harness",
@@ -26,7 +27,6 @@ OURS = (
 )
 # imported, and declared nowhere -> why
 ELSEWHERE = {
-    "lighteval": "its own environment, which cannot hold temporalwiki",
     "pyspark": "needs Java; one benchmark takes it where it is",
     "definition": "eval_harness/metrics/*/definition.py, beside a Space's app.py",
 }

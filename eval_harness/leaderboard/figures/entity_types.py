@@ -10,7 +10,7 @@ from huggingface_hub import snapshot_download
 from matplotlib.figure import Figure
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.dataset_folder import interval_name, is_ckl, read_manifests
+from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.builders.wikidata.entity_types import UNKNOWN
 from temporalwiki.eval_harness.leaderboard.figures.plot import DataPlot
 from temporalwiki.eval_harness.leaderboard.figures.shares import SPLITS, Row, draw_shares, newest_probes, shares
@@ -68,8 +68,8 @@ def _counts(data: str, interval: str) -> Any:
         except OSError as error:
             raise InputError(f"{data}: {wanted} cannot be fetched: {str(error).splitlines()[0]}") from None
     for manifest in read_manifests(folder):
-        if not is_ckl(manifest) and interval_name(manifest) == interval:
-            return manifest["counts"].get("entity_types")
+        if isinstance(manifest, BuiltManifest) and manifest.name == interval:
+            return manifest.counts.entity_types
     return None
 
 

@@ -1,11 +1,16 @@
 """The Space: a table of answers in, exact match, F1 and P@k out."""
 
 import html
+import sys
+from pathlib import Path
 from typing import Any
 
+import evaluate
 import gradio as gr
-from definition import exact_match, f1, knowledge_match, normalize
 
+# The files of this folder import each other as modules of one package, which `evaluate` makes.
+METRIC = evaluate.load(str(Path(__file__).with_name("knowledge_match.py")), keep_in_memory=True)
+MODULE = sys.modules[type(METRIC).__module__]
 COLUMNS = ["prediction", "reference"]
 EXAMPLES = {
     "answers": [["The Beatles!", "Beatles"], ["in Paris", "Paris"], ["<extra_id_0> 1990", "1991 | 1990"]],
@@ -26,16 +31,20 @@ def score(table: list[list[Any]]) -> tuple[list[list[Any]], list[list[Any]]]:
     rows = [[*row, "", ""][:2] for row in table if any(row)]
     questions = [[str(cell or "").split("|") for cell in row] for row in rows]
     try:
-        result = knowledge_match([answers for answers, _ in questions], [wanted for _, wanted in questions])
+        result = MODULE.knowledge_match([answers for answers, _ in questions], [wanted for _, wanted in questions])
     except ValueError as error:
         raise gr.Error(html.escape(str(error), quote=False), print_exception=False) from None
     measures = {"exact match": result["exact_match"], "F1": result["f1"]}
     measures |= {f"P@{k}": percent for k, percent in result["precision_at_k"].items()}
-    firsts = [(answers[0], wanted) for answers, wanted in questions]
     return (
         [[name, round(percent, 2)] for name, percent in measures.items()],
-        [[normalize(first), exact_match(first, wanted), round(f1(first, wanted), 4)] for first, wanted in firsts],
+        [_question(answers[0], wanted) for answers, wanted in questions],
     )
+
+
+def _question(answer: str, wanted: list[str]) -> list[Any]:
+    result = MODULE.knowledge_match([answer], [wanted])
+    return [MODULE.normalize(answer), result["exact_match"] / 100, round(result["f1"] / 100, 4)]
 
 
 with gr.Blocks(title="Knowledge match", analytics_enabled=False) as demo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.normalization import normalize
-from temporalwiki.builders.ckl import candidates as module
 from temporalwiki.builders.ckl import question_generation
 from temporalwiki.builders.ckl.candidates import (
     Candidate,
@@ -25,8 +24,12 @@ from temporalwiki.builders.ckl.candidates import (
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.decisions import read_decisions
 from temporalwiki.builders.ckl.templates import SENTINEL
+from temporalwiki.builders.ckl.text_model import OpenModel, no_models
+from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models
+from a_text_model import ScriptedModel
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 
@@ -48,7 +51,7 @@ def asks_all(monkeypatch: pytest.MonkeyPatch) -> list[question_generation.Passag
     """A question for every span, and what was asked."""
     asked: list[question_generation.Passage] = []
 
-    def questions(items: Sequence[question_generation.Passage], model: str) -> list[str | None]:
+    def questions(items: Sequence[question_generation.Passage], model: object) -> list[str | None]:
         asked.extend(items)
         return [f"What stands at {item.start} in {len(item.sentence)} letters?" for item in items]
 
@@ -56,8 +59,14 @@ def asks_all(monkeypatch: pytest.MonkeyPatch) -> list[question_generation.Passag
     return asked
 
 
-def made(rows: list[dict[str, Any]], past: CorpusIndex, review: Path, **options: Any) -> list[Candidate]:
-    write_candidates(rows, past, review, CandidateOptions(**options))
+def made(
+    rows: list[dict[str, Any]],
+    past: CorpusIndex,
+    review: Path,
+    open_model: OpenModel = no_models,
+    **options: Any,
+) -> list[Candidate]:
+    write_candidates(rows, past, review, CandidateOptions(**options), open_model=open_model)
     return list(read_candidates(review))
 
 
@@ -126,7 +135,7 @@ def test_a_question_that_tells_the_answer_or_was_asked_is_left_out(
     said = {"Easton": "Is it easton?", "Weston": "Where do they go?", "Norton": "Where  do they GO?", "Upton": None}
     said |= {"Sutton": "What else?"}
 
-    def questions(items: Sequence[question_generation.Passage], model: str) -> list[str | None]:
+    def questions(items: Sequence[question_generation.Passage], model: object) -> list[str | None]:
         return [said[item.answer] for item in items]
 
     monkeypatch.setattr(question_generation, "questions", questions)
@@ -200,13 +209,10 @@ def test_what_the_model_of_the_past_knows_is_left_out(
     tmp_path: Path,
     past: CorpusIndex,
     asks_all: list[question_generation.Passage],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    said: Iterator[str | None] = iter(["the  easton.", "Norton", None])
-    monkeypatch.setattr(module, "_predictions", lambda model: lambda questions: [next(said) for _ in questions])
-    monkeypatch.setattr(module, "identity", lambda model: {"name": model, "revision": "1"})
+    model = ScriptedModel(lambda prompts, what: ["the  easton.", "Norton", None], "past")
     rows = [page(f"They came{' far' * n} to {town} by train again.", f"u{n}") for n, town in enumerate(TOWNS[:3])]
-    found = made(rows, past, tmp_path / "r", answer_model="past")
+    found = made(rows, past, tmp_path / "r", lambda reference: model, answer_model="past")
     assert [(one.answer, one.prediction) for one in found] == [("Weston", "Norton"), ("Norton", None)]
     about = read_about(tmp_path / "r")
     assert about["counts"]["dropped"] == {"the model of the past knows the answer": 1}
@@ -216,10 +222,10 @@ def test_what_the_model_of_the_past_knows_is_left_out(
 def test_a_model_is_asked_as_in_the_evaluation(
     tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
 ) -> None:
-    from temporalwiki.eval_harness.cached_model import CachedModel
-
     folder = tiny_models.save("gpt2", tmp_path / "gpt2")
-    (one,) = made([page("They came to Easton by train again.")], past, tmp_path / "r", answer_model=str(folder))
+    (one,) = made(
+        [page("They came to Easton by train again.")], past, tmp_path / "r", open_model, answer_model=str(folder)
+    )
     prompt = f"Question: {one.question}\nAnswer:"
     assert [one.prediction] == CachedModel(str(folder), tmp_path / "store").generate([prompt], "answers", 20)
     assert read_about(tmp_path / "r")["options"]["answer_model"]["name"] == "gpt2"

@@ -14,8 +14,9 @@ import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.config import described
-from temporalwiki.builders.dataset_folder import problems, read_manifests, strays
+from temporalwiki.builders.dataset_folder import problems, strays
 from temporalwiki.builders.inspection import describe_manifest
+from temporalwiki.builders.manifests import read_manifests
 
 from a_ckl_config import add, config, invariantlama, live
 from a_folder import contents
@@ -26,7 +27,7 @@ def sound(folder: Path) -> dict[str, int]:
     """Rows by config, of a folder with which nothing is wrong."""
     manifests = read_manifests(folder)
     assert [*(one for manifest in manifests for one in problems(folder, manifest)), *strays(folder, manifests)] == []
-    return {manifest["config"]: manifest["counts"]["kept"] for manifest in manifests}
+    return {manifest.name: manifest.content["counts"]["kept"] for manifest in manifests}
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["killed", "disk full"])
@@ -149,7 +150,7 @@ def test_inputs_are_named_without_their_folder(tmp_path: Path) -> None:
     [manifest] = read_manifests(folders[0])
     # printf 1 | sha1sum
     ones = ["356a192b7913b04c54574d18c28d46e6395428ab", "da4b9237bacccdf19c0760cab7aec4a8359010b0"]
-    assert manifest["inputs"] == [{"file": "n.jsonl", "size": 1, "sha1": one} for one in ones]
+    assert manifest.content["inputs"] == [{"file": "n.jsonl", "size": 1, "sha1": one} for one in ones]
     with pytest.raises(InputError, match="no such file"):
         described([tmp_path / "nowhere"])
 

@@ -15,7 +15,7 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.live import live
-from temporalwiki.builders.dataset_folder import SPLITS
+from temporalwiki.builders.configs import SPLITS
 
 from a_fact import SECOND, fact, made, month, months, new
 

@@ -18,6 +18,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.invariantlama import PAPER_ROWS, RELATIONS, RULES, invariantlama, read_templates, table
 from temporalwiki.builders.parquet import read_rows
+from temporalwiki.model_cards.folder_card import folder_card
 
 BLANK = "<extra_id_0>"
 # (subject, object) and what becomes of it in the relation P36, whose template is "[X] | [Y] ."
@@ -249,16 +250,16 @@ def test_a_table_of_what_became_of_lamas_rows() -> None:
 def test_it_is_written_with_its_licence_and_its_counts(tmp_path: Path) -> None:
     facts = {"P19": [fact("Ann", "Oslo"), fact("Oslo man", "Oslo")]}
     config = invariantlama(lama(tmp_path / "lama", facts))
-    manifest = write(config, tmp_path / "ckl")
-    assert manifest["licences"] == ["cc-by-nc-4.0"]
-    assert manifest["counts"]["relations"]["P19"] == {"raw": 2, "kept": 1, "dropped": {"object_in_subject": 1}}
-    assert {file["file"] for file in manifest["inputs"]} == {
+    manifest = write(config, tmp_path / "ckl", folder_card)
+    assert manifest.licences == ["cc-by-nc-4.0"]
+    assert manifest.content["counts"]["relations"]["P19"] == {"raw": 2, "kept": 1, "dropped": {"object_in_subject": 1}}
+    assert {file["file"] for file in manifest.content["inputs"]} == {
         "relations.jsonl",
         *(f"{relation}.jsonl" for relation in RELATIONS),
     }
     [row] = read_rows([*(tmp_path / "ckl" / "data" / "invariantlama").glob("test-*.parquet")])
     assert row["statement"] == f"Ann | {BLANK} ."
-    assert table(manifest["counts"]) in (tmp_path / "ckl" / "README.md").read_text()
+    assert table(manifest.content["counts"]) in (tmp_path / "ckl" / "README.md").read_text()
 
 
 def test_lama_as_it_was_published(shared_data: Path) -> None:

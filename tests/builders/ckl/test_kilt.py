@@ -17,6 +17,7 @@ from temporalwiki.builders.ckl import kilt as module
 from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.kilt import NAMES, kilt
 from temporalwiki.builders.parquet import read_rows
+from temporalwiki.model_cards.folder_card import folder_card
 
 QUESTION: dict[str, Any] = {"id": "1", "input": "who?", "output": [{"answer": "Ann"}]}
 TRIVIA = "triviaqa_support_only"
@@ -179,9 +180,9 @@ def test_kilt_as_it_was_published(name: str, shared_data: Path, tmp_path: Path) 
     """Against the files themselves, read in another way, and the sizes that the Hub states of the whole release."""
     folder = shared_data / "kilt"
     [config] = kilt(folder, name)
-    manifest = write(config, tmp_path / "ckl")
+    manifest = write(config, tmp_path / "ckl", folder_card)
     released = json.loads((folder / "dataset_infos.json").read_text("utf-8"))[name]["splits"]
-    splits = manifest["configs"][f"kilt-{name}"]["splits"]
+    splits = manifest.content["configs"][f"kilt-{name}"]["splits"]
     assert splits.keys() == released.keys()
     assert config.warnings == [
         f"{name}-{part}-kilt.jsonl has 5 rows; KILT released {released[split]['num_examples']:,}"

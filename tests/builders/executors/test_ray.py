@@ -21,7 +21,7 @@ from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.executors import ray as executor
 from temporalwiki.builders.machine import Machine, find_machine
 from temporalwiki.builders.snapshot import Interval
-from temporalwiki.builders.stages import Progress, run_stage, total
+from temporalwiki.builders.stages import run_stage, total
 from temporalwiki.builders.world import World, write_world
 
 import engine_tasks
@@ -260,7 +260,7 @@ def test_a_cluster_that_could_never_run_a_task_is_refused(
     there = [{"Alive": True, "Resources": {"CPU": cpus, "memory": size * (1 << 30)}} for cpus, size in nodes]
     gone = {"Alive": False, "Resources": {"CPU": 64, "memory": 1 << 40}}
     cluster = SimpleNamespace(nodes=lambda: [*there, gone])
-    engine = executor.Executor(lambda *_: None, Machine(1, 1 << 30, "ray"), tmp_path, Progress("square", [1], "task"))
+    engine = executor.Executor("square", lambda *_: None, 1, Machine(1, 1 << 30, "ray"), tmp_path)
     if said is None:
         engine._check_nodes(cluster)
     else:
@@ -288,9 +288,9 @@ def test_memory_that_no_node_has_is_refused(tmp_path: Path) -> None:
 
 SMALL_TASKS = {
     "wikipedia.extract.RANGE": 100_000,
-    "wikipedia.diff.RANGE": 300_000,
+    "wikipedia.sentence_diff.RANGE": 300_000,
     "wikidata.extract.RANGE": 50_000,
-    "wikidata.diff.FACTS_A_TASK": 300,
+    "wikidata.fact_diff.FACTS_A_TASK": 300,
 }
 
 
@@ -310,7 +310,7 @@ def build_both_ways(
                 monkeypatch.setattr(f"temporalwiki.builders.{constant}", value)
         out = tmp_path / machine.engine / "temporalwiki"
         sources = find_sources(dumps, interval, **more)
-        manifest = build(sources, out, out.with_name("work"), options, machine)
+        manifest = build(sources, out, out.with_name("work"), options, machine).content
         manifests.append({key: value for key, value in manifest.items() if key != "run"})
         tasks = {name: stage["tasks"] for name, stage in manifest["run"]["stages"].items()}
     assert max(tasks.values()) > 3, tasks

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.executors import slurm
+from temporalwiki.builders.executors import SLURM_JOBS, slurm
 from temporalwiki.builders.machine import Machine, find_machine
-from temporalwiki.builders.stages import SLURM_JOBS, remove, run_stage, total
+from temporalwiki.builders.stages import remove, run_stage, total
 
 import engine_tasks
 import fake_slurm
@@ -228,7 +228,8 @@ def start(tmp_path: Path) -> subprocess.Popen[bytes]:
     program.write_text(
         "from pathlib import Path\n"
         "from engine_tasks import write_square\n"
-        "from temporalwiki.builders.stages import Machine, run_stage\n"
+        "from temporalwiki.builders.stages import run_stage\n"
+        "from temporalwiki.builders.machine import Machine\n"
         f"run_stage('square', write_square, [1, 2], Path({str(tmp_path / 'out')!r}), Machine(2, engine='slurm'))\n"
     )
     return subprocess.Popen([sys.executable, str(program)], stderr=subprocess.DEVNULL)

@@ -552,7 +552,7 @@ def test_a_build_of_what_was_fetched(tmp_path: Path) -> None:
     for name in ("origin", "dumps"):
         sources = find_sources(tmp_path / name, MONTH)
         assert len(sources.recent.files) == 2
-        manifest = build(sources, tmp_path / f"{name}.out", tmp_path / f"{name}.work", BuildOptions())
+        manifest = build(sources, tmp_path / f"{name}.out", tmp_path / f"{name}.work", BuildOptions()).content
         took = manifest["run"]["stages"]["checksums"]
         assert (took["tasks"], took["kept"]) == (7, 7 if name == "dumps" else 0)  # fetch has read them all
         assert (took["mb"] == 0) == (name == "dumps")  # and a build nothing

@@ -89,6 +89,8 @@ def compared(
     for task in labels.plan(tasks):
         labels.run(task, place / "labels")
     reports = [(slow_wikidata_diff if slow else fact_diff).run(task, place / "diff") for task in tasks]
+    for report in reports:
+        report.pop("wrote", None)
     rows = [list(read_rows([place / "diff" / f"candidates-{task.index:05d}.parquet"])) for task in tasks]
     return rows, reports, [path.read_bytes() for path in sorted((place / "labels").glob("*.arrow"))]
 

@@ -484,7 +484,9 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(dumps: Path, out: Path, interval: Interval, work: Path | None = None) -> dict[str, Any]:
     """The files of a build and what its manifest says, but of the run."""
     sources = find_sources(dumps, interval)
-    manifest = build(sources, out, work or out.with_name("work"), BuildOptions(unchanged_fraction=1.0), Machine())
+    manifest = build(
+        sources, out, work or out.with_name("work"), BuildOptions(unchanged_fraction=1.0), Machine()
+    ).content
     lasting = {key: manifest[key] for key in manifest if key != "run"}
     return contents(out, "*.parquet") | {"manifest": lasting, "run": manifest["run"]}
 
@@ -559,7 +561,7 @@ def test_where_one_revision_says_two_things_all_is_read(
         claims = {"P5": [statement(value(2 + month), id="Q1$a")]}
         lines = [line_of(item(1, claims, "A", "A"), 7), line_of(item(2, {}, "B"), 8)]
         write_dump(wikidata_file(dumps, date), lines)
-    manifest = build(find_sources(dumps, MONTHS[0]), tmp_path / "out", tmp_path / "work")
+    manifest = build(find_sources(dumps, MONTHS[0]), tmp_path / "out", tmp_path / "work").content
     assert "1 items differ in the same revision" in capsys.readouterr().err
     counts = manifest["counts"]["extracts"]["wikidata-extract recent"]
     assert counts["statements"] == {"dropped": {}, "facts": 1, "not_best_rank": 0}
@@ -594,7 +596,7 @@ def of_two_months(dumps: Path, revision: Callable[[int, int], int]) -> dict[str,
         multistream(articles_file(dumps, date), [page(1, "A", "A is here.", revision_id=1)])
         lines = [entity(number, revision(number, month), 10 + month) for number in range(1, 6)]
         write_dump(wikidata_file(dumps, date), lines)
-    manifest = build(find_sources(dumps, MONTHS[0]), dumps / "out", dumps / "work")
+    manifest = build(find_sources(dumps, MONTHS[0]), dumps / "out", dumps / "work").content
     assert manifest["counts"]["facts"]["changed"] == {"new_object": 5}
     stages: dict[str, Any] = manifest["run"]["stages"]
     return stages

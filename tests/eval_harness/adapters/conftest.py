@@ -14,7 +14,7 @@ import torch
 from tokenizers import processors
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from temporalwiki.builders.dataset_folder import SCHEMAS
+from temporalwiki.builders.configs import SCHEMAS
 
 import tiny_models
 from a_dataset import write_dataset

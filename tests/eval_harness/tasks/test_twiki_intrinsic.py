@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.dataset_folder import SCHEMAS
+from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.proper_nouns import ProperNouns
 from temporalwiki.eval_harness.results import Outcome, Result

@@ -1,0 +1,63 @@
+"""Files are whole or absent, and one process at a time holds a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from pathlib import Path
+
+import pytest
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import discard, only_one, whole_file
+
+from a_stop import Killed, Stop
+
+
+def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    with pytest.raises(RuntimeError), whole_file(path) as part:
+        part.write_text("half")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+    with whole_file(path) as part:
+        part.write_text("whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+def test_two_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
+    with whole_file(tmp_path / "f") as one, whole_file(tmp_path / "f") as other:
+        one.write_text("one")
+        other.write_text("other")
+        assert (one.read_text(), other.read_text()) == ("one", "other")
+        assert {path.name[0] for path in tmp_path.iterdir()} == {"."}
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["one"]  # the last one to end wins
+
+
+def test_a_folder_is_held_by_one_build(tmp_path: Path) -> None:
+    with (
+        only_one(tmp_path / "out", "build"),
+        pytest.raises(InputError, match="another build"),
+        only_one(tmp_path / "out", "build"),
+    ):
+        raise AssertionError("two at once")
+    with only_one(tmp_path / "out", "build"):  # free again
+        assert [path.name for path in tmp_path.iterdir()] == [".out.lock"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_discarded_folder_is_whole_or_absent_at_every_kill(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    for nth in itertools.count(1):
+        for file in (folder / "a.json", folder / "deep" / "b.json"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        stop = Stop(nth)
+        with stop, contextlib.suppress(Killed):
+            discard(folder)
+        assert not folder.exists() or len(list(folder.rglob("*.json"))) == 2
+        discard(folder)
+        assert list(tmp_path.iterdir()) == []
+        if not stop.reached:
+            break
+    assert nth > 4
