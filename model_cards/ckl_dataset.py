@@ -61,7 +61,7 @@ def _place(order: Sequence[str], name: str) -> tuple[int, str]:
 
 
 def _annotated_by(manifest: CklManifest) -> str:
-    """Return who annotated, as one of the Hub's values. It has none for people that are not known further."""
+    """Return who annotated, as one of the Hub's values. No value fits unknown people."""
     match manifest.kind:
         case "invariant" | "kilt":
             return "found"
@@ -95,7 +95,7 @@ def _licence_name(licence: str) -> str:
 
 
 def _body(manifests: Sequence[CklManifest], offered: Mapping[str, CardConfig], path: str) -> str:
-    # imported rows are as their authors made them, whatever their kind
+    # imported rows of any kind are as their authors made them
     described = [(manifest, "imported" if manifest.imported else manifest.kind) for manifest in manifests]
     texts = kinds()["ckl"]
     groups: dict[tuple[str, str], list[CklManifest]] = {}

@@ -40,7 +40,7 @@ def header(
     """Return the YAML header with its two lines of dashes.
 
     ``kept`` has the settings of an earlier header that the maintainer added, with further configs and their
-    ``dataset_info``. ``fields`` are those of ``DatasetCardData``.
+    ``dataset_info``. ``fields`` are fields of ``DatasetCardData``.
     """
     data = DatasetCardData(
         **fields,

@@ -27,7 +27,7 @@ class HubDataset(NamedTuple):
 
 
 def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) -> str | None:
-    """Return the content of the file ``PATH`` with a model's results on the probes, or None if it has none.
+    """Return the content of the file ``PATH`` with a model's results on the probes, or None without such results.
 
     ``datasets`` are those on the Hub, by the names that the results use; other results give no entries. The value is
     zero-shot exact match in percent, because entries cannot say that lower is better. If a task has several results,

@@ -34,7 +34,7 @@ def metric_card(folder: Path, repo_id: str | None = None) -> str:
     if not title or not short or len(short) > _LONGEST:
         raise InputError(
             f"{folder / name}.py: the docstring of {type(metric).__name__} must begin with TITLE: SHORT DESCRIPTION; "
-            f"the description is that of the Space and has at most {_LONGEST} characters"
+            f"the description is shown with the Space and has at most {_LONGEST} characters"
         )
     if not info.description.strip() or not info.inputs_description.strip():
         raise InputError(f"{folder / name}.py: its info lacks the description or inputs_description for the card")

@@ -131,10 +131,8 @@ def _training(card: Card) -> Iterator[tuple[str, str]]:
         for file in card.data.inputs:
             yield "its dump", f"{file.file}, SHA-1 {file.sha1}"
     for part, counts in _data_read(training.data):
-        named = [
-            f"{name} {value}" for name, value in sorted(counts.items()) if isinstance(value, str) and name != "of"
-        ]
-        counted = [f"{value:,} {name}" for name, value in sorted(counts.items()) if isinstance(value, int)]
+        named = [f"{name} {text}" for name, text in counts.items() if isinstance(text, str) and name != "of"]
+        counted = [f"{count:,} {name}" for name, count in counts.items() if isinstance(count, int)]
         yield f"data read, {part}".removesuffix(", "), ", ".join([*named, *counted])
     for name in ("trainable", "total"):
         if (count := getattr(training.parameters, name, None)) is not None:
@@ -153,10 +151,9 @@ def _training(card: Card) -> Iterator[tuple[str, str]]:
 
 
 def _data_read(data: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the counts of the data by part, "new" or "past"; the part is "" if there are no parts."""
-    return [(name, counts) for name, counts in data.items() if isinstance(counts, Mapping)] or [("", data)] * bool(
-        data
-    )
+    """Return the counts of the data by part, "new" or "past"; the part is "" for data without parts."""
+    parts = [(name, counts) for name, counts in data.items() if isinstance(counts, Mapping)]
+    return parts or ([("", data)] if data else [])
 
 
 def _options(card: Card) -> list[tuple[str, Any]]:

@@ -17,7 +17,7 @@ from temporalwiki.model_cards.template import fill
 
 
 def space_card(title: str, results: Sequence[Result]) -> str:
-    """Return the card of the leaderboard's Space: its settings, its files, and what was evaluated on which data.
+    """Return the card of the leaderboard's Space: its settings, its files, and the evaluated models and data.
 
     The Space is static. The order of the results does not matter.
     """
@@ -38,7 +38,7 @@ def space_card(title: str, results: Sequence[Result]) -> str:
 
 
 def _evaluated(results: Sequence[Result], models: int) -> str:
-    """Return the section on what was evaluated: a table row for each config and the data that it was read from."""
+    """Return the section on the evaluations: a table row for each config and the data that it was read from."""
     by_data: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for result in results:
         data = result.data["data"]

@@ -129,7 +129,7 @@ def _compared(
 def _differ(counts: tuple[int, int], units: tuple[int, int], factor: float) -> bool:
     """Return whether the rates ``counts`` / ``units`` differ by more than ``factor`` and more than chance explains.
 
-    The square root of a Poisson count has a standard deviation of one half, whatever the mean; the 1 extends this to
+    The square root of a Poisson count has a standard deviation of one half for any mean; the 1 extends this to
     counts near 0.
     """
     (most, of_most), (least, of_least) = sorted(zip(counts, units, strict=True), key=lambda pair: -pair[0] / pair[1])

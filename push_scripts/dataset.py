@@ -40,7 +40,7 @@ def publish_dataset(
 ) -> Iterator[str]:
     """Publish the intervals of a dataset folder that the repository lacks, oldest first; yield a line for each step.
 
-    Each interval is one commit that adds its files to those of earlier months. Its tag is the month of its later
+    Each interval is one commit that adds its files to the earlier months. Its tag is the month of its later
     snapshot, ``2021.12``, or ``tag`` if only one interval is new. Published intervals stay as they are. With
     ``replace``, an interval that differs from the published one replaces it under its own ``tag``; the earlier tag
     keeps the earlier bytes. ``interval`` restricts the publish to one interval. A CKL folder goes to ``publish_ckl``.
@@ -54,13 +54,17 @@ def publish_dataset(
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
     manifests = read_manifests(folder)
-    if imported := [manifest.path for manifest in manifests if manifest.imported and interval in (None, manifest.name)]:
+    if imported := [
+        manifest.path for manifest in manifests if manifest.imported and interval in (None, manifest.name)
+    ]:
         raise InputError(
             f"{folder}: imported from archives without a licence, so never published: {', '.join(imported)}"
         )
     if of_ckl := [manifest for manifest in manifests if isinstance(manifest, CklManifest)]:
         if replace or accept_jump or interval is not None:
-            raise UsageError("--replace and --accept-jump are for months; a new CKL config always replaces the old one")
+            raise UsageError(
+                "--replace and --accept-jump are for months; a new CKL config always replaces the old one"
+            )
         yield from publish_ckl(folder, of_ckl, repo_id, tag, accept_noncommercial, dry_run)
         return
     months = [one for one in manifests if isinstance(one, BuiltManifest) and interval in (None, one.name)]
@@ -180,7 +184,7 @@ def _revision(
     earlier = [one for one in published if one.age < manifest.age]
     if earlier and not accept_jump and (found := large_changes(manifest, earlier[-1])):
         raise InputError(
-            f"{folder}: counts jump: {'; '.join(found)}; find out why, and publish with --accept-jump if they are right"
+            f"{folder}: counts jump: {'; '.join(found)}; find out why, and publish with --accept-jump if they are true"
         )
     # "run" is left out: it differs between two builds of the same data
     content = {key: value for key, value in manifest.content.items() if key != "run"} | {"tag": tag}

@@ -20,7 +20,7 @@ _HEADER = re.compile(r"\A---[^\S\n]*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 
 
 def manifests_of(head: Head) -> list[BuiltManifest | ImportedManifest | CklManifest]:
-    """Return the manifests of a repository, oldest interval first. Raises InputError if one is damaged or misplaced."""
+    """Return a repository's manifests, oldest interval first. Raises InputError if one is damaged or misplaced."""
     manifests = []
     for path in sorted(path for path in head.files if path.startswith("manifests/") and path.endswith(".json")):
         where = f"datasets/{head.repo_id}: {path}"

@@ -63,7 +63,9 @@ class Repository:
         except HFValidationError as error:
             raise UsageError(f"the Hub refuses the name {repo_id!r}: {in_one_line(error)}") from None
         if "/" not in repo_id:
-            raise UsageError(f"{repo_id!r} is not the name of a repository: write ORG/NAME, with your user name or organisation")
+            raise UsageError(
+                f"{repo_id!r} is not the name of a repository: write ORG/NAME, with your user name or organisation"
+            )
         self.api = HfApi(library_name="temporalwiki")
         self.repo_id, self.kind = repo_id, kind
         self.name = repo_id if kind == "model" else f"{kind}s/{repo_id}"
@@ -137,7 +139,7 @@ class Repository:
                     self.repo_id, branch=branch, revision=parent, exist_ok=True, repo_type=self.kind
                 )
             )
-            # new operations: those of the upload remember the state of main at that time
+            # new operations: the ones of the upload remember the state of main at that time
             additions = [CommitOperationAdd(path, file.content) for path, file in changes.add.items()]
             staged = self._commit_on(branch, parent, revision.message, [*additions, *deletions])
             if staged is None:
@@ -226,7 +228,7 @@ class Repository:
         commit = self._once(send, lambda: _branches(self._refs()).get(branch), parent)
         if commit == parent:
             raise InputError(
-                f"{self.name}: the Hub refused {message!r}, although {branch} has not moved; run the same command again"
+                f"{self.name}: the Hub refused {message!r}, although {branch} has not moved; run it again"
             )
         return commit
 

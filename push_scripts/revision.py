@@ -86,7 +86,7 @@ class Head:
     unsent: Mapping[str, Content] = field(default_factory=dict, repr=False)  # files that a dry run treats as sent
 
     def read(self, path: str) -> bytes | None:
-        """Return a file's content, or None if there is no such file."""
+        """Return a file's content, or None if the repository lacks it."""
         if (content := self.unsent.get(path)) is not None:
             return content if isinstance(content, bytes) else content.read_bytes()
         return self.download(path) if path in self.files else None
@@ -119,8 +119,8 @@ def publish(
     again after each revision, and after another publisher's commit. It first runs for all revisions before anything
     is sent, so its errors come first. With ``dry_run`` nothing is sent, and the lines say exactly what would be.
 
-    Raises UsageError for a name that the Hub refuses. Raises InputError if there is no token or no right to write, if
-    the Hub cannot be reached, or if it refuses the revision.
+    Raises UsageError for a name that the Hub refuses, and InputError if this user may not write, the Hub cannot be
+    reached, or the Hub refuses the revision.
     """
     from temporalwiki.push_scripts.hub import Repository, Unreachable  # huggingface_hub takes a second to import
 
@@ -151,7 +151,9 @@ def publish(
         revision, changes = next_one
         parent = head.commit
         if parent is None:
-            raise InputError(f"{repository.name}: somebody has just deleted it; run the same command to create it again")
+            raise InputError(
+                f"{repository.name}: somebody has just deleted it; run the same command to create it again"
+            )
         yield from _description(repository.name, head, revision, changes)
         if changes:
             commit = repository.commit(parent, head, revision, changes)

@@ -120,7 +120,7 @@ def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(
     assert status == 0
     assert said[-1] == (
         f"datasets/ORG/ckl: would publish updatedlama-{months[0]}, newlama-{months[0]}, "
-        f"invariantlama-{months[0]}, as far as they have rows"
+        f"invariantlama-{months[0]}, except those without rows"
     )
     assert sent(hub) == []
     assert run("--ckl", "ORG/ckl")[0] == 0
@@ -135,7 +135,7 @@ def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(
     hub.requests.clear()
     status, said, _ = run("--ckl", "ORG/ckl")
     assert (status, sent(hub)) == (0, [])
-    assert said[-1] == f"datasets/ORG/ckl: has all of {months[1]}"
+    assert said[-1] == f"datasets/ORG/ckl: has all configs up to {months[1]}"
 
 
 @pytest.mark.usefixtures("all_unchanged")
@@ -172,7 +172,7 @@ def test_live_ckl_of_months_whose_folder_is_gone_is_made_of_what_the_hub_has(
     assert {path: ckl[path] for path in shared} == {path: wanted[path] for path in shared}
     hub.requests.clear()
     status, said, _ = run("--ckl", "ORG/ckl")
-    assert (status, sent(hub), said[-1]) == (0, [], f"datasets/ORG/ckl: has all of {months[2]}")
+    assert (status, sent(hub), said[-1]) == (0, [], f"datasets/ORG/ckl: has all configs up to {months[2]}")
 
 
 def test_a_repository_of_months_is_no_place_for_live_ckl(
@@ -203,7 +203,7 @@ def test_live_ckl_of_another_wiki_is_not_taken_for_this_ones(
     hub.requests.clear()
     status, _, said = run("--ckl", "ORG/ckl")
     assert (status, sent(hub), fetched(server)) == (1, [], set())
-    assert "datasets/ORG/ckl: holds live CKL of simplewiki; name another with --ckl" in said
+    assert "datasets/ORG/ckl: it holds live CKL of simplewiki; choose another --ckl" in said
 
 
 def test_live_ckl_without_rows_is_not_published(
@@ -215,7 +215,7 @@ def test_live_ckl_without_rows_is_not_published(
         status, said, _ = run("--ckl", "ORG/ckl")
         assert status == 0
         [line] = [line for line in said if line.startswith("invariantlama")]
-        assert re.fullmatch(r"invariantlama-20210801-20210901: no rows of \d+ facts, so it is not published", line)
+        assert re.fullmatch(r"invariantlama-20210801-20210901: no rows from \d+ facts, so it is not published", line)
     assert sent(hub) == []
     wanted = ["newlama-20210801-20210901", "updatedlama-20210801-20210901"]
     files = hub.repo("dataset", "ORG/ckl").files()
@@ -226,7 +226,7 @@ def test_live_ckl_without_rows_is_not_published(
 def test_live_ckl_of_another_language_is_refused(run: Run, hub: LoopbackHub) -> None:
     status, _, said = run("--ckl", "ORG/ckl", "--wiki", "kowiki")
     assert (status, hub.requests) == (2, [])
-    assert "worded in English" in said
+    assert "clozes and questions are in English" in said
 
 
 LOAD = """
@@ -251,9 +251,9 @@ def test_three_months_one_after_another(
         newest = f"the newest complete month on {server.url} is enwiki {name[:8]} to {name[9:]}"
         assert said[0] == newest
         if number:
-            assert said[1] == f"datasets/{REPO}: its newest is {months[number - 1]} ({names[number - 1]})"
+            assert said[1] == f"datasets/{REPO}: its newest month is {months[number - 1]} ({names[number - 1]})"
         else:
-            assert said[1] == f"datasets/{REPO}: holds no month yet, so there is none to compare counts with"
+            assert said[1] == f"datasets/{REPO}: it has no month yet, so its counts have nothing to be compared with"
         assert tags(hub) == months[: number + 1]
         # last month's dumps are there already
         assert all(("/20211101/" in path) or number < 2 for path in fetched(server))
@@ -521,7 +521,7 @@ def test_months_that_were_missed_and_are_gone_are_said(
     place = tmp_path / "another machine"
     status, said, err = run(*dry, place=place)
     # cron mails what fails alone, and no later run looks for this month
-    assert (status, "all else is done, but 20210901-20211001 could not be fetched" in err) == (1, True)
+    assert (status, "20210901-20211001 could not be fetched, all else is done" in err) == (1, True)
     at = next(i for i, line in enumerate(said) if line.startswith("20210901-20211001: is missing"))
     assert "no such dump" in said[at]
     out = place / "temporalwiki"
@@ -648,7 +648,7 @@ def test_a_month_is_built_with_the_options_of_the_one_before(
 OTHER = {
     "of another wiki": (lambda m: m["interval"].update(wiki="simplewiki"), "holds simplewiki"),
     "without options": (lambda m: m.pop("options"), "manifests/20210801-20210901.json: not a manifest"),
-    "with another config": (lambda m: m["options"].update(include=["../x"]), "no options of a build"),
+    "with another config": (lambda m: m["options"].update(include=["../x"]), "has no options of a build"),
     "with a text": (lambda m: m["options"].update(seed="x\ny"), "not a manifest of temporalwiki (Expected `int`"),
 }
 
