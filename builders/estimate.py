@@ -24,7 +24,7 @@ import msgspec
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor
 
 from temporalwiki.builders import checksums, incremental
-from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Places, Sources, check_folders
+from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, check_folders
 from temporalwiki.builders.inspection import table
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Dump
@@ -193,7 +193,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
     hashed = checksums.plan(sources.files)
     reports = checksums.known(work / "checksums", hashed)
     sha1 = {file: reports[task]["sha1"] for file, task in zip(sources.files, hashed, strict=True) if task in reports}
-    places = Places(work, sources, options, sha1)
+    work_folder = WorkFolder(work, sources, options, sha1)
     interval, truncated = sources.interval, options.allow_truncated
     prev, recent = (
         _look_at_text(wiki_extract.plan(dump, interval.wiki, truncated), interval.language)
@@ -241,7 +241,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
             base = incremental.Base("prev", 0, "")
             if folder is not None and incremental.is_finished(folder):
                 base = incremental.base_of(folder)
-        folder = place(dump.files, functools.partial(places.articles, dump))
+        folder = place(dump.files, functools.partial(work_folder.articles, dump))
         new = 1.0 if base is None else CHANGED
         cpu = _READ_XML * text.clean * text.text / max(1.0, text.wikitext) * (new + (1 - new) * _SKIM)
         disk = text.packed * new + text.pages * _PAGE + text.articles * _ARTICLE
@@ -261,7 +261,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
             count = len(unchanged_items.plan(int(items_prev.items), base))
             yield stage("wikidata-index", count, within, cpu, cpu / count, work=_REVISION * items_prev.items)
             base = base if items_prev.revised else None
-        folder = place(dump.files, functools.partial(places.facts, dump))
+        folder = place(dump.files, functools.partial(work_folder.facts, dump))
         if folder is not None:
             base = incremental.finished_with(folder, items.tasks, base)
         carried = (1 - CHANGED) * items.revised if base is not None else 0.0
@@ -276,11 +276,11 @@ def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Sta
             yield stage(f"wikidata-carry {side}", count, within, cpu, cpu / count, work=_SUPERSEDED * items.items)
     if sources.page_props is not None:
         size = sources.page_props.stat().st_size
-        folder = place([sources.page_props], functools.partial(places.page_items, sources.page_props))
+        folder = place([sources.page_props], functools.partial(work_folder.page_items, sources.page_props))
         cpu = a_byte * size * _TABLE
         yield stage("page-props", 1, folder, cpu, cpu, work=size / 4, dump=interval.recent, read=size)
 
-    own = place(sources.files, places.interval)
+    own = place(sources.files, work_folder.interval)
     folders = {
         name: own / name if own else None for name in ("wiki-diff", "wikidata-labels", "wikidata-diff", "align")
     }

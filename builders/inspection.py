@@ -23,7 +23,7 @@ from temporalwiki.builders.manifests import (
 from temporalwiki.builders.streams import compression, pieces
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
-from temporalwiki.builders.wikipedia.xml_dump import Reading, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 
 
 def describe(path: Path) -> str:
@@ -128,20 +128,20 @@ def _configs(manifest: Manifest) -> list[str]:
 
 
 def _describe_wikipedia(path: Path) -> str:
-    header, reading = read_header(path), Reading()
+    header, counts = read_header(path), DumpCounts()
     kinds: Counter[str] = Counter()
     first = last = 0
-    for page in read_pages(path, header, reading, allow_truncated=True):
+    for page in read_pages(path, header, counts, allow_truncated=True):
         kind = "other namespaces" if page.namespace != 0 else "redirects" if page.redirect else "articles"
         kinds[f"{kind} ({page.missing})" if page.missing else kind] += 1
         first, last = min(first or page.page_id, page.page_id), max(last, page.page_id)
-    rows = [("pages", f"{reading.pages:,}"), *((kind, f"{n:,}") for kind, n in sorted(kinds.items()))]
-    rows += [(f"dropped: {reason}", f"{n:,}") for reason, n in reading.dropped.items()]
-    state = "complete" if reading.complete else "CUT OFF: no </mediawiki> at its end"
+    rows = [("pages", f"{counts.pages:,}"), *((kind, f"{n:,}") for kind, n in sorted(kinds.items()))]
+    rows += [(f"dropped: {reason}", f"{n:,}") for reason, n in counts.dropped.items()]
+    state = "complete" if counts.complete else "CUT OFF: no </mediawiki> at its end"
     return "\n".join(
         [
             f"{path}: MediaWiki export {header.version} of {header.wiki or 'an unnamed wiki'}, {state}",
-            f"page ids {first} to {last}, {reading.bytes / 1e6:,.1f} MB of XML",
+            f"page ids {first} to {last}, {counts.bytes / 1e6:,.1f} MB of XML",
             "",
             *table(rows),
         ]

@@ -1,4 +1,4 @@
-"""Answers to prompts, by greedy decoding up to the sentence's end, or as far as the model has something to say."""
+"""Generate answers to prompts: up to the end of a sentence, or until the model ends them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from temporalwiki.eval_harness.scoring import (
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.packing import Encoder
 
-VERSION = 1  # of the answers
+VERSION = 1  # raised by a change that moves an answer; cached answers of other versions are not used
 _MESSAGE = "the message stands here"  # marks its place in a chat template
-_TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # prompt and answer tokens of a batch: more is no faster
+_TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # prompt and answer tokens per batch; larger batches are not faster
 
 
 class Generator:
-    """Answers prompts with one model, in fp32: in lower precision the words depend on who shares the batch."""
+    """Answers prompts with one model in fp32: in lower precision, answers depend on their batch."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Generator:
         beams: int = 1,
         whole: bool = False,
     ) -> None:
-        """``beams``: 1 is greedy decoding. ``whole``: do not end an answer where its first sentence does."""
+        """Prepare the model. With 1 beam decoding is greedy; if ``whole``, answers may have several sentences."""
         self.model, self.tokenizer = plain(model.eval()), tokenizer
         self.max_new_tokens, self.beams, self.whole = max_new_tokens, beams, whole
         self.encoder_decoder = is_encoder_decoder(self.model)
@@ -49,7 +49,7 @@ class Generator:
 
     @property
     def policy(self) -> dict[str, Any]:
-        """What the answers depend on besides model and prompt."""
+        """Everything but the model and the prompt that answers depend on."""
         start = SENTINEL if self.encoder_decoder else self.tokenizer.bos_token
         new = {"max_new_tokens": self.max_new_tokens, "beams": self.beams, "whole": self.whole}
         return {"generation": VERSION, "starts_with": start, "precision": "fp32", **new}
@@ -57,11 +57,11 @@ class Generator:
     def generate(
         self, prompts: Sequence[str], share: tuple[int, int] = (0, 1), kept: Container[int] = ()
     ) -> Iterator[list[tuple[int, str]]]:
-        """Yield (number of the prompt, its answer), a list a batch, in no particular order.
+        """Yield a list of (index of the prompt, its answer) for each batch, in no particular order.
 
-        An encoder-decoder model fills the prompt's ``<extra_id_0>`` (at its end where it has none). ``share``: (i, n)
-        answers every n-th batch from the i-th. ``kept``: numbers of prompts that need no answer. A prompt is left out
-        that is too long for the model's context.
+        An encoder-decoder model fills the prompt's ``<extra_id_0>``, which is appended if missing. ``share`` (i, n)
+        answers every n-th batch, starting with the i-th. ``kept`` has the indexes of prompts to skip. A prompt that is
+        too long for the model's context is left out.
         """
         read = list(self._read(prompts))
         longest = context_length(self.model)
@@ -104,7 +104,7 @@ class Generator:
         return {}
 
     def _continue(self, rows: list[list[int]]) -> list[str]:
-        """Return the texts that follow rows in order of length; in halves where memory is short."""
+        """Return the texts that continue rows, which are sorted by length; halve the batch if memory runs out."""
         try:
             with torch.inference_mode():
                 return self._greedy(rows) if self._simple else self._library(rows)
@@ -116,7 +116,7 @@ class Generator:
 
     @property
     def _simple(self) -> bool:
-        """Whether decoding is greedy, and the model remembers keys and values alone and is told what padding is."""
+        """Whether ``_greedy`` works: no beams, no constraints, a cache of keys and values, and padding."""
         takes = inspect.signature(type(self.model).forward).parameters
         if self.beams > 1 or self._constraints or "past_key_values" not in takes:
             return False
@@ -126,7 +126,7 @@ class Generator:
         return {"position_ids", "logits_to_keep"} <= takes.keys() and not recurrent
 
     def _greedy(self, rows: list[list[int]]) -> list[str]:
-        """Decode token by token; rows that have ended leave the batch."""
+        """Decode token by token; unlike in ``generate`` of transformers, finished rows leave the batch."""
         device = self.model.device
         ids, mask = (t.to(device) for t in _left_padded(rows))
         encoded, cache = None, DynamicCache(config=self.model.config)
@@ -167,7 +167,7 @@ class Generator:
         return self._decode(said)
 
     def _library(self, rows: list[list[int]]) -> list[str]:
-        """Decode by beams, or a model that is not simple; nothing is padded, as not every model takes that."""
+        """Decode with ``generate`` of transformers, without padding, which not every model supports."""
         pad = self.tokenizer.eos_token_id if self.tokenizer.pad_token_id is None else self.tokenizer.pad_token_id
         start = self._start if self.encoder_decoder else None
         settings = GenerationConfig(
@@ -178,7 +178,10 @@ class Generator:
             decoder_start_token_id=start and start[0],
             **self._constraints,
         )
-        own, self.model.generation_config = self.model.generation_config, GenerationConfig()  # it would add to ours
+        own, self.model.generation_config = (
+            self.model.generation_config,
+            GenerationConfig(),
+        )  # its settings would be added to ours
         texts = []
         try:
             for _, group in groupby(rows, len):

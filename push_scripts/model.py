@@ -32,7 +32,14 @@ from temporalwiki.eval_harness.cached_model import revision as revision_of
 from temporalwiki.eval_harness.cached_model import training
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.methods import checkpoint
-from temporalwiki.methods.checkpoint import ADAPTER, ADAPTER_WEIGHTS, PICKLES, base_of_adapter, is_hub_id, split
+from temporalwiki.methods.checkpoint import (
+    ADAPTER,
+    ADAPTER_WEIGHTS,
+    PICKLES,
+    base_of_adapter,
+    is_hub_id,
+    split_revision,
+)
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, library_config, read_expansion
 from temporalwiki.methods.train import MANIFEST
 from temporalwiki.model_cards.eval_results import PATH, HubDataset, eval_results
@@ -133,7 +140,7 @@ def publish_model(
         results=own,
         datasets=_datasets(own),
     )
-    any_commit = not any(split(named)[1] for named in (base, _base_name(found, history)) if named)
+    any_commit = not any(split_revision(named)[1] for named in (base, _base_name(found, history)) if named)
     plan = functools.partial(_plan, found, card, any_commit, results is not None)
     yield from publish(repo_id, "model", plan, dry_run=dry_run)
 
@@ -240,7 +247,7 @@ def _published_commit(found: Checkpoint, base: Base, head: Head) -> str | None:
     if found.kind == "adapter":
         id, commit = published.base_model_name_or_path, published.revision
     else:
-        id, commit = split(published.base or published.base_model)
+        id, commit = split_revision(published.base or published.base_model)
     return commit if id == base.id else None
 
 
@@ -331,10 +338,10 @@ def _base(found: Checkpoint, history: Mapping[str, Any], given: str | None) -> B
         given = named
     elif not is_hub_id(given):
         raise UsageError(f"--base {given}: not a model on the Hub; write its id, ORG/NAME")
-    elif on_hub and split(named)[0] != split(given)[0]:
+    elif on_hub and split_revision(named)[0] != split_revision(given)[0]:
         raise UsageError(f"--base {given}: but {found.folder} was made from {named}")
-    id, at = split(given)
-    trained_on = split(named)[1] if on_hub else None
+    id, at = split_revision(given)
+    trained_on = split_revision(named)[1] if on_hub else None
     base = _on_hub(id, at or trained_on)
     if at and trained_on and base.commit != trained_on and base.commit != _on_hub(id, trained_on).commit:
         raise UsageError(f"--base {given}: is commit {base.commit}, but {found.folder} was made from {named}")
@@ -365,7 +372,7 @@ def _on_hub(id: str, at: str | None) -> Base:
 
 def _check_same(local: str, base: Base) -> Base:
     """Return ``base``. Raises InputError unless it is the model on this machine."""
-    path, more = checkpoint.where(local)
+    path, more = checkpoint.library_arguments(local)
     if "gguf_file" in more:
         _check_config(local, base, _SIZES)
         return replace(base, gguf=more["gguf_file"])
@@ -387,7 +394,7 @@ def _check_same(local: str, base: Base) -> Base:
 
 def _check_config(local: str, base: Base, names: Sequence[str] | None = None) -> None:
     """Raise InputError unless the settings ``names``, or all that matter, are the same in both models."""
-    path, more = checkpoint.where(local)
+    path, more = checkpoint.library_arguments(local)
     try:
         mine = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
         theirs = AutoConfig.from_pretrained(base.id, revision=base.commit, trust_remote_code=False)
@@ -409,7 +416,7 @@ def _data(training: TrainingManifest) -> tuple[BuiltManifest | ImportedManifest 
                     return None, [manifest.language]
                 return manifest, [manifest.interval.language]
         return None, []
-    id, at = split(named)
+    id, at = split_revision(named)
     try:
         info = ask(named, lambda: HfApi().dataset_info(id, revision=at))
     except (NotFound, UsageError):
@@ -422,7 +429,7 @@ def _datasets(results: Sequence[Result]) -> dict[str, HubDataset]:
     """Return the results' datasets that are on the Hub, by the names in the results."""
     found = {}
     for named in sorted({str(result.data["data"]["dataset"]) for result in results}):
-        id, at = split(named)
+        id, at = split_revision(named)
         if checkpoint.exists(named) or id.count("/") != 1 or id.startswith((".", "/")):
             continue
         try:

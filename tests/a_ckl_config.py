@@ -1,4 +1,4 @@
-"""Configs of CKL's dataset folder, made of a few rows."""
+"""Write configs with a few rows to a CKL dataset folder."""
 
 from __future__ import annotations
 

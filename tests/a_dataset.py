@@ -1,4 +1,4 @@
-"""Dataset folders of a few rows."""
+"""Write dataset folders with a few rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_probes(
 ) -> str:
     """Write, for each interval (``20211101-20211201``), a probe for each relation of each split: for figures of data.
 
-    Each has a short name, too. The manifests hold ``types``, by interval; there is none of an interval that it lacks.
+    Each config also has a short name. The manifests hold ``types`` by interval, and omit intervals without an entry.
     """
     configs: dict[str, Any] = {}
     for interval, splits in relations.items():

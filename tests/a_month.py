@@ -1,4 +1,4 @@
-"""Months of a dataset folder, made without dumps: rows, manifests, and the files that they describe."""
+"""Make months of a dataset folder without dumps: rows, manifests and data files."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ PEOPLE = ("Weber", "Lind", "Moreau", "Rossi", "Novak", "Silva", "Kim", "Okafor",
 
 
 def write_lama(folder: Path) -> None:
-    """LAMA's files: three facts of each of the 28 relations, of which one passes."""
+    """LAMA's files: three facts for each of the 28 relations; one of the three passes."""
     (folder / "TREx").mkdir(parents=True)
     rows = [{"relation": relation, "template": f"[X] {relation} [Y] ."} for relation in RELATIONS]
     (folder / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from dump_forms import write_page_props
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders import estimate as module
@@ -36,12 +37,9 @@ from tiny_dumps import (
 MONTH = Interval("enwiki", "20211101", "20211201")
 NEXT = Interval("enwiki", "20211201", "20220101")
 WORLD = World(
-    people=30,
+    people=150,
     dates=("20211101", "20211201", "20220101"),
     wikidata_dates=("20211101", "20211129", "20220101"),
-    filler_pages=100,
-    filler_items=300,
-    page_props=True,
 )
 
 
@@ -57,7 +55,7 @@ def _small() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dumps")
-    write_world(folder, WORLD)
+    write_page_props(folder, write_world(folder, WORLD))
     return folder
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dump_forms import write_page_props
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import incremental
@@ -45,7 +46,7 @@ def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> BuiltManifest:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Dumps, the work folder of a build in which the extract of each recent dump is layers, and a build of seed 1."""
     here = tmp_path_factory.mktemp("made")
-    write_world(here / "dumps", World(people=30, hard_sentences=0, hostile_names=False, page_props=True))
+    write_page_props(here / "dumps", write_world(here / "dumps", World(people=30)))
     run(here / "dumps", here / "out", here / "work")
     run(here / "dumps", here / "wanted", here / "other.work", seed=1)
     return here
@@ -150,7 +151,7 @@ def test_articles_that_are_not_found_are_an_error(made: Path, tmp_path: Path, mo
     groups = wiki_diff._groups
     monkeypatch.setattr(wiki_diff, "_groups", lambda *what: itertools.islice(groups(*what), 1, None))
     shutil.copytree(made / "work", tmp_path / "work")
-    with pytest.raises(InputError, match=r"enwiki-20211101-\w+: \d+ articles, of which \d+ are there; delete it"):
+    with pytest.raises(InputError, match=r"enwiki-20211101-\w+: \d+ of \d+ articles found; delete it"):
         run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
     monkeypatch.undo()
     run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
@@ -168,7 +169,7 @@ def read(folder: Path, pages: list[str], base: Path | None = None, finish: bool 
     tasks = [replace(task, base=before) for task in extract.plan(dump, "enwiki", False)]
     run_stage("extract", extract.run, tasks, folder)
     if finish:
-        unchanged_pages.carry(folder, before)
+        unchanged_pages.link_base(folder, before)
         incremental.finish(folder, tasks, before)
 
 
@@ -249,14 +250,14 @@ def test_a_dump_that_is_replaced_while_it_is_read_is_refused(
     old, new = (b"</text>", b" More.</text>") if wiki else (b'"rank":"normal"', b'"rank":"preferred"')
     wrong = packing.compress(packing.decompress(right).replace(old, new))
     assert wrong != right
-    extract_ = _Build._extract
+    extract_ = _Build._read_dump
 
     def swapped(self: _Build, stage: str, *arguments: Any) -> None:
         if stage == name:
             swap_in(path, wrong)
         extract_(self, stage, *arguments)
 
-    monkeypatch.setattr(_Build, "_extract", swapped)
+    monkeypatch.setattr(_Build, "_read_dump", swapped)
     with pytest.raises(InputError, match=f"{path}: changed while it was read; run the same command again"):
         run(dumps, tmp_path / "out", tmp_path / "work", seed=1)
     monkeypatch.undo()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import datasets
 import pytest
+from dump_forms import write_page_props
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.build_config import CONFIGS
@@ -35,7 +36,8 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_kilt(folder / "kilt")
     write_news(folder / "news.jsonl")
     (folder / "past.jsonl").write_text(json.dumps({"title": "Easton", "text": "Easton is a town."}) + "\n", "utf-8")
-    write_world(folder / "dumps", World(people=60, dates=DATES, wikidata_dates=DATES, page_props=True))
+    snapshots = write_world(folder / "dumps", World(people=60, dates=DATES, wikidata_dates=DATES))
+    write_page_props(folder / "dumps", snapshots)
     for prev, recent in pairwise(DATES):
         sources = find_sources(folder / "dumps", Interval("enwiki", prev, recent))
         build(sources, folder / "temporalwiki", folder / "work", BuildOptions(unchanged_fraction=1))

@@ -38,13 +38,13 @@ WRONG_USAGE = {
     "a misspelled option": (["inspect", "x", "--debgu"], "did you mean --debug?"),
     "a misspelled option that is required": (
         ["build", "20211101", "20211201", "--dumsp=."],
-        "are required: --dumps; there is --dumsp (did you mean --dumps?)\n",
+        "are required: --dumps; found --dumsp (did you mean --dumps?)\n",
     ),
     "no dumps": (["build", "20211101", "20211201"], "are required: --dumps\n"),
     "no option of those required": (["evaluate", "--nonsense"], "are required: --model, --data, --tasks\n"),
-    "a date that is none": (["build", "20211131", "20211201", "--dumps", "."], "write YYYYMMDD"),
+    "a wrong date": (["build", "20211131", "20211201", "--dumps", "."], "write YYYYMMDD"),
     "time backwards": (["build", "20211201", "20211101", "--dumps", "."], "forward in time"),
-    "a wiki that is none": (["build", "20211101", "20211201", "--dumps", ".", "--wiki", "en"], "database name"),
+    "a wrong wiki": (["build", "20211101", "20211201", "--dumps", ".", "--wiki", "en"], "database name"),
     "an unknown config": (["build", "20211101", "20211201", "--dumps", ".", "--include", "x"], "there are diffset"),
     "no jobs": (["build", "20211101", "20211201", "--dumps", ".", "--jobs", "0"], "at least 1"),
     "too little memory": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "64MB"], "at least 768MB"),
@@ -100,7 +100,7 @@ print(sum(tqdm(range(3))))
 FAILED = {
     "no such folder": (["build", "20211101", "20211201", "--dumps", "nowhere"], "nowhere: no such folder"),
     "nothing to inspect": (["inspect", "nowhere"], "no such file"),
-    "a folder that is no dataset": (["inspect", "/proc/self/fd"], "no manifests"),
+    "a folder without a dataset": (["inspect", "/proc/self/fd"], "no manifests"),
 }
 
 

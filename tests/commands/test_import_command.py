@@ -48,7 +48,7 @@ WRONG = {
     "no such file": (["import", "nowhere"], 1, "nowhere: no such file or folder"),
     "a misspelled file": (["import", "newLLAMA.csv"], 1, "did you mean newLAMA.csv?"),
     "both kinds in one folder": (["import", "newLAMA.csv", "wikipedia_0809_gpt2.csv", "--out", "x"], 2, "two dataset"),
-    "a row that is cut off": (["import", "cut"], 1, "cut/wikipedia_0809_gpt2.csv: line 3: a quote that is opened"),
+    "a row that is cut off": (["import", "cut"], 1, "cut/wikipedia_0809_gpt2.csv: line 3: unexpected end of data"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import re
 from collections.abc import Sequence
@@ -35,7 +36,6 @@ SMALL = Size(
         dates=("20210801", "20210901", "20211001", "20211101"),
         wikidata_dates=("20210726", "20210830", "20210927", "20211101"),
         people=30,
-        changes_per_relation=2,
     ),
     vocabulary=400,
     epochs=1,
@@ -83,21 +83,26 @@ def test_the_first_snapshot_is_built_by_nobody_as_the_model_has_read_it(done: tu
 def test_the_demo_shows_rows_as_they_are(done: tuple[Path, str]) -> None:
     out, text = done
     assert 'load_dataset("temporalwiki", "diffset-1011")' in text
-    shown = " ".join(text[text.index("   changed (") : text.index("   deleted (")].split())
     [file] = (out / "temporalwiki" / "data").glob("probes-20211001-20211101/changed-*.parquet")
-    rows = list(read_rows([file]))[:3]
+    rows = list(read_rows([file]))[:2]
     assert rows
     for row in rows:
-        assert " ".join(f"{row['subject']} | {row['relation']} | {row['object']}".split()) in shown
-        assert all(f"(was {', '.join(row['previous_objects'])})" in shown for _ in row["previous_objects"])
+        assert f"   changed: {row['subject']} | {row['relation']} | {row['object']}" in text
+        assert all(f"(was {', '.join(row['previous_objects'])})" in text for _ in row["previous_objects"])
+
+
+def test_the_demo_is_short(done: tuple[Path, str]) -> None:
+    assert len(done[1].splitlines()) < 30
 
 
 def test_every_method_is_trained_and_scored_on_every_month(done: tuple[Path, str]) -> None:
     out, text = done
     results = {path.parent.name for path in (out / "experiment" / "results").rglob("*.json")}
     assert results
-    for label in ("initial", "diff/0910", "diff/1011"):
-        assert re.search(rf"^ +{label} +done.* 6 done$", text, re.M), label  # 2 months x (2 kinds of text, facts)
+    with (out / "experiment" / "cells.csv").open(encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert {cell["state"] for cell in cells} == {"done"}
+    assert f"   {len(cells)} trainings and evaluations" in text
     number = r"\d+\.\d\d"
     assert re.search(
         rf"^   diff  new text {number}, unchanged text {number}, changed facts {number}, unchanged facts {number}: ",
@@ -108,10 +113,9 @@ def test_every_method_is_trained_and_scored_on_every_month(done: tuple[Path, str
 
 def test_the_model_reads_articles_and_facts_of_its_month_alone(done: tuple[Path, str]) -> None:
     out, _ = done
-    truth = write_world(out / "again", SMALL.world)
+    snapshot = write_world(out / "again", SMALL.world)[1]
     rows = list(read_rows([out / "first-month" / "first-month.parquet"]))
     articles = {row["title"]: row["text"] for row in rows if row["title"] is not None}
-    snapshot = truth.snapshots[1]
     assert articles.keys() == {article.title for article in snapshot.articles.values()}
     facts = {row["text"] for row in rows if row["title"] is None}
     [changed] = (out / "temporalwiki" / "data").glob("probes-20210901-20211001/changed-*.parquet")
@@ -159,7 +163,7 @@ def test_stopped_while_it_makes_the_model_it_goes_on(done: tuple[Path, str], tmp
     assert (tmp_path / "out" / "model" / weights).read_bytes() == (out / "model" / weights).read_bytes()
 
 
-# What came of it
+# The summary
 
 MEASURES = {"twiki_intrinsic": "proper_noun_perplexity", "twiki_probes": "perplexity"}
 
@@ -208,7 +212,7 @@ def test_without_facts_the_line_is_about_text() -> None:
 NAMED = {
     "inside a sentence": (["He met Anna Weber in Easton."], "Anna Weber Easton"),
     "at its start, if it is one elsewhere": (["Easton grew.", "We saw Easton and then Easton again."], "Easton " * 3),
-    "at its start, if it is none elsewhere": (["The hill.", "Up the hill and down the hill."], ""),
+    "at its start, if it is small elsewhere": (["The hill.", "Up the hill and down the hill."], ""),
     "at its start, and nowhere else": (["Easton grew."], ""),
     "after a colon and a line break it says nothing": (["as said: Over\nUnder"], ""),
     "after a comma and a bracket it does": (["in May, June (Ada)"], "May June Ada"),
@@ -255,7 +259,7 @@ def test_real_dumps_go_the_same_path_without_facts_where_there_are_few(
     text = "\n".join(demo_real(real, tmp_path / "out", folder_card, space_card, SMALL))
     manifests = tmp_path / "out" / "temporalwiki" / "manifests"
     assert sorted(path.stem for path in manifests.iterdir()) == ["20200101-20200115", "20200115-20210101"]
-    assert "twiki_probes is left out" in text
+    assert "without twiki_probes" in text
     assert re.search(r"^   diff  new text \d+\.\d\d, unchanged text \d+\.\d\d: learns most", text, re.M)
     assert text.rpartition(": ")[2] == str(tmp_path / "out" / "experiment" / "leaderboard" / "index.html")
 
@@ -263,7 +267,7 @@ def test_real_dumps_go_the_same_path_without_facts_where_there_are_few(
 def test_one_snapshot_is_not_enough(real: Path, tmp_path: Path) -> None:
     for date in ("20200115", "20210101"):
         (real / "enwiki" / date).rename(tmp_path / date)
-    with pytest.raises(InputError, match=r"two snapshots are wanted.* there is 20200101"):
+    with pytest.raises(InputError, match=r"needs two snapshots.* found: 20200101"):
         list(demo_real(real, tmp_path / "out", folder_card, space_card))
     with pytest.raises(InputError, match="no such folder of dumps"):
         list(demo_real(tmp_path / "nowhere", tmp_path / "out", folder_card, space_card))

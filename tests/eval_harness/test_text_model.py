@@ -1,4 +1,4 @@
-"""Models that write text: answers do not depend on the other prompts, and no prompt is asked twice."""
+"""Models that write text: answers do not depend on other prompts, and no prompt is asked twice."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_interrupted_run_continues(model: str, tmp_path: Path, monkeypatch: p
             raise KeyboardInterrupt
         return ask(self, rows)
 
-    monkeypatch.setattr(generation, "_TOKENS", {"cpu": 1})  # a prompt a batch
+    monkeypatch.setattr(generation, "_TOKENS", {"cpu": 1})  # one prompt per batch
     monkeypatch.setattr(Writer, "_continue", interrupted)
     with pytest.raises(KeyboardInterrupt):
         answers(model, tmp_path / "cut", PROMPTS)
@@ -67,7 +67,7 @@ def test_a_prompt_that_is_too_long_has_no_answer(tmp_path: Path) -> None:
 
 
 def test_special_tokens_in_a_prompt_are_text(tmp_path: Path) -> None:
-    """Only the template ends a message: a text that a model judges gives no orders."""
+    """Only the template ends a message: special tokens in a prompt are plain text."""
     tokenizer = tiny_models.tokenizer("gpt2")
     end = tokenizer.eos_token
     tokenizer.chat_template = f"user: {{{{ messages[0]['content'] }}}}{end}assistant:"

@@ -15,7 +15,7 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikidata import extract as wikidata_extract
-from temporalwiki.builders.wikipedia.xml_dump import Reading, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 from temporalwiki.commands import main
 
 from a_folder import without_manifests
@@ -87,9 +87,9 @@ def places(size: int) -> list[int]:
 
 
 def pages_of(path: Path, allow_truncated: bool = False) -> tuple[list[int], bool]:
-    reading = Reading()
-    found = [read.page_id for read in read_pages(path, read_header(path), reading, allow_truncated=allow_truncated)]
-    return found, reading.complete
+    counts = DumpCounts()
+    found = [read.page_id for read in read_pages(path, read_header(path), counts, allow_truncated=allow_truncated)]
+    return found, counts.complete
 
 
 @pytest.mark.fault(

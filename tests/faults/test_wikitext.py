@@ -15,7 +15,7 @@ from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata.align import says
 from temporalwiki.builders.wikipedia.sentences import split_sentences
-from temporalwiki.builders.wikipedia.xml_dump import Reading, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 from temporalwiki.eval_harness.answers import answer, ended
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.push_scripts.dataset_repository import maintainers_settings
@@ -189,5 +189,5 @@ def test_what_is_nearly_a_redirect_in_a_history_is_an_article(between: str, tmp_
     old = revision("#REDIRECT" + between * 300_000, 1, at="2021-10-01T00:00:00Z")
     new = revision("x", 2, at="2021-12-02T00:00:00Z")
     dump = write_bz2(tmp_path / "d.xml.bz2", header(), page(1, "T", revisions=[old, new]), FOOTER)
-    found = list(read_pages(dump, read_header(dump), Reading(), at="20211201"))
+    found = list(read_pages(dump, read_header(dump), DumpCounts(), at="20211201"))
     assert [(one.redirect, one.revision_id) for one in found] == [(False, 1)]

@@ -89,10 +89,10 @@ PLANTED = [
     ("results", "eval_harness.results.msgspec.convert", lambda data, _kind: data),
     ("sentence_diff", "builders.wikipedia.sentence_diff._without", lambda _known, paragraph: paragraph),
     ("server_answers", "builders.fetch.server._SHA1", re.compile(".*")),
-    ("wikidata_dump", "builders.wikidata.extract._Rows.add", lambda _self, _entity, _seen, _size: None),
+    ("wikidata_dump", "builders.wikidata.extract._RowBuffer.add", lambda _self, _entity, _record, _size: None),
     ("wikidata_json", "builders.wikidata.entities._add_statements", lambda _entity, _relation, _statements: None),
-    ("wikitext", "builders.wikipedia.plain_text._without_sounds", lambda line, _lead: line),
-    ("xml_dump", "builders.wikipedia.xml_dump._only_characters", lambda _text: True),
+    ("wikitext", "builders.wikipedia.prose_lines._without_sounds", lambda line, _lead: line),
+    ("xml_dump", "builders.wikipedia.xml_dump._are_xml_characters", lambda _text: True),
     ("xml_ranges", "builders.wikipedia.xml_dump._Window.check_end", lambda _window: None),
 ]
 

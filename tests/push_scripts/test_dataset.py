@@ -66,10 +66,10 @@ def assert_consistent(hub: LoopbackHub) -> None:
 
 
 KEYS = """
-from temporalwiki.methods.training_data import content
+from temporalwiki.methods.training_data import content_key
 for data in ("ORG/temporalwiki@2021.12", "ORG/temporalwiki"):
-    print(content(data, "diffset-1112"))
-print(content("ORG/temporalwiki", "diffset-1201"))
+    print(content_key(data, "diffset-1112"))
+print(content_key("ORG/temporalwiki", "diffset-1201"))
 """
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from dump_forms import write_page_props
 
 from temporalwiki.base.files import only_one
 from temporalwiki.builders.build import BuildOptions, build, find_sources
@@ -46,7 +47,7 @@ Run = Callable[..., tuple[int, list[str], str]]
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four months of a small world."""
     folder = tmp_path_factory.mktemp("dumps")
-    write_world(folder, World(people=30, dates=DATES, wikidata_dates=DATES, page_props=True))
+    write_page_props(folder, write_world(folder, World(people=30, dates=DATES, wikidata_dates=DATES)))
     return folder
 
 

@@ -1,8 +1,7 @@
-"""No network but the one that was asked for, and no secret in anything that is said or written.
+"""Commands contact only the servers that the user names, and never print or write a secret.
 
-Commands run one after another in one process whose environment is full of secrets, and which ends, as do the processes
-that it starts, where it opens a connection that was not asked for. What native code sends is counted where a process
-can be put into a network of its own.
+The commands run in one process with secrets in its environment. The process and its children exit when they open an
+unexpected connection. Packets from native code are counted if the machine can give a process its own network.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("spacy", reason="the demo's text is scored with spaCy, which is not installed")
 
+from temporalwiki.builders import slurm as slurm_commands
 from temporalwiki.builders.executors import slurm
 from temporalwiki.commands import COMMANDS, main
 
@@ -259,7 +259,7 @@ def test_an_endpoint_with_a_password_is_refused_and_not_said(
 def test_what_slurm_is_given_has_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_slurm.install(tmp_path / "slurm")
     monkeypatch.setenv("PATH", str(tmp_path / "slurm" / "bin"), prepend=":")
-    monkeypatch.setenv("PYTHONPATH", str(watched.HERE))
+    monkeypatch.setenv("PYTHONPATH", str(watched.HERE), prepend=":")
     for name, value in watched.SECRETS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(slurm, "POLL", 0.05)
@@ -268,14 +268,15 @@ def test_what_slurm_is_given_has_no_secret(tmp_path: Path, monkeypatch: pytest.M
 
     machine = Machine(1, 1 << 30, "slurm")
     kept: dict[str, bytes] = {}
-    submit = slurm._slurm
+    submit = slurm_commands.submit
 
-    def noting(*words: str) -> subprocess.CompletedProcess[str]:
+    def noting(script: str, *arguments: str) -> tuple[str, str]:
         kept.update(contents(tmp_path / "out"))
-        return submit(*words)
+        kept["script"] = f"{script} {arguments}".encode()
+        return submit(script, *arguments)
 
-    monkeypatch.setattr(slurm, "_slurm", noting)
+    monkeypatch.setattr(slurm_commands, "submit", noting)
     run_stage("square", engine_tasks.write_square, [2], tmp_path / "out", machine)
-    assert any(name.endswith(".slurm") for name in kept) and any(name.endswith(".pickle") for name in kept)
+    assert b"#SBATCH" in kept["script"] and any(name.endswith(".pickle") for name in kept)
     assert [name for name, content in kept.items() if watched.MARK.encode() in content] == []
     assert watched.leaks(tmp_path) == []

@@ -1,7 +1,7 @@
-"""Python imports this at its start where its folder is on PYTHONPATH: a process that asks for a network ends there.
+"""End a process that uses the network. Python imports this module at its start if its folder is on PYTHONPATH.
 
-It is so for every process that a watched one starts, too. WATCH names a file that gets a line for each attempt, and
-WATCH_ALLOWED the addresses (HOST:PORT, with spaces between) that were asked for.
+The children of a watched process are watched as well. WATCH names a file that gets a line for each attempt, and
+WATCH_ALLOWED lists the allowed addresses (HOST:PORT, separated by spaces).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""TemporalWiki's figure 2: perplexity of proper nouns in text that changed and in text that did not."""
+"""TemporalWiki's figure 2: perplexity of proper nouns in changed and in unchanged text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
 PLOT = Plot(
     "Perplexity of proper nouns, relative to Initial",
     "The perplexity of the tokens of proper nouns, divided by that of the initial model (the line at 1), in each "
-    "month's diffset and in articles that did not change, by the models that were trained up to that month. Below 1 "
-    "a model reads the text better than before its training. TemporalWiki, figure 2.",
+    "month's diffset and in unchanged articles, for models trained up to that month. Below 1, a model predicts the "
+    "text better than before its training. TemporalWiki, figure 2.",
     _draw,
 )

@@ -280,7 +280,7 @@ def test_written_and_loaded(tmp_path: Path) -> None:
 
 def test_models_that_know_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real models with random weights, loaded from folders: what they say is counted, and names them."""
-    monkeypatch.setattr(text_model, "cache", lambda: tmp_path / "scores")
+    monkeypatch.setattr(text_model, "cache_folder", lambda: tmp_path / "scores")
     t5 = str(tiny_models.save_talking("t5", tmp_path / "t5"))
     gpt2 = str(tiny_models.save("gpt2", tmp_path / "gpt2"))
     clozes, questions, rows, asked = both(*pages(2), questions=t5, open_model=open_model)

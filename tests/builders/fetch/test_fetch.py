@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dump_forms import split_dump, write_page_props
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -545,7 +546,9 @@ def test_what_is_no_mirror(mirror: str, tmp_path: Path) -> None:
 
 def test_a_build_of_what_was_fetched(tmp_path: Path) -> None:
     """A generated world in numbered parts: the same dataset as from the dumps themselves."""
-    write_world(tmp_path / "origin", World(people=30, parts=2, page_props=True))
+    write_page_props(tmp_path / "origin", write_world(tmp_path / "origin", World(people=30)))
+    for date in World().dates:
+        split_dump(tmp_path / "origin" / "enwiki" / date, 2)
     with FileServer(served(tmp_path / "origin")) as server:
         fetch(MONTH, tmp_path / "dumps", [server.url])
     manifests = []
@@ -613,7 +616,7 @@ def test_ctrl_c_ends_it_at_once_and_a_rerun_completes(server: FileServer, tmp_pa
     finally:
         running.kill()
     assert running.returncode == 1
-    assert err.endswith("temporalwiki fetch: interrupted; the same command goes on from what is kept\n")
+    assert err.endswith("temporalwiki fetch: interrupted; run the same command again to continue\n")
     server._faults.clear()
     fetch(MONTH, tmp_path, [server.url])
     assert dumps_in(tmp_path) == FILES

@@ -15,7 +15,7 @@ from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump, wikipedia_dump
 from temporalwiki.builders.stages import Report, run_stage
 from temporalwiki.builders.wikipedia import extract, sentence_diff
-from temporalwiki.builders.wikipedia.sentence_diff import Articles, Versions, new_sentences
+from temporalwiki.builders.wikipedia.sentence_diff import Articles, ArticleVersions, new_sentences
 from temporalwiki.builders.wikipedia.sentences import article_sentences, sentence_key, split_sentences
 
 import reference
@@ -26,9 +26,9 @@ BEFORE = [["A one.", "A two."], ["B one.", "B two."]]
 CASES = {
     "nothing changed": (BEFORE, []),
     "a new paragraph comes whole": ([*BEFORE, ["C one.", "C two."]], [["C one.", "C two."]]),
-    "of a known paragraph the new sentence": ([["A one.", "A new.", "A two."], BEFORE[1]], [["A new."]]),
-    "a sentence that moved is no change": ([["B one.", "A one."], ["A two.", "B two."]], []),
-    "paragraphs that swapped are no change": ([BEFORE[1], BEFORE[0]], []),
+    "a new sentence in a known paragraph": ([["A one.", "A new.", "A two."], BEFORE[1]], [["A new."]]),
+    "a moved sentence": ([["B one.", "A one."], ["A two.", "B two."]], []),
+    "swapped paragraphs": ([BEFORE[1], BEFORE[0]], []),
     "an edit in the first and last paragraph": (
         [["A 1.", "A two."], ["B one.", "B 2."]],
         [["A 1."], ["B 2."]],
@@ -38,9 +38,11 @@ CASES = {
         [["One item.", "\nB one.", "New of the second item.", "\nB two.", "\nThird."]],
         [["One item.", "\nNew of the second item.", "\nThird."]],
     ),
-    "white space is no change": ([["A  one.", "\nA two."], ["B\u00a0one.", "B two."]], []),
-    "another Unicode form is no change": ([["Caf\u0065\u0301."]], [["Caf\u0065\u0301."]]),
-    "a deletion is no addition": ([["A one."]], []),
+    "other white space": ([["A  one.", "\nA two."], ["B\u00a0one.", "B two."]], []),
+    "another Unicode form": ([["Caf\u0065\u0301."]], [["Caf\u0065\u0301."]]),
+    "another case is another sentence": ([["a one."]], [["a one."]]),
+    "all deleted": ([], []),
+    "a deletion": ([["A one."]], []),
     "said twice is new twice": ([["N.", "N."], ["N."]], [["N.", "N."], ["N."]]),
 }
 
@@ -91,16 +93,16 @@ TEXTS = st.lists(
 @given(TEXTS, TEXTS)
 def test_paragraphs_of_both_versions_need_not_be_split(prev: list[str], recent: list[str]) -> None:
     before, after = ([split_sentences(text, "en") for text in texts] for texts in (prev, recent))
-    versions = Versions(prev, recent, "en")
-    assert versions.fresh() == new_sentences(before, after)
-    assert versions.gone() == new_sentences(after, before)
+    versions = ArticleVersions(prev, recent, "en")
+    assert versions.added() == new_sentences(before, after)
+    assert versions.removed() == new_sentences(after, before)
 
 
 def test_a_paragraph_that_did_not_change_is_not_split(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(sentence_diff, "split_sentences", lambda text, _: asked.append(text) or [text])
-    versions = Versions(["Same.", "Old.", "Same, too."], ["Same.", "New.", "Same, too."], "en")
-    assert (versions.fresh(), versions.gone()) == ([["New."]], [["Old."]])
+    versions = ArticleVersions(["Same.", "Old.", "Same, too."], ["Same.", "New.", "Same, too."], "en")
+    assert (versions.added(), versions.removed()) == ([["New."]], [["Old."]])
     assert asked == ["Old.", "New."]
 
 
@@ -138,7 +140,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
         page(5, "Was a redirect", "#REDIRECT [[X]]", redirect=True, revision_id=15),
         page(6, "Draft:Moved", "Text.", ns=118, revision_id=16),
         page(7, "Shrinks", "Old text stays. It was longer.", revision_id=17),
-        page(8, "Gone", "It was here. It is no more.", revision_id=18),
+        page(8, "Gone", "It was here. It went away.", revision_id=18),
         page(9, "Becomes a redirect", "It was an article.", revision_id=19),
         page(20, "Largest", "Old text stays.", revision_id=30),
     ]
@@ -175,7 +177,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
     assert gone == {
         4: ("updated", 114, [["It is short."]]),
         7: ("updated", 117, [["It was longer."]]),
-        8: ("deleted", None, [["It was here.", "It is no more."]]),
+        8: ("deleted", None, [["It was here.", "It went away."]]),
         9: ("deleted", None, [["It was an article."]]),
     }
     pages = report["pages"]
@@ -228,7 +230,7 @@ def test_both_sources_of_wikitext_give_the_same_bytes(tmp_path: Path, monkeypatc
         *(page(i, f"T{i}", f'Text of {i}. It is "new" & <b>bold</b>.', revision_id=100 + i) for i in range(1, 8)),
         *prev[7:20],
         page(21, "B", "A draft. It is an article now.", revision_id=121, parent=21),
-        page(23, "Goes", "It was deleted and written anew.", revision_id=123),
+        page(23, "Goes", "It was deleted and written again.", revision_id=123),
         page(24, "New", "It is new.", revision_id=124),
     ]
     made: list[dict[str, bytes]] = []
@@ -332,7 +334,7 @@ FILES = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12).map(sorte
 def test_articles_come_by_page_id_once_each(
     tmp_path_factory: pytest.TempPathFactory, files: list[list[int]], rows: int, chance: random.Random
 ) -> None:
-    """Whatever the files and row groups, and in whatever order they are looked at."""
+    """For any files and row groups, and in any order of access."""
     folder = tmp_path_factory.mktemp("articles")
     revisions = iter(chance.sample(range(1000), sum(map(len, files))))
     newest: dict[int, int] = {}
