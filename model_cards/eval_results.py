@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
+from temporalwiki.builders.manifests import ResultManifest, ResultScore
 from temporalwiki.eval_harness.leaderboard.tables.table import number
 from temporalwiki.eval_harness.results import Result
 
@@ -35,23 +36,23 @@ def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) 
     """
     entries: dict[tuple[str, str], EvalResultEntry] = {}
     for result in sorted(results, key=_rank):
-        task, data = result.data["task"], result.data["data"]
-        on_hub, config = datasets.get(str(data["dataset"])), str(data["config"])
-        if task["name"] != _TASK or on_hub is None:
+        task, data = result.manifest.task, result.manifest.data
+        on_hub, config = datasets.get(data.dataset), data.config
+        if task.name != _TASK or on_hub is None:
             continue
         config = on_hub.full_names.get(config, config)
         if not _PROBES.fullmatch(config):
             continue
         for split in _SPLITS:
-            score = result.data["scores"].get(f"{split}/{_MEASURE}")
-            if score is None or not math.isfinite(score["value"]):
+            score = result.manifest.scores.get(f"{split}/{_MEASURE}")
+            if score is None or not math.isfinite(score.value):
                 continue
             entries[on_hub.id, f"{config}-{split}"] = EvalResultEntry(
                 dataset_id=on_hub.id,
                 task_id=f"{config}-{split}",
-                value=round(score["value"], 2),
+                value=round(score.value, 2),
                 dataset_revision=on_hub.commit,
-                notes=_notes(result.data, split, score),
+                notes=_notes(result.manifest, split, score),
             )
     if not entries:
         return None
@@ -62,19 +63,20 @@ def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) 
 
 def _rank(result: Result) -> tuple[Any, ...]:
     """Return a key that sorts the results of one task: the last one counts."""
-    data = result.data
-    config = str(data["data"]["config"])
-    return data["task"]["version"], data["model"]["precision"] == "fp32", -len(config), result.path.name
+    found = result.manifest
+    return found.task.version, found.model.precision == "fp32", -len(found.data.config), result.path.name
 
 
-def _notes(data: Mapping[str, Any], split: str, score: Mapping[str, Any]) -> str:
-    interval = "" if score["low"] is None else f", 95 % interval {number(score['low'])} to {number(score['high'])}"
-    f1 = data["scores"].get(f"{split}/f1")
-    with_f1 = f"; F1 {number(f1['value'])}" if f1 else ""
-    beams = data["task"]["options"].get("beams", 1)
+def _notes(result: ResultManifest, split: str, score: ResultScore) -> str:
+    interval = ""
+    if score.low is not None and score.high is not None:
+        interval = f", 95 % interval {number(score.low)} to {number(score.high)}"
+    f1 = result.scores.get(f"{split}/f1")
+    with_f1 = f"; F1 {number(f1.value)}" if f1 else ""
+    beams = result.task.options.get("beams", 1)
     decoding = "greedy" if beams == 1 else f"{beams} beams"
     return (
-        f"exact match in percent{interval}; {score['items']:,} probes of {score['clusters']:,} subjects"
+        f"exact match in percent{interval}; {score.items:,} probes of {score.clusters:,} subjects"
         f"{with_f1}; the model goes on from 'SUBJECT RELATION' ({decoding}, no "
-        f"instruction) and the answer ends with its sentence; temporalwiki {_TASK} {data['task']['version']}"
+        f"instruction) and the answer ends with its sentence; temporalwiki {_TASK} {result.task.version}"
     )

@@ -13,7 +13,7 @@ import yaml
 from huggingface_hub import EvalResult, ModelCardData
 
 from temporalwiki.base.markdown import escaped, table_row
-from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, TrainingManifest
+from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, ResultScore, TrainingManifest
 from temporalwiki.eval_harness.leaderboard.tables.table import number
 from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.results import Result, place_of_measure, place_of_test
@@ -172,64 +172,65 @@ def _value(value: Any) -> str:
 
 def _sorted(results: Sequence[Result]) -> list[Result]:
     def place(result: Result) -> tuple[Any, ...]:
-        task, data = result.data["task"], result.data["data"]
-        return data["config"], task["name"], -task["version"], result.data["model"]["precision"], result.path.name
+        found = result.manifest
+        return found.data.config, found.task.name, -found.task.version, found.model.precision, result.path.name
 
     return sorted(results, key=place)
 
 
-def _tests(result: Result) -> list[tuple[str, str, Mapping[str, Any]]]:
+def _tests(result: Result) -> list[tuple[str, str, ResultScore]]:
     """Return a result's scores as (test, measure, score), in the order of tests and then of measures."""
-    named = [(*score.rpartition("/")[::2], value) for score, value in result.data["scores"].items()]
+    named = [(*score.rpartition("/")[::2], value) for score, value in result.manifest.scores.items()]
     return sorted(named, key=lambda one: (place_of_test(one[0]), place_of_measure(one[1])))
 
 
 def _scores(card: Card) -> str:
     rows = []
     for result in _sorted(card.results):
-        task, config = result.data["task"], result.data["data"]["config"]
+        task, config = result.manifest.task, result.manifest.data.config
         for test, measure, score in _tests(result):
-            better = "higher" if higher_is_better(task["name"], measure) else "lower"
-            value, low, high = (score[key] for key in ("value", "low", "high"))
-            ends = "" if low is None else f" [{number(low)}, {number(high)}]"
-            named = [escaped(text) for text in (config, f"{task['name']} {task['version']}", test, measure)]
-            rows.append(table_row(*named, f"{number(value)}{ends}", f"{score['items']:,}", better))
+            better = "higher" if higher_is_better(task.name, measure) else "lower"
+            ends = ""
+            if score.low is not None and score.high is not None:
+                ends = f" [{number(score.low)}, {number(score.high)}]"
+            named = [escaped(text) for text in (config, f"{task.name} {task.version}", test, measure)]
+            rows.append(table_row(*named, f"{number(score.value)}{ends}", f"{score.items:,}", better))
     return fill(
         "model_scores",
         rows="\n".join(rows),
-        precisions=escaped(", ".join(sorted({str(result.data["model"]["precision"]) for result in card.results}))),
+        precisions=escaped(", ".join(sorted({result.manifest.model.precision for result in card.results}))),
         data=escaped(", ".join(sorted({_dataset(card, result) for result in card.results}))),
     )
 
 
 def _dataset(card: Card, result: Result) -> str:
     """Return the name of a result's dataset: its id with its commit, or the name of its folder without the path."""
-    named = str(result.data["data"]["dataset"])
+    named = result.manifest.data.dataset
     if on_hub := card.datasets.get(named):
         return f"{named} (commit {on_hub.commit})" if on_hub.commit else named
-    return f"{PurePath(named).name} (hash {result.data['data']['hash']})"
+    return f"{PurePath(named).name} (hash {result.manifest.data.hash})"
 
 
 def _index(card: Card, task: str) -> list[EvalResult]:
     """Return the scores that fit the Hub's model-index."""
     found = []
     for result in _sorted(card.results):
-        data = result.data["data"]
-        on_hub = card.datasets.get(str(data["dataset"]))
+        task_name, data = result.manifest.task.name, result.manifest.data
+        on_hub = card.datasets.get(data.dataset)
         for test, measure, score in _tests(result):
-            if measure in _INDEXED and math.isfinite(score["value"]):
+            if measure in _INDEXED and math.isfinite(score.value):
                 found.append(
                     EvalResult(
                         task_type=task,
-                        task_name=result.data["task"]["name"],
+                        task_name=task_name,
                         dataset_type=on_hub.id if on_hub else "temporalwiki",
-                        dataset_name=f"{on_hub.id if on_hub else 'temporalwiki'} {data['config']}",
-                        dataset_config=data["config"],
-                        dataset_split=test if test in data["rows"] else None,
+                        dataset_name=f"{on_hub.id if on_hub else 'temporalwiki'} {data.config}",
+                        dataset_config=data.config,
+                        dataset_split=test if test in data.rows else None,
                         dataset_revision=on_hub.commit if on_hub else None,
                         metric_type=measure,
-                        metric_value=score["value"],
-                        metric_name=f"{result.data['task']['name']}: {measure}, {test}" if test else measure,
+                        metric_value=score.value,
+                        metric_name=f"{task_name}: {measure}, {test}" if test else measure,
                     )
                 )
     return found

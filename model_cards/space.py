@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 from huggingface_hub import SpaceCardData
 from huggingface_hub.errors import HFValidationError
@@ -12,6 +11,7 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from temporalwiki.base.errors import in_one_line
 from temporalwiki.base.markdown import code, table_row
+from temporalwiki.builders.manifests import ResultManifest
 from temporalwiki.eval_harness.results import COMMIT, Result
 from temporalwiki.model_cards.template import fill
 
@@ -21,7 +21,7 @@ def space_card(title: str, results: Sequence[Result]) -> str:
 
     The Space is static. The order of the results does not matter.
     """
-    models = {(result.data["model"]["name"], result.data["model"]["revision"]) for result in results}
+    models = {(result.manifest.model.name, result.manifest.model.revision) for result in results}
     settings = SpaceCardData(
         title=in_one_line(title.encode("utf-8", "replace").decode()),  # a lone surrogate is not UTF-8
         sdk="static",
@@ -39,18 +39,18 @@ def space_card(title: str, results: Sequence[Result]) -> str:
 
 def _evaluated(results: Sequence[Result], models: int) -> str:
     """Return the section on the evaluations: a table row for each config and the data that it was read from."""
-    by_data: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    by_data: dict[tuple[str, str, str], list[ResultManifest]] = {}
     for result in results:
-        data = result.data["data"]
-        by_data.setdefault((data["config"], _without_path(data["dataset"]), data["hash"]), []).append(result.data)
+        data = result.manifest.data
+        by_data.setdefault((data.config, _without_path(data.dataset), data.hash), []).append(result.manifest)
     rows = []
     for (config, dataset, data_hash), group in sorted(by_data.items()):
-        tasks = sorted({f"{one['task']['name']} {one['task']['version']}" for one in group})
-        count = len({(one["model"]["name"], one["model"]["revision"]) for one in group})
-        items = max(sum(one["data"]["rows"].values()) for one in group)
+        tasks = sorted({f"{one.task.name} {one.task.version}" for one in group})
+        count = len({(one.model.name, one.model.revision) for one in group})
+        items = max(sum(one.data.rows.values()) for one in group)
         cells = [code(config), ", ".join(map(code, tasks)), code(dataset), f"{items:,}", code(data_hash), f"{count:,}"]
         rows.append(table_row(*cells))
-    versions = sorted({version for result in results if (version := result.data.get("run", {}).get("temporalwiki"))})
+    versions = sorted({version for result in results if (version := result.manifest.run.temporalwiki)})
     return fill(
         "space_evaluated",
         counted=f"{_counted(len(results), 'result')} of {_counted(models, 'model')}",
@@ -61,7 +61,7 @@ def _evaluated(results: Sequence[Result], models: int) -> str:
 
 def _dataset_on_hub(result: Result) -> str | None:
     """Return the id of a result's dataset on the Hub, or None. A name without a revision may be that of a folder."""
-    name, at, revision = str(result.data["data"]["dataset"]).partition("@")
+    name, at, revision = result.manifest.data.dataset.partition("@")
     return name if at and revision and _is_hub_id(name) and "/" in name else None
 
 

@@ -123,7 +123,7 @@ def publish_model(
     on_hub = _base(found, history, base)
     read = read_results(results) if results else []
     checkpoint_revision = revision_of(str(path)) if read else ""
-    own = [result for result in read if result.data["model"]["revision"] == checkpoint_revision]
+    own = [result for result in read if result.manifest.model.revision == checkpoint_revision]
     if others := [result for result in read if result not in own]:
         named = ", ".join(sorted({f"{result.path.parent.name}/{result.path.name}" for result in others})[:3])
         yield f"left out: {len(others)} of {len(read)} results are of other checkpoints ({named} ...)"
@@ -428,7 +428,7 @@ def _data(training: TrainingManifest) -> tuple[BuiltManifest | ImportedManifest 
 def _datasets(results: Sequence[Result]) -> dict[str, HubDataset]:
     """Return the results' datasets that are on the Hub, by the names in the results."""
     found = {}
-    for named in sorted({str(result.data["data"]["dataset"]) for result in results}):
+    for named in sorted({result.manifest.data.dataset for result in results}):
         id, at = split_revision(named)
         if checkpoint.exists(named) or id.count("/") != 1 or id.startswith((".", "/")):
             continue
