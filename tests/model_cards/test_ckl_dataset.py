@@ -253,7 +253,7 @@ def test_of_a_thousand_files_some_are_named() -> None:
 
 
 def test_a_folder_has_the_same_card_whichever_config_was_made_last(tmp_path: Path) -> None:
-    """What is in memory is in another order than what was read from a file."""
+    """Manifests in memory have another order than manifests read from a file."""
     cards = []
     made = [invariantlama, lambda: config("newlama", {"train": [live(1)], "validation": [live(2)], "test": [live(3)]})]
     for order in (made, made[::-1]):

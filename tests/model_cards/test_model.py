@@ -1,4 +1,4 @@
-"""The model card: its header is data whatever names hold, and its text says what was done and measured."""
+"""The model card: hostile names are data in its header, and its text has the training and the scores."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def header(card: Card) -> dict[str, Any]:
 
 
 def cell(card: Card, name: str) -> str:
-    """The value beside a name in one of the card's tables of two columns."""
+    """Return the value of a name in one of the card's tables with two columns."""
     [found] = re.findall(rf"^\| {re.escape(name)} \| (.*) \|$", model_card(card), re.MULTILINE)
     return str(found)
 
@@ -290,7 +290,7 @@ def hostile(text: str) -> Card:
 
 def check_is_data(text: str) -> None:
     card = hostile(text)
-    written = model_card(card).encode().decode()  # nothing that is no UTF-8
+    written = model_card(card).encode().decode()  # valid UTF-8
     found = header(card)
     assert (found["license_name"], found["license_link"]) == (text, text)
     [index] = found["model-index"]

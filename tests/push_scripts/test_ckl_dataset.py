@@ -47,7 +47,7 @@ def commits(hub: LoopbackHub) -> int:
 
 
 def sent(hub: LoopbackHub) -> set[str]:
-    """Methods of what was asked of the Hub."""
+    """Return the methods of the requests to the Hub."""
     return {request.method for request in hub.requests}
 
 

@@ -1,4 +1,4 @@
-"""Counts that jumped: the paper's months do not, a builder's faults do, small counts have the play of chance."""
+"""Large changes of counts: not between the paper's months, but after a builder's fault; small counts may vary."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def month(
     unchanged: int = 6_935,
     changed: int = 1_776,
 ) -> Manifest:
-    """A manifest with the paper's numbers, and of what the paper does not tell, numbers of that size."""
+    """Return a manifest with the paper's numbers, and numbers of the same size for the other counts."""
     prev, recent = interval.split("-")
     extracted = {"pages": {"read": 54_000_000, "articles": 6_300_000, "redirects": 9_900_000}}
     entities = {"entities": {"items": 94_000_000, "properties": 9_000}, "statements": {"facts": 700_000_000}}
@@ -106,7 +106,7 @@ def times(path: str, factor: float) -> Callable[[Manifest], None]:
 
 
 def said(manifest: Manifest, before: Manifest) -> list[str]:
-    """What the lines are about."""
+    """Return the names of the counts in the lines."""
     return [line.split(":")[0] for line in changes(manifest, before)]
 
 
@@ -132,7 +132,7 @@ def test_half_or_double_of_a_month_of_the_paper_is_a_jump(interval: str, factor:
     assert said(manifest, month(interval, *PAPER[interval])) == [what]
 
 
-# a fault -> what it moves: the place and the factor, and what is said
+# a fault -> the count that it changes, the factor, and the count that is reported
 FAULTS: dict[str, tuple[str, float, str]] = {
     "a part of the earlier dump was not read": (
         "extracts/wiki-extract prev/pages/read", 0.85, "pages read in the earlier dump",
@@ -217,7 +217,7 @@ LONGER = [
     ("20210901-20211101", 0.6, True),  # two months with less than one of them
     ("20210901-20211101", 4.0, True),
     ("20210901-20210908", 7 / 31, False),  # a week
-    ("20210901-20210908", 0.45, False),  # a week, too, has what a month counts once
+    ("20210901-20210908", 0.45, False),  # even a week counts some changes only once
     ("20210901-20210908", 1.0, True),
     ("20210901-20210908", 0.1, True),
     ("20210901-20220901", 12.0, False),
@@ -237,14 +237,14 @@ def test_what_happened_is_compared_per_day(interval: str, factor: float, jumped:
 
 
 def test_facts_are_compared_by_the_days_of_wikidata() -> None:
-    """Whose dumps are weekly: between four and five weeks lie between those of two months."""
+    """Wikidata's dumps are weekly: four or five weeks lie between two months."""
     manifest, before = month("20210901-20211001"), month("20210801-20210901")
     before["interval"] |= {"wikidata_prev": "20210802", "wikidata_recent": "20210830"}  # 28 days
     manifest["interval"] |= {"wikidata_prev": "20210830", "wikidata_recent": "20211004"}  # 35 days
     times("facts/changed", 1.9)(manifest)  # 1.52 a day
     assert changes(manifest, before) == []
     assert changes(before, manifest) == []
-    before["interval"] |= {"wikidata_prev": "20210726"}  # 35 days, too
+    before["interval"] |= {"wikidata_prev": "20210726"}  # also 35 days
     assert changes(manifest, before) == [
         "facts categorised as changed: 8,170,000 now, 4,300,000 in 20210801-20210901 (+90.0 %)"
     ]
@@ -432,7 +432,7 @@ def test_the_months_of_a_world_do_not_jump(built: Sequence[Manifest]) -> None:
 
 
 def test_every_count_is_where_the_builder_writes_it(built: Sequence[Manifest]) -> None:
-    """Each count that is compared, taken away, is missed: none is looked for where there is none."""
+    """Every compared count exists in a manifest of the builder."""
     paths = [*HAPPENED[:9], "probes/unchanged/kept", "facts/unchanged"] + [
         f"extracts/{stage} {side}/{count}"
         for stage, counts in (

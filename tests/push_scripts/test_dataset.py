@@ -1,4 +1,4 @@
-"""Publishing a dataset folder: a commit and a tag a month, each of which loads for ever."""
+"""Publishing a dataset folder: a commit and a tag for each month, which always loads the same data."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ print(content_key("ORG/temporalwiki", "diffset-1201"))
 def test_a_later_month_leaves_the_key_of_an_earlier_ones_content(
     folder: Path, hub: LoopbackHub, tmp_path: Path
 ) -> None:
-    """So that no training is made again because a month was published."""
+    """So no training is repeated because a month was published."""
     month(folder, 0)
     month(folder, 1)
     run(folder)
@@ -202,7 +202,7 @@ def test_what_the_maintainer_added_to_the_card_survives(folder: Path, hub: Loopb
     run(folder)
     after = header(hub)
     assert after["extra_gated_prompt"] == "Please: don't # harm"
-    assert after["license"] == ["cc-by-sa-4.0", "cc0-1.0"]  # what is ours is made anew
+    assert after["license"] == ["cc-by-sa-4.0", "cc0-1.0"]  # our settings are written again
     assert {"config_name": "mine", "data_files": "mine.parquet"} in after["configs"]  # there is one default
     assert sum("default" in config for config in after["configs"]) == 1
     assert [info["config_name"] for info in after["dataset_info"]].count("mine") == 1
@@ -266,7 +266,7 @@ def test_a_card_with_hostile_names_is_valid_yaml_and_one_table(folder: Path, hub
     run(folder)
     text = files(hub)["README.md"].decode()
     front, body = text.removeprefix("---\n").split("\n---\n", 1)
-    assert "language" not in yaml.safe_load(front)  # the Hub refuses a card with what is no code of ISO 639
+    assert "language" not in yaml.safe_load(front)  # the Hub refuses a card with a language that is not in ISO 639
     assert yaml.safe_load(front)["license"] == ["cc-by-sa-4.0", "cc0-1.0"]
     assert "\n---\n" not in body
     assert "- 20211101 to 20211201: --- license: mit --- `&lt;script&gt;` {{x}}" in body
@@ -435,7 +435,7 @@ SHAPES: dict[str, Any] = {
     ),
     "a size as text": lambda m: m["configs"][FULL]["splits"]["train"]["files"][0].update(size="x"),
     "no hash": lambda m: m["configs"][FULL]["splits"]["train"]["files"][0].pop("sha256"),
-    "warnings that are none": lambda m: m.update(warnings=[3]),
+    "warnings that are numbers": lambda m: m.update(warnings=[3]),
 }
 
 
@@ -527,7 +527,7 @@ def _other_bytes(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
 
 
 def _other_whole(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
-    shutil.rmtree(folder)  # wikipedia-20211201 is of another interval, too, and has other articles there
+    shutil.rmtree(folder)  # wikipedia-20211201 also belongs to another interval, with other articles
     add_month(folder, "20211001", "20211201", [article(99)])
     return {}
 

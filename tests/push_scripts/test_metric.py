@@ -19,7 +19,7 @@ from loopback_hub import LoopbackHub
 
 METRICS = Path(__file__).resolve().parents[2] / "eval_harness" / "metrics"
 FUAR = METRICS / "fuar"
-# Run where neither temporalwiki nor what is not needed can be imported.
+# Run in a process that cannot import temporalwiki or unneeded packages.
 ALONE = """\
 import json, sys
 sys.modules |= {"temporalwiki": None, "transformers": None}
@@ -58,7 +58,7 @@ def test_what_needs_nothing_of_temporalwiki_loads_without_it(hub: LoopbackHub, t
         hub,
         tmp_path / "home",
         [
-            ("ORG/fuar", "first", six_for_twelve),  # what was tagged stays, whatever main has
+            ("ORG/fuar", "first", six_for_twelve),  # the tag keeps its files after main has changed
             ("ORG/fuar", "first", no_gain),
             ("ORG/knowledge_match", None, matched),
         ],
@@ -102,7 +102,7 @@ def test_the_space_holds_the_folders_files_and_no_links(hub: LoopbackHub, tmp_pa
     (folder / "definition.py").unlink()
     shutil.copy(METRICS / "fuar.py", tmp_path / "elsewhere.py")
     (folder / "definition.py").symlink_to("../elsewhere.py")
-    for name in (".env", ".hidden.py", "notes.txt", "README.md"):  # the card is made anew, with the Space's name
+    for name in (".env", ".hidden.py", "notes.txt", "README.md"):  # the card is made again, with the name of the Space
         (folder / name).write_text("not for everyone")
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "fuar.py").write_text("")

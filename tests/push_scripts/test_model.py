@@ -342,7 +342,7 @@ def test_a_base_that_moves_on_changes_nothing(
     ids = [[5, 6, 7, 8]]
     expected = logits(checkpoint.load_model(str(trained("gpt2", method))), ids)
     torch.testing.assert_close(logits(checkpoint.load_model(repo), ids), expected, rtol=1e-4, atol=1e-4)
-    with pytest.raises(InputError, match="it has other weights"):  # the base of whoever publishes it now
+    with pytest.raises(InputError, match="it has other weights"):  # the base has changed since the training
         list(publish_model(trained("gpt2", method), repo, base=base))
     assert list(publish_model(trained("gpt2", method), repo, base=f"{base}@{first}")) == [f"{repo}: up to date"]
     hub.commit("model", base, {"model.safetensors": contents(shared / "gpt2")["model.safetensors"]})

@@ -90,7 +90,7 @@ def run(
 
 @pytest.fixture()
 def all_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Build with all unchanged facts: of the usual share a small world has none."""
+    """Build with all unchanged facts, because the default fraction selects nothing in a small world."""
     monkeypatch.setattr(monthly, "BuildOptions", functools.partial(BuildOptions, unchanged_fraction=1.0))
 
 
@@ -521,7 +521,7 @@ def test_months_that_were_missed_and_are_gone_are_said(
     has(*DATES[2:])
     place = tmp_path / "another machine"
     status, said, err = run(*dry, place=place)
-    # cron mails what fails alone, and no later run looks for this month
+    # cron mails only failures, and no later run looks for this month
     assert (status, "20210901-20211001 could not be fetched, all else is done" in err) == (1, True)
     at = next(i for i, line in enumerate(said) if line.startswith("20210901-20211001: is missing"))
     assert "no such dump" in said[at]

@@ -1,4 +1,4 @@
-"""A revision reaches the Hub whole or not at all, whatever fails on the way."""
+"""A revision reaches the Hub whole or not at all, even if requests fail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _states(hub: LoopbackHub) -> list[dict[str, bytes]]:
     """What main has held since the old files were there."""
     repo = hub.repo("dataset", REPO)
     found = [files(hub, commit.oid) for commit in repo.commits("main")]
-    return [state for state in found if state]  # the first commit has none
+    return [state for state in found if state]  # the first commit is empty
 
 
 @contextlib.contextmanager
