@@ -266,7 +266,7 @@ def test_a_card_with_hostile_names_is_valid_yaml_and_one_table(folder: Path, hub
     run(folder)
     text = files(hub)["README.md"].decode()
     front, body = text.removeprefix("---\n").split("\n---\n", 1)
-    assert "language" not in yaml.safe_load(front)  # the Hub refuses a card with a language that is not in ISO 639
+    assert yaml.safe_load(front)["language"] == ["en"]  # from the name of the wiki
     assert yaml.safe_load(front)["license"] == ["cc-by-sa-4.0", "cc0-1.0"]
     assert "\n---\n" not in body
     assert "- 20211101 to 20211201: --- license: mit --- `&lt;script&gt;` {{x}}" in body
