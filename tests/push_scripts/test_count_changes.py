@@ -449,12 +449,12 @@ def test_every_count_is_where_the_builder_writes_it(built: Sequence[Manifest]) -
         assert last in at
 
 
-def test_a_world_ten_times_as_large_jumps(built: Sequence[Manifest], tmp_path: Path) -> None:
-    def ten(at: Any) -> Any:
-        return {key: ten(value) for key, value in at.items()} if isinstance(at, dict) else at * 10
+def test_a_world_a_hundred_times_as_large_jumps(built: Sequence[Manifest], tmp_path: Path) -> None:
+    def enlarged(at: Any) -> Any:
+        return {key: enlarged(value) for key, value in at.items()} if isinstance(at, dict) else at * 100
 
     manifest = copy.deepcopy(built[1])
-    manifest["counts"]["extracts"] = ten(manifest["counts"]["extracts"])
-    manifest["counts"]["diffset"] = ten(manifest["counts"]["diffset"])
+    manifest["counts"]["extracts"] = enlarged(manifest["counts"]["extracts"])
+    manifest["counts"]["diffset"] = enlarged(manifest["counts"]["diffset"])
     lines = said(manifest, built[0])
     assert {"articles in the diffset", "words in the diffset", "articles in the later dump"} <= set(lines)
