@@ -269,8 +269,8 @@ def test_a_card_with_hostile_names_is_valid_yaml_and_one_table(folder: Path, hub
     assert yaml.safe_load(front)["language"] == ["en"]  # from the name of the wiki
     assert yaml.safe_load(front)["license"] == ["cc-by-sa-4.0", "cc0-1.0"]
     assert "\n---\n" not in body
-    assert "- 20211101 to 20211201: --- license: mit --- `&lt;script&gt;` {{x}}" in body
-    assert "- `--- license: mit --- '<script>' {{x}} | " in body  # what is in a code span is not read as HTML
+    assert "- 20211101 to 20211201: --- license: mit --- \\`&lt;script&gt;\\` {{x}}" in body
+    assert "- `--- license: mit --- '<script>' {{x}} ∣ " in body  # a code span is not read as HTML
 
 
 def test_eval_yaml_has_the_tasks_of_all_months(folder: Path, hub: LoopbackHub) -> None:
