@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from typing import Any, Self, cast
+from collections.abc import Iterable, Iterator
+from typing import Any, Self, TypeVar, cast
 
 from tqdm import tqdm
+
+T = TypeVar("T")
 
 LOG_SECONDS = 60.0  # between two lines in a log; work that takes less than a tenth of it prints none
 
@@ -45,6 +48,12 @@ class Progress:
             self._bar.close()
         elif time.monotonic() - self._begun > LOG_SECONDS / 10:
             self._log()
+
+    def each(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield the items, and count each one when the next is asked for."""
+        for item in items:
+            yield item
+            self.update()
 
     def update(self, units: int = 1) -> None:
         """Count units that are done now; a negative number takes some back."""

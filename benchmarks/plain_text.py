@@ -40,10 +40,7 @@ def mwparserfromhell_strip_code(wikitext: str) -> str:
     return str(mwparserfromhell.parse(REFERENCE.sub("", wikitext)).strip_code())
 
 
-CONTENDERS: dict[str, Contender] = {
-    "temporalwiki": ours,
-    "mwparserfromhell": mwparserfromhell_strip_code,
-}
+CONTENDERS: dict[str, Contender] = {"temporalwiki": ours, "mwparserfromhell": mwparserfromhell_strip_code}
 
 
 @dataclass(frozen=True)

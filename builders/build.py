@@ -58,7 +58,7 @@ def build(
 
     ``work`` keeps the results of stages: a rerun after a kill continues there, and next month's build reuses this
     month's extracts. The bytes of the dataset are the same either way. Nothing is written to ``out`` before everything
-    is ready. ``card`` makes the text of README.md; without it there is no card, and `datasets` cannot load the folder.
+    is ready. ``card`` makes the text of README.md; without a card, `datasets` cannot load the folder.
     Raises InputError for dumps that cannot be used.
     """
     options, machine = options or BuildOptions(), machine or Machine()

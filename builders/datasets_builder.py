@@ -25,7 +25,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import from_mapping
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.ckl.build_config import CONFIGS, Sources, check_name, make, options_of
+from temporalwiki.builders.ckl.build_config import CONFIGS, Sources, build_configs, check_name, options_of
 from temporalwiki.builders.ckl.config import write
 from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 from temporalwiki.builders.configs import SCHEMAS
@@ -170,8 +170,8 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         return datasets.DatasetInfo()  # the columns are those of the rows: what a config is made of decides them
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        made = make(self._name, self._sources, self._options, self._open_model)
-        config = next((one for one in made if self._name in (one.name, one.short_name)), made[0])
+        configs = build_configs(self._name, self._sources, self._options, self._open_model)
+        config = next((one for one in configs if self._name in (one.name, one.short_name)), configs[0])
         folder = self._sources.work / "dataset"
         manifest = write(config, folder)
         for warning in manifest.warnings:

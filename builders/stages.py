@@ -1,4 +1,4 @@
-"""How a stage runs: independent tasks on an executor, each of which leaves a report when it is done.
+"""How a stage runs: an executor runs its independent tasks, and each task leaves a report.
 
 A stage is a plain function ``run(task, folder) -> report`` and a list of tasks. Its folder holds the files that the
 tasks write, one JSON report for each task, and datatrove's completion markers. A rerun, on any executor, skips a task

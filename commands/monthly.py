@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--dumps", type=Path, default=Path("dumps"), metavar="DIR", help="folder of dumps (default: %(default)s)"
     )
-    add_folders(parser, "temporalwiki", "extracts are kept for next month")
+    add_folders(parser, "temporalwiki", "the folder that keeps extracts for next month")
     add_machine(parser)
     parser.add_argument(
         "--mirror",

@@ -174,8 +174,8 @@ class CachedModel:
         for batch in ask(distinct, (0, 1), answers):
             add((distinct[i], answer) for i, answer in batch)
             answers |= dict(batch)
-        of = {question: answers.get(i) for i, question in enumerate(distinct)}
-        return [of[question] for question in questions]
+        answer_to = {question: answers.get(i) for i, question in enumerate(distinct)}
+        return [answer_to[question] for question in questions]
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -216,12 +216,12 @@ def revision(reference: str) -> str:
 
 
 def training(reference: str) -> dict[str, Any]:
-    """Return how a checkpoint was trained, read from its ``training.json`` and those of the checkpoints before it.
+    """Return how a checkpoint was trained, read from its ``training.json`` and the ones before it.
 
     - "method": the method of the last phase, or None
     - "trained_on": the configs of all phases that trained, oldest first
     - "base": the model that the first phase started from: a Hub id, package:NAME, or a file name without its path
-    - "learning_rate": that of the last phase that trained, or None
+    - "learning_rate": the rate of the last phase that trained, or None
     - "parameters": {"trainable", "total"} of the last phase, or None
     - "tokens": at most how many tokens all phases read (steps * batch size * sequence length), or None
 

@@ -48,7 +48,7 @@ def fine_tuned(
 
     ``examples`` are (prompt, answer) pairs, tokenised as in ``CachedModel.generate``: a decoder-only model learns the
     answer and EOS after the prompt, an encoder-decoder model learns to fill the prompt's ``<extra_id_0>`` (appended if
-    the prompt has none). ``what`` names the run in the log. ``options.micro_batch_size`` is ignored: the longest
+    it is missing). ``what`` names the run in the log. ``options.micro_batch_size`` is ignored: the longest
     example decides.
 
     The weights of the copy are in the cache folder. They are removed at the end of the block, but not after an error,
@@ -74,7 +74,7 @@ def _train(
     """Train the copy, and write its weights to FOLDER/model at the end."""
     set_seed(options.seed)
     start = checkpoint.load(model.reference)
-    method = LightTuning()  # trains all parameters, even those that a method had frozen or wrapped
+    method = LightTuning()  # also trains parameters that a method had frozen or wrapped
     tuned = method.prepare(start.model, options.seed)
     inputs, labels = _tokens(tuned, start.tokenizer, examples)
     longest = max(len(read) + len(said) for read, said in zip(inputs, labels, strict=True))

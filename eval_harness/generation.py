@@ -100,7 +100,7 @@ class Generator:
 
     @cached_property
     def _constraints(self) -> dict[str, Any]:
-        """Settings of the model that forbid or force tokens; evaluation has none."""
+        """Settings of the model that forbid or force tokens; they are not used in evaluation."""
         return {}
 
     def _continue(self, rows: list[list[int]]) -> list[str]:

@@ -22,7 +22,7 @@ _SHOWN = ("average/perplexity", "deleted/over_unchanged", "changed/acc")
 def describe(path: Path) -> str | None:
     """Describe a result file, or all results in a model's folder or in a folder of such folders.
 
-    If a task was scored on several months, a matrix of models and months follows. Return None if there are no results.
+    If a task was scored on several months, a matrix of models and months follows. Return None without results.
     """
     files = [path] if path.is_file() else sorted([*path.glob("*.json"), *path.glob("*/*.json")])
     results = [read_result(file) for file in files if _is_result(file)]

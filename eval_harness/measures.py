@@ -127,7 +127,7 @@ def over_unchanged(facts: Sequence[Item], control: Sequence[Item]) -> Estimate:
 def composition(items: Columns, test: str, measure: str) -> Composition | None:
     """Return the score of a test with its items, computed from all items of a result; None if that is not known.
 
-    The items of a test are those whose "split" is its name, or all items if there is no such column. The test
+    The items of a test have its name as "split"; without that column, all items count. The test
     "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind".
     """
     stage, _, name = test.rpartition("/")

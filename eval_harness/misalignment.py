@@ -57,7 +57,7 @@ def matrix(results: Sequence[Result], task: str, score: str) -> Matrix:
     """Return the matrix of a score, such as "average/perplexity", from the results of a task.
 
     The month of a model is the last one in "trained_on" of its result, or the one in its name if its method is not
-    known. Raises InputError if there is no such task or score, a config has no month, a model has two results for a
+    known. Raises InputError if the task or score is missing, a config has no month, a model has two results for a
     month, or two models were not asked the same questions.
     """
     found = [result for result in results if result.manifest.task.name == task]
@@ -105,7 +105,7 @@ def transfer(
     """Return the mean score of a method's models on their own months, and the method's ``statistics.transfer``.
 
     Only months that are rows of the method and columns of the matrix count. ``baseline`` is the name of the untrained
-    model. Raises InputError if there is no such month, or if a month has two models.
+    model. Raises InputError without such a month, or if a month has two models.
     """
     rows: dict[str, Sequence[Estimate | None]] = {}
     for row, values in zip(matrix.rows, matrix.values, strict=True):

@@ -108,7 +108,7 @@ _TEXT_WORDS = 200  # words after which a text ends if the treebank does not mark
 def read_conllu(path: Path) -> Iterator[list[Word]]:
     """Yield the paragraphs of a treebank in CoNLL-U, which may be gzipped.
 
-    The tags are those of the column XPOS. A token of several words becomes these words if they spell it ("don't" is
+    The tags are in the column XPOS. A token of several words becomes these words if they spell it ("don't" is
     "do" and "n't"), else one word without a tag. Empty nodes are left out. Raises InputError, with the line, for a
     file that is not CoNLL-U, and OSError.
     """
@@ -213,7 +213,7 @@ def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, se
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of found proper nouns with those of a treebank, each from 0 to 1."""
+    """The agreement of found proper nouns with a treebank, each from 0 to 1."""
 
     precision: float
     recall: float

@@ -95,7 +95,7 @@ def check_result(path: Path, content: dict[str, Any]) -> Result:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Return all results in a folder, sorted by path. Raises InputError if there are none, or one cannot be read."""
+    """Return all results in a folder, sorted by path. Raises InputError for an empty folder or a damaged file."""
     found = [read_result(path) for path in sorted(folder.glob("*/*.json"))]
     if not found:
         raise InputError(f"{folder}: no results in it; `temporalwiki evaluate --output {folder}` writes them")

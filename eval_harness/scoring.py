@@ -38,7 +38,7 @@ class Text:
     """A target to score, and the context before it.
 
     A decoder-only model reads BOS (if its tokenizer has one) and context + target as one text. An encoder-decoder
-    model reads the context, in which ``<extra_id_0>`` stands for the answer (it is appended if missing), and scores
+    model reads the context, where ``<extra_id_0>`` stands for the answer (it is appended if missing), and scores
     the target after ``<extra_id_0>``.
     """
 
@@ -256,7 +256,7 @@ def plain(model: Any) -> PreTrainedModel:
 
 
 def context_length(model: PreTrainedModel) -> int | None:
-    """Return the number of tokens that a model can read, or None if there is no limit."""
+    """Return the number of tokens that a model can read, or None for any number."""
     longest = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     return longest if longest and longest > 0 else None
 

@@ -92,7 +92,7 @@ def ratio(
 
     The bootstrap draws clusters with replacement, each with all of its items, because facts about one subject are not
     independent. With fewer than about twenty clusters the interval is too narrow, as with every percentile bootstrap.
-    If all clusters agree, its width is zero; with one cluster there is no interval. The order of the items does not
+    If all clusters agree, its width is zero; one cluster gives no interval. The order of the items does not
     change a bit of the result.
 
     Raises InputError for no items, columns of different lengths, numbers or scores that are not finite, and
@@ -176,7 +176,7 @@ def ranks(
     """Return a confidence set of each model's rank; all hold together with 95 % (Mogstad et al. 2024, section 3).
 
     Models are scored as in ``mean_of_ratios``. The numerators of a group are [models, items]: all models have the same
-    items, and the same clusters in every resample. Of n models, the best possible rank is 1 + the number of models
+    items, and the same clusters in every resample. With n models, the best possible rank is 1 + the number of models
     that are significantly better, and the worst is n - the number of models that are significantly worse.
 
     All pairs are tested together, with an error of 5 % for the whole set (single-step max-T, Romano and Wolf 2005): a
@@ -221,7 +221,7 @@ def _for_few(quantile: float, clusters: int) -> float:
     """Correct a quantile of differences, in units of their bootstrap standard deviation, for few clusters.
 
     That deviation is too small by sqrt((clusters - 1) / clusters), and it varies as in a t distribution. This turns a
-    normal quantile into that of the t distribution (Abramowitz and Stegun 1964, 26.7.5).
+    normal quantile into one of the t distribution (Abramowitz and Stegun 1964, 26.7.5).
     """
     z, v = quantile, float(clusters - 1)
     first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
@@ -260,7 +260,7 @@ def _bootstrap(
 ) -> tuple[Floats, Floats, int]:
     """Return each group's ratio [groups], the ratios of the resamples [resamples, groups], and the number of clusters.
 
-    If a group has only one cluster, there are no resamples: its interval cannot be known.
+    A group with only one cluster gets no resamples, because its interval cannot be known.
     """
     if not groups:
         raise InputError("no test to score")
@@ -411,7 +411,7 @@ def _cells(what: str, rows: Matrix, shape: tuple[int, int]) -> Floats:
     cells = np.array(rows, dtype=np.float64)
     for i, j in np.argwhere(~np.isfinite(cells)).tolist():
         if rows[i][j] is not None:
-            raise InputError(f"{what} has {rows[i][j]} in row {i}, column {j}: write None for what was not measured")
+            raise InputError(f"{what} has {rows[i][j]} in row {i}, column {j}: write None for an unknown score")
     return cells
 
 

@@ -18,11 +18,11 @@ _ANSWER_TOKENS = 20  # the longest answer to a question, as in the task new_ques
 class WritingModel:
     """A model that answers prompts with text; it fulfils ``builders.ckl.text_model.TextModel``.
 
-    Answers are kept beside those of the evaluation: an interrupted run continues, and no prompt is asked twice.
+    Answers are cached with the evaluation's: an interrupted run continues, and no prompt is asked twice.
     """
 
     def __init__(self, model: CachedModel, name: str) -> None:
-        """``name``: how manifests call the model. Raises InputError if there is no such model."""
+        """Wrap a model; ``name`` is its name in manifests. Raises InputError for a missing model."""
         self._model = model
         self.identity: Mapping[str, str] = {"name": name, "revision": model.revision}
 
@@ -52,7 +52,7 @@ class WritingModel:
 def open_model(reference: str) -> WritingModel:
     """Return a model by folder, Hub id (``id@revision``), ``.gguf`` file or ``package:NAME``.
 
-    The last one stays in memory for the next step that asks it. Raises InputError if there is no such model.
+    The last model stays in memory for the next call. Raises InputError for a missing model.
     """
     pinned = checkpoint.pinned(reference)
     name = Path(reference).name if checkpoint.exists(reference) else reference

@@ -8,7 +8,7 @@ Reply = Callable[[Sequence[str], str], list[str | None]]
 
 
 class ScriptedModel:
-    """Answers prompts by a function of the prompts and of what they are for; without one, it repeats the prompts."""
+    """Answers by a function of the prompts and the name of the step; by default it repeats the prompts."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Sentences in other words: step 3 of CKL's Figure 4 (b), so that a text cannot be recited where it was read.
+"""Paraphrase sentences, so that a model cannot recite a text it has read: step 3 of CKL's Figure 4 (b).
 
-By two translation models, there and back, or by rules, which change little: see ``by_rules``.
+Two translation models do it, there and back, or rules, which change little.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _OTHER_WAYS = (
 
 
 def by_rules(text: str) -> str:
-    """Return the text with short forms written out and long-winded ones shortened; most sentences stay as they are.
+    """Return the text with contractions written out and long phrases shortened; most sentences do not change.
 
-    "didn't" becomes "did not", "3%" "3 percent", "in order to" "to". This is no paraphrase as a translation gives
-    one: names, numbers and the order of words are left alone.
+    "didn't" becomes "did not", "3%" "3 percent", "in order to" "to". Unlike a translation, this leaves names,
+    numbers and the order of words as they are.
     """
 
     def negated(match: regex.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the steps of CKL ask of a language model; ``eval_harness.text_model`` has one."""
+"""The interface of language models for the steps of CKL; ``eval_harness.text_model`` implements it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TextModel(Protocol):
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """Its name, and its commit or a hash of its files: what manifests record."""
+        """Name and revision (a commit or a hash of the files) for manifests."""
         ...
 
     @property
@@ -29,11 +29,11 @@ class TextModel(Protocol):
         ...
 
     def answers(self, prompts: Sequence[str], what: str, max_new_tokens: int) -> list[str | None]:
-        """Return each prompt's answer on one line, None where there is none; ``what`` heads the progress."""
+        """Return each prompt's answer on one line, or None; ``what`` names the step in the progress bar."""
         ...
 
     def closed_book(self, questions: Sequence[str], what: str) -> list[str | None]:
-        """Return the model's own answer to each question; ``what`` heads the progress."""
+        """Return the model's answer to each question, or None; ``what`` names the step in the progress bar."""
         ...
 
 

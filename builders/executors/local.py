@@ -40,7 +40,7 @@ def most_memory() -> int:
             continue
         own = top / name.lstrip("/")
         for group in (own, *own.parents):  # a container shows its own group at the top, under any name
-            with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+            with contextlib.suppress(OSError, ValueError):  # "max" means no limit
                 found.append(int((group / limit).read_text()))
     return min(found)
 

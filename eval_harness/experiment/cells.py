@@ -111,7 +111,7 @@ def _plan_evaluations(experiment: Experiment, line: Line, checkpoint: _Checkpoin
 
 
 def _configs_to_score(experiment: Experiment, plan: TaskPlan) -> list[str]:
-    """Return the configs that the recipe names for a task, else those of the experiment's months or of no month."""
+    """Return the configs that the recipe names for a task, else all of the experiment's months or without a month."""
     available = _configs(plan.data)
     if plan.configs:
         for config in plan.configs:

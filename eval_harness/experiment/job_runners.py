@@ -84,7 +84,7 @@ def end_with_parent() -> None:
 
 @dataclass
 class _Local:
-    """Local processes, each with its own GPU, or with its share of the cores if there are no GPUs."""
+    """Local processes, each with its own GPU, or with its share of the cores."""
 
     experiment: Experiment
     at_once: int

@@ -44,7 +44,7 @@ class TaskPlan:
     name: str
     task: Task
     data: str
-    configs: tuple[str, ...]  # empty: those of the experiment's months, and those without a month
+    configs: tuple[str, ...]  # empty: all of the experiment's months, and all without a month
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ _SHOWN = 10  # most failures that are printed
 
 
 def show(experiment: Experiment, outcomes: Sequence[CellOutcome], card: Card) -> Iterator[str]:
-    """Write OUTPUT/cells.csv and OUTPUT/leaderboard, and yield lines that say what was done.
+    """Write OUTPUT/cells.csv and OUTPUT/leaderboard, and yield lines about them.
 
     ``card`` makes the text of the leaderboard's README.md, as in ``write_leaderboard``.
     """
@@ -57,12 +57,12 @@ def _table(outcomes: Sequence[CellOutcome]) -> str:
     for one in outcomes:
         models.setdefault(one.cell.group.removesuffix("/evaluate"), []).append(one)
     lines = [["checkpoint", "training", "evaluations"]]
-    for name, of in models.items():
-        trainings = [one for one in of if one.cell.group == name]
+    for name, of_model in models.items():
+        trainings = [one for one in of_model if one.cell.group == name]
         trained = ", ".join(
             f"{one.state}, {one.note['seconds']:,.0f} s" if one.note else one.state for one in trainings
         )
-        states = Counter(one.state for one in of if one.cell.group != name)
+        states = Counter(one.state for one in of_model if one.cell.group != name)
         counts = ", ".join(f"{states[state]} {state}" for state in (DONE, NOTHING, FAILED, NOT_RUN) if states[state])
         lines.append([name, trained, counts])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

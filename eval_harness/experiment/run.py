@@ -103,9 +103,9 @@ def _todo(planned: Sequence[Cell], output: Path) -> list[Cell]:
 def _run_here(todo: Sequence[Cell], together: bool, progress: Progress) -> None:
     failed: set[str] = set()
     for cell in todo:
-        progress.update()
         if cell.needs in failed:
             failed.add(cell.name)
+            progress.update()
             continue
         started = time.perf_counter()
         try:
@@ -121,6 +121,7 @@ def _run_here(todo: Sequence[Cell], together: bool, progress: Progress) -> None:
                 seconds = round(time.perf_counter() - started, 1)
                 write_json(cell.note_path, {"cell": cell.name, "seconds": seconds, **note})
                 cell.failure_path.unlink(missing_ok=True)
+        progress.update()
         gc.collect()  # also frees the model of a failed cell
         if torch.cuda.is_available():
             torch.cuda.empty_cache()

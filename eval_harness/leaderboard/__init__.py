@@ -22,7 +22,7 @@ Card = Callable[[str, Sequence[Result]], str]  # from a title and results to the
 def write_leaderboard(
     results: Sequence[Result], folder: Path, out: Path, card: Card, data: str | None = None
 ) -> Iterator[str]:
-    """Write the leaderboard of the results in ``folder`` to ``out``, and yield lines that say what was written.
+    """Write the leaderboard of the results in ``folder`` to ``out``, and yield lines about the files.
 
     Args:
         results: the results, as ``read_results(folder)`` returns them.

@@ -54,11 +54,11 @@ def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> l
       reads the configs of the checkpoint's own month, or those without a month.
     - Test "probes" uses minus the log of the perplexity of twiki_probes, over all earlier models (equation 1). The
       invariant task of a corpus is the unchanged probes of the next month, its updated task the changed probes of its
-      own month. There is no new task.
+      own month. It has no new task.
 
     The earlier models of a checkpoint are Initial, and the checkpoints of the same label and base that were trained on
-    a prefix of its configs. There is no row if one of them is unknown, ambiguous or not scored, or if they were not
-    asked the same questions. Intervals are drawn over the clusters of all tests together. An end of inf means no gain.
+    a prefix of its configs. A checkpoint gets a row only if all of them are known, scored, and were asked the same
+    questions. Intervals are drawn over the clusters of all tests together. An end of inf means no gain.
     """
     models = _models(results, rows, folder)
     months = [month_of(config) for model in models for config in model.trained_on]
@@ -139,7 +139,7 @@ def _clozes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -
                 break
             found[name] = scored
         else:
-            configs = ", ".join(of[-1].row.config for of in found.values())
+            configs = ", ".join(scores[-1].row.config for scores in found.values())
             pairs = [{name: (after, first) for name, (first, after) in found.items()}]
             return _row(model, "lama", configs, pairs, 1.0)
     return None
@@ -174,7 +174,7 @@ def _cells(model: _Model) -> list[_Cell]:
 
 
 def _common(models: Sequence[_Model], cells: Iterable[_Cell]) -> list[_Scored] | None:
-    """Return the scores of the models on the first cell in which all were asked the same questions, or None."""
+    """Return the scores of the models on the first cell where all were asked the same questions, or None."""
     for cell in cells:
         found = [model.scores[cell] for model in models if cell in model.scores]
         if len(found) == len(models) and len({scored.made.asked for scored in found}) == 1:

@@ -65,7 +65,7 @@ class Board:
         by_label: dict[str, list[Row]] = {}
         for row in ordered:
             by_label.setdefault(row.label, []).append(row)
-        found = [line for label, of in by_label.items() for line in _lines(label, of, _APART)]
+        found = [line for label, of_label in by_label.items() for line in _lines(label, of_label, _APART)]
         self.lines = sorted(found, key=lambda line: (not line.initial, _place_of_method(line.method), line.label))
 
     def place(self, month: str | None) -> int:
@@ -142,8 +142,8 @@ def _lines(label: str, rows: Sequence[Row], apart: Sequence[Callable[[Row], str]
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(apart[0](row), []).append(row)
-    for name, of in groups.items():
-        yield from _lines(label if len(groups) == 1 else f"{label}, {name}", of, apart[1:])
+    for name, group in groups.items():
+        yield from _lines(label if len(groups) == 1 else f"{label}, {name}", group, apart[1:])
 
 
 def _place_of_method(method: str | None) -> int:

@@ -19,8 +19,8 @@ def fuar(predictions: Iterable[Mapping[str, Any]], references: Iterable[Mapping[
     """Return FUAR of a model LM_n that was trained on the corpora D_0 .. D_n, one after the other.
 
     Row i belongs to the earlier corpus D_i (i = 0 .. n-1). `predictions[i]` has the scores of LM_n and `references[i]`
-    those of LM_i on three tasks: `invariant` (knowledge of D_i that must not be forgotten), `updated` (knowledge that
-    D_n updates) and `new` (knowledge that D_n adds). Higher scores are better. None is a task that is not defined.
+    the scores of LM_i on three tasks: `invariant` (knowledge of D_i that must not be forgotten), `updated` (knowledge
+    that D_n updates), `new` (knowledge that D_n adds). Higher scores are better. None is a task that is not defined.
 
         fuar = forgotten / (updated + acquired), each the sum over i of max(0, difference of the two scores)
 

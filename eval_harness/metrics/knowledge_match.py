@@ -34,7 +34,7 @@ def knowledge_match(
     """Return exact match, F1 and P@k over all questions, in percent.
 
     A prediction is an answer, or a ranking of answers with the best first. A reference is an answer or a list of
-    accepted answers; the best one counts. Exact match and F1 are those of the first answer. `precision_at_k` (LAMA,
+    accepted answers; the best one counts. Exact match and F1 score the first answer. `precision_at_k` (LAMA,
     Petroni et al. 2019) is the share of questions with a match among the first k answers, for k = 1, 5, 10 and 50 up
     to the length of the longest ranking. P@1 is exact match.
 

@@ -23,9 +23,9 @@ class Deleted(Task):
 
     The test ``deleted`` has all of these facts, and each other test has one kind of them. A high perplexity alone says
     little, because a model that forgets everything has it as well. Use ``over_unchanged``: the perplexity of the
-    objects of deleted facts, divided by that of the objects of unchanged facts. It rises if an update makes a model
-    let go of deleted facts, and stays the same if a model forgets all facts alike. Its value before an update depends
-    on the facts. The task ``multiple_choice`` tells whether a model prefers the new object to the old one.
+    objects of deleted facts, divided by the perplexity of the objects of unchanged facts. It rises if an update makes
+    a model let go of deleted facts, and stays the same if a model forgets all facts alike. Its value before an update
+    depends on the facts. The task ``multiple_choice`` tells whether a model prefers the new object to the old one.
     """
 
     version: ClassVar[int] = 1

@@ -35,7 +35,7 @@ _PART = re.compile(r"[0-9a-f-]{36}_(?P<document>.+):\d+|(?P<dialogue>[0-9a-f-]{3
 
 
 class _Recipe(NamedTuple):
-    """Hyperparameters of a data set; all but ``max_new_tokens`` are those that CKL published for four GPUs."""
+    """Hyperparameters of a data set; all but ``max_new_tokens`` were published by CKL, for four GPUs."""
 
     epochs: int
     batch_size: int
@@ -77,9 +77,9 @@ class Kilt(Task):
     ``answers``, a list of texts, or KILT's ``output``, a list whose entries may have an ``answer``. A model learns the
     first answer; in scoring, the best one counts. WnWi (``wned``) and WnCw (``cweb``) have no train split: as in CKL,
     the model that was trained on AIDA CoNLL-YAGO (``aidayago2``) is scored. Scores are named ``fine-tuned/...``, or
-    ``zero-shot/...`` if there is no train split.
+    ``zero-shot/...`` without a train split.
 
-    The scores are those of KILT's downstream evaluation (Petroni et al. 2021). KILT uses ``accuracy`` (equality with
+    The scores follow KILT's downstream evaluation (Petroni et al. 2021). KILT uses ``accuracy`` (equality with
     an answer, without normalisation) for FEVER, AY2, WnWi, WnCw, T-REx and zsRE; ``exact_match`` for NQ, HotpotQA and
     TriviaQA; ``rouge_l`` for ELI5; and ``f1`` for WoW. ``rouge_l`` is the F-measure of the package ``rouge_score``
     without stemming; KILT uses another package, which does not lower-case the words.

@@ -56,7 +56,7 @@ class Lama(Task):
     P@k is the share of clozes with an accepted answer among the k most likely candidates, by total log-likelihood;
     ties are in the order of their characters. Candidates are the accepted answers and other objects of the same
     relation in the config, chosen by hash, ``candidates`` in all. Objects that another row has for the same subject
-    are also right and are no candidates (LAMA does the same). An item's ``candidates`` is their number: among ten
+    are also right and are left out (LAMA does the same). An item's ``candidates`` is their number: among ten
     candidates P@10 is always 1. A cloze without a relation or without a wrong candidate has no P@k.
     """
 
@@ -144,7 +144,7 @@ def in_question(model: CachedModel) -> Callable[[Row], str]:
 def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], excluded: Counter[str]) -> Iterator[Cloze]:
     """Yield the clozes of the rows; ``excluded`` counts rows without answers or without exactly one blank.
 
-    Raises InputError if there is no column of answers.
+    Raises InputError if the columns of answers are missing.
     """
     seen: Counter[str] = Counter()
     for split, of_split in rows.items():

@@ -1,4 +1,4 @@
-"""NewQuestions: closed-book questions about what is new (CKL)."""
+"""NewQuestions: closed-book questions about new facts (CKL)."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class TwikiIntrinsic(Task):
     is one window. Models with the same tokenizer read the same text. To compare models with different tokenizers, use
     ``proper_noun_bits_per_byte``: the bits of the tokens of proper nouns, divided by the nouns' bytes in UTF-8.
 
-    ``perplexity`` and ``bits_per_byte`` are those of all tokens. Figure 2 of the paper shows a model's perplexity
+    ``perplexity`` and ``bits_per_byte`` count all tokens. Figure 2 of the paper shows a model's perplexity
     relative to Initial (``leaderboard/figures/relative_perplexity.py``). Only decoder-only models, as in the paper.
     """
 

@@ -26,8 +26,8 @@ Item = dict[str, Any]
 class TwikiProbes(Task):
     """Perplexity, exact match and F1 of facts, zero-shot and after light-tuning (section 4.2, appendices D to F).
 
-    A probe is the text "subject relation object". ``perplexity`` is that of the whole text (for an encoder-decoder
-    model: of the object after ``<extra_id_0>``), ``object_perplexity`` that of the object's tokens. The answer to
+    A probe is the text "subject relation object". ``perplexity`` counts the whole text (for an encoder-decoder
+    model: the object after ``<extra_id_0>``), ``object_perplexity`` only the object's tokens. The answer to
     "subject relation" is decoded greedily up to the end of its sentence. ``average`` is the mean of unchanged and
     changed, as in table 3 of the paper. Light-tuning needs the config ``lighttuning-*`` of the same months and a
     decoder-only model.

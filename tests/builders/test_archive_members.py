@@ -34,7 +34,7 @@ READ = {
 }  # fmt: skip
 
 
-@pytest.mark.fault("hostile CSV", "formulas, markup, line ends in cells, other scripts", "they come back as they were")
+@pytest.mark.fault("hostile CSV", "formulas, markup, line breaks in cells, other scripts", "they come back unchanged")
 @pytest.mark.parametrize("case", READ)
 def test_what_is_read(case: str, tmp_path: Path) -> None:
     data, rows = READ[case]
@@ -110,7 +110,7 @@ def test_articles_of_megabytes_are_read_one_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "too little memory", "import: a quote of CSV is never closed", "one line names the line where it opens"
+    "too little memory", "import: a quote in a CSV file is never closed", "one line names the line where it opens"
 )
 def test_a_quote_that_is_never_closed_ends_before_memory_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_members, "LONGEST_CELL", 1000)
@@ -140,7 +140,7 @@ def test_members_are_found_in_folders_and_zips_in_order(tmp_path: Path) -> None:
         list(members([tmp_path / "nowhere"]))
 
 
-@pytest.mark.fault("hostile archive", "pipes and shadow files among archives", "passed by")
+@pytest.mark.fault("hostile archive", "pipes and shadow files among archives", "ignored")
 def test_pipes_and_shadows_are_passed_by(tmp_path: Path) -> None:
     place = tmp_path / "in"
     (place / "__MACOSX").mkdir(parents=True)
@@ -156,7 +156,7 @@ def test_pipes_and_shadows_are_passed_by(tmp_path: Path) -> None:
         list(members([place / "pipe.csv"]))
 
 
-@pytest.mark.fault("hostile archive", "a zip with paths that lead elsewhere", "nothing of it is unpacked")
+@pytest.mark.fault("hostile archive", "a zip with paths to other folders", "these files are not unpacked")
 def test_nothing_of_a_zip_is_unpacked(tmp_path: Path) -> None:
     place = tmp_path / "in" / "side"
     place.mkdir(parents=True)
@@ -177,7 +177,7 @@ def test_a_bomb_is_refused_before_it_is_opened(tmp_path: Path) -> None:
         list(CsvFile(member, ("text",)).rows([]))
 
 
-@pytest.mark.fault("bomb", "a zip bomb that lies about its size", "no more comes out than it says")
+@pytest.mark.fault("bomb", "a zip bomb that declares a wrong size", "no more is unpacked than it declares")
 def test_a_bomb_that_lies_about_its_size_gives_no_more_than_it_says(tmp_path: Path) -> None:
     path = packed(tmp_path / "lies.zip", {"text.csv": b"text\n" + b"a,\n" * 100_000})
     data = bytearray(path.read_bytes())

@@ -32,7 +32,7 @@ from temporalwiki.builders.world import World, write_world
 from a_folder import contents
 from tiny_dumps import articles_file, multistream, page, wikidata_file
 
-ROW = "kept file gone or damaged"
+ROW = "intermediate file missing or damaged"
 MONTH = Interval("enwiki", "20211101", "20211201")
 SIDES = ("enwiki-20211101", "enwiki-20211201", "wikidata-20211101", "wikidata-20211129")
 _LOGS = {"logs", "stats", "revisions"}
@@ -71,7 +71,9 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.fault(ROW, "build: any file of a finished extract is gone, cut or has another bit", "it is noticed")
+@pytest.mark.fault(
+    ROW, "build: any file of a finished extract is missing, cut or has a changed bit", "the build notices it"
+)
 @pytest.mark.parametrize("side", range(4))
 def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: int) -> None:
     folder = sorted(filter(incremental.is_finished, extracts(made / "work").values()))[side]
@@ -111,7 +113,7 @@ SPOILT: dict[str, tuple[str, str, Callable[[Path], object]]] = {  # an extract, 
 
 
 @pytest.mark.fault(
-    ROW, "build: files of a finished extract are gone, cut or damaged", "its dump is read again: the same bytes"
+    ROW, "build: files of a finished extract are missing, cut or damaged", "its dump is read again: the same bytes"
 )
 @pytest.mark.parametrize("case", SPOILT)
 def test_an_extract_that_lost_a_file_is_made_anew(
@@ -129,7 +131,7 @@ def test_an_extract_that_lost_a_file_is_made_anew(
 
 
 @pytest.mark.fault(
-    ROW, "build: files of an interval's own stages are gone or damaged", "their tasks run again: the same bytes"
+    ROW, "build: files of the later stages are missing or damaged", "their tasks run again: the same bytes"
 )
 @pytest.mark.parametrize("spoil", [Path.unlink, flip])
 def test_stages_that_lost_files_are_made_good(made: Path, tmp_path: Path, spoil: Callable[[Path], object]) -> None:
@@ -177,7 +179,7 @@ def pages(first: int, end: int) -> list[str]:
     return [page(n, f"T{n}", f"The river {n} is long. " * 9, revision_id=n) for n in range(first, end)]
 
 
-@pytest.mark.fault(ROW, "a kept text is damaged where it lies", "one line names the page")
+@pytest.mark.fault(ROW, "the text of a page is damaged in an extract", "one line names the page")
 @pytest.mark.parametrize("own", [True, False])
 def test_a_damaged_text_is_not_believed(tmp_path: Path, own: bool) -> None:
     """Its checksum is in another column; here even those of the file's pages are right."""
@@ -196,7 +198,7 @@ def test_a_damaged_text_is_not_believed(tmp_path: Path, own: bool) -> None:
             articles(tmp_path / ("a" if own else "b"))
 
 
-@pytest.mark.fault(ROW, "bytes of a kept Parquet file are other ones", "one line names the file")
+@pytest.mark.fault(ROW, "bytes of an extract's Parquet file are changed", "one line names the file")
 def test_no_damaged_column_is_believed(tmp_path: Path) -> None:
     read(tmp_path / "a", pages(1, 9))
     path = tmp_path / "a/articles-00000.parquet"
@@ -213,7 +215,7 @@ def test_no_damaged_column_is_believed(tmp_path: Path) -> None:
     assert refused > footer / 7 / 2
     for damaged in (b"", whole[:100], whole[:-1], whole[:-4] + b"PAR9"):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match=f"{path}: damaged or gone"):
+        with pytest.raises(InputError, match=f"{path}: damaged or missing"):
             KeptFile(path)
 
 
@@ -223,7 +225,7 @@ def swap_in(path: Path, text: bytes) -> None:
     aside.replace(path)
 
 
-@pytest.mark.fault(ROW, "bytes of a kept Parquet file are other ones", "one line names the file")
+@pytest.mark.fault(ROW, "bytes of an extract's Parquet file are changed", "one line names the file")
 @pytest.mark.parametrize("name", ["wikidata-20211129-*/properties-00000.parquet", "*page_props*/page_items.parquet"])
 def test_no_damaged_table_is_joined(made: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(made / "work", tmp_path / "work")
@@ -232,11 +234,15 @@ def test_no_damaged_table_is_joined(made: Path, tmp_path: Path, name: str) -> No
     column = pq.ParquetFile(path).metadata.row_group(0).column(0)
     data[column.data_page_offset + column.total_compressed_size // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(InputError, match=f"{path}: damaged or gone"):
+    with pytest.raises(InputError, match=f"{path}: damaged or missing"):
         run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
 
 
-@pytest.mark.fault(ROW, "build: a dump is replaced while it is read", "one line; nothing of it is kept as the other's")
+@pytest.mark.fault(
+    ROW,
+    "build: a dump is replaced while it is read",
+    "one line; nothing read from the new file is kept for the old one",
+)
 @pytest.mark.parametrize("name", ["wiki-extract recent", "wikidata-extract recent"])
 def test_a_dump_that_is_replaced_while_it_is_read_is_refused(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

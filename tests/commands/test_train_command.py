@@ -202,7 +202,7 @@ def test_a_loss_that_is_no_number_ends_the_run(logged: int, train: Run, tmp_path
     assert train(*GIVEN, *SHORT, "--output", tmp_path / "output")[0] == 0
 
 
-@pytest.mark.fault("two at once", "two of train in one folder", REFUSED)
+@pytest.mark.fault("two at once", "two runs of train in one folder", REFUSED)
 def test_two_trainings_do_not_share_an_output(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     end = trainer_module.Display.on_step_end
     others = []
@@ -241,7 +241,7 @@ FULL_AT: dict[str, tuple[str, int]] = {
 }
 
 
-@pytest.mark.fault("full disk", "train: its output's", ONE_LINE)
+@pytest.mark.fault("full disk", "train: --output", ONE_LINE)
 @pytest.mark.parametrize("when", FULL_AT)
 def test_a_full_disk_is_one_line_and_the_same_command_goes_on(when: str, train: Run, tmp_path: Path) -> None:
     size, save_steps = FULL_AT[when]
@@ -271,7 +271,7 @@ FULL = {
 
 
 @pytest.mark.parametrize("who", FULL)
-@pytest.mark.fault("full disk", "train: a library says it in words of its own", "one line names the disk")
+@pytest.mark.fault("full disk", "train: a library reports it in its own words", "one line names the disk")
 def test_a_full_disk_is_one_line_whoever_says_it(
     who: str, train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

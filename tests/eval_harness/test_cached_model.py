@@ -479,7 +479,7 @@ def test_other_facts_or_another_model_are_another_light_tuning(
     assert len(list((tmp_path / "light-tuned").glob("[!.]*"))) == 3
 
 
-@pytest.mark.fault("two at once", "two of evaluate that light-tune one model", "the second is refused in one line")
+@pytest.mark.fault("two at once", "two evaluations that light-tune one model", "the second is refused in one line")
 def test_two_evaluations_do_not_share_light_tuned_weights(models: dict[str, Path], tmp_path: Path) -> None:
     """The first process to end would remove the weights that the other one reads."""
     with CachedModel(str(models["gpt2"]), tmp_path).light_tuned(rows(LIGHT_TUNING)):

@@ -148,7 +148,7 @@ def test_run_again_it_makes_nothing_anew(done: tuple[Path, str]) -> None:
     assert re.sub(r"Done in \d+ s", "", again) == re.sub(r"Done in \d+ s", "", text)
 
 
-@pytest.mark.fault("kill -9", "demo: while it makes its model", "a rerun ends with the same weights")
+@pytest.mark.fault("kill -9", "demo: while it trains its model", "a rerun ends with the same weights")
 def test_stopped_while_it_makes_the_model_it_goes_on(done: tuple[Path, str], tmp_path: Path) -> None:
     out, _ = done
     for text in demo(tmp_path / "out", folder_card, space_card, SMALL):

@@ -188,7 +188,7 @@ def test_weights_of_another_run_are_not_taken(
         assert tuned.revision != first
 
 
-@pytest.mark.fault("two at once", "two of evaluate that fine-tune one model", "the second is refused in one line")
+@pytest.mark.fault("two at once", "two evaluations that fine-tune one model", "the second is refused in one line")
 def test_two_at_once_are_told_of_each_other(models: dict[str, Path], tmp_path: Path) -> None:
     model = CachedModel(str(models["llama"]), tmp_path)
     with (

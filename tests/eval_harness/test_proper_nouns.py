@@ -212,7 +212,7 @@ def test_white_space_is_no_part_of_a_proper_noun(tmp_path: Path) -> None:
     assert list(nouns(["New York \n\nRome"])) == [[(0, 3), (4, 8), (11, 15)]]
 
 
-@pytest.mark.fault("large page", "a text of more characters than spaCy takes, in evaluate", "it goes in pieces")
+@pytest.mark.fault("large page", "evaluate: a text with more characters than spaCy accepts", "it is split into pieces")
 @pytest.mark.parametrize("longest", [1, 9, 30])
 def test_a_text_that_is_too_long_for_spacy_goes_in_pieces(
     rome: ProperNouns, longest: int, monkeypatch: pytest.MonkeyPatch

@@ -71,7 +71,9 @@ def test_where_model_and_data_are_does_not(case: str) -> None:
 HOSTILE = ["..", ".", "", "/", "../../etc", "a/../..", "a\nb", "東京", "a b", "-rf", "package:llm-x", "C:\\x"]
 
 
-@pytest.mark.fault("hostile titles", "models and configs named as paths elsewhere", "their results stay in the folder")
+@pytest.mark.fault(
+    "hostile titles", "models and configs whose names are paths to other folders", "their results stay in the folder"
+)
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize(("part", "key"), [("model", "name"), ("data", "config")])
 def test_a_hostile_name_stays_in_the_folder(part: str, key: str, name: str, tmp_path: Path) -> None:

@@ -303,7 +303,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.fault(
-    "kill -9", "evaluate: when some texts are scored", "a rerun asks only for the others and writes the same bytes"
+    "kill -9", "evaluate: after some texts are scored", "a rerun scores only the others and writes the same bytes"
 )
 def test_another_process_with_another_hash_seed_killed_in_the_middle(
     models: dict[str, Path], month: Path, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -138,7 +138,7 @@ def in_process(run: Callable[[], None]) -> multiprocessing.process.BaseProcess:
     return process
 
 
-@pytest.mark.fault("two at once", "four evaluations that keep scores", "all scores are kept")
+@pytest.mark.fault("two at once", "four evaluations that cache scores", "all scores are kept")
 def test_processes_write_at_the_same_time(tmp_path: Path) -> None:
     texts = [[Text(str(writer), str(i)) for i in range(40)] for writer in range(4)]
 
@@ -155,7 +155,9 @@ def test_processes_write_at_the_same_time(tmp_path: Path) -> None:
     assert [of.nll.tolist() for of in found.values()] == [[writer, i] for writer in range(4) for i in range(40)]
 
 
-@pytest.mark.fault("kill -9", "evaluate: while scores are kept", "those of whole batches are kept, none of a half one")
+@pytest.mark.fault(
+    "kill -9", "evaluate: while scores are written to the cache", "scores of complete batches are kept, no others"
+)
 def test_what_was_kept_outlives_a_kill(tmp_path: Path) -> None:
     def write() -> None:
         store = ScoreCache(tmp_path, "abc", POLICY)
@@ -185,7 +187,9 @@ def damage(path: Path, at: int, by: bytes) -> None:
         file.write(by)
 
 
-@pytest.mark.fault("kept file gone or damaged", "evaluate: kept scores are damaged", "one line names the file")
+@pytest.mark.fault(
+    "intermediate file missing or damaged", "evaluate: cached scores are damaged", "one line names the file"
+)
 @pytest.mark.parametrize("at", [0, 100, 4096])
 def test_a_damaged_file_is_named(at: int, tmp_path: Path) -> None:
     store = ScoreCache(tmp_path, "abc", POLICY)

@@ -28,8 +28,8 @@ MB = 1 << 20
 
 @pytest.mark.fault(
     "too little memory",
-    "build: a worker is killed, as the system does when memory is short",
-    "one line names the stage and says to take fewer --jobs; a rerun ends with the same bytes",
+    "build: the system kills a worker because memory is short",
+    "one line names the stage and suggests fewer --jobs; a rerun ends with the same bytes",
 )
 def test_a_worker_that_is_killed(of_data: Bench) -> None:
     folder = of_data.folder / "worker killed"
@@ -75,7 +75,7 @@ def _children(process: int) -> list[int]:
 
 
 @pytest.mark.fault(
-    "too little memory", "build: --memory below what one job needs", "refused in one line, with the least"
+    "too little memory", "build: --memory below what one job needs", "refused in one line, with the smallest value"
 )
 @pytest.mark.parametrize("memory", ["1MB", "767MB", "0GB"])
 def test_too_small_a_limit_is_refused(memory: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,8 +112,8 @@ HUGE: dict[str, str] = {
 
 @pytest.mark.fault(
     "large page",
-    "build: pages of 2 MB, in a process that may take 1.2 GB",
-    "each is read or dropped by reason, and the pages add up",
+    "build: pages of 2 MB, in a process limited to 1.2 GB",
+    "each is read or dropped by reason, and the counts add up",
 )
 def test_the_largest_pages_within_a_limit(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     dumps = tmp_path / "dumps"

@@ -118,7 +118,7 @@ def articles(out: Path, name: str) -> dict[int, dict[str, Any]]:
 @pytest.mark.fault(
     "hostile titles",
     "titles and labels that are paths, YAML, formulas, markup, emoji, from dump to load_dataset",
-    "they come back as they were; no file has such a name; the card is as of plain ones",
+    "they come back unchanged; no file has such a name; the card is the same as with plain names",
 )
 def test_titles_and_labels(built: tuple[dict[str, Any], Path]) -> None:
     manifest, out = built
@@ -140,8 +140,8 @@ def test_titles_and_labels(built: tuple[dict[str, Any], Path]) -> None:
 
 @pytest.mark.fault(
     "pages that move and vanish",
-    "a page is moved, undeleted, merged into another, made a redirect, made an article of one, deleted",
-    "each is new, updated, unchanged or deleted as it should be; nothing is lost",
+    "a page is moved, undeleted, merged into another, deleted, or turned into a redirect or back",
+    "each is correctly new, updated, unchanged or deleted; nothing is lost",
 )
 def test_pages(built: tuple[dict[str, Any], Path]) -> None:
     manifest, out = built
@@ -165,8 +165,8 @@ def test_pages(built: tuple[dict[str, Any], Path]) -> None:
 
 @pytest.mark.fault(
     "ranks that flip",
-    "of two statements of a property the other one is preferred now",
-    "the one that is best now is a changed fact, with the other one as the object before; that one is deleted",
+    "the preferred one of two statements changes",
+    "the new best fact is changed, with the earlier object; the earlier fact is deleted",
 )
 def test_ranks(built: tuple[dict[str, Any], Path]) -> None:
     _, out = built

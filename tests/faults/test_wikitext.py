@@ -117,9 +117,13 @@ def mark(row: str, cases: dict[str, str], happens: str) -> list[Any]:
 @pytest.mark.parametrize(
     "case",
     [
-        *mark("nested wikitext", NESTED, "its text is read or it is dropped by reason; the others are as ever"),
-        *mark("broken wikitext", BROKEN, "its text is read or it is dropped by reason; the others are as ever"),
-        *mark("large page", LARGE, "its text is read or it is dropped by reason; the others are as ever"),
+        *mark(
+            "nested wikitext", NESTED, "its text is read, or it is dropped by reason; all other articles are unchanged"
+        ),
+        *mark(
+            "broken wikitext", BROKEN, "its text is read, or it is dropped by reason; all other articles are unchanged"
+        ),
+        *mark("large page", LARGE, "its text is read, or it is dropped by reason; all other articles are unchanged"),
     ],
 )
 def test_every_page_of_a_build_is_kept_or_counted(case: str, built: tuple[dict[str, Any], Path]) -> None:

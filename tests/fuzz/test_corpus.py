@@ -82,7 +82,7 @@ PLANTED = [
     ("experiment", "eval_harness.experiment.recipe._text", lambda value, _where: value),
     ("extracts", "builders.wikipedia.unchanged_pages.BaseArticles.find", _whatever_its_revision),
     ("model_card", "model_cards.model._tests", lambda _result: []),
-    ("news_files", "builders.ckl.news_pages._left", lambda _stream: 0),
+    ("news_files", "builders.ckl.news_pages._missing_bytes", lambda _stream: 0),
     ("news_page", "builders.ckl.html_page.web_address", lambda url: url and "ftp://a.example/"),
     ("page_props", "builders.wikipedia.page_props._ROW", re.compile(rb"(\d)(\d)")),
     ("result_items", "eval_harness.leaderboard.rows._ranks", _first_is_best),

@@ -436,7 +436,9 @@ def test_rows_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "kept file gone or damaged", "train: text that was made ready is gone or cut", "it is made again, the same bytes"
+    "intermediate file missing or damaged",
+    "train: prepared text is missing or cut",
+    "it is prepared again, with the same bytes",
 )
 @pytest.mark.parametrize("lost", ["end", "all", "counts", "counts' end"])
 def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> None:
@@ -457,7 +459,7 @@ def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> No
     assert json.loads(path.with_suffix(".json").read_text())["counts"] == {"rows": 2500}
 
 
-@pytest.mark.fault("kill -9", "train: while text is made ready", "the unfinished text is made again")
+@pytest.mark.fault("kill -9", "train: while text is prepared", "the unfinished text is prepared again")
 def test_a_process_that_is_killed_leaves_nothing_that_counts(tmp_path: Path) -> None:
     script = f"""
 import os, pathlib, signal, pyarrow as pa
@@ -478,7 +480,7 @@ cached_rows(pathlib.Path({str(tmp_path)!r}), "s", 1, schema, rows, "x")
     assert not list(tmp_path.glob(".*.part"))
 
 
-@pytest.mark.fault("two at once", "two trainings that want the same text", "one makes it, the others wait")
+@pytest.mark.fault("two at once", "two trainings that need the same text", "one prepares it, the others wait")
 def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     makers: list[int] = []
     sizes: list[int] = []
@@ -500,7 +502,7 @@ def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsy
     assert "waiting for another process to write it" in capsys.readouterr().err
 
 
-@pytest.mark.fault("full disk", "train: while text is made ready", ONE_LINE)
+@pytest.mark.fault("full disk", "train: while text is prepared", ONE_LINE)
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

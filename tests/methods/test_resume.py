@@ -133,6 +133,15 @@ def same(got: Path, expected: Path) -> None:
     assert files[0] == files[1]
 
 
+def check_resumed(words: Callable[..., list[str]], folder: Path, at: int, method: str, kind: str, *more: Any) -> None:
+    """Assert that a run killed after ``at`` steps and started again ends like an uninterrupted one."""
+    assert main(words(method, kind, folder / "whole", *more)) == 0
+    with killed_after(at):
+        main(words(method, kind, folder / "parts", *more))
+    assert main(words(method, kind, folder / "parts", *more)) == 0
+    same(folder / "parts", folder / "whole")
+
+
 # Every method
 
 
@@ -146,70 +155,43 @@ def test_a_run_of_any_method_goes_on_to_the_same_bits(
     kind: str, method: str, words: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     # both models have dropout, so that the random state counts
-    assert main(words(method, kind, tmp_path / "whole", *STEPS)) == 0
-    at = 1 + zlib.crc32(f"{kind} {method}".encode()) % 5
-    with killed_after(at):
-        main(words(method, kind, tmp_path / "parts", *STEPS))
-    assert main(words(method, kind, tmp_path / "parts", *STEPS)) == 0
-    same(tmp_path / "parts", tmp_path / "whole")
-
-
-@pytest.mark.parametrize("method", ["diff", "k_adapter"])
-def test_a_run_without_dropout_goes_on_to_the_same_bits(
-    method: str, words: Callable[..., list[str]], tmp_path: Path
-) -> None:
-    assert main(words(method, "llama", tmp_path / "whole", *STEPS)) == 0
-    with killed_after(3):
-        main(words(method, "llama", tmp_path / "parts", *STEPS))
-    assert main(words(method, "llama", tmp_path / "parts", *STEPS)) == 0
-    same(tmp_path / "parts", tmp_path / "whole")
+    check_resumed(words, tmp_path, 1 + zlib.crc32(f"{kind} {method}".encode()) % 5, method, kind, *STEPS)
 
 
 # Every way to train
 
-
-WAYS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
-    "Adafactor": ("diff", "t5", (*STEPS, "--optimizer", "adafactor")),
-    "accumulation over single chunks": ("diff", "gpt2", (*STEPS, "--micro-batch-size", 1)),
-    "weight decay": ("recadam", "gpt2", (*STEPS, "--weight-decay", 0.1)),
-    "CKL's schedule": ("diff", "gpt2", (*STEPS, "--schedule", "linear_to_half")),
-    "a cosine": ("diff", "gpt2", (*STEPS, "--schedule", "cosine")),
-    "bfloat16": ("diff", "gpt2", (*STEPS, "--precision", "bf16")),
-    "gradient checkpointing": ("diff", "gpt2", (*STEPS, "--gradient-checkpointing")),
-    "dropout in the adapters": ("lora", "gpt2", (*STEPS, "--dropout", 0.1)),
+FAR = ("--logging-steps", 100)  # log entries further apart than checkpoints
+MIX = ("--epochs", 3, "--ratio", 2, "--decay", 0.55)
+# step at which the run is killed, method, kind of model, further words
+WAYS: dict[str, tuple[int, str, str, tuple[Any, ...]]] = {
+    "no dropout": (3, "diff", "llama", STEPS),
+    "new layers without dropout": (3, "k_adapter", "llama", STEPS),
+    "Adafactor": (3, "diff", "t5", (*STEPS, "--optimizer", "adafactor")),
+    "accumulation over single chunks": (3, "diff", "gpt2", (*STEPS, "--micro-batch-size", 1)),
+    "weight decay": (3, "recadam", "gpt2", (*STEPS, "--weight-decay", 0.1)),
+    "CKL's schedule": (3, "diff", "gpt2", (*STEPS, "--schedule", "linear_to_half")),
+    "a cosine": (3, "diff", "gpt2", (*STEPS, "--schedule", "cosine")),
+    "bfloat16": (3, "diff", "gpt2", (*STEPS, "--precision", "bf16")),
+    "gradient checkpointing": (3, "diff", "gpt2", (*STEPS, "--gradient-checkpointing")),
+    "dropout in the adapters": (3, "lora", "gpt2", (*STEPS, "--dropout", 0.1)),
+    "data that is repeated: steps of four chunks, from eight": (5, "diff", "gpt2", ("--max-steps", 7)),
+    "few log entries": (3, "diff", "gpt2", (*STEPS, *FAR)),
+    "Mix-Review in its first epoch": (4, "mix_review", "gpt2", MIX),
+    "Mix-Review in its second epoch": (8, "mix_review", "gpt2", MIX),
+    "Mix-Review in its third epoch": (13, "mix_review", "gpt2", MIX),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_goes_on_however_it_trains(way: str, words: Callable[..., list[str]], tmp_path: Path) -> None:
-    method, kind, more = WAYS[way]
-    assert main(words(method, kind, tmp_path / "whole", *more)) == 0
-    with killed_after(3):
-        main(words(method, kind, tmp_path / "parts", *more))
-    assert main(words(method, kind, tmp_path / "parts", *more)) == 0
-    same(tmp_path / "parts", tmp_path / "whole")
-
-
-@pytest.mark.parametrize("at", [4, 8, 13])  # in the first, second and third epoch
-def test_mix_review_goes_on_in_any_epoch(at: int, words: Callable[..., list[str]], tmp_path: Path) -> None:
-    mix = ("--epochs", 3, "--ratio", 2, "--decay", 0.55)
-    assert main(words("mix_review", "gpt2", tmp_path / "whole", *mix)) == 0
+    at, method, kind, more = WAYS[way]
+    check_resumed(words, tmp_path, at, method, kind, *more)
     manifest = read(tmp_path / "whole" / "training.json")
-    assert {which: counts["chunks"] for which, counts in manifest["data"].items()} == {"new": 8, "past": 13}
-    assert manifest["steps"] == 14  # 8 + 16, 8 + 9 and 8 + 5 chunks; half of the last step is empty
-    with killed_after(at):
-        main(words("mix_review", "gpt2", tmp_path / "parts", *mix))
-    assert main(words("mix_review", "gpt2", tmp_path / "parts", *mix)) == 0
-    same(tmp_path / "parts", tmp_path / "whole")
-
-
-def test_a_run_that_reads_the_data_again_and_again_goes_on(words: Callable[..., list[str]], tmp_path: Path) -> None:
-    more = ("--max-steps", 7)  # steps of four chunks, from eight chunks
-    assert main(words("diff", "gpt2", tmp_path / "whole", *more)) == 0
-    with killed_after(5):
-        main(words("diff", "gpt2", tmp_path / "parts", *more))
-    assert main(words("diff", "gpt2", tmp_path / "parts", *more)) == 0
-    same(tmp_path / "parts", tmp_path / "whole")
+    if more == MIX:
+        assert {which: counts["chunks"] for which, counts in manifest["data"].items()} == {"new": 8, "past": 13}
+        assert manifest["steps"] == 14  # 8 + 16, 8 + 9 and 8 + 5 chunks; half of the last step is empty
+    if FAR[0] in more:  # an entry is a mean since the one before, so each checkpoint needs one
+        assert [line["step"] for line in manifest["log"]] == [1, 2, 4, 5]
 
 
 @pytest.mark.parametrize("method", ["diff", "lora", "k_adapter", "merge"])
@@ -290,19 +272,6 @@ def test_a_checkpoint_that_was_being_written_does_not_count(
     assert main(command) == 0
     assert "continuing from step 2 of 5" in capsys.readouterr().err
     same(tmp_path / "parts", whole_gpt2)
-
-
-def test_lines_of_the_log_that_are_further_apart_than_checkpoints_are_the_same(
-    words: Callable[..., list[str]], tmp_path: Path
-) -> None:
-    """A log entry is the mean since the entry before, but a resumed run does not know the losses before it started."""
-    far = (*STEPS, "--logging-steps", 100)
-    assert main(words("diff", "gpt2", tmp_path / "whole", *far)) == 0
-    with killed_after(3):
-        main(words("diff", "gpt2", tmp_path / "parts", *far))
-    assert main(words("diff", "gpt2", tmp_path / "parts", *far)) == 0
-    same(tmp_path / "parts", tmp_path / "whole")
-    assert [line["step"] for line in read(tmp_path / "whole" / "training.json")["log"]] == [1, 2, 4, 5]
 
 
 def test_what_trains_nothing_goes_on_wherever_it_was_killed(words: Callable[..., list[str]], tmp_path: Path) -> None:

@@ -320,7 +320,7 @@ def test_a_tag_that_a_killed_publisher_did_not_make_is_made_by_the_next(folder: 
     assert hub.repo("dataset", REPO).tags["2021.12"] == commit
 
 
-@pytest.mark.fault("two at once", "two publishers of two months", "both months are there")
+@pytest.mark.fault("two at once", "two publishers of two months", "both months are published")
 def test_of_two_publishers_at_once_both_months_are_there(folder: Path, hub: LoopbackHub) -> None:
     other = folder.with_name("other")
     month(folder, 0)

@@ -349,8 +349,8 @@ def test_what_was_done_before_a_fault_is_not_done_again(
 
 @pytest.mark.fault(
     "kill -9",
-    "monthly: when the commit is there and its tag is not",
-    "a rerun fetches nothing again, and the tag goes to that commit",
+    "monthly: between the commit and its tag",
+    "a rerun fetches nothing again and tags that commit",
 )
 def test_a_job_that_is_killed_goes_on(
     run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
@@ -397,7 +397,7 @@ def test_a_full_disk_stops_it_before_anything_is_sent(
 
 
 @pytest.mark.fault(
-    "two at once", "monthly: another fetch or build is at work in its folders", "refused in one line; nothing is sent"
+    "two at once", "monthly: another fetch or build uses its folders", "refused in one line; nothing is sent"
 )
 @pytest.mark.parametrize(("place", "what"), [("dumps/wikidatawiki", "fetch"), ("temporalwiki", "build")])
 def test_nobody_works_in_its_folders_beside_it(
@@ -672,7 +672,7 @@ def test_a_server_without_two_months_in_a_row(run: Run, hub: LoopbackHub, has: C
     has(DATES[0], DATES[2])
     status, _, err = run()
     assert status == 1
-    assert "first of two months in a row" in err
+    assert "first days of two consecutive months" in err
     assert hub.requests == []
 
 

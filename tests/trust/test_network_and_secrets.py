@@ -74,9 +74,9 @@ def silent(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, watched.Done
 
 
 @pytest.mark.fault(
-    "connections that nobody asked for",
-    "build, ckl, import, inspect, leaderboard, demo; train, evaluate, experiment on what lies here; --help of all",
-    "none is opened, by them or by the processes that they start",
+    "unrequested connections",
+    "build, ckl, import, inspect, leaderboard, demo; train, evaluate, experiment on local files; every --help",
+    "no connection is opened, by them or by their child processes",
 )
 def test_what_has_no_business_with_a_network_does_not_ask_for_one(silent: tuple[Path, watched.Done]) -> None:
     folder, done = silent
@@ -93,8 +93,8 @@ def test_no_native_code_asks_for_a_network_either(silent: tuple[Path, watched.Do
 
 @pytest.mark.fault(
     "secrets",
-    "build, ckl, import, inspect, leaderboard, demo, train, evaluate, experiment in an environment full of them",
-    "none is said or written, by failing ones either",
+    "build, ckl, import, inspect, leaderboard, demo, train, evaluate, experiment in an environment full of secrets",
+    "none is printed or written, even if the command fails",
 )
 def test_no_secret_is_said_or_written(silent: tuple[Path, watched.Done]) -> None:
     folder, done = silent
@@ -209,16 +209,16 @@ def asked(
 
 
 @pytest.mark.fault(
-    "connections that nobody asked for",
-    "fetch, monthly, publish, and train and evaluate on what is on the Hub",
-    "only the servers that were named are asked",
+    "unrequested connections",
+    "fetch, monthly, publish; train and evaluate on repositories of the Hub",
+    "only the named servers are contacted",
 )
 def test_only_the_servers_that_were_named_are_asked(asked: tuple[Path, watched.Done, LoopbackHub, FileServer]) -> None:
     _, _, hub, server = asked
     assert len(hub.requests) > 50 and len(server.requests) > 5
 
 
-@pytest.mark.fault("secrets", "the token of the Hub, in all that commands ask of servers", "it goes to the Hub alone")
+@pytest.mark.fault("secrets", "the token of the Hub, in all requests of commands", "only the Hub receives it")
 def test_the_token_goes_to_the_hub_alone(asked: tuple[Path, watched.Done, LoopbackHub, FileServer]) -> None:
     _, _, hub, server = asked
     for request in server.requests:
@@ -230,8 +230,8 @@ def test_the_token_goes_to_the_hub_alone(asked: tuple[Path, watched.Done, Loopba
 
 @pytest.mark.fault(
     "secrets",
-    "fetch, monthly, publish, train, evaluate in an environment full of them, with a Hub that refuses some",
-    "none is said, written or published",
+    "fetch, monthly, publish, train, evaluate in an environment full of secrets, with a Hub that refuses some",
+    "none is printed, written or published",
 )
 def test_no_secret_is_said_written_or_published(
     asked: tuple[Path, watched.Done, LoopbackHub, FileServer],

@@ -328,8 +328,8 @@ def test_yaml_makes_nothing_but_data(text: str, here: Path, capsys: pytest.Captu
 
 @pytest.mark.fault(
     "hostile YAML",
-    "train: a dataset's card names files elsewhere or an address",
-    "refused; nothing is read or asked for",
+    "train: a dataset's card names files in other folders or a URL",
+    "refused; nothing is read or requested",
 )
 def test_a_dataset_whose_card_names_something_elsewhere_is_refused_unread(
     here: Path, capsys: pytest.CaptureFixture[str]

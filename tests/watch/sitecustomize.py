@@ -20,7 +20,7 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
         fine = host in _HERE or asked in _HERE
     elif event in _ADDRESSES:
         address = arguments[0] if event == "socket.getnameinfo" else arguments[1]
-        # no tuple: a socket in the file system, or of a connection that there is already
+        # not a tuple: a socket in the file system, or one that is connected already
         asked = address
         fine = not isinstance(address, tuple) or f"{address[0]}:{address[1]}" in _ALLOWED
     else:
@@ -28,7 +28,7 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
     if not fine:
         with open(os.environ["WATCH"], "a") as file:  # noqa: PTH123 - nothing is imported here
             file.write(f"{event} {asked!r} by {sys.argv!r}\n")
-        os._exit(97)  # no handler of errors hides it
+        os._exit(97)  # so that no error handler hides it
 
 
 if "WATCH" in os.environ:

@@ -48,7 +48,7 @@ def load_probes(
 
 
 def not_empty(rows: Dataset) -> Dataset:
-    """Return the rows. Raises InputError if there are none, where lm_eval would raise an IndexError."""
+    """Return the rows. Raises InputError for an empty split, where lm_eval would raise an IndexError."""
     if not len(rows):
         raise InputError("this split of the config holds no probes to evaluate; name another config or task")
     return rows
@@ -70,7 +70,7 @@ def statement(row: Row) -> str:
 
 
 def statement_and_prompt(row: Row) -> list[str]:
-    """Return the probe and its prompt: their log-likelihoods differ by that of the object."""
+    """Return the probe and its prompt: their log-likelihoods differ by the object's."""
     return [statement(row), prompt(row)]
 
 

@@ -25,7 +25,7 @@ def _draw(data: str) -> Figure | None:
 
     ``data`` is a dataset folder, a Hub id or ``id@revision``. The paper has pies; this figure has bars, because
     lengths are easier to compare than angles. The counts are ``counts.entity_types`` of the manifest. Return None if
-    they are missing, as in folders of earlier versions, or if there are no probes. Raises InputError for data that
+    they are missing, as in folders of earlier versions, or if the probes are empty. Raises InputError for data that
     cannot be read.
     """
     config = newest_probes(data)

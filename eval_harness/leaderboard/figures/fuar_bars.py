@@ -31,7 +31,11 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
     board = Board(rows)
     panels: dict[str, dict[Line, Row]] = {}
     for test, name in _TESTS.items():
-        found = {line: of[0] for line in board.lines if (of := board.newest(line, ScoreName("fuar", "fuar", test)))}
+        found = {
+            line: rows_of_line[0]
+            for line in board.lines
+            if (rows_of_line := board.newest(line, ScoreName("fuar", "fuar", test)))
+        }
         if found:
             panels[name] = found
     if not panels:
@@ -56,12 +60,12 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> No
         axes.axvline(1, color=BLACK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0)
     months = {row.tested for row in found.values()}
     for y, (line, row) in enumerate(found.items()):
-        of, gained = look[line.label], math.isfinite(row.value)
+        look_of_line, gained = look[line.label], math.isfinite(row.value)
         axes.barh(
             y,
             row.value if gained else right,
             height=0.7,
-            facecolor=of.colour if gained else "white",
+            facecolor=look_of_line.colour if gained else "white",
             edgecolor=BLACK,
             linewidth=0.6,
             hatch=None if gained else "////",

@@ -64,17 +64,17 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
     axes.axhline(1, color=BLACK, linewidth=0.8)
     drawn = axes.plot([1], [1], color=BLACK, marker="o", linestyle="none", markersize=7)
     for group in groups:
-        of = min((look[line.label] for line in group), key=lambda of: of.hollow)
+        style = min((look[line.label] for line in group), key=lambda style: style.hollow)
         drawn += axes.plot(
             [points[line][0] for line in group],
             [points[line][1] for line in group],
-            color=of.colour,
-            marker=of.marker,
-            linestyle=of.dash,
+            color=style.colour,
+            marker=style.marker,
+            linestyle=style.dash,
             markersize=7,
-            markerfacecolor="white" if of.hollow else of.colour,
-            markeredgecolor=of.colour if of.hollow else BLACK,
-            markeredgewidth=1.2 if of.hollow else 0.5,
+            markerfacecolor="white" if style.hollow else style.colour,
+            markeredgecolor=style.colour if style.hollow else BLACK,
+            markeredgewidth=1.2 if style.hollow else 0.5,
         )
     axes.set_xlabel(f"unchanged {what}: perplexity / Initial's (right of 1: forgets)")
     axes.set_ylabel(f"changed {what}: perplexity / Initial's (below 1: learns)")
@@ -107,12 +107,12 @@ def _groups(lines: Iterable[Line]) -> list[list[Line]]:
     for line in lines:
         found.setdefault((line.method, line.base), []).append(line)
     groups = []
-    for (method, _), of in found.items():
-        rates = [line.learning_rate for line in of]
+    for (method, _), of_method in found.items():
+        rates = [line.learning_rate for line in of_method]
         if method is None or None in rates or len(set(rates)) < len(rates):
-            groups += [[line] for line in of]
+            groups += [[line] for line in of_method]
         else:
-            groups.append(sorted(of, key=lambda line: line.learning_rate or 0))
+            groups.append(sorted(of_method, key=lambda line: line.learning_rate or 0))
     return groups
 
 
@@ -153,8 +153,8 @@ def _annotate(figure: Figure, axes: Axes, texts: Mapping[Point, str], points: Se
 
 PLOT = Plot(
     "Learning against forgetting",
-    "Perplexity of what changed and of what did not, divided by the initial model's, for each method's newest model "
-    "on its own month. Lower: it learned more. Further left: it forgot less. Lines join models of one method that "
-    "differ in the learning rate, which is written next to each.",
+    "Perplexity of changed and of unchanged facts (or text), divided by the initial model's, for each method's newest "
+    "model on its own month. Lower: it learned more. Further left: it forgot less. Lines join models of one method "
+    "that differ in the learning rate, which is written next to each.",
     _draw,
 )

@@ -24,7 +24,7 @@ def draw(
     look: Mapping[str, Look],
     most: int,
 ) -> list[ErrorbarContainer]:
-    """Draw the points of each label, and return what was drawn; ``most`` is the number of month names that fit.
+    """Draw the points of each label, and return the artists; ``most`` is the number of month names that fit.
 
     The points of a month are drawn side by side, so that none hides another.
     """
@@ -32,19 +32,19 @@ def draw(
     drawn = []
     for i, (label, points) in enumerate(series.items()):
         shift = (i - (len(series) - 1) / 2) * step
-        of = look[label]
+        look_of_line = look[label]
         values = [points.get(place, _NONE) for place in months]
         drawn.append(
             axes.errorbar(
                 [x + shift for x in range(len(values))],
                 [value for value, _, _ in values],
                 yerr=_errors(values),
-                color=of.colour,
-                marker=of.marker,
-                linestyle=of.dash,
-                markerfacecolor="white" if of.hollow else of.colour,
-                markeredgecolor=of.colour if of.hollow else "black",
-                markeredgewidth=1.0 if of.hollow else 0.4,
+                color=look_of_line.colour,
+                marker=look_of_line.marker,
+                linestyle=look_of_line.dash,
+                markerfacecolor="white" if look_of_line.hollow else look_of_line.colour,
+                markeredgecolor=look_of_line.colour if look_of_line.hollow else "black",
+                markeredgewidth=1.0 if look_of_line.hollow else 0.4,
                 elinewidth=0.8,
                 capsize=1.5,
             )
@@ -60,7 +60,7 @@ def draw(
 
 
 def _errors(points: Sequence[Point]) -> Any:
-    """Return the lengths of the intervals below and above the values, or None if there are no intervals."""
+    """Return the lengths of the intervals below and above the values, or None without intervals."""
     if all(low is None or high is None for _, low, high in points):
         return None
     known = [(value, value if low is None else low, value if high is None else high) for value, low, high in points]

@@ -33,7 +33,7 @@ def _draw(data: str) -> Figure | None:
     if not rows:
         return None
     figure = Figure(figsize=(WIDTH, 1.2 + 0.22 * min(len(rows), MOST)), layout="constrained")
-    probes = {split: of.total() for split, of in counts.items()}
+    probes = {split: of_split.total() for split, of_split in counts.items()}
     draw_shares(figure.subplots(), rows[:MOST], probes, longest=50)
     most = f": the most frequent {MOST} of {len(rows):,}" if len(rows) > MOST else ""
     figure.suptitle(f"Relations of {config}{most}", fontsize="large")

@@ -32,10 +32,11 @@ def shares(counts: Mapping[str, Mapping[str, int]]) -> list[Row]:
 
     Names are sorted by the mean of their shares, so that a small split counts as much as a large one.
     """
-    totals = {split: sum(of.values()) for split, of in counts.items()}
-    names = sorted({name for of in counts.values() for name in of})
+    totals = {split: sum(of_split.values()) for split, of_split in counts.items()}
+    names = sorted({name for of_split in counts.values() for name in of_split})
     rows = [
-        (name, {s: 100 * of.get(name, 0) / totals[s] if of else 0.0 for s, of in counts.items()}) for name in names
+        (name, {s: 100 * of_split.get(name, 0) / totals[s] if of_split else 0.0 for s, of_split in counts.items()})
+        for name in names
     ]
     return sorted(rows, key=lambda row: -sum(row[1].values()))
 

@@ -81,7 +81,7 @@ def looks(lines: Sequence[Line]) -> dict[str, Look]:
     """Return label -> look of each line.
 
     The first line of a method looks the same in every figure. Other lines of the method have its colour and another
-    marker. Models without a method get the looks after those of all methods.
+    marker. Models without a method get other looks than all methods.
     """
     found: dict[str, Look] = {}
     drawn: set[str | None] = set()
@@ -141,7 +141,7 @@ def fitting(labels: Sequence[str], inches: float, points: float) -> dict[str, st
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Use our matplotlib settings within the block, not those of a matplotlibrc."""
+    """Use our matplotlib settings within the block, and ignore a matplotlibrc."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         # a label in a script that the font lacks becomes boxes: only this font is the same on every machine
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)

@@ -85,10 +85,10 @@ def write_page(
 
     The page shows figures/NAME.svg and links to figures/NAME.png, tables/NAME.md, tables/NAME.csv and results.parquet
     in ``out``; it does not write these files. ``results`` is the folder of the result files relative to ``out``, such
-    as "../results", or None for a page without links to them. Raises InputError if there are no rows.
+    as "../results", or None for a page without links to them. Raises InputError without rows.
     """
     if not rows:
-        raise InputError(f"{out}: there are no scores to show; evaluate a model first")
+        raise InputError(f"{out}: the results hold no scores; evaluate a model first")
     data = page_data(rows, results)
     style, script = ((_HERE / name).read_text("utf-8") for name in ("style.css", "script.js"))
     policy = [
@@ -158,9 +158,9 @@ def page_data(rows: Sequence[Row], results: str | None) -> dict[str, Any]:
         name: {value: i for i, value in enumerate(values)}
         for name, values in (("model", models), ("tested", months), ("file", files), ("config", configs))
     }
-    of: dict[_Board, list[tuple[int, int, Row]]] = {board: [] for board in boards}
+    cells_of: dict[_Board, list[tuple[int, int, Row]]] = {board: [] for board in boards}
     for board, model, row in lines:
-        of[board].append((number["model"][model], number["tested"][row.tested], row))
+        cells_of[board].append((number["model"][model], number["tested"][row.tested], row))
     return {
         "results": None if results is None else _href(results.rstrip("/") or "/"),
         "files": files,
@@ -182,7 +182,9 @@ def page_data(rows: Sequence[Row], results: str | None) -> dict[str, Any]:
             "tokens_text": [_compact(model.tokens) for model in models],
             "card": [_card(model) for model in models],
         },
-        "boards": [_board(board, boards, sorted(of[board], key=lambda cell: cell[:2]), number) for board in boards],
+        "boards": [
+            _board(board, boards, sorted(cells_of[board], key=lambda cell: cell[:2]), number) for board in boards
+        ],
         "start": _start(boards),
     }
 

@@ -43,7 +43,7 @@ def ckl_table_2(rows: Sequence[Row]) -> Table | None:
     return Table(
         "CKL, table 2: exact match, and forgetting per gain (FUAR)",
         "Exact match of each method's newest model in percent; higher is better. FUAR is the points forgotten "
-        'for each point updated or acquired; lower is better, and "no gain" means that there were none. In brackets: '
+        'for each point updated or acquired; lower is better, and "no gain" means no such points. In brackets: '
         "95 % intervals. Bold: the best value of a column, and models whose rank may be 1 with 95 % confidence.",
         tuple(name for name, _ in columns),
         tuple(zip(*(cells for _, cells in columns), strict=True)),

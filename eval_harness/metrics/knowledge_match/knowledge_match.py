@@ -48,8 +48,8 @@ Strings and lists may be mixed.
 - `precision_at_k`: one of the first k answers is right (P@k of LAMA, Petroni et al., 2019), for k = 1, 5, 10, 50 up to
   the length of the longest ranking. P@1 is `exact_match`. The keys are ints.
 
-An answer that normalisation leaves empty (such as the band "The The") only matches a right answer that is empty after
-normalisation, too, as in SQuAD 2.0.
+An answer that normalisation leaves empty (such as the band "The The") only matches a right answer that is also empty
+after normalisation, as in SQuAD 2.0.
 
 The metric raises a `ValueError` with a one-line message for no questions, lists of different lengths, an empty ranking
 or list of right answers (write `""` if the model gave no answer), and values that are not strings.
@@ -69,7 +69,7 @@ or list of right answers (write `""` if the model gave no answer), and values th
 
 ## Limits
 
-- For ASCII the numbers are those of SQuAD's script. In other text, all Unicode punctuation is removed (SQuAD's script
+- For ASCII the numbers equal SQuAD's. In other text, all Unicode punctuation is removed (SQuAD's script
   keeps “, –, 。), and composed and decomposed letters are equal (NFC).
 - Removing punctuation makes "3.5" and "35" the same answer.
 - The articles are English, but "a" is also removed from Portuguese or Hungarian answers.

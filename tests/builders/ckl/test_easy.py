@@ -1,4 +1,4 @@
-"""Clozes and questions of recent sentences: hand-made pages, every drop, and any order of any text."""
+"""Clozes and questions from recent sentences: rows, drops by reason, and the draw."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def with_answers(texts: dict[str, str | None], **options: Any) -> tuple[Config, 
         ({"back-translation": "Mayor Anna Weber, Easton."}, "too short"),
     ],
 )
-def test_what_models_spoil(said: dict[str, str | None], reason: str) -> None:
+def test_useless_answers_of_models(said: dict[str, str | None], reason: str) -> None:
     options = {"decontextualization": "m"} if "decontextualisation" in said else {"there": "m", "back": "m"}
     clozes, _, rows, _ = with_answers(said, **options)
     assert rows == []
@@ -231,7 +231,7 @@ def test_caps() -> None:
 
 
 def test_a_draw_is_spent_on_what_can_be_asked() -> None:
-    """Twenty sentences that lean on others, twenty that make a cloze alone, and one or three that are asked for."""
+    """Twenty sentences that need context, twenty that give only a cloze, and one or three with a question."""
     leaning = [f"She was seen with Anna Weber near bridge {n} of the town." for n in range(20)]
     plain = [f"People of the old town were glad, when Bo Lind came to bridge {n}." for n in range(20)]
     asked = [f"Senator Dora Pym opened bridge {n} in Norton." for n in range(3)]
@@ -244,7 +244,7 @@ def test_a_draw_is_spent_on_what_can_be_asked() -> None:
             assert len(rows) == 3
             assert len(found) == some
             assert {row["evidence"] for row in found} <= set(asked)
-    # what leans on others is drawn where there is nothing else, and dropped by its own reason
+    # sentences that need context are drawn if there are no others, and dropped for their own reason
     clozes, *_ = both(page(" ".join(leaning)), per_page=3)
     assert clozes.counts.dropped == {"cannot stand alone": 3, "more of its page than wanted": 17}
 
@@ -279,7 +279,7 @@ def test_written_and_loaded(tmp_path: Path) -> None:
 
 
 def test_models_that_know_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Real models with random weights, loaded from folders: what they say is counted, and names them."""
+    """Real models with random weights: useless answers are dropped and counted; options name the models."""
     monkeypatch.setattr(text_model, "cache_folder", lambda: tmp_path / "scores")
     t5 = str(tiny_models.save_talking("t5", tmp_path / "t5"))
     gpt2 = str(tiny_models.save("gpt2", tmp_path / "gpt2"))
@@ -342,35 +342,28 @@ def test_any_text(texts: list[str]) -> None:
             assert answer not in row["question"]
 
 
-def test_the_real_pages_give_some(shared_data: Path) -> None:
-    """Of 8 pages with 458 sentences, 76 clozes and 11 questions when this was written; read by eye."""
-    made = []
-    for path in sorted((shared_data / "news" / "pages").glob("*.json")):
+def real_pages(folder: Path) -> list[dict[str, Any]]:
+    """Return the pages of news sites from their gold JSON."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
         for name, gold in json.loads(path.read_text("utf-8")).items():
-            text = "\n".join(
-                line for part in gold["body"]["sections"] for line in part["headline"] + part["paragraphs"]
+            lines = [line for part in gold["body"]["sections"] for line in (*part["headline"], *part["paragraphs"])]
+            found.append(
+                page("\n".join(lines), f"{path.name}/{name}", datetime.fromisoformat(gold["publishing_date"]))
             )
-            made.append(page(text, f"{path.name}/{name}", datetime.fromisoformat(gold["publishing_date"])))
-    clozes, questions, rows, asked = both(*made)
-    assert accounted(clozes, rows)
-    assert accounted(questions, asked)
-    assert clozes.counts.read > 400
-    assert len(rows) > 50
-    assert len(asked) >= 8
+    return found
 
 
-def test_real_pages_have_questions(shared_data: Path, tmp_path: Path) -> None:
-    """Eight pages, as their gold JSON has them, and up to three sentences of each."""
-    rows = []
-    for file in sorted((shared_data / "news" / "pages").glob("*.json")):
-        for number, gold in enumerate(json.loads(file.read_text("utf-8")).values()):
-            body = gold["body"]
-            text = [*body["summary"], *(text for section in body["sections"] for text in section["paragraphs"])]
-            rows.append(page("\n".join(text), f"https://example.org/{file.stem}/{number}"))
-    clozes, questions = easy(rows, EasyOptions())
-    found, asked = list(clozes.splits["test"]), list(questions.splits["test"])
-    assert accounted(clozes, found)
-    assert accounted(questions, asked)
-    assert len(found) >= 2 * len(rows)
-    assert len(asked) >= len(rows) // 2
+@pytest.mark.parametrize(
+    ("options", "clozes", "questions"),
+    [({}, 50, 8), ({"per_page": 3}, 16, 4)],  # 76 clozes and 11 questions when this was written; checked by reading
+)
+def test_real_pages(shared_data: Path, options: dict[str, int], clozes: int, questions: int) -> None:
+    """8 pages with 458 sentences give this many clozes and questions, or more."""
+    of_clozes, of_questions, rows, asked = both(*real_pages(shared_data / "news" / "pages"), **options)
+    assert accounted(of_clozes, rows)
+    assert accounted(of_questions, asked)
+    assert of_clozes.counts.read > 400
+    assert len(rows) >= clozes
+    assert len(asked) >= questions
     assert all(row["question"].endswith("?") for row in asked)

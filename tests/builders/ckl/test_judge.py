@@ -1,4 +1,4 @@
-"""A judge in the annotators' place: its rules, what it reads out of a model's answers, and going on after a kill."""
+"""The judge: its rules, how it reads a model's answers, and how it continues after a kill."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import judge as module
 from temporalwiki.builders.ckl.candidates import Candidate, CandidateOptions, read_candidates, write_candidates
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, build_index
-from temporalwiki.builders.ckl.decisions import Decision, _wrong, decided, read_decisions
+from temporalwiki.builders.ckl.decisions import Decision, _problem, configs_from_decisions, read_decisions
 from temporalwiki.builders.ckl.judge import judge
 from temporalwiki.eval_harness.text_model import open_model
 
@@ -62,7 +62,7 @@ RULES = {
     "another spelling": (candidate("The mayor of Easton is Bo Linde."), Decision("c", True, True, "same", [], "p0")),
     "a part of it": (candidate("The mayor of Easton is Lind."), Decision("c", True, True, "same", [], "p0")),
     "another, but in other words": (candidate("Easton's mayor is Anna Weber."), Decision("c", True, True, "none")),
-    "a whole sentence is no answer": (
+    "a whole sentence is not an answer": (
         candidate("The mayor of Easton is a man of whom many people think that he is tall."),
         Decision("c", True, True, "none"),
     ),
@@ -83,11 +83,11 @@ FILLING = st.lists(st.sampled_from(["Anna", "O'Neill", "Weber", "d'Or"]), min_si
 
 
 @given(WORDS, WORDS, FILLING)
-def test_what_was_put_into_the_blank_is_found_there(before: str, after: str, filling: str) -> None:
+def test_the_filling_of_a_blank_is_found(before: str, after: str, filling: str) -> None:
     sentence = f"{before} {filling}, {after}."
     said = f"{before} {after}".replace("–", "").replace("the", "").split()
     found = module._filling(f"{before.upper()} <extra_id_0> {after}", sentence)
-    assert found == (filling if said else None)  # nothing but signs and articles around it is no statement
+    assert found == (filling if said else None)  # only punctuation and articles around the blank
     assert module._filling(f"{before} <extra_id_0> {after} still", sentence) is None
 
 
@@ -132,12 +132,12 @@ SAID: dict[str, tuple[dict[str, str | None], Decision]] = {
 
 
 @pytest.mark.parametrize(("said", "decision"), SAID.values(), ids=SAID)
-def test_a_models_answers_are_read_strictly(said: dict[str, str | None], decision: Decision) -> None:
+def test_answers_of_a_model_are_read_strictly(said: dict[str, str | None], decision: Decision) -> None:
     fake = says(said)
     (found,) = module._ModelJudge(fake).decide([PAST])
     assert found == decision
-    assert _wrong(found) is None
-    assert len(fake.prompts) == len(said)  # no more is asked than what is still to be decided
+    assert _problem(found) is None
+    assert len(fake.prompts) == len(said)  # decided candidates are not asked about again
     assert PAST.question in fake.prompts[0]
     assert all(text in fake.prompts[-1] for text in ("Anna Weber is", "Trees.", "Bo Lind is a")) == ("past" in said)
 
@@ -161,7 +161,7 @@ def knows_the_controls(prompts: Sequence[str], what: str) -> list[str | None]:
         (always("none"), {"valid": [0, 6], "right": [0, 6], "past": [1, 3]}, ["valid", "right", "past"]),
     ],
 )
-def test_a_model_is_asked_what_is_known(
+def test_a_model_answers_control_questions(
     review: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -175,7 +175,7 @@ def test_a_model_is_asked_what_is_known(
     judge(review, model)  # continues
     said = capsys.readouterr().err
     assert [what for what in ("valid", "right", "past") if f"control questions about {what!r}" in said] == warned
-    judges = decided(review)[0].options["judges"]
+    judges = configs_from_decisions(review)[0].options["judges"]
     assert judges == {"judge-scripted-1": {"judge": dict(model.identity), "version": 1, "controls": controls}}
 
 
@@ -200,7 +200,7 @@ def review(tmp_path: Path) -> Path:
 def test_from_candidates_to_rows(review: Path) -> None:
     file = judge(review)
     assert file == review / "decisions" / "judge-rules.jsonl"
-    updated, new = decided(review)
+    updated, new = configs_from_decisions(review)
     (row,) = updated.splits["test"]
     assert (row["answers"], row["old_answers"]) == (["Bca Bond"], ["Eva Pym"])
     assert row["old_evidence"] == "Eva Pym defeated Anna Weber in the vote for mayor of Ctown."
@@ -208,7 +208,7 @@ def test_from_candidates_to_rows(review: Path) -> None:
     assert updated.counts.dropped == {"new: in newlama": 10, "no news: the past has the same answer": 1}
 
 
-@pytest.mark.fault("kill -9", "ckl: while a judge decides", "what it decided is not asked again")
+@pytest.mark.fault("kill -9", "ckl: while a judge decides", "its earlier decisions are not asked for again")
 def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = judge(review)
     whole = file.read_bytes()
@@ -229,19 +229,24 @@ def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.M
         assert len(decided_again) == len(lines) - whole[:cut].count(b"\n")
 
 
-OTHERS: dict[str, Callable[[Path], object]] = {
-    "another judge": lambda note: note.write_bytes(note.read_bytes().replace(b"rules", b"tales")),
-    "no note": lambda note: note.unlink(),
-    "half a note": lambda note: note.write_bytes(b"{"),
+OTHERS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "another judge": (
+        lambda note: note.write_bytes(note.read_bytes().replace(b"rules", b"tales")),
+        "jsonl: another judge's, or on other candidates",
+    ),
+    "no note": (lambda note: note.unlink(), "jsonl: another judge's, or on other candidates"),
+    "half a note": (lambda note: note.write_bytes(b"{"), "json: not the note of a judge; remove both files"),
 }
 
 
-@pytest.mark.parametrize("spoil", OTHERS.values(), ids=OTHERS)
-def test_anothers_decisions_are_not_gone_on_with(review: Path, spoil: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize(("spoil", "says"), OTHERS.values(), ids=OTHERS)
+def test_decisions_of_another_judge_are_not_continued(
+    review: Path, spoil: Callable[[Path], object], says: str
+) -> None:
     file = judge(review)
     before = file.read_bytes()
     spoil(file.with_suffix(".json"))
-    with pytest.raises(InputError, match=r"judge-rules\.jsonl: another judge's, or upon other candidates"):
+    with pytest.raises(InputError, match=rf"judge-rules\.{says}"):
         judge(review)
     assert file.read_bytes() == before
     file.unlink()
@@ -258,7 +263,9 @@ def test_anothers_decisions_are_not_gone_on_with(review: Path, spoil: Callable[[
         ("org/model@v1", "judge-model-v1-abcdef01.jsonl"),
     ],
 )
-def test_a_name_is_no_path(review: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str) -> None:
+def test_the_name_of_a_model_is_not_a_path(
+    review: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str
+) -> None:
     monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
     assert judge(review, named(name, "abcdef0123456789")) == review / "decisions" / file
 
@@ -271,7 +278,7 @@ def test_two_models_of_one_name_both_judge(review: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
     files = [judge(review, named("m", digit * 40)) for digit in "12"]
     assert [file.name for file in files] == ["judge-m-11111111.jsonl", "judge-m-22222222.jsonl"]
-    assert decided(review)[0].options["annotators"] == [file.stem for file in files]
+    assert configs_from_decisions(review)[0].options["annotators"] == [file.stem for file in files]
 
 
 def test_a_real_model_decides_or_does_not(review: Path, tmp_path: Path) -> None:
@@ -297,8 +304,8 @@ def test_decisions_upon_other_candidates_do_not_count(review: Path) -> None:
         write_candidates([row], past, review, CandidateOptions())
     for path, content in kept.items():
         path.write_bytes(content if path != file else b"")
-    with pytest.raises(InputError, match=r"judge-rules\.json: a judge's decisions upon other candidates than these"):
-        decided(review)
+    with pytest.raises(InputError, match=r"judge-rules\.json: a judge's decisions on other candidates"):
+        configs_from_decisions(review)
 
 
 def test_a_folder_that_is_not_a_review(tmp_path: Path) -> None:
@@ -307,7 +314,7 @@ def test_a_folder_that_is_not_a_review(tmp_path: Path) -> None:
 
 
 def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:
-    """From real pages, as their gold JSON has them, and sentences of older weblogs and mails to rows of newlama."""
+    """Build newlama from the gold JSON of real pages, with older weblogs and mails as the past."""
     rows = []
     for file in sorted((shared_data / "news" / "pages").glob("*.json")):
         body = json.loads(file.read_text("utf-8"))["V1"]["body"]
@@ -319,10 +326,10 @@ def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:
 
     about = write_candidates(rows, build_index([tmp_path / "older.txt"], tmp_path), tmp_path / "r", CandidateOptions())
     judge(tmp_path / "r")
-    _, new = decided(tmp_path / "r")
+    _, new = configs_from_decisions(tmp_path / "r")
     found = {row["id"]: row for row in new.splits["test"]}
     asked = {one.id: one for one in read_candidates(tmp_path / "r")}
-    assert about["counts"]["kept"] == len(asked) >= 3
+    assert about.counts.kept == len(asked) >= 3
     assert found.keys() <= asked.keys()
     assert new.counts.read == new.counts.kept + sum(new.counts.dropped.values()) == len(asked)
     texts = {row["url"]: " ".join(row["text"].split()) for row in rows}

@@ -64,7 +64,7 @@ def test_other_models_get_instructions() -> None:
         (None, None),
     ],
 )
-def test_what_is_a_question(text: str | None, question: str | None) -> None:
+def test_questions_of_models(text: str | None, question: str | None) -> None:
     assert questions([PASSAGE], always(text)) == [question]
 
 
@@ -78,7 +78,7 @@ def test_what_is_a_question(text: str | None, question: str | None) -> None:
         (None, None),
     ],
 )
-def test_what_is_decontextualised(text: str | None, sentence: str | None) -> None:
+def test_decontextualised_sentences_of_models(text: str | None, sentence: str | None) -> None:
     assert decontextualize([PASSAGE], always(text)) == [sentence]
 
 

@@ -226,7 +226,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.fault("hostile JSON", "a line of Wikidata that is deep, huge or of another kind", "no entity, by reason")
+@pytest.mark.fault("hostile JSON", "a line of Wikidata that is deep, huge or of another kind", "dropped by reason")
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_hostile_line_is_no_entity(case: str) -> None:
     with pytest.raises(NotAnEntity):

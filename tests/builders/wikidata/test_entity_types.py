@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.stages import run_stage
 from temporalwiki.builders.wikidata import entity_types, extract, labels, tables
 from temporalwiki.builders.wikidata.probes import Fact
 
+from a_stage import run_tasks
 from tiny_dumps import item, statement, value, wikidata_file, write_wikidata
 
 Items = list[dict[str, Any]]
@@ -27,9 +27,9 @@ def known(place: Path, prev: Items, recent: Items) -> Path:
     for date, items in (("20211101", prev), ("20211129", recent)):
         path = write_wikidata(wikidata_file(place, date), items)
         tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", False)
-        run_stage("extract", extract.run, tasks, place / date)
+        run_tasks(extract.run, tasks, place / date)
     task = labels.LabelsTask(0, str(place / "20211101"), str(place / "20211129"), 0, tables.BUCKETS)
-    run_stage("labels", labels.run, [task], place / "labels")
+    run_tasks(labels.run, [task], place / "labels")
     return place / "labels"
 
 

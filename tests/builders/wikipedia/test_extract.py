@@ -68,7 +68,11 @@ def test_articles_and_pages_are_written_in_page_order_and_everything_is_counted(
     assert report["pages"] == counts
 
 
-@pytest.mark.fault("large page", "pages of 500 kB out of their order", "the same bytes as in order, a few at a time")
+@pytest.mark.fault(
+    "large page",
+    "pages of 500 kB that are not in page order",
+    "the same bytes as in order, with a few pages in memory at a time",
+)
 @pytest.mark.parametrize("sorted_at_a_time", [1, 1_500_000, 1 << 30])
 def test_pages_out_of_order_give_the_same_bytes_as_in_order(
     tmp_path: Path, sorted_at_a_time: int, monkeypatch: pytest.MonkeyPatch

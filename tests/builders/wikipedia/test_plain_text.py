@@ -230,7 +230,7 @@ def test_a_page_that_is_too_long() -> None:
     assert caught.value.reason == "too_long"
 
 
-@pytest.mark.fault("nested wikitext", "templates and links one level deeper than is read", "dropped by reason")
+@pytest.mark.fault("nested wikitext", "templates and links one level deeper than the limit", "dropped by reason")
 @pytest.mark.parametrize(("opening", "closing"), [("{{nowrap|", "}}"), ("[[a|", "]]")])
 def test_depth_is_bounded(opening: str, closing: str) -> None:
     assert paragraphs(opening * MAX_DEPTH + "text" + closing * MAX_DEPTH) == ["text"]
@@ -275,7 +275,7 @@ HOSTILE = {
 
 
 @pytest.mark.fault(
-    "nested wikitext", "a hundred thousand openings of each kind, to the text step alone", "its text comes back"
+    "nested wikitext", "a hundred thousand opening tags or brackets of each kind, without a build", "text comes out"
 )
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_pages_come_back(case: str) -> None:

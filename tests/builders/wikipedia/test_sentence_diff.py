@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump, wikipedia_dump
-from temporalwiki.builders.stages import Report, run_stage
+from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikipedia import extract, sentence_diff
 from temporalwiki.builders.wikipedia.sentence_diff import Articles, ArticleVersions, new_sentences
 from temporalwiki.builders.wikipedia.sentences import article_sentences, sentence_key, split_sentences
 
 import reference
 from a_folder import contents
+from a_stage import run_tasks
 from tiny_dumps import FOOTER, articles_file, header, multistream, page, write_bz2
 
 BEFORE = [["A one.", "A two."], ["B one.", "B two."]]
@@ -108,7 +109,7 @@ def test_a_paragraph_that_did_not_change_is_not_split(monkeypatch: pytest.Monkey
 
 def extracted(folder: Path, path: Path) -> Path:
     """Run stage wiki-extract over one file."""
-    run_stage("extract", extract.run, extract.plan(Dump("x", (path,)), "enwiki", False), folder)
+    run_tasks(extract.run, extract.plan(Dump("x", (path,)), "enwiki", False), folder)
     return folder
 
 
@@ -122,7 +123,7 @@ def run_both(
     ]
     settings_ = {"seed": 0, "unchanged_pages": 10_000, "whole": True} | options
     tasks = sentence_diff.plan(*folders, "en", {}, **settings_)  # type: ignore[arg-type]
-    reports = run_stage("diff", sentence_diff.run, tasks, tmp_path / "diff")
+    reports = run_tasks(sentence_diff.run, tasks, tmp_path / "diff")
     tables = {
         table: {row["page_id"]: row for row in read_rows(sorted((tmp_path / "diff").glob(f"{table}-*.parquet")))}
         for table in ("diffset", "deletions", "unchanged", "wikipedia")
@@ -245,9 +246,9 @@ def test_both_sources_of_wikitext_give_the_same_bytes(tmp_path: Path, monkeypatc
             dump = wikipedia_dump(dumps, "enwiki", date)
             tasks = extract.plan(dump, "enwiki", False)
             assert len(tasks) == (3 if source == "export" else len(tasks)) > 1
-            run_stage("extract", extract.run, tasks, folder)
+            run_tasks(extract.run, tasks, folder)
         diff_tasks = sentence_diff.plan(folders[0], folders[1], "en", {}, 0, 5, True)
-        run_stage("diff", sentence_diff.run, diff_tasks, tmp_path / source / "diff")
+        run_tasks(sentence_diff.run, diff_tasks, tmp_path / source / "diff")
         made.append(contents(tmp_path / source / "diff", "*.parquet"))
     assert made[0] == made[1]
     rows = read_rows([tmp_path / "export" / "diff" / "diffset-00000.parquet"])
@@ -383,7 +384,7 @@ def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Pa
         for date in ("20141106", "20160501")
     }
     folders = [extracted(tmp_path / date, path) for date, path in paths.items()]
-    run_stage("diff", sentence_diff.run, sentence_diff.plan(*folders, "en", {}, 0, 10_000, False), tmp_path / "diff")
+    run_tasks(sentence_diff.run, sentence_diff.plan(*folders, "en", {}, 0, 10_000, False), tmp_path / "diff")
     prev, recent = (reference.read_articles(path) for path in paths.values())
 
     def split(wikitext: str) -> list[list[str]]:

@@ -220,7 +220,7 @@ def test_a_job_that_fails_stops_no_other(write: Write, tmp_path: Path) -> None:
     experiment = read_experiment(str(recipe))
     progress = {one.cell.name: one for one in run_experiment(experiment, find_job_runner("local", experiment, 2), 2)}
     assert progress["modular/0910"].state == "failed"
-    assert "modular does not fit" in progress["modular/0910"].why
+    assert "modular does not support" in progress["modular/0910"].why
     assert progress["modular/1011/twiki_probes/probes-0910"].state == "not run"
     assert progress["initial/twiki_probes/probes-1011"].state == "done"
 
@@ -252,7 +252,7 @@ def test_jobs_of_this_machine_end_with_who_started_them(write: Write, tmp_path: 
         return [words for words in found if f"experiment {recipe} --cell" in words]
 
     log = tmp_path / "out" / "logs" / "diff-0910.log"
-    wait_for(lambda: log.is_file() and "train: step" in log.read_text())
+    wait_for(lambda: log.is_file() and "train: training" in log.read_text())
     assert jobs()
     process.kill()
     process.communicate()
