@@ -11,6 +11,7 @@ import pytest
 import torch
 import transformers
 from peft import LoraConfig, get_peft_model
+from plain_transformers import continuation
 from transformers import GenerationConfig
 
 from temporalwiki.base.errors import InputError
@@ -69,31 +70,12 @@ def answers(generator: Generator, prompts: Sequence[str] = PROMPTS) -> list[str 
     return [dict(pairs).get(i) for i in range(len(prompts))]
 
 
-@torch.no_grad()
-def said_alone(model: Any, tokenizer: Any, prompt: str, new: int, beams: int = 1) -> str:
-    """The reference: transformers' own decoding of one prompt."""
-    ids = tokenizer(prompt, add_special_tokens=False, split_special_tokens=True).input_ids
-    settings = {"max_new_tokens": new, "num_beams": beams, "do_sample": False, "pad_token_id": 0}
-    ends = model.generation_config.eos_token_id
-    if model.config.is_encoder_decoder:
-        first, second = (tokenizer.convert_tokens_to_ids(f"<extra_id_{n}>") for n in (0, 1))
-        settings |= {"eos_token_id": [*ends, second], "decoder_input_ids": torch.tensor([[0, first]])}
-        ids = [*ids, first, 1]
-        out = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), **settings)[0, 2:]
-    else:
-        ids = ([] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]) + ids
-        settings["eos_token_id"] = [*ends, tokenizer.eos_token_id]
-        out = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), **settings)[0, len(ids) :]
-    said: list[int] = out.tolist()
-    while said and said[-1] in (*settings["eos_token_id"], 0):
-        said.pop()
-    return str(tokenizer.decode(said, skip_special_tokens=True))
-
-
 def alone(
     model: Any, tokenizer: Any, new: int = 12, beams: int = 1, prompts: Sequence[str] = PROMPTS
 ) -> list[str | None]:
-    return [answer(said_alone(model, tokenizer, prompt, new, beams)) for prompt in prompts]
+    """Return the answers of transformers' own decoding, one prompt at a time."""
+    ends = tuple(model.generation_config.eos_token_id)
+    return [answer(continuation(model, tokenizer, prompt, new, beams, ends)) for prompt in prompts]
 
 
 @cache

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plain_transformers
 import pytest
 import torch
 import transformers
@@ -89,33 +90,13 @@ def nlls(model: Any, tokenizer: Any, texts: Sequence[Text] = PROBES, precision: 
     return found(Scorer(model, tokenizer, precision), texts)
 
 
-@torch.no_grad()
-def alone(model: Any, tokenizer: Any, text: Text) -> np.ndarray:
-    """The reference: one text, one call, no mask, log_softmax over everything, and the target's tokens picked out."""
-
-    def encode(part: str) -> Any:
-        return tokenizer(part, add_special_tokens=False, return_offsets_mapping=True, split_special_tokens=True)
-
-    if model.config.is_encoder_decoder:
-        sentinel = tokenizer.convert_tokens_to_ids("<extra_id_0>")
-        before, _, after = text.context.partition("<extra_id_0>")
-        source = [*encode(before.strip()).input_ids, sentinel, *encode(after.strip()).input_ids, 1]
-        target = encode(text.target).input_ids
-        decoded = torch.tensor([[0, sentinel, *target]])
-        logits = model(input_ids=torch.tensor([source]), decoder_input_ids=decoded).logits[0]
-        return np.array([-logits[n + 1].log_softmax(-1)[token].item() for n, token in enumerate(target)])
-    encoded = encode(text.context + text.target)
-    bos = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
-    ids = bos + encoded.input_ids
-    logp = model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
-    ends = [end for _, end in encoded.offset_mapping]
-    at = [len(bos) + n for n, end in enumerate(ends) if end > len(text.context)]
-    return np.array([-logp[n - 1, ids[n]].item() for n in at if n])
-
-
 def expected(model: Any, tokenizer: Any, texts: Sequence[Text] = PROBES) -> list[np.ndarray]:
     """Return the scores of texts that can be scored (T5 has no token for a space)."""
-    return [nll for text in texts if len(nll := alone(model, tokenizer, text))]
+    return [
+        np.array(nll)
+        for text in texts
+        if (nll := plain_transformers.nlls(model, tokenizer, text.context, text.target))
+    ]
 
 
 @cache
@@ -229,7 +210,7 @@ def test_without_bos_the_first_token_is_read_and_not_scored() -> None:
     assert [len(tokenizer(text.context + text.target).input_ids) for text in texts] == [2, 1, 2, 2, 0]
     got = scores(Scorer(model, tokenizer), texts)
     assert [score and score.offsets.tolist() for score in got] == [[[2, 4]], None, [[2, 4]], [[2, 4]], None]
-    same([score.nll for score in got if score], [alone(model, tokenizer, text) for text in texts[:1]] * 3)
+    same([score.nll for score in got if score], expected(model, tokenizer, texts[:1]) * 3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
