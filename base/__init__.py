@@ -1,1 +1,1 @@
-"""The ground floor: errors, files, options, progress and text, which know nothing of datasets or models."""
+"""The ground floor: errors, files, options, progress and text. Nothing here knows about datasets or models."""

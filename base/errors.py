@@ -9,9 +9,9 @@ class InputError(ValueError):
 
 
 class UsageError(InputError):
-    """Arguments that make no sense, whatever the input: commands print it and exit with status 2."""
+    """Arguments that make no sense for any input. Commands print it and exit with status 2."""
 
 
 def in_one_line(error: object) -> str:
-    """Return what an error says, or a text, with each run of white space as one space."""
+    """Return the text of an error with every run of white space as one space."""
     return " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and folders that one process holds."""
+"""Files that are written whole or not at all, and folders that one process at a time may use."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from filelock import FileLock, Timeout
 
 from temporalwiki.base.errors import InputError
 
-_wrote: set[Path] = set()  # the whole files that this process has written since its task began
-
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A name to write under, which becomes ``path`` when the block ends well and vanishes when it does not."""
-    # process ids of two machines can be the same
+    """Yield a temporary path. The file becomes ``path`` if the block ends well, and is deleted otherwise."""
+    # random, because processes of two machines can have the same id
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with room_for(path):
@@ -28,19 +26,13 @@ def whole_file(path: Path) -> Iterator[Path]:
             with part.open("rb") as file:
                 os.fsync(file.fileno())
             part.replace(path)
-            note_written(path)
     finally:
         part.unlink(missing_ok=True)
 
 
-def note_written(path: Path) -> None:
-    """Let the report of the task that this process runs list a file, which ``whole_file`` does by itself."""
-    _wrote.add(path)
-
-
 @contextlib.contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """Say which file did not fit where the disk is full; libraries name it rarely. Raises InputError then."""
+    """Raise an InputError that names ``path`` if the disk is full; libraries rarely name the file."""
     try:
         yield
     except OSError as error:
@@ -51,24 +43,24 @@ def room_for(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def only_one(folder: Path, what: str) -> Iterator[None]:
-    """Hold ``folder`` for this process alone; raise InputError if another one is at work in it."""
+    """Lock ``folder`` for this process. Raises InputError if another process holds the lock."""
     whole = folder.absolute()  # "." has no name
     whole.parent.mkdir(parents=True, exist_ok=True)
     lock = whole.with_name(f".{whole.name}.lock")
-    lock.touch()  # a folder that cannot be written to says so here
+    lock.touch()  # raises the right error if the folder is not writable
     try:
         with FileLock(lock, timeout=0):
             try:
                 yield
             finally:
-                # while it is held: nobody waits for it, and whoever comes next makes a new one
+                # before the release: nobody waits for the lock, and the next process makes a new file
                 lock.unlink(missing_ok=True)
     except Timeout:
         raise InputError(f"{folder}: another {what} is at work here; wait for it, or use another folder") from None
 
 
 def discard(folder: Path) -> None:
-    """Delete a folder: killed meanwhile, nothing of it is left under its name, and the next time deletes the rest."""
+    """Delete a folder, all at once under its own name. If the process is killed, the next call deletes the rest."""
     gone = folder.with_name(f".{folder.name}.gone")
     shutil.rmtree(gone, ignore_errors=True)
     if folder.exists():
@@ -77,7 +69,7 @@ def discard(folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed processes left aside in a folder, and in those in it; no other one may be at work there."""
+    """Delete the unfinished files of killed processes in a folder tree that no other process uses."""
     for part in list(folder.rglob(".*.part")):
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)

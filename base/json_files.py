@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 def read_json(path: Path, kind: type[T], what: str = "JSON that temporalwiki can use") -> T:
-    """Return the content of a JSON file as ``kind``, checked.
+    """Return the content of a JSON file, checked to be a ``kind``.
 
-    Raises InputError, which names the file, what it should have been and what is wrong with it, for a file that cannot
-    be read, that is not JSON, or that is not a ``kind``.
+    Raises InputError if the file cannot be read, is not JSON, or does not fit. The message names the file, ``what`` it
+    should have been, and what is wrong.
     """
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
@@ -30,14 +30,14 @@ def read_json(path: Path, kind: type[T], what: str = "JSON that temporalwiki can
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write JSON whole or not at all."""
+    """Write a JSON file whole or not at all, with sorted keys."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as part:
         part.write_text(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def fingerprint(*what: Any) -> str:
-    """A short name for content: the same for equal JSON, and so for equal inputs and options."""
+    """Return a short name for content: equal JSON has an equal name."""
     text = json.dumps(what, sort_keys=True, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 

@@ -11,11 +11,11 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 
 def normalize(text: str) -> str:
-    """Return what is compared: lower case, no punctuation, no English articles, words separated by single spaces.
+    """Return text in lower case, without punctuation and English articles, its words separated by single spaces.
 
-    This is SQuAD's normalisation (Rajpurkar et al. 2016), after T5's `<extra_id_N>` have become spaces. For ASCII it
-    is the same to the letter. Beyond, what Unicode calls punctuation is removed as well (SQuAD keeps it), and
-    composed and decomposed letters are the same (NFC).
+    This is SQuAD's normalisation (Rajpurkar et al. 2016), after T5's `<extra_id_N>` have become spaces. For ASCII text
+    the result is identical. In other text, Unicode's punctuation is removed as well (SQuAD keeps it), and composed
+    and decomposed letters are equal (NFC).
     """
     text = unicodedata.normalize("NFC", _SENTINEL.sub(" ", text)).lower()
     text = "".join(c for c in text if c not in string.punctuation and not unicodedata.category(c).startswith("P"))

@@ -1,4 +1,4 @@
-"""Options as dataclass fields: the command line, recipes and manifests are made from them."""
+"""Options as dataclass fields, from which the command line, recipes and manifests are made."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ T = TypeVar("T")
 
 
 def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    """Return a field with its help text."""
+    """Return a dataclass field with its default, help text and allowed values."""
     return field(default=default, metadata={"help": help, "choices": choices})
 
 
 def did_you_mean(wrong: str, names: Any) -> str:
-    """Return " (did you mean X?)", or nothing where no name is near."""
+    """Return " (did you mean X?)", or "" if no name is similar."""
     near = get_close_matches(wrong, list(names), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def from_mapping(of: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Make the dataclass ``of`` from plain values, as a recipe or the command line gives them.
+    """Return the dataclass ``of`` with values from a recipe or the command line, converted to the types of its fields.
 
-    Raises UsageError, which begins with ``where``, for an unknown name or a value of another type.
+    Raises UsageError for an unknown name or a wrong type. The message begins with ``where``.
     """
     known = {f.name: f for f in fields(of)}  # type: ignore[arg-type]
     hints = get_type_hints(of)

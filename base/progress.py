@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from typing import Any, Self, cast
+from collections.abc import Iterable, Iterator
+from typing import Any, Self, TypeVar, cast
 
 from tqdm import tqdm
+
+T = TypeVar("T")
 
 LOG_SECONDS = 60.0  # between two lines in a log; work that takes less than a tenth of it prints none
 
@@ -25,7 +28,7 @@ class Progress:
 
     def __init__(self, name: str, total: int | None, unit: str = "it", done: int = 0, shown: bool = True) -> None:
         self.name, self.total, self.unit, self.done, self.shown = name, total, unit, done, shown
-        self._earlier = done
+        self._earlier, self._note = done, ""
         self._bar: Any = None
         if shown and sys.stderr.isatty():
             # leave=None: a bar below another one vanishes when it ends
@@ -37,10 +40,20 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the bar, or print the last line of work that took a while."""
         if self._bar is not None:
             self._bar.close()
         elif time.monotonic() - self._begun > LOG_SECONDS / 10:
             self._log()
+
+    def each(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield the items, and count each one when the next is asked for."""
+        for item in items:
+            yield item
+            self.update()
 
     def update(self, units: int = 1) -> None:
         """Count units that are done now; a negative number takes some back."""
@@ -62,6 +75,13 @@ class Progress:
                 self._bar.n += units
                 self._bar.refresh()
 
+    def note(self, text: str) -> None:
+        """Show a text, such as the loss, after the counts from now on."""
+        with self._lock:
+            self._note = text
+            if self._bar is not None:
+                self._bar.set_postfix_str(text)
+
     def _log(self) -> None:
         if self.shown:
             self._last_line = time.monotonic()
@@ -74,6 +94,7 @@ class Progress:
                 unit=self.unit,
                 unit_scale=self.unit == "B",
                 initial=self._earlier,
+                postfix=self._note,
             )
             print(line, file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""What the TemporalWiki authors' released code does, step by step, as programs whose cost can be measured.
+"""The steps of the TemporalWiki authors' released code, as programs whose cost can be measured.
 
     python benchmarks/authors_way.py wikidata-xml DUMP.json.gz OUT.xml.bz2 --every 10  # the input that they read
     python benchmarks/authors_way.py page-text DUMP.xml.bz2 FOLDER        # WikiExtractor, as they call it
@@ -7,14 +7,14 @@
     python benchmarks/authors_way.py entity-facts TEXT.json.gz OUT.json
     python benchmarks/authors_way.py fact-diff OLD.json NEW.json OUT.json
 
-Written anew from a reading of github.com/CHLee0801/TemporalWikiDatasets (README, wikipedia_datasets.py and
-wikidata_datasets.py). Where this differs from theirs, it is to their advantage:
+Own code, after a reading of github.com/CHLee0801/TemporalWikiDatasets (README, wikipedia_datasets.py and
+wikidata_datasets.py). All differences are to their advantage:
 
-- the facts of a dump are read in one pass; theirs reads the file again from its start for each million items;
-- nothing is tokenized, printed, or asked of a web service (labels and the pages' items: most of a day for them);
-- of the three runs that find new, updated and unchanged facts, the extraction is counted once, not three times.
+- this code reads the facts of a dump in one pass; theirs starts again for each million items;
+- it does not tokenize, print, or ask a web service for labels and the pages' items (which takes them most of a day);
+- they extract three times, for new, updated and unchanged facts; here it counts once.
 
-WikiExtractor and gensim are run with one worker: CPU time is what is compared, and more workers only add to it.
+WikiExtractor and gensim run with one worker: the comparison is of CPU time, and more workers only add to it.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def extract_entity_text(dump: Path, out: Path) -> None:
 
 
 def read_articles(folder: Path) -> Articles:
-    """All articles of one dump, in memory, as theirs are."""
+    """Return all articles of one dump (the authors also hold them in memory)."""
     articles = {}
     for file in sorted(folder.glob("*/wiki_*")):
         for _, row in pd.read_json(file, lines=True).iterrows():
@@ -109,15 +109,15 @@ def read_articles(folder: Path) -> Articles:
 
 
 def _lines(text: str) -> tuple[list[str], list[str]]:
-    """Lines that are not empty, as they are and without punctuation and case."""
+    """Return the lines that are not empty, first unchanged, then without punctuation and case."""
     lines = [line for line in text.split("\n") if line]
     return lines, [_PUNCTUATION.sub("", line).lower() for line in lines]
 
 
 def new_text(old: str, new: str, differ: Differ) -> str:
-    """What is new in an article: lines between anchors, which are old lines found again further down.
+    """Return the new lines of an article that stand between old ones.
 
-    As theirs: what comes before the first anchor and after the last is not looked at.
+    Like the authors' code, it ignores new lines before the first old one and after the last.
     """
     old_lines, old_keys = _lines(old)
     new_lines, new_keys = _lines(new)
@@ -155,14 +155,14 @@ def diff_pages(old_folder: Path, new_folder: Path, out: Path) -> int:
 
 
 def entities(path: Path) -> Iterator[dict[str, Any]]:
-    """Lines of gensim's output, read as the authors' library for dumps reads them: one json.loads a line."""
+    """Yield the entities in gensim's output, with one json.loads for each line, as the authors' library does."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
 
 
 def find_facts(text: str) -> list[list[str]]:
-    """(property, object) pairs of an entity's text, by where words stand in the 200 characters before a mark."""
+    """Return the [property, object] pairs in an entity's text, found by the places of words, as the authors do."""
     found: list[list[str]] = []
     at = text.find("wikibase-entity")
     while at >= 0:
@@ -178,7 +178,7 @@ def find_facts(text: str) -> list[list[str]]:
 
 
 def write_facts(path: Path, out: Path) -> int:
-    """Facts of all entities as one JSON object, held in memory as theirs is; returns how many there are."""
+    """Write the facts of all entities as one JSON object, and return their number."""
     facts = {entity["title"]: find_facts(entity["section_texts"][0]) for entity in entities(path)}
     with out.open("w", encoding="utf-8") as file:
         json.dump(facts, file, indent=4)
@@ -186,7 +186,7 @@ def write_facts(path: Path, out: Path) -> int:
 
 
 def diff_facts(old_path: Path, new_path: Path, out: Path) -> dict[str, int]:
-    """New, updated and unchanged facts of the entities in both; lists are searched, as theirs are."""
+    """Write new, updated and unchanged facts of the entities in both files, and return their numbers."""
     old: Facts = json.loads(old_path.read_text(encoding="utf-8"))
     new: Facts = json.loads(new_path.read_text(encoding="utf-8"))
     groups: dict[str, list[list[str]]] = {"unchanged": [], "new": [], "updated": []}
@@ -208,7 +208,7 @@ def diff_facts(old_path: Path, new_path: Path, out: Path) -> dict[str, int]:
 
 
 def main() -> None:
-    """Run one step; what it made is printed as one line of JSON."""
+    """Run one step and print its result as one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     steps: dict[str, Callable[..., object]] = {
         "wikidata-xml": write_wikidata_xml, "page-text": extract_page_text, "page-diff": diff_pages,

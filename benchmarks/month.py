@@ -1,26 +1,22 @@
-"""A month's build beside the floor (decompressing the same bytes) and beside the authors' way: CPU time and memory.
+"""Measure a month's build, the floor (decompressing the same bytes) and the authors' way: CPU time and memory.
 
     python benchmarks/month.py --folder /tmp/bench                       # sizes 1, 4 and 16: about 25 minutes
     python benchmarks/month.py --folder /tmp/bench --sizes 1 --pages 100000 --items 60000      # one size of your own
 
-Generated worlds of several sizes, with as much Wikidata beside Wikipedia as there really is (12 MB of JSON a MB of
-XML, 5 % of both changed), are read by all, in one run. Of the unchanged articles as small a share is sampled as in a
-real month, 10,000 of 6.9 million. The dumps lie as ``fetch`` leaves them, which has made their SHA-1 while they came;
-what that takes is told apart. Prints Markdown tables:
+One run reads generated dumps of several sizes. As in a real month, there are 12 MB of Wikidata's JSON for each MB of
+Wikipedia's XML, 5 % of both change, and 10,000 of 6.9 million unchanged articles are sampled. The dumps have their
+checksums already, as those that ``fetch`` brings. The program prints Markdown tables:
 
-- decoders: each that is installed, on the same dumps; the fastest for bz2 and the fastest for gz are the floor;
-- the whole, for every size: floor and build, cold and with last month's extracts kept, and how both grow;
-- the stages, at every size: CPU time and peak memory;
-- the authors' way, at the middle size, as it takes 20 times longer: each of their steps (see ``authors_way.py``)
-  beside ours.
+- decoders: all that are installed, on the same dumps; the fastest for bz2 and the fastest for gz are the floor;
+- builds: floor and build for every size, cold and with last month's extracts kept, and how both grow;
+- stages: CPU time and peak memory at every size;
+- the authors' way at the middle size (it takes 20 times longer): their steps (see ``authors_way.py``) and ours.
 
-CPU time is user and system time of a command and all its children, the lesser of two runs. Every run begins with
-dumps, and extracts kept, that the system's cache does not hold: those of a real month are many times larger than
-memory, and to read them is part of what decoders take, too. (How much that is, depends on the machine: what decoders
-take of dumps in the cache is told apart.) Builds run with ``--jobs 1``: more jobs make no less work.
-Memory is the most that a command's processes held together, sampled 20 times a second.
-Needs Linux and ``pip install 'temporalwiki[bench]'``. The folder takes about 7 GB at the default sizes; dumps are kept
-there and found again, everything else is removed.
+CPU time is user and system time of a command and all its children, the lesser of two runs. Before every run, dumps
+and extracts are dropped from the system's cache: those of a real month are many times larger than memory. Builds run
+with ``--jobs 1``: more jobs do the same work. Memory is the most that all processes of a command hold together,
+sampled 20 times a second. The program needs Linux and ``pip install 'temporalwiki[bench]'``. The folder takes about
+7 GB at the default sizes; a later run uses its dumps again, everything else is removed.
 """
 
 from __future__ import annotations
@@ -42,12 +38,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped, unused-ignore]
+from load import write_load
 
 from temporalwiki.builders.build import UNCHANGED_PAGES
 from temporalwiki.builders.checksums import note, state
-from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.streams import digest
-from temporalwiki.builders.world import World, write_world
+from temporalwiki.builders.world import World
 
 AUTHORS = Path(__file__).parent / "authors_way.py"
 ARTICLES = 6_900_000  # in English Wikipedia
@@ -56,10 +53,6 @@ EXTRACTION = ("wikidata-extract", "wikidata-index", "wikidata-carry")  # the sta
 _READ = (
     "import sys\n{imports}\nsize = 0\nfor name in sys.argv[1:]:\n    with {opened} as file:\n"
     "        while piece := file.read(1 << 20):\n            size += len(piece)\nprint(size)"
-)
-_HASH = (
-    "import hashlib, sys\nfor name in sys.argv[1:]:\n    with open(name, 'rb') as file:\n"
-    "        hashlib.file_digest(file, 'sha1')"
 )
 _BUILD = (
     "import sys, temporalwiki.builders.build as build\nfrom temporalwiki.commands import main\n"
@@ -90,26 +83,26 @@ class Measured:
 
 
 def cpu_of(stage: dict[str, Any]) -> float:
-    """CPU seconds that a stage took in this build: the manifest's are of all its tasks, those done before included."""
+    """Return the CPU seconds of a stage in this build; the manifest also counts tasks of earlier builds."""
     return float(stage["cpu_seconds"] * (1 - stage["kept"] / stage["tasks"])) if stage["tasks"] else 0.0
 
 
 @dataclass(frozen=True)
 class Build:
-    """A build: the command as measured, and the stages of its manifest."""
+    """A build: the measured command, and stages and counts of its manifest."""
 
     took: Measured
     stages: dict[str, Any]
     counts: dict[str, Any]
 
     def cpu(self, *names: str) -> float:
-        """CPU seconds of the stages whose names begin so, without those of tasks that an earlier build has done."""
+        """Return the CPU seconds of the stages whose names begin with one of ``names``."""
         return sum(cpu_of(stage) for name, stage in self.stages.items() if name.startswith(names))
 
 
 @dataclass(frozen=True)
 class Size:
-    """What was measured on the world of one size; sizes of dumps in bytes, of both snapshots and of the recent one."""
+    """The measurements on dumps of one size; ``xml`` and ``json`` are bytes of both snapshots."""
 
     size: int
     xml: int
@@ -117,28 +110,21 @@ class Size:
     json_recent: int
     floor: float
     floor_kept: float
-    floor_cached: float  # what floor_kept is with the dumps in the system's cache
-    hash: float  # CPU seconds of SHA-1, which fetch makes
-    hash_kept: float
     cold: Build
     kept: Build
-    sampled: tuple[int, float]  # unchanged articles whose text was read, and CPU seconds that each costs
+    sampled: tuple[int, float]  # how many unchanged articles were sampled, and CPU seconds for each
 
     def build(self, name: str) -> Build:
-        """The build that is called ``cold`` or ``kept``."""
+        """Return the build ``cold`` or ``kept``."""
         return self.cold if name == "cold" else self.kept
 
     def floor_of(self, name: str) -> float:
-        """CPU seconds to decompress what the build called so must read."""
+        """Return the CPU seconds to decompress the dumps that a build reads."""
         return self.floor if name == "cold" else self.floor_kept
-
-    def hash_of(self, name: str) -> float:
-        """CPU seconds to hash it."""
-        return self.hash if name == "cold" else self.hash_kept
 
 
 def measure(command: list[str]) -> Measured:
-    """Run a command to its end."""
+    """Run a command and measure it."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun, peak = time.perf_counter(), 0
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -158,9 +144,9 @@ def measure(command: list[str]) -> Measured:
 
 def _memory(tree: psutil.Process) -> int:
     total = 0
-    with contextlib.suppress(psutil.NoSuchProcess):  # the command has just ended
+    with contextlib.suppress(psutil.NoSuchProcess):  # the command has ended
         for process in [tree, *tree.children(recursive=True)]:
-            with contextlib.suppress(psutil.NoSuchProcess):  # this child has
+            with contextlib.suppress(psutil.NoSuchProcess):  # this child has ended
                 total += process.memory_info().rss
     return total
 
@@ -177,42 +163,26 @@ def forget(files: Iterable[Path]) -> None:
     """Drop files from the system's cache."""
     for path in files:
         with path.open("rb") as file:
-            os.fsync(file.fileno())  # what is not on the disk yet stays
+            os.fsync(file.fileno())  # only pages that are on the disk can be dropped
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def remember(files: Iterable[Path]) -> None:
-    """Have files in the system's cache."""
-    for path in files:
-        subprocess.run(["cat", path], stdout=subprocess.DEVNULL, check=True)
-
-
-def decode(name: str, form: str, files: list[Path], cached: bool = False) -> Measured:
-    """Decompress files with one decoder; they are in the system's cache before, or not."""
-    (remember if cached else forget)(files)
+def decode(name: str, form: str, files: list[Path]) -> Measured:
+    """Decompress files with one decoder."""
+    forget(files)
     if name == "bzip2 -dc":
         return measure(["sh", "-c", 'bzip2 -dc "$@" | wc -c', "sh", *map(str, files)])
     imports, opened = DECODERS[form][name]
     return measure([sys.executable, "-c", _READ.format(imports=imports, opened=opened), *map(str, files)])
 
 
-def best_of_two(name: str, form: str, files: list[Path], cached: bool = False) -> Measured:
-    """Decompress files twice; the run that took less CPU time."""
-    return min((decode(name, form, files, cached) for _ in range(2)), key=lambda took: took.cpu)
-
-
-def hash_of(files: list[Path]) -> float:
-    """CPU seconds to make the SHA-1 of files, the start of Python left out."""
-
-    def took(files: list[Path]) -> float:
-        forget(files)
-        return measure([sys.executable, "-c", _HASH, *map(str, files)]).cpu
-
-    return min(took(files) for _ in range(2)) - min(took([]) for _ in range(2))
+def best_of_two(name: str, form: str, files: list[Path]) -> Measured:
+    """Decompress files twice and return the run that took less CPU time."""
+    return min((decode(name, form, files) for _ in range(2)), key=lambda took: took.cpu)
 
 
 def fastest(dumps: dict[str, list[Path]]) -> dict[str, str]:
-    """The decoder of each format that takes least CPU time on a snapshot's dump; prints what all of them take."""
+    """Return the fastest decoder of each format, and print the times of all."""
     best, rows = {}, []
     for form, contenders in DECODERS.items():
         file = dumps[form][-1]
@@ -229,14 +199,13 @@ def fastest(dumps: dict[str, list[Path]]) -> dict[str, str]:
 
 
 def make(folder: Path, pages: int, items: int) -> Path:
-    """The dumps of a world, written if they are not there."""
-    world = World(filler_pages=pages, filler_items=items, compression_level=6)
+    """Return the folder of dumps with so many pages and items; write them if necessary."""
     dumps = folder / f"dumps-{pages}-{items}"
     made = dumps / "made"
-    if not made.exists() or made.read_text() != repr(world):
+    if not made.exists():
         shutil.rmtree(dumps, ignore_errors=True)
-        write_world(dumps, world)
-        made.write_text(repr(world))
+        write_load(dumps, World(), pages, items)
+        made.touch()
     for folder in {file.parent for file in dumps.glob("**/*.*z*")}:
         sums = {file: digest(file, "sha1") for file in sorted(folder.glob("*.*z*"))}
         (folder / "sha1sums.txt").write_text("".join(f"{sha1}  {file.name}\n" for file, sha1 in sums.items()))
@@ -246,7 +215,7 @@ def make(folder: Path, pages: int, items: int) -> Path:
 
 
 def build(dumps: Path, folder: Path, sampled: int) -> Build:
-    """Run the command once, with the work folder as it is, and a sample of so many unchanged articles."""
+    """Run a build with the present work folder and a sample of so many unchanged articles."""
     out, work = folder / "temporalwiki", folder / "work"
     shutil.rmtree(out, ignore_errors=True)
     forget(path for place in (dumps, work) for path in place.rglob("*") if path.is_file())
@@ -254,11 +223,11 @@ def build(dumps: Path, folder: Path, sampled: int) -> Build:
     options = ["--dumps", str(dumps), "--out", str(out), "--work", str(work), "--jobs", "1"]
     took = measure([*program, "build", *World().dates, *options])
     [manifest] = read_manifests(out)
-    return Build(took, manifest["run"]["stages"], manifest["counts"])
+    return Build(took, manifest.content["run"]["stages"], manifest.content["counts"])
 
 
 def forget_recent(work: Path) -> None:
-    """Leave what a build of the month before has left: extracts and checksums of what is now the older snapshot."""
+    """Leave in the work folder only extracts and checksums of the older snapshot, as a build of last month does."""
     world = World()
     for report in work.glob("checksums/*/reports/*.json"):
         name = Path(json.loads(report.read_text())["file"]).name
@@ -273,12 +242,9 @@ def forget_recent(work: Path) -> None:
 
 
 def measure_size(size: int, pages: int, dumps: dict[str, list[Path]], best: dict[str, str], folder: Path) -> Size:
-    """Floor and builds of one world of so many pages."""
+    """Measure floor and builds on dumps with so many pages."""
     both = {form: best_of_two(name, form, dumps[form]) for form, name in best.items()}
     recent = {form: best_of_two(name, form, dumps[form][-1:]) for form, name in best.items()}
-    floor_cached = sum(best_of_two(name, form, dumps[form][-1:], cached=True).cpu for form, name in best.items())
-    everything = [*dumps["bz2"], *dumps["gz"]]
-    hash, hash_kept = (hash_of(files) for files in (everything, [dumps["bz2"][-1], dumps["gz"][-1]]))
     work = folder / "work"
     root = dumps["bz2"][0].parents[2]
     few = max(1, pages * UNCHANGED_PAGES // ARTICLES)
@@ -296,13 +262,12 @@ def measure_size(size: int, pages: int, dumps: dict[str, list[Path]], best: dict
     shutil.rmtree(work)
     return Size(
         size, int(both["bz2"].output), int(both["gz"].output), int(recent["gz"].output),
-        sum(m.cpu for m in both.values()), sum(m.cpu for m in recent.values()), floor_cached, hash, hash_kept,
-        cold, kept, (few, more / (many - few)),
+        sum(m.cpu for m in both.values()), sum(m.cpu for m in recent.values()), cold, kept, (few, more / (many - few)),
     )  # fmt: skip
 
 
 def print_sizes(sizes: list[Size]) -> None:
-    """The whole at every size, and the growth of each stage's time and memory."""
+    """Print floor and builds at every size, and time and memory of each stage."""
     rows = []
     for one in sizes:
         for name in ("cold", "kept"):
@@ -312,7 +277,7 @@ def print_sizes(sizes: list[Size]) -> None:
                 f"| {took.cpu / floor:.2f} | {size / took.cpu:.0f} | {took.wall:.1f} | {took.peak_mb:.0f}"
             )
     table("size | XML MB | JSON MB | floor CPU s | build CPU s | build : floor | MB/s (CPU) | wall s | peak MB", rows)
-    print("\nXML and JSON are of both snapshots; the floor of `kept` is the recent one's alone.")
+    print("\nXML and JSON are of both snapshots; the floor of `kept` is the recent snapshot's.")
     few, cost = sizes[-1].sampled
     print(
         f"Sampled at size {sizes[-1].size}: {few} unchanged articles, as small a share as in a month of English "
@@ -328,13 +293,11 @@ def print_sizes(sizes: list[Size]) -> None:
     kept = sizes[-1].kept.stages
     rows = [f"{name} | {stage['tasks']} | {stage['kept']} | {cpu_of(stage):.1f}" for name, stage in kept.items()]
     table(f"stage, last month's extracts kept, size {sizes[-1].size} | tasks | of them done before | CPU s", rows)
-    pages = sizes[-1].cold.counts["pages"]
-    print("\npages:", json.dumps({key: pages[key] for key in ("read", "unchanged", "new", "updated") if key in pages}))
 
 
 @dataclass(frozen=True)
 class Part:
-    """The authors' Wikidata extraction on some items of both dumps: bytes of JSON, CPU seconds, the most memory."""
+    """The authors' Wikidata extraction on some items of both dumps: bytes of JSON, CPU seconds, memory."""
 
     json: int
     text_cpu: float
@@ -344,7 +307,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Authors:
-    """What the authors' steps took."""
+    """Measurements of the authors' steps."""
 
     page_text: list[Measured]  # of each dump
     page_diff: Measured
@@ -354,20 +317,20 @@ class Authors:
 
     @property
     def wikipedia(self) -> float:
-        """CPU seconds of extract and diff."""
+        """Return the CPU seconds of extract and diff."""
         return sum(took.cpu for took in self.page_text) + self.page_diff.cpu
 
     def wikidata(self, size: int) -> tuple[float, float]:
-        """CPU seconds of gensim and of the search, for so many bytes of JSON.
+        """Return the CPU seconds of gensim and of the search for so many bytes of JSON.
 
-        What the larger part costs more than the smaller one is the cost of items alone: without that of starting.
+        They follow from the difference between the two parts, which leaves out the time to start.
         """
         times = size / (self.many.json - self.few.json)
         return (self.many.text_cpu - self.few.text_cpu) * times, (self.many.facts_cpu - self.few.facts_cpu) * times
 
 
 def measure_authors(dumps: dict[str, list[Path]], folder: Path, few: int, many: int) -> Authors:
-    """Run the authors' steps: Wikipedia's on all pages, Wikidata's on every few-th and on every many-th item."""
+    """Run the authors' steps on all pages and on two samples of items: every ``few``-th and every ``many``-th."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
 
@@ -394,7 +357,7 @@ def measure_authors(dumps: dict[str, list[Path]], folder: Path, few: int, many: 
 
 
 def print_authors(one: Size, theirs: Authors) -> None:
-    """Their steps beside ours on the same dumps."""
+    """Print the authors' steps and ours on the same dumps."""
     text, facts = theirs.wikidata(one.json)
     part = theirs.many.json / one.json
 
@@ -426,9 +389,9 @@ def print_authors(one: Size, theirs: Authors) -> None:
 
 
 def print_ratios(sizes: list[Size], middle: Size, theirs: Authors | None) -> None:
-    """What the goals of the benchmark are about: beside the authors at the middle size, the rest at the largest.
+    """Print the ratios and their goals: to the authors' way at the middle size, the others at the largest size.
 
-    A build has costs that do not grow, such as starting Python; the growth is without them.
+    The growth between two sizes leaves out costs that do not grow, such as the start of Python.
     """
     last = sizes[-1]
     rows = []
@@ -449,10 +412,6 @@ def print_ratios(sizes: list[Size], middle: Size, theirs: Authors | None) -> Non
             before, floor_before = whole[smaller.size]
             grown = (ours - before) / (floor - floor_before)
             rows.append(f"the same, growth from size {smaller.size} to {last.size} | {grown:.2f} | ")
-        hashed = ours + last.hash_of(name)
-        rows.append(f"the same with the SHA-1 of dumps that came without `fetch` | {hashed / floor:.2f} | ")
-    cached = last.kept.took.cpu / last.floor_cached
-    rows.append(f"the whole, kept, beside decoders that find the dumps in the system's cache | {cached:.2f} | ")
     parsed = (last.json - last.json_recent) / 1e6 / last.cold.cpu("wikidata-extract prev")
     skipped = last.json_recent / 1e6 / last.kept.cpu(*EXTRACTION)
     rows.append(f"Wikidata gz to facts in Parquet, every item parsed: MB of JSON a CPU second | {parsed:.0f} | >= 150")
@@ -463,15 +422,15 @@ def print_ratios(sizes: list[Size], middle: Size, theirs: Authors | None) -> Non
 
 
 def main() -> None:
-    """Make the worlds if they are not there, measure, print."""
+    """Make the dumps if necessary, measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True, help="for the generated dumps and all that is made")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 16], help="of the worlds, in rising order")
-    parser.add_argument("--pages", type=int, default=5_000, help="filler pages of size 1; about 9 KB each")
-    parser.add_argument("--items", type=int, default=40_000, help="filler items of size 1; about 14 KB each")
-    parser.add_argument("--no-authors", action="store_true", help="without the authors' way")
+    parser.add_argument("--folder", type=Path, required=True, help="for dumps and builds")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 16], help="of the dumps, rising")
+    parser.add_argument("--pages", type=int, default=5_000, help="pages of size 1, about 9 KB each")
+    parser.add_argument("--items", type=int, default=40_000, help="items of size 1, about 15 KB each")
+    parser.add_argument("--no-authors", action="store_true", help="leave out the authors' way")
     parser.add_argument(
-        "--authors-items", type=int, default=2_000, help="about how many items their Wikidata extraction is timed on"
+        "--authors-items", type=int, default=2_000, help="about how many items to time their Wikidata extraction on"
     )
     arguments = parser.parse_args()
     folder: Path = arguments.folder

@@ -1,19 +1,17 @@
-"""Wikitext to text: speed and quality of our parser beside mwparserfromhell, on the pages of real dumps.
+"""Compare the speed and quality of our wikitext parser with mwparserfromhell, on pages of real dumps.
 
     python benchmarks/plain_text.py --dumps DIR
 
-DIR is searched for *.xml and *.xml.bz2 page dumps. Prints a Markdown table. mwparserfromhell is given the page
-without its references, which it would leave in the text. None of the measures uses our own parser as the
-truth:
+The program reads all *.xml and *.xml.bz2 page dumps in DIR and prints a Markdown table. mwparserfromhell gets the page
+without its references, which it would leave in the text. No measure takes our own parser as the truth:
 
-whole       Paragraphs whose source has nothing but text, plain links, quotes and references are easy to
-            render, so the benchmark renders them itself; the share of them that a contender gives in one
-            piece (white space and forms such as superscripts apart).
-kept        Templates whose first argument is text of the sentence ({{nowrap|...}}, {{lang|xx|...}},
-            {{convert|...}} and so on) inside a line of prose: the share whose text comes out at its place.
-residue     What should not be there, per page: braces, brackets, table marks, quotes, tags; empty brackets
-            or brackets that begin or end with a separator; a blank before a comma or full stop that the
-            source does not have.
+whole       The share of easy paragraphs that a parser returns in one piece, white space and forms such as superscripts
+            apart. The source of an easy paragraph has only text, plain links, quotes and references, so the
+            benchmark can render it itself.
+kept        The share of templates with text of the sentence ({{nowrap|...}}, {{lang|xx|...}}, {{convert|...}})
+            whose text stands at its place.
+residue     Faults in a page: braces, brackets, table marks, quotes, tags; empty brackets or brackets that begin or end
+            with a separator; a blank before a comma or full stop that the source does not have.
 """
 
 from __future__ import annotations
@@ -42,10 +40,7 @@ def mwparserfromhell_strip_code(wikitext: str) -> str:
     return str(mwparserfromhell.parse(REFERENCE.sub("", wikitext)).strip_code())
 
 
-CONTENDERS: dict[str, Contender] = {
-    "temporalwiki": ours,
-    "mwparserfromhell": mwparserfromhell_strip_code,
-}
+CONTENDERS: dict[str, Contender] = {"temporalwiki": ours, "mwparserfromhell": mwparserfromhell_strip_code}
 
 
 @dataclass(frozen=True)
@@ -55,13 +50,13 @@ class Page:
 
 
 def read_articles(path: Path) -> Iterator[Page]:
-    """Articles of a dump that are not redirects; a dump cut short ends where it is cut."""
-    for page in xml_dump.read_pages(path, xml_dump.read_header(path), xml_dump.Reading(), allow_truncated=True):
+    """Yield the articles of a dump, which may be cut off."""
+    for page in xml_dump.read_pages(path, xml_dump.read_header(path), xml_dump.DumpCounts(), allow_truncated=True):
         if page.namespace == 0 and not page.redirect and (text := page.text) is not None:
             yield Page(page.title, text)
 
 
-# Superscripts and such are told apart by some contenders and not by others: neither is held against anyone.
+# Parsers may write superscripts in different ways; all count as right.
 def folded(text: str) -> str:
     return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text.replace("''", "")))
 
@@ -84,7 +79,7 @@ CARRIERS = re.compile(
 
 @dataclass
 class Truth:
-    """What one page must give: easy paragraphs, and (text before, text of the template) pairs."""
+    """The expected text of a page: easy paragraphs, and (text before, text of the template) pairs."""
 
     easy: list[str] = field(default_factory=list)
     carried: list[tuple[str, str]] = field(default_factory=list)
@@ -143,9 +138,9 @@ def measure(contender: Contender, pages: list[Page], truths: list[Truth]) -> Sco
         start = time.process_time()
         try:
             text = contender(page.wikitext)
-        except ImportError:  # it is not here: pip install 'temporalwiki[bench]'
+        except ImportError:  # pip install 'temporalwiki[bench]'
             raise
-        except Exception:  # noqa: BLE001 - a contender may fail in any way; that is what is counted
+        except Exception:  # noqa: BLE001 - parsers fail in many ways; all are counted
             score.failed += 1
             text = ""
         score.seconds += time.process_time() - start

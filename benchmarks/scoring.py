@@ -1,13 +1,13 @@
-"""How fast probes are scored and answered: ours, lm-evaluation-harness, and the way of TemporalWiki's authors.
+"""Compare the speed of our scoring with lm-evaluation-harness and with the way of TemporalWiki's authors.
 
     python benchmarks/scoring.py perplexity --model DIR --probes PROBES.csv --items 1000
     python benchmarks/scoring.py answers    --model DIR --probes PROBES.csv --items 500
     python benchmarks/scoring.py store      --model DIR --probes PROBES.csv --items 1000
 
-All in one process on the same items, in turns, each with its tokenising; the figure is the best of ``--rounds``.
-``perplexity`` also measures the compute floor: the time of the model's matrix products alone, at the size of our
-batches, for the tokens that our batches hold. ``store`` scores four months, of which each keeps most of the facts of
-the one before, with and without kept scores. Needs ``pip install '.[adapters]'``.
+All run in one process on the same items, in turns; tokenizing counts, and the fastest of ``--rounds`` rounds is
+reported. ``perplexity`` also measures the floor: the time of the model's matrix products for our batches.
+``store`` scores four months with and without kept scores; each month keeps most facts of the month before. The program
+needs ``pip install '.[adapters]'``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from temporalwiki.eval_harness.generation import Generator
 from temporalwiki.eval_harness.scoring import _ROW, Scorer, Text, _rows
 from temporalwiki.methods import checkpoint
 
-BATCHES = (16, 32, 64, 128)  # that lm-evaluation-harness is tried with
+BATCHES = (16, 32, 64, 128)  # sizes to try with lm-evaluation-harness
 PADDED, BATCH = 50, 32  # the authors' length and batch
 NEW_TOKENS = 20
 
@@ -46,7 +46,7 @@ def read(path: Path, items: int) -> list[tuple[str, str]]:
 
 
 def ours(scorer: Scorer, texts: list[Text]) -> list[float]:
-    """Our scorer."""
+    """Return the scores of our scorer."""
     nll = {}
     for batch in scorer.score(texts):
         nll.update((i, float(scores.nll.sum())) for i, scores in batch)
@@ -54,10 +54,10 @@ def ours(scorer: Scorer, texts: list[Text]) -> list[float]:
 
 
 def harness(found: checkpoint.Checkpoint, texts: list[Text], batch: int) -> list[float]:
-    """lm-evaluation-harness: loglikelihood_rolling of whole texts, loglikelihood of targets after a context."""
+    """Return lm-evaluation-harness's scores: loglikelihood_rolling of texts, loglikelihood after a context."""
     lm = HFLM(pretrained=found.model, tokenizer=found.tokenizer, batch_size=batch)
     if texts[0].context:
-        bos = found.tokenizer.bos_token  # not every tokenizer adds it when it is asked to
+        bos = found.tokenizer.bos_token  # some tokenizers do not add it on request
         requests = [
             Instance("loglikelihood", {}, (bos + text.context, text.target), i) for i, text in enumerate(texts)
         ]
@@ -67,7 +67,7 @@ def harness(found: checkpoint.Checkpoint, texts: list[Text], batch: int) -> list
 
 
 def authors(found: checkpoint.Checkpoint, texts: list[Text]) -> None:
-    """Texts in their order, padded to one length, with the logits of every place."""
+    """Score as the authors do: texts in their order, padded to one length, with the logits of every place."""
     tokenizer = found.tokenizer
     pad = tokenizer.eos_token_id
     for at in range(0, len(texts), BATCH):
@@ -79,7 +79,7 @@ def authors(found: checkpoint.Checkpoint, texts: list[Text]) -> None:
 
 
 def floor(found: checkpoint.Checkpoint, texts: list[Text]) -> dict[str, float]:
-    """Seconds that the matrix products alone take, at the width of our batches, and their share of FLOP/s."""
+    """Return the seconds and FLOP/s of the matrix products at the width of our batches."""
     scorer = Scorer(found.model, found.tokenizer)
     tokens = {i: made for i, made in enumerate(scorer._tokens(texts)) if made is not None}
     rows = _rows(tokens)
@@ -109,10 +109,10 @@ def best(run: Callable[[], Any], rounds: int) -> float:
 
 
 def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> dict[str, Any]:
-    """Compare the ways of scoring whole probes, and objects alone."""
+    """Compare the ways to score whole probes and their objects."""
     report: dict[str, Any] = {}
     scorer = Scorer(found.model, found.tokenizer)
-    ours(scorer, [Text("", " ".join(probes[0]))])  # it tries once how the model reads trees
+    ours(scorer, [Text("", " ".join(probes[0]))])  # the first call tests how the model reads trees
     for name, texts in {
         "whole": [Text("", f"{prompt} {object_}") for prompt, object_ in probes],
         "object": [Text(prompt, f" {object_}") for prompt, object_ in probes],
@@ -188,7 +188,7 @@ def answers(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds:
 
 
 def store(model: str, probes: list[tuple[str, str]], rounds: int) -> dict[str, Any]:
-    """Score four months of facts, of which 85 % are those of the month before, with and without kept scores."""
+    """Score four months of facts with and without kept scores; 85 % of each month are known."""
     size = len(probes) * 100 // 145  # three times 15 % new ones
     months = [probes[at : at + size] for at in (0, size * 15 // 100, size * 30 // 100, size * 45 // 100)]
     texts = [[Text("", f"{prompt} {object_}") for prompt, object_ in month] for month in months]

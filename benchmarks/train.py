@@ -1,4 +1,4 @@
-"""What a training step costs: our trainer, a bare PyTorch loop and the plain Trainer on the same model and data.
+"""Measure a training step of our trainer, a bare PyTorch loop and the plain Trainer on the same model and data.
 
     python benchmarks/train.py steps --model DIR --sequence-length 512 --batch-size 1
     python benchmarks/train.py methods --config gpt2-large --precision bf16 --batch-size 8      # on a GPU
@@ -29,17 +29,17 @@ from temporalwiki.methods import METHODS, find_method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch
 from temporalwiki.methods.speed import peak, work
-from temporalwiki.methods.trainer import ContinualTrainer, Reading, training_arguments
+from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, training_arguments
 
 CONFIGS = {
     "gpt2-large": GPT2Config(n_embd=1280, n_layer=36, n_head=20, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
     "gpt2": GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
 }
-DOCUMENT = 200  # tokens; about what an article of a diffset has
+DOCUMENT = 200  # tokens, about as many as an article in a diffset
 
 
 class Clock(TrainerCallback):
-    """Notes how long each step took, from the end of the one before: what is read and logged between them counts."""
+    """Measures each step from the end of the step before, so that reading and logging count."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -61,7 +61,7 @@ def _wait() -> None:
 
 
 def rows(count: int, length: int, vocabulary: int, document: int = DOCUMENT) -> list[dict[str, Any]]:
-    """Packed chunks of random tokens."""
+    """Return packed chunks of random tokens."""
     draw = np.random.default_rng(0)
     return [
         {
@@ -74,7 +74,7 @@ def rows(count: int, length: int, vocabulary: int, document: int = DOCUMENT) -> 
 
 
 def bare(model: Any, data: list[Any], collate: Any, batch: int, precision: str, rate: float) -> list[float]:
-    """Seconds of each step of a loop without any trainer, fetching the batch included."""
+    """Return the seconds of each step of a loop without a trainer; fetching the batch counts."""
     device = next(model.parameters()).device
     moved = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(moved, lr=rate, weight_decay=0.0, fused=True)
@@ -98,7 +98,7 @@ def bare(model: Any, data: list[Any], collate: Any, batch: int, precision: str, 
 
 
 def ours(model: Any, method: Any, data: list[Any], collate: Any, options: TrainOptions, precision: str) -> list[float]:
-    """Seconds of each step of our trainer."""
+    """Return the seconds of each step of our trainer."""
     steps = len(data) // options.batch_size
     with tempfile.TemporaryDirectory() as folder:
         arguments = training_arguments(options, precision, Path(folder), steps, "bench", TrainingArguments)
@@ -106,10 +106,10 @@ def ours(model: Any, method: Any, data: list[Any], collate: Any, options: TrainO
         trainer = ContinualTrainer(
             model=model,
             args=arguments,
-            train_dataset=Reading(np.arange(len(data)), data, None),
+            train_dataset=OrderedExamples(np.arange(len(data)), data, None),
             data_collator=collate,
         )
-        trainer.begin(options, method)
+        trainer.set_up(options, method)
         batches = [{n: t.to(arguments.device) for n, t in collate(data[:1]).items()}]
         trainer.extra_loss = method.extra_loss(model, lambda n: batches, Path(folder))
         clock = Clock()
@@ -119,7 +119,7 @@ def ours(model: Any, method: Any, data: list[Any], collate: Any, options: TrainO
 
 
 def plain(model: Any, data: list[Any], collate: Any, options: TrainOptions, precision: str) -> list[float]:
-    """Seconds of each step of the library's Trainer as it is, with the model's own loss."""
+    """Return the seconds of each step of the library's Trainer, with the model's own loss."""
 
     def with_own_shift(chunk: list[Any]) -> dict[str, torch.Tensor]:
         batch = collate(chunk)
@@ -148,7 +148,7 @@ def plain(model: Any, data: list[Any], collate: Any, options: TrainOptions, prec
 
 
 def compare_steps(arguments: argparse.Namespace) -> None:
-    """Print the median step of each way, in turns."""
+    """Print the median step of each way; the ways take turns."""
     model = _model(arguments)
     options = TrainOptions(
         batch_size=arguments.batch_size,
@@ -179,7 +179,7 @@ def compare_methods(arguments: argparse.Namespace) -> None:
     print(f"{'method':14} {'trainable M':>11} {'step s':>8} {'tokens/s':>10} {'TFLOP/s':>8} {'MFU':>6} {'peak GB':>8}")
     for name in METHODS:
         method = find_method(name)()
-        if not method.trains or method.refuses == "decoder-only" or name in ("light_tuning", "full"):
+        if not method.trains or method.unsupported_architecture == "decoder-only" or name in ("light_tuning", "full"):
             continue
         model = method.prepare(_model(arguments), 0)
         _report(name, model, method, arguments, arguments.sequence_length, DOCUMENT)
@@ -187,7 +187,7 @@ def compare_methods(arguments: argparse.Namespace) -> None:
 
 
 def compare_packing(arguments: argparse.Namespace) -> None:
-    """Print speed over sequence lengths, with many documents a chunk and with one."""
+    """Print the speed for several sequence lengths, with many documents in a chunk and with one."""
     print(f"{'chunk':22} {'':3} {'step s':>8} {'tokens/s':>10} {'TFLOP/s':>8} {'MFU':>6} {'peak GB':>8}")
     diff = find_method("diff")()
     for length in (256, 512, 1024):
@@ -209,7 +209,7 @@ def _report(name: str, model: Any, method: Any, arguments: argparse.Namespace, l
     times = ours(model, method, data, PackedBatch(length, 0, shared=True), options, arguments.precision)[3:]
     step = statistics.median(times)
     tokens = size * length / step
-    flops = tokens * work(model, length, method.through_base).decoder
+    flops = tokens * work(model, length, method.gradients_through_base).decoder
     most = peak(next(model.parameters()).device)
     moved = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
     memory = torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_available() else float("nan")
@@ -227,7 +227,7 @@ def _model(arguments: argparse.Namespace) -> Any:
 
 
 def main() -> None:
-    """Read the command line and run one of the comparisons."""
+    """Run one of the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("steps", "methods", "packing"))
     parser.add_argument("--model", help="folder of a checkpoint; else a model of --config with random weights")

@@ -1,37 +1,33 @@
-"""Time and memory of stage wikidata-diff on extracts of millions of facts, and its core join done in other ways.
+"""Measure the stage wikidata-diff on extracts of millions of facts, and its anti-join done in other ways.
 
     python benchmarks/wikidata_diff.py --folder /tmp/bench --facts 5 20
 
-Writes two extracts of N million facts a side with numpy, as stage wikidata-extract would (5 % of the subjects are
-changed, 1 % of the facts have dates; 100 million facts are about 4 GB a side), runs the stage task by task in a
-process of its own, and prints Markdown tables: CPU time, growth, and the most memory of the process. `--joins` adds
-what the anti-join alone costs in DuckDB (one global join), Polars and PySpark, each in a process of its own.
+The program writes two extracts of N million facts each, as the stage wikidata-extract would: 5 % of the subjects
+change, 1 % of the facts have dates. (100 million facts take about 4 GB in each.) It runs the tasks of the stage one
+after another in a process of its own and prints a Markdown table. ``--joins`` adds the anti-join by itself, as one
+global join in DuckDB and in Polars.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.metadata
 import json
 import os
-import resource
 import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from month import measure
 
 from temporalwiki.builders.parquet import ParquetWriter
-from temporalwiki.builders.wikidata import extract, fact_diff, labels
+from temporalwiki.builders.wikidata import fact_diff, labels, tables
 from temporalwiki.builders.wikipedia.titles import HASH, TitleWriter, title_hash
 
 FACTS_A_SUBJECT = 6.25  # as Wikidata: 110 M items have 700 M facts
@@ -42,8 +38,8 @@ WITH_ARTICLE = 0.08  # of the subjects
 ARTICLES_A_FILE = 20_000  # about as many as a range of English Wikipedia has
 PREV_DATE, RECENT_DATE = 20211101, 20211201
 STAGE = "the stage, its tasks one after another"
-OTHERS = {"duckdb": "DuckDB, one global join", "polars": "Polars", "pyspark": "PySpark, local"}
-MEMORY = 384 << 20  # what DuckDB gets with the least --memory a job
+OTHERS = {"duckdb": "DuckDB, one global join", "polars": "Polars"}
+MEMORY = 384 << 20  # for DuckDB, as with the least --memory for each job
 Columns = dict[str, Any]
 
 
@@ -51,7 +47,7 @@ Columns = dict[str, Any]
 
 
 def write_world(folder: Path, facts: int) -> None:
-    """Two extracts of about ``facts`` facts each, and the articles of both dates."""
+    """Write two extracts of about ``facts`` facts each, and the titles of both dates."""
     subjects = int(facts / FACTS_A_SUBJECT)
     for number, first in enumerate(range(0, subjects, SUBJECTS_A_FILE)):
         end = min(first + SUBJECTS_A_FILE, subjects)
@@ -67,8 +63,8 @@ def write_world(folder: Path, facts: int) -> None:
             "label": [f"relation {p}" for p in range(1, 2001)],
             "seen": np.arange(2000),
         }
-        with ParquetWriter(folder / side / "properties-00000.parquet", extract.PROPERTIES) as out:
-            out.write_table(pa.table(properties, schema=extract.PROPERTIES))
+        with ParquetWriter(folder / side / "properties-00000.parquet", tables.PROPERTIES) as out:
+            out.write_table(pa.table(properties, schema=tables.PROPERTIES))
         articles = int(subjects * WITH_ARTICLE)
         (folder / f"{side}_articles").mkdir()
         for number, before in enumerate(range(0, articles, ARTICLES_A_FILE)):
@@ -78,11 +74,11 @@ def write_world(folder: Path, facts: int) -> None:
 
 
 class _Side:
-    """The files of one range of one side's extract."""
+    """The files of one range of an extract."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self._seen = number << 36
-        self._tables = {name: extract.Buckets(folder, name, f"{number:05d}") for name in ("facts", "entities")}
+        self._tables = {name: tables.BucketWriter(folder, name, f"{number:05d}") for name in ("facts", "entities")}
 
     def __enter__(self) -> _Side:
         for table in self._tables.values():
@@ -97,7 +93,7 @@ class _Side:
         untitled = tables["entities"]["s"][tables["entities"]["title"].is_null().to_numpy(zero_copy_only=False)]
         for name, columns in tables.items():
             table = self._tables[name]
-            columns = columns | {"bucket": columns["s"] % extract.BUCKETS, "seen": columns["s"] + self._seen}
+            columns = columns | {"bucket": columns["s"] % tables.BUCKETS, "seen": columns["s"] + self._seen}
             columns |= {name: np.zeros(len(columns["s"])) for name in table.schema.names if name not in columns}
             rows = pa.table({name: columns[name] for name in table.schema.names}).cast(table.schema)
             table.add_table(rows, np.isin(columns["s"], untitled) if name == "facts" else None)
@@ -133,7 +129,7 @@ def _write_subjects(prev: _Side, recent: _Side, first: int, end: int, subjects: 
 
 
 def _facts_of(random: np.random.Generator, s: np.ndarray[Any, Any], subjects: int) -> Columns:
-    """Facts of these subjects: relations and half of the objects follow a power law, the others are any item."""
+    """Return facts of these subjects; relations and half of the objects follow a power law."""
     n = len(s)
     relation = np.minimum(random.zipf(1.4, n), 2000)
     popular = np.minimum(random.zipf(1.3, n), subjects)
@@ -153,7 +149,7 @@ def _facts_of(random: np.random.Generator, s: np.ndarray[Any, Any], subjects: in
 
 
 def _statement_ids(random: np.random.Generator, s: np.ndarray[Any, Any]) -> pa.Array:
-    """Q42$F078E5B3-F9A8-480E-B7AC-D97778CBBEF9"""
+    """Return ids such as Q42$F078E5B3-F9A8-480E-B7AC-D97778CBBEF9."""
     digits = np.frombuffer(b"0123456789ABCDEF", np.uint8)[random.integers(0, 16, (len(s), 36), np.uint8)]
     digits[:, [8, 13, 18, 23]] = ord("-")
     ends = np.arange(len(s) + 1, dtype=np.int32) * np.int32(36)
@@ -161,11 +157,11 @@ def _statement_ids(random: np.random.Generator, s: np.ndarray[Any, Any]) -> pa.A
     return pc.binary_join_element_wise(pc.binary_join_element_wise("Q", pa.array(s).cast(pa.string()), ""), guids, "$")
 
 
-# --- what is measured, each in a process of its own ---
+# --- the ways, each in a process of its own ---
 
 
 def run_stages(folder: Path, facts: int) -> dict[str, Any]:
-    """All tasks of the two stages, one after another, in this process."""
+    """Run all tasks of the two stages in this process, one after another."""
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
     extracts = {side: str(folder / side) for side in ("prev", "recent")}
@@ -199,7 +195,7 @@ _ANTI_JOIN = "SELECT count(*) FROM {recent} ANTI JOIN {prev} USING (s, p, o)"
 
 
 def join_duckdb(folder: Path) -> int:
-    """New facts, by one join of all with all."""
+    """Return the number of new facts, found by one global join."""
     import duckdb
 
     sides = {side: f"read_parquet('{folder / side / 'facts-*.parquet'}')" for side in ("prev", "recent")}
@@ -209,7 +205,7 @@ def join_duckdb(folder: Path) -> int:
 
 
 def join_polars(folder: Path) -> int:
-    """New facts, by one join of all with all."""
+    """Return the number of new facts, found by one global join."""
     os.environ["POLARS_MAX_THREADS"] = "1"
     import polars
 
@@ -221,65 +217,15 @@ def join_polars(folder: Path) -> int:
     return int(joined.collect(engine="streaming").item())
 
 
-def join_pyspark(folder: Path) -> int:
-    """New facts, by Spark's own shuffle."""
-    from pyspark.sql import SparkSession  # type: ignore[import-not-found,unused-ignore]
-
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.driver.memory", "4g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.local.dir", str(folder / "spark"))
-        .getOrCreate()
-    )
-    prev, recent = (spark.read.parquet(str(folder / side / "facts-*.parquet")) for side in ("prev", "recent"))
-    found = int(recent.join(prev, ["s", "p", "o"], "left_anti").count())
-    gateway = spark.sparkContext._gateway
-    spark.stop()
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait()  # the time of a process counts when it has ended
-    return found
-
-
-JOINS = {"duckdb": join_duckdb, "polars": join_polars, "pyspark": join_pyspark}
-
-
-def measure(what: str, folder: Path, facts: int) -> dict[str, Any] | str:
-    """Run one of the above in a process of its own; what it says with CPU seconds (its children's too) and peak MB."""
-    command = [sys.executable, __file__, "--folder", str(folder), "--facts", str(facts), "--run", what]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    peak = 0
-    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as problem:
-        running = subprocess.Popen(command, stdout=said, stderr=problem)
-        while running.poll() is None:
-            peak = max(peak, _peak(running.pid))
-            time.sleep(0.02)
-        said.seek(0)
-        problem.seek(0)
-        if running.returncode:
-            return (problem.read().strip().splitlines() or ["killed"])[-1]
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return {**json.loads(said.read().splitlines()[-1]), "cpu": cpu, "peak": peak / 1024}
-
-
-def _peak(pid: int) -> int:
-    """The most memory of a process and its children so far, in kB, each at its own time."""
-    total = 0
-    with contextlib.suppress(psutil.Error, OSError):
-        for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
-            lines = Path(f"/proc/{process.pid}/status").read_text("utf-8").splitlines()
-            total += next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
-    return total
+JOINS = {"duckdb": join_duckdb, "polars": join_polars}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True, help="for the extracts, which are removed afterwards")
-    parser.add_argument("--facts", type=float, nargs="+", default=[5, 20], help="millions of facts a side")
-    parser.add_argument("--joins", action="store_true", help="also the anti-join alone, in other ways")
-    parser.add_argument("--keep", action="store_true", help="keep the extracts, and take those of an earlier run")
+    parser.add_argument("--folder", type=Path, required=True, help="for the extracts, which are removed at the end")
+    parser.add_argument("--facts", type=float, nargs="+", default=[5, 20], help="millions of facts in each extract")
+    parser.add_argument("--joins", action="store_true", help="also run the anti-join in other ways")
+    parser.add_argument("--keep", action="store_true", help="keep the extracts for a later run")
     parser.add_argument("--run", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
@@ -303,13 +249,11 @@ def main() -> None:
                 except importlib.metadata.PackageNotFoundError:
                     print(f"| {millions:g} M | {name} | not installed | | | | | |")
                     continue
-            found = measure(what, folder, facts)
-            if isinstance(found, str):
-                print(f"| {millions:g} M | {name} | failed: {found} | | | | | |")
-                continue
+            took = measure([sys.executable, __file__, "--folder", str(folder), "--facts", str(facts), "--run", what])
+            found = json.loads(took.output.splitlines()[-1])
             print(
-                f"| {millions:g} M | {name} | {found.get('tasks', '')} | {found['cpu']:.1f} | "
-                f"{found['cpu'] / millions:.2f} | {found['peak']:.0f} | {found.get('longest', 0):.1f} | "
+                f"| {millions:g} M | {name} | {found.get('tasks', '')} | {took.cpu:.1f} | "
+                f"{took.cpu / millions:.2f} | {took.peak_mb:.0f} | {found.get('longest', 0):.1f} | "
                 f"{found['rows']:,} |",
                 flush=True,
             )

@@ -1,12 +1,12 @@
-"""Wikidata JSON to facts in Parquet: where the time goes, and what it saves not to parse unchanged items.
+"""Measure the steps from Wikidata's JSON to facts in Parquet, with all items parsed and with changed ones only.
 
     python benchmarks/wikidata_extract.py --folder /tmp/bench --sample ../dumps/*/wikidata-*.json.gz --size 500
 
-The sample is real entities, one a line (plain, .gz or .bz2). They are repeated to the size asked for, under new ids,
-with new statement ids, and written in the shape of the dumps of 2021 as gzip members; a second snapshot has another
-``lastrevid`` in 5 % of them. Without a sample the entities are the generated world's. One process does it all, one
-step after another, and prints a Markdown table in CPU time. Real items differ in size, and so do samples: the items
-of a small sample are often the famous ones, which are larger and hold more facts than others.
+The sample holds real entities, one in each line (plain, .gz or .bz2). The program repeats them up to the size, with
+new ids for items and statements, in the form of the dumps of 2021; a second snapshot has another ``lastrevid`` in 5 %
+of them. Without a sample the entities are generated (``load.py``). One process takes all steps, one after another, and
+prints a Markdown table of CPU time. Samples differ: the items of a small one are often famous, and thus larger than
+others and with more facts.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from isal import igzip
+from load import write_load
 
 from temporalwiki.builders import incremental
-from temporalwiki.builders.stages import Report, measured, total
+from temporalwiki.builders.measurement import measured
+from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import pieces
 from temporalwiki.builders.wikidata import extract, unchanged_items
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
-from temporalwiki.builders.world import World, write_world
+from temporalwiki.builders.world import World
 
 CHANGED = 0.05
 MEMBER = 4 << 20  # bytes of JSON
@@ -39,7 +41,7 @@ _STATEMENT_ID = re.compile(rb"(?<=\$)[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-
 
 
 def read_sample(paths: list[Path]) -> list[bytes]:
-    """The items of some files as lines in today's key order, without what changes at their end."""
+    """Return the items of some files as lines in today's order of keys, without the keys about the page."""
     found = []
     for path in paths:
         unpack = {".gz": gzip.decompress, ".bz2": bz2.decompress}.get(path.suffix, bytes)
@@ -55,7 +57,7 @@ def read_sample(paths: list[Path]) -> list[bytes]:
 
 
 def entities(sample: list[bytes], size: int, month: int) -> Iterator[bytes]:
-    """Lines of about ``size`` bytes in all: the sample again and again under other names."""
+    """Yield lines of about ``size`` bytes in all: the sample again and again with other ids."""
     templates = []
     for line in sample:
         name = re.match(rb'\{"type":"item","id":"(Q[0-9]+)"', line)
@@ -104,17 +106,17 @@ def write_sample(folder: Path, sample: list[bytes], size: int) -> list[Path]:
 
 
 def made_up(folder: Path, size: int) -> list[Path]:
-    """Two snapshots of the generated world, if they are not there."""
+    """Return two generated snapshots; write them if necessary."""
     folder /= f"world-{size >> 20}"
-    world = World(people=30, filler_items=max(1, size // 14_000), compression_level=1)
+    world = World(people=30)
     if not (folder / "made").exists():
-        write_world(folder, world)
+        write_load(folder, world, 0, max(1, size // 15_500))
         (folder / "made").touch()
     return [next(folder.glob(f"wikidatawiki/entities/{date}/*.json.gz")) for date in world.wikidata_dates]
 
 
 def measure(prev: Path, recent: Path, work: Path) -> None:
-    """Take every step and print what it took."""
+    """Take every step and print its time and memory."""
     task = extract.ExtractTask(0, str(prev), 0, None, "enwiki", "en", False)
     later = replace(task, file=str(recent))
     size = sum(len(piece.data) for piece in pieces(prev))
@@ -150,8 +152,8 @@ def measure(prev: Path, recent: Path, work: Path) -> None:
 
     def find_revisions() -> None:
         for _, line in extract.lines(task):
-            if extract.TAIL.search(line, max(0, len(line) - extract.TAIL_LENGTH)):
-                extract.HEAD.match(line)
+            if extract.ITEM_END.search(line, max(0, len(line) - extract.ITEM_END_LENGTH)):
+                extract.ITEM_START.match(line)
 
     step("decompress", lambda: consume(pieces(prev)))
     step("lines", lambda: consume(extract.lines(task)))
@@ -163,7 +165,7 @@ def measure(prev: Path, recent: Path, work: Path) -> None:
         except ImportError:
             print(f"| {module} | not installed | | | |")
             continue
-        step(f"lines, {module}.loads alone", each_line(loads))
+        step(f"lines, {module}.loads", each_line(loads))
     for name in ("prev", "full", "recent/carried"):
         (work / name).mkdir(parents=True)
     step("wikidata-extract", lambda: extract.run(task, work / "prev"))
@@ -188,17 +190,17 @@ def measure(prev: Path, recent: Path, work: Path) -> None:
 
 
 def consume(items: Iterator[object]) -> None:
-    """Ask for all of them."""
+    """Read an iterator to its end."""
     for _ in items:
         pass
 
 
 def main() -> None:
-    """Make the snapshots if they are not there, then measure."""
+    """Make the snapshots if necessary, then measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True, help="for the snapshots and what is made of them")
-    parser.add_argument("--sample", type=Path, nargs="+", default=[], help="files of real entities, one a line")
-    parser.add_argument("--size", type=int, default=500, help="MB of JSON a snapshot")
+    parser.add_argument("--folder", type=Path, required=True, help="for the snapshots and the extracts")
+    parser.add_argument("--sample", type=Path, nargs="+", default=[], help="files of real entities, one in each line")
+    parser.add_argument("--size", type=int, default=500, help="MB of JSON in each snapshot")
     arguments = parser.parse_args()
     size = arguments.size << 20
     if arguments.sample:

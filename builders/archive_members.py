@@ -1,8 +1,4 @@
-"""Files of released archives, loose or in a zip, and the rows of those that are CSV: streamed, nothing unpacked.
-
-A zip is someone else's: its members are found by their base names alone, so that no path of it is ever used, and one
-that would grow beyond all measure is refused.
-"""
+"""Read files of released archives, loose or in a zip, and the rows of CSV files. Nothing is unpacked to the disk."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ import hashlib
 import os
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,231 +16,167 @@ from typing import IO
 
 from temporalwiki.base.errors import InputError
 
-LONGEST_CELL = 16 << 20  # characters; a page of Wikipedia has 2 million bytes at most
-LONGEST_ROW = 64 << 20  # bytes: what stays in memory of a file whose quote is never closed
-_BOMB = 200  # times what a member is packed: text is packed to a third, and what repeats itself to a fiftieth
-_SMALL = 64 << 20  # bytes that no member is too large for
-# What zipfile raises on a list of files that is damaged, besides OSError.
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError, NotImplementedError)
-_BOM = b"\xef\xbb\xbf"
-_SHADOWS = "__MACOSX"  # the folder of a zip made on macOS with what files have besides their bytes, by the same names
+LONGEST_CELL = 16 << 20  # characters; a Wikipedia page has at most 2 million bytes
+LONGEST_ROW = 64 << 20  # bytes; a row with a quote that is never closed stays in memory up to here
+_LARGEST_RATIO = 200  # of unpacked to packed bytes: text packs to a third, repetitive text to a fiftieth
+_SMALL = 64 << 20  # bytes that any member may have
+_SHADOWS = "__MACOSX"  # a folder of metadata in zips from macOS, with the same file names
 
 
 @dataclass(frozen=True)
 class Member:
-    """One file that can be read: a file on the disk, or one in a zip."""
+    """A file on the disk, or a file in the zip at ``path``."""
 
     path: Path
-    inside: str | None = None  # the name within the zip at ``path``
+    inside: str | None = None
 
     @property
     def name(self) -> str:
-        """The base name, without any folder, in whatever system the zip was made."""
+        """The name without folders; paths in a zip are never used."""
         return self.path.name if self.inside is None else self.inside.replace("\\", "/").rsplit("/", 1)[-1]
 
     @property
     def where(self) -> str:
-        """What to call it in a message."""
-        return str(self.path) if self.inside is None else f"{self.path}: {shown(self.inside)}"
-
-    def same(self, other: Member) -> bool:
-        """Tell whether two are one file, or copies of it."""
-        if self.inside == other.inside and self.path.samefile(other.path):
-            return True
-        with self.open() as one, other.open() as two:
-            return hashlib.file_digest(one, "sha256").digest() == hashlib.file_digest(two, "sha256").digest()  # type: ignore[arg-type]
+        """The place of the file, for a message."""
+        return str(self.path) if self.inside is None else f"{self.path}: {printable(self.inside)}"
 
     @contextlib.contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Open it for reading. Raises InputError for a zip that cannot be read, and for what is too large in it."""
+        """Open the file for reading. Raises InputError for a damaged zip and for a zip bomb."""
         if self.inside is None:
             with self.path.open("rb") as file:
                 yield file
             return
-        with _readable(self.path), zipfile.ZipFile(self.path) as packed:
+        with _opened(self.path) as packed:
             size = packed.getinfo(self.inside)
-            if size.file_size > max(_SMALL, _BOMB * size.compress_size):
+            if size.file_size > max(_SMALL, _LARGEST_RATIO * size.compress_size):
                 raise InputError(
-                    f"{self.where}: would be {size.file_size:,} bytes unpacked, from {size.compress_size:,}: refused; "
+                    f"{self.where}: {size.compress_size:,} bytes would be {size.file_size:,} bytes unpacked: refused; "
                     "if that is right, unpack it and import the file"
                 )
             try:
                 unpacked = packed.open(self.inside)
-            except (NotImplementedError, RuntimeError) as error:  # a method that is not read, or a password
+            except (NotImplementedError, RuntimeError) as error:  # an unknown compression, or a password
                 raise InputError(f"{self.where}: {error}; unpack it and import the file") from None
             with unpacked:
                 yield unpacked
 
-    def read(self, limit: int) -> bytes:
-        """Return all its bytes; raise InputError if there are more than ``limit``."""
+    def sha256(self) -> str:
+        """Return the digest of the content."""
         with self.open() as file:
-            data = file.read(limit + 1)
-        if len(data) > limit:
-            raise InputError(f"{self.where}: larger than {limit:,} bytes; it cannot be what its name says")
-        return data
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def shown(name: str) -> str:
-    """Return a name for a message: whatever it holds, it stays on one line."""
+def printable(name: str) -> str:
+    """Return a name without control characters, so that a message stays on one line."""
     return name if name.isprintable() else ascii(name)[1:-1]
 
 
 def members(paths: Sequence[Path]) -> Iterator[Member]:
-    """Yield every file at ``paths``, in folders at any depth and in zips, in the order of names.
+    """Yield all files at ``paths``, in folders and in zips, sorted by name.
 
-    What is no regular file (a pipe would be waited for) and the shadows that macOS packs beside files are passed by.
-    Raises InputError for a path that is no file or folder and a zip that cannot be read.
+    Pipes and the metadata of macOS are skipped. Raises InputError for a missing path and for a damaged zip.
     """
     for path in paths:
         if path.is_dir():
             for folder, inner, files in os.walk(path):
                 inner[:] = sorted(name for name in inner if name != _SHADOWS)
-                for name in sorted(files):
-                    if (Path(folder) / name).is_file():
-                        yield from _of_file(Path(folder) / name)
+                for file in (Path(folder) / name for name in sorted(files)):
+                    if file.is_file():
+                        yield from _members_of(file)
         elif path.is_file():
-            yield from _of_file(path)
+            yield from _members_of(path)
         else:
-            what = "neither a file nor a folder" if path.exists() else "no such file or folder"
-            raise InputError(f"{path}: {what}")
+            raise InputError(f"{path}: {'not a file or folder' if path.exists() else 'no such file or folder'}")
 
 
-def _of_file(path: Path) -> Iterator[Member]:
+def _members_of(path: Path) -> Iterator[Member]:
     if path.suffix.lower() != ".zip":
         yield Member(path)
         return
-    with _readable(path), zipfile.ZipFile(path) as packed:
-        if not all(info.filename for info in packed.infolist()):
-            raise zipfile.BadZipFile("a file without a name")
-        names = [info.filename for info in packed.infolist() if not info.is_dir()]
+    with _opened(path) as packed:
+        names = sorted(info.filename for info in packed.infolist() if not info.filename.endswith("/"))
     names = [name for name in names if _SHADOWS not in name.split("/")[:-1]]
-    for name, times in sorted(Counter(names).items()):
-        if times > 1:
-            raise InputError(f"{path}: holds {shown(name)} twice; unpack it and import the one that is meant")
-        yield Member(path, name)
+    if not all(names) or len(set(names)) < len(names):
+        raise InputError(f"{path}: two files have the same name, or one has no name; unpack it and import the files")
+    yield from (Member(path, name) for name in names)
 
 
 @contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Say of what goes wrong in a zip which file it is."""
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        yield
-    except (*_DAMAGE, OSError) as error:
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which a place outside of the file gives
+        with zipfile.ZipFile(path) as packed:
+            yield packed
+    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError, NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # EINVAL: a position outside of the file
             raise
-        raise InputError(f"{path}: a damaged zip, or none ({error}); fetch it again") from None
+        raise InputError(f"{path}: not a zip, or a damaged one ({error}); download it again") from None
 
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file with a header, whose columns are read by their names, in whatever case and order."""
+    """A CSV file whose columns are found by name, in any case and order."""
 
     member: Member
-    columns: tuple[str, ...]  # that must be there
-    optional: tuple[str, ...] = ()  # that are read where they are there
+    columns: tuple[str, ...]
+    optional: tuple[str, ...] = ()
 
-    def header(self) -> tuple[str, ...]:
-        """Return which of the columns are there. Raises InputError where one that must be is not, or is twice."""
+    def header(self) -> list[str]:
+        """Return the known columns that the file has. Raises InputError if one is missing or there twice."""
         with self.member.open() as file:
-            return tuple(self._places(_Records(self.member, file).header))
+            return list(self._positions(next(self._records(file, []))))
 
     def rows(self, warnings: list[str]) -> Iterator[dict[str, str]]:
-        """Yield the rows: the cells of the columns that are there, as they stand in the file.
+        """Yield the known columns of each row. Raises InputError, which names the line, for damaged CSV.
 
-        A line with nothing on it is no row. A last line without an end, which is what a file that was cut off within
-        its last cell has, adds to ``warnings``. Raises InputError, naming file and line, for what is no CSV.
+        Empty lines are skipped. A last line without an end adds to ``warnings``: the file may be cut off.
         """
         with self.member.open() as file:
-            records = _Records(self.member, file)
-            places = self._places(records.header)
-            for record in records:
-                yield {name: record[place] for name, place in places.items()}
-        if not records.ended:
-            warnings.append(f"{shown(self.member.name)}: its last line has no end: was the file cut off?")
+            records = self._records(file, warnings)
+            positions = self._positions(next(records))
+            yield from ({name: record[at] for name, at in positions.items()} for record in records)
 
-    def _places(self, header: Sequence[str]) -> dict[str, int]:
+    def _positions(self, header: list[str]) -> dict[str, int]:
         found = [name.strip().lower() for name in header]
-        lacking = [name for name in self.columns if name not in found]
-        if lacking:
-            said = shown(", ".join(header))
+        wanted = [name for name in (*self.columns, *self.optional) if name in (*self.columns, *found)]
+        if wrong := [name for name in wanted if found.count(name) != 1]:
             raise InputError(
-                f"{self.member.where}: no column {', '.join(lacking)}: its columns are {said[:200]}; a file of this "
-                f"name has {', '.join(self.columns)}"
+                f"{self.member.where}: the column {wrong[0]} is missing or there twice; the file has the columns "
+                f"{printable(', '.join(header))[:200]}, and needs {', '.join(self.columns)}"
             )
-        wanted = [name for name in (*self.columns, *self.optional) if name in found]
-        for name in wanted:
-            if found.count(name) > 1:
-                raise InputError(f"{self.member.where}: has the column {name} twice; take one away")
         return {name: found.index(name) for name in wanted}
 
+    def _records(self, file: IO[bytes], warnings: list[str]) -> Iterator[list[str]]:
+        """Yield the header, empty if there is none, and then all records with the same number of cells."""
+        lines = size = 0  # of the file, and the bytes of the current record
 
-class _Records:
-    """The header of a CSV file, and then its records, each of as many cells."""
+        def decoded() -> Iterator[str]:
+            nonlocal lines, size
+            line = b"\n"
+            while following := file.readline(LONGEST_ROW + 1):
+                line, lines, size = following, lines + 1, size + len(following)
+                if size > LONGEST_ROW:
+                    raise csv.Error(f"a row of more than {LONGEST_ROW:,} bytes")
+                if b"\0" in line:
+                    raise csv.Error("a NUL byte")
+                yield line.decode("utf-8-sig" if lines == 1 else "utf-8")
+            if not line.endswith(b"\n"):
+                warnings.append(f"{printable(self.member.name)}: its last line has no end: was the file cut off?")
 
-    def __init__(self, member: Member, file: IO[bytes]) -> None:
-        self._where, self._file = member.where, file
-        self._line = 0  # the number of the last line that was read
-        self._bytes = 0  # of this record, so far
-        self.ended = True  # whether the last line that was read has an end
-        csv.field_size_limit(LONGEST_CELL)  # of the process; the default is 131,072, and articles are longer
-        self._reader = csv.reader(self._lines(), strict=True)
-        self.header = self._next() or []
-        if not any(map(str.strip, self.header)):
-            raise InputError(f"{self._where}: no header in its first line: an empty file?")
-
-    def __iter__(self) -> Iterator[list[str]]:
-        while True:
-            begun = self._line + 1
-            record = self._next()
-            if record is None:
-                return
-            if not record:
-                continue
-            if len(record) != len(self.header):
-                raise InputError(
-                    f"{self._where}: line {begun}: {len(record)} cells, and {len(self.header)} columns in the header; "
-                    "a comma that is not in quotes, or a file that was cut off?"
-                )
-            yield record
-
-    def _next(self) -> list[str] | None:
-        begun, self._bytes = self._line + 1, 0
+        csv.field_size_limit(LONGEST_CELL)  # the default of 131,072 is too small for articles
+        reader = csv.reader(decoded(), strict=True)
+        begun = 1
         try:
-            return next(self._reader, None)
-        except csv.Error as error:
-            what = str(error)
-        if "unexpected end of data" in what:
-            what = "a quote that is opened in this row is never closed, or the file was cut off"
-        elif "field limit" in what:
-            what = (
-                f"a cell of more than {LONGEST_CELL:,} characters in this row: is there a quote that is never closed?"
-            )
-        elif "new-line character" in what:
-            begun, what = self._line, "a carriage return outside of quotes; lines end with \\n or \\r\\n"
-        else:
-            begun = self._line
-        raise InputError(f"{self._where}: line {begun}: {what}")
-
-    def _lines(self) -> Iterator[str]:
-        while line := self._file.readline(LONGEST_ROW + 1):
-            self._line += 1
-            self.ended = line.endswith(b"\n")
-            self._bytes += len(line)
-            if self._bytes > LONGEST_ROW:
-                raise InputError(
-                    f"{self._where}: line {self._line}: a row of more than {LONGEST_ROW >> 20} MB: is there a quote "
-                    "that is never closed?"
-                )
-            if self._line == 1:
-                line = line.removeprefix(_BOM)
-            if b"\0" in line:
-                raise InputError(
-                    f"{self._where}: line {self._line}: a NUL byte: damaged, or in UTF-16; CSV in UTF-8 is read"
-                )
-            try:
-                yield line.decode()
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{self._where}: line {self._line}: not UTF-8: byte 0x{line[error.start]:02x} at its byte "
-                    f"{error.start + 1}; save it in UTF-8"
-                ) from None
+            yield (header := next(reader, []))
+            while True:
+                begun, size = lines + 1, 0
+                if (record := next(reader, None)) is None:
+                    return
+                if record and len(record) != len(header):
+                    raise csv.Error(f"{len(record)} cells, but {len(header)} columns in the header")
+                if record:
+                    yield record
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{self.member.where}: line {begun}: {error}; is it CSV in UTF-8, with all quotes closed?"
+            ) from None

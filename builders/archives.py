@@ -1,7 +1,7 @@
-"""Released archives: the authors' files of TemporalWiki and CKL, imported to the configs that a build makes.
+"""Import the files that the authors of TemporalWiki and CKL released into the configs that a build makes.
 
-What a file does not say is null in the config. No archive came with a licence: manifests say ``imported``, and what
-they describe is never published.
+Columns that a file lacks are null in the config. No archive came with a licence, so manifests are marked as
+``imported`` and are never published.
 """
 
 from __future__ import annotations
@@ -12,306 +12,366 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from tqdm import tqdm
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
-from temporalwiki.builders.archive_members import CsvFile, Member, shown
+from temporalwiki.base.progress import Progress
+from temporalwiki.builders.archive_members import CsvFile, Member, members, printable
 from temporalwiki.builders.ckl.config import Config, Counts, unique_id, write
 from temporalwiki.builders.ckl.templates import SENTINEL
-from temporalwiki.builders.dataset_folder import (
-    Manifest,
-    check_place,
-    finish_install,
-    install,
-    interval_name,
-    is_ckl,
-    names,
-    read_manifests,
-    write_split,
-)
+from temporalwiki.builders.configs import names
+from temporalwiki.builders.dataset_folder import Card, check_place, finish_install, install, write_split
 from temporalwiki.builders.incremental import link
-from temporalwiki.builders.released_files import NAMES, ROWS, SPLITS_OF_PROBES, Found, Released, recognise
+from temporalwiki.builders.manifests import CklManifest, ImportedManifest, checked_as, read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.streams import digest
 
-Cells = dict[str, str]
 Row = dict[str, Any]
 
 WIKI_FOLDER, CKL_FOLDER = Path("temporalwiki"), Path("ckl")
+_FACT = ("subject", "relation", "object")
+_LARGEST_ANSWERS = 256 << 20  # bytes; the file is read as a whole
 
-_BOTH = "facts are in both splits"
-_LARGEST_ANSWERS = 256 << 20  # bytes; the file is read whole
+# Files of TemporalWiki: the interval, config and split of each, and how many rows the released file has (Table 2)
+_WIKI: dict[str, tuple[Interval, str, str, int | None]] = {}
+for _prev, _recent, *_sizes in (
+    ("0801", "0901", 6935, 1776),
+    ("0901", "1001", 7340, 1982),
+    ("1001", "1101", 7313, 1358),
+    ("1101", "1201", 7293, 1951),
+):
+    _interval = Interval("enwiki", f"2021{_prev}", f"2021{_recent}")
+    for _split, _rows in zip(("unchanged", "changed"), _sizes, strict=True):
+        _WIKI[f"{_prev}-{_recent}_{_split}.csv"] = (_interval, "probes", _split, int(_rows))
+    _WIKI[f"wikipedia_{_prev[:2]}{_recent[:2]}_gpt2.csv"] = (_interval, "diffset", "train", None)
 
 
-def import_archives(paths: Sequence[Path], out: Path | None = None) -> Iterator[str]:
-    """Import the released files at ``paths`` into dataset folders, and yield what is done, a line each.
+@dataclass(frozen=True)
+class _Benchmark:
+    """A CKL config and the released file that it is made from."""
 
-    Probes and diffsets go to ``./temporalwiki``, CKL's files to ``./ckl``, or what is there of one kind to ``out``.
-    Each interval and each of CKL's configs is written whole or not at all, beside those of earlier imports; what was
-    built from dumps is never overwritten. Raises UsageError for both kinds with one ``out``, and InputError for what
-    ``recognise`` refuses, a folder that is something else, and rows that cannot be read.
+    file: str
+    kind: str  # of columns, as in ckl.schemas
+    columns: tuple[str, ...]  # id, cloze, and answer last
+    about: str
+    optional: tuple[str, ...] = ()
+    answers: str | None = None  # the file with all accepted answers by id
+
+
+_EASY = ("unique_id", "statement", "question", "answer")
+_NEWS = ("masked-news", ("original",), "a piece of a news article, as the authors cut it", ("input", "output"))
+CKL_FILES = {
+    "invariantlama": _Benchmark(
+        "invariantLAMA.csv", "invariant", ("id", "input", "output"), "a cloze about a fact that does not change"
+    ),
+    "updatedlama": _Benchmark(
+        "updatedLAMA.csv", "annotated", ("unique_id", "statement", "new_answer"),
+        "a cloze about a fact that changed, decided by annotators",
+        ("question", "old_answer"), "updatedlama_val_answers.json",
+    ),
+    "newlama": _Benchmark(
+        "newLAMA.csv", "annotated", ("unique_id", "statement", "answer"),
+        "a cloze about a new fact, decided by annotators", ("question",), "recentlama_h_val_answers.json",
+    ),
+    "newlama-easy": _Benchmark(
+        "newLAMA_easy.csv", "easy", _EASY, "a cloze about a new fact, made by machines",
+        answers="recentlama_val_answers.json",
+    ),
+    "newquestions-easy": _Benchmark(
+        "newLAMA_easy.csv", "easy", _EASY, "a question about a new fact, made by machines",
+        answers="recentlama_val_answers.json",
+    ),
+    **{
+        f"recentnews{part}": _Benchmark(f"recent_news_{file}.csv", *_NEWS)
+        for part, file in {"": "full", "-small": "small", "-small-p1": "small1", "-small-p2": "small2"}.items()
+    },
+}  # fmt: skip
+_NAMES = {
+    *_WIKI,
+    *(one.file for one in CKL_FILES.values()),
+    *(one.answers for one in CKL_FILES.values() if one.answers),
+}
+
+
+def import_archives(paths: Sequence[Path], out: Path | None = None, card: Card | None = None) -> Iterator[str]:
+    """Import the released files at ``paths`` into dataset folders, and yield a line for each config.
+
+    TemporalWiki's files go to ``./temporalwiki`` and CKL's to ``./ckl``; ``out`` is for files of one kind. ``card``
+    makes the text of README.md. An interval or config replaces what was imported before, never what was built.
+    Raises UsageError for both kinds with one ``out``, and InputError for files and folders that cannot be used.
     """
-    found = recognise(paths)
-    if out is not None and found.intervals and found.ckl:
+    found, others = recognise(paths)
+    intervals = sorted({_WIKI[name][0] for name in found if name in _WIKI}, key=lambda interval: interval.name)
+    configs = [name for name, benchmark in CKL_FILES.items() if benchmark.file in found]
+    if out is not None and intervals and configs:
         raise UsageError(
-            "--out: there are files of TemporalWiki and of CKL, which are two dataset folders: import them one after "
-            f"the other, or leave --out away for ./{WIKI_FOLDER} and ./{CKL_FOLDER}"
+            "--out: these are files of TemporalWiki and of CKL, which need two dataset folders; import them one after "
+            f"the other, or without --out into ./{WIKI_FOLDER} and ./{CKL_FOLDER}"
         )
     wiki, ckl = (out or WIKI_FOLDER).resolve(), (out or CKL_FOLDER).resolve()
-    for interval in found.intervals:
-        _imported_before(wiki, interval.name)
-    for released in found.ckl:
-        _imported_before(ckl, released.config)
-    for interval in found.intervals:
-        yield from _import_interval(found, interval, wiki)
-    for released in found.ckl:
-        yield from _import_config(found, released, ckl)
-    if found.others:
-        named = ", ".join(shown(member.name) for member in found.others[:8])
-        more = f" and {len(found.others) - 8:,} more" if len(found.others) > 8 else ""
-        yield f"not imported, as no config is made of it: {named}{more}"
+    for folder, name in [*((wiki, interval.name) for interval in intervals), *((ckl, name) for name in configs)]:
+        _imported_before(folder, name)
+    for interval in intervals:
+        yield from _import_interval(found, interval, wiki, card)
+    for name in configs:
+        yield _import_config(found, name, ckl, card)
+    if others:
+        more = f" and {len(others) - 8:,} more" if len(others) > 8 else ""
+        yield f"not imported, unknown: {', '.join(printable(member.name) for member in others[:8])}{more}"
 
 
-def _imported_before(folder: Path, name: str) -> Manifest | None:
-    """Return the manifest of an interval, or of a config of CKL, that was imported into a folder before.
+def recognise(paths: Sequence[Path]) -> tuple[dict[str, Member], list[Member]]:
+    """Return the released files at ``paths`` by name, and all other files; check the headers.
 
-    Raises InputError where it was not imported but built, and where the folder is something else.
+    Raises InputError for no released file at all, different files of one name, and probes with one of two splits.
     """
+    by_lower_case = {name.lower(): name for name in _NAMES}
+    found: dict[str, Member] = {}
+    others: list[Member] = []
+    for member in members(paths):
+        name = by_lower_case.get(member.name.lower())
+        if name is None:
+            others.append(member)
+        elif found.setdefault(name, member).sha256() != member.sha256():
+            raise InputError(f"{found[name].where} and {member.where}: two different {name}; name the one to import")
+    named = [member for member in others if member.inside is None and member.path in paths]
+    if named or not any(name.endswith(".csv") for name in found):
+        near = [name for one in named or others for name in get_close_matches(one.name.lower(), by_lower_case, 1, 0.7)]
+        hint = f"did you mean {by_lower_case[near[0]]}?" if near else "`temporalwiki import --help` names the files"
+        where = named[0].where if named else ", ".join(map(str, paths))
+        raise InputError(f"{where}: no CSV file of a released archive; {hint}")
+    for name in found:
+        other = name.replace("_unchanged", "_changed") if "_unchanged" in name else name.replace("_ch", "_unch")
+        if name in _WIKI and other not in found:
+            raise InputError(f"{found[name].where}: {other} is missing; probes are imported with both splits")
+        if name in _WIKI:
+            _wiki_file(found, name).header()
+    for benchmark in CKL_FILES.values():
+        if benchmark.file in found:
+            CsvFile(found[benchmark.file], benchmark.columns).header()
+    return found, others
+
+
+def _wiki_file(found: dict[str, Member], name: str) -> CsvFile:
+    return CsvFile(found[name], _FACT if _WIKI[name][1] == "probes" else ("text",))
+
+
+def _imported_before(folder: Path, name: str) -> dict[str, Any] | None:
+    """Return what was imported into a folder under a name. Raises InputError if it was built instead."""
     check_place(folder)
     for manifest in read_manifests(folder):
-        if name == (manifest["config"] if is_ckl(manifest) else interval_name(manifest)):
-            if not manifest.get("imported"):
-                raise InputError(
-                    f"{folder}: {name} is there, made by `temporalwiki {'ckl' if is_ckl(manifest) else 'build'}`; it "
-                    "is not overwritten: choose another --out"
-                )
-            return manifest
+        if name == manifest.name:
+            if manifest.imported:
+                return manifest.content
+            command = "ckl" if isinstance(manifest, CklManifest) else "build"
+            raise InputError(f"{folder}: {name} was made by `temporalwiki {command}`; choose another --out")
     return None
 
 
-def _import_interval(found: Found, interval: Interval, out: Path) -> Iterator[str]:
-    seen: set[bytes] = set()
-    sources = []
-    for split, file in found.probes(interval).items():
-        counts, warned = Counts(), list[str]()
-        sources.append(("probes", split, file, counts, warned, _probes(file, split, counts, seen, warned)))
-    if (diffset := found.diffset(interval)) is not None:
-        counts, warned = Counts(), list[str]()
-        sources.append(("diffset", "train", diffset, counts, warned, _articles(diffset, counts, warned)))
-    manifest = _empty_manifest(interval)
-    with only_one(out, "import"):
-        staged = out.with_name(f".{out.name}.import")
-        shutil.rmtree(staged, ignore_errors=True)  # of an import that was killed
-        finish_install(out)
-        before = _imported_before(out, interval.name)
-        try:
-            if before is not None:
-                _keep(before, manifest, {names(kind, interval)[0] for kind, *_ in sources}, out, staged)
-            for kind, split, file, counts, warned, rows in sources:
-                config, short = names(kind, interval)
-                progress = tqdm(rows, desc=f"{config} {split}", unit="row", disable=not sys.stderr.isatty())
-                written = asdict(write_split(staged, config, split, progress))
-                manifest["configs"].setdefault(config, {"short_name": short, "splits": {}})["splits"][split] = written
-                manifest["counts"].setdefault(config, {})[split] = counts.as_json()
-                manifest["inputs"].append({"config": config, **_input(file.member)})
-                manifest["warnings"] += [f"{config}: {warning}" for warning in warned]
-            if both := sum(counts.more.get(_BOTH, 0) for *_, counts, _, _ in sources):
-                manifest["warnings"].append(f"{names('probes', interval)[0]}: {both:,} {_BOTH}")
-            manifest["warnings"].sort()
-            manifest["inputs"].sort(key=lambda one: (one["config"], one["file"], one["member"] or ""))
-            install(staged, manifest, out)
-        finally:
-            shutil.rmtree(staged, ignore_errors=True)
-    _warn(manifest)
-    for kind, split, file, counts, *_ in sources:
-        config, short = names(kind, interval)
-        yield f"{file.member.where}: {config} (in short {short}), split {split}: {_in_words(counts)}"
-
-
-def _warn(manifest: Manifest) -> None:
-    for warning in manifest["warnings"]:
-        print(f"warning: {warning}", file=sys.stderr)
-
-
-def _empty_manifest(interval: Interval) -> Manifest:
-    return {
+def _import_interval(found: dict[str, Member], interval: Interval, out: Path, card: Card | None) -> Iterator[str]:
+    content: dict[str, Any] = {
         "format": 1,
         "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
         "imported": True,
-        "interval": {
-            "wiki": interval.wiki,
-            "language": interval.language,
-            "prev": interval.prev,
-            "recent": interval.recent,
-        },
+        "interval": {key: getattr(interval, key) for key in ("wiki", "language", "prev", "recent")},
         "inputs": [],
-        "counts": {},  # by config and split
+        "counts": {},
         "warnings": [],
         "configs": {},
     }
+    lines, seen = [], Counter[bytes]()  # how many splits have a fact
+    with only_one(out, "import"):
+        staged = out.with_name(f".{out.name}.import")
+        shutil.rmtree(staged, ignore_errors=True)  # from an import that was killed
+        finish_install(out)
+        before = _imported_before(out, interval.name)
+        try:
+            for name, (its, kind, split, released) in _WIKI.items():
+                if its != interval or name not in found:
+                    continue
+                file, counts, warnings = _wiki_file(found, name), Counts(), list[str]()
+                config, short = names(kind, interval)
+                rows = (
+                    read_facts(file, config, split, counts, seen, warnings)
+                    if released
+                    else _read_texts(file, config, counts, warnings)
+                )
+                written = asdict(write_split(staged, config, split, rows))
+                if released is not None and counts.read != released:
+                    warnings.append(
+                        f"{config}: {name}: {counts.read:,} rows, the released file has {released:,}: was it cut off?"
+                    )
+                content["configs"].setdefault(config, {"short_name": short, "splits": {}})["splits"][split] = written
+                content["counts"].setdefault(config, {})[split] = counts.as_json()
+                content["inputs"].append({"config": config, **_input(file.member)})
+                content["warnings"] += warnings
+                lines.append(f"{file.member.where}: {config} (in short {short}), split {split}: {_in_words(counts)}")
+            if twice := sum(splits == 2 for splits in seen.values()):
+                content["warnings"].append(f"{names('probes', interval)[0]}: {twice:,} facts are in both splits")
+            if before is not None:
+                _keep(before, content, out, staged)
+            content["warnings"].sort()
+            content["inputs"].sort(key=lambda one: (one["config"], one["file"], one["member"] or ""))
+            install(staged, checked_as(ImportedManifest, content, interval.name), out, card)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+    _warn(content["warnings"])
+    yield from lines
 
 
-def _keep(before: Manifest, manifest: Manifest, replaced: set[str], out: Path, staged: Path) -> None:
-    """Take over the configs of the interval that were imported before and are not now."""
-    interval = Interval(*(manifest["interval"][key] for key in ("wiki", "prev", "recent")))
-    for kind in ("probes", "diffset"):
-        config, _ = names(kind, interval)
-        if config in before["configs"] and config not in replaced:
-            manifest["configs"][config] = before["configs"][config]
-            manifest["counts"][config] = before["counts"][config]
-            manifest["inputs"] += [one for one in before["inputs"] if one["config"] == config]
-            manifest["warnings"] += [text for text in before["warnings"] if text.startswith(f"{config}: ")]
-            for file in (out / "data" / config).iterdir():
-                link(file, staged / "data" / config / file.name)
+def _keep(before: dict[str, Any], content: dict[str, Any], out: Path, staged: Path) -> None:
+    """Add the configs of the interval that were imported before and are not imported now."""
+    for config in before["configs"].keys() - content["configs"].keys():
+        content["configs"][config] = before["configs"][config]
+        content["counts"][config] = before["counts"][config]
+        content["inputs"] += [one for one in before["inputs"] if one["config"] == config]
+        content["warnings"] += [text for text in before["warnings"] if text.startswith(f"{config}: ")]
+        for file in (out / "data" / config).iterdir():
+            link(file, staged / "data" / config / file.name)
 
 
 def _input(member: Member) -> Row:
-    """Name a file without where it lay on this machine."""
-    path = member.path
-    return {
-        "file": shown(path.name),
-        "member": member.inside and shown(member.inside),
-        "size": path.stat().st_size,
-        "sha1": digest(path, "sha1"),
-    }
+    """Describe a file without its folder on this machine."""
+    size, sha1 = member.path.stat().st_size, digest(member.path, "sha1")
+    inside = member.inside and printable(member.inside)
+    return {"file": printable(member.path.name), "member": inside, "size": size, "sha1": sha1}
 
 
-def _probes(file: CsvFile, split: str, counts: Counts, seen: set[bytes], warnings: list[str]) -> Iterator[Row]:
-    for cells in file.rows(warnings):
-        counts.read += 1
-        keys = {of: _key(of, *cells.values()) for of in SPLITS_OF_PROBES}
-        missing = next((name for name in file.columns if not cells[name].strip()), None)
-        if missing is not None:
+def _rows_of(file: CsvFile, config: str, counts: Counts, warnings: list[str]) -> Iterator[dict[str, str]]:
+    """Yield and count the rows of a file. Raises InputError at the end if none was kept."""
+    of_file: list[str] = []
+    with Progress(config, None, "row") as progress:
+        for cells in file.rows(of_file):
+            counts.read += 1
+            progress.update()
+            yield cells
+    if not counts.kept:
+        raise InputError(f"{file.member.where}: no rows to import: {_in_words(counts)}")
+    warnings += [f"{config}: {warning}" for warning in of_file]
+
+
+def read_facts(
+    file: CsvFile, config: str, split: str, counts: Counts, seen: Counter[bytes], warnings: list[str]
+) -> Iterator[Row]:
+    """Yield the rows of probes, each fact once; ``seen`` counts the splits of each fact."""
+    own = set()
+    for cells in _rows_of(file, config, counts, warnings):
+        key = _key(cells)
+        if missing := next((name for name in _FACT if not cells[name].strip()), None):
             counts.drop(f"no {missing}")
-        elif keys[split] in seen:
+        elif key in own:
             counts.drop("the same fact again")
         else:
             counts.kept += 1
-            counts.more[_BOTH] = counts.more.get(_BOTH, 0) + (not seen.isdisjoint(keys.values()))
-            seen.add(keys[split])
-            # of what changed it is not said why: the subject, the relation or the object is new
+            own.add(key)
+            seen[key] += 1
+            # the files do not say why a fact counts as changed
             yield {**cells, "kind": "unchanged" if split == "unchanged" else None, "previous_objects": []}
-    _check_kept(file, counts)
-    name = NAMES[file.member.name.lower()]
-    if counts.read != ROWS[name]:
-        warnings.append(
-            f"{name}: {counts.read:,} rows, and the released file has {ROWS[name]:,}: cut off, or another file?"
-        )
 
 
-def _articles(file: CsvFile, counts: Counts, warnings: list[str]) -> Iterator[Row]:
-    for cells in file.rows(warnings):
-        counts.read += 1
-        if cells["text"].strip():
+def _read_texts(file: CsvFile, config: str, counts: Counts, warnings: list[str]) -> Iterator[Row]:
+    [column, *_] = file.columns
+    for cells in _rows_of(file, config, counts, warnings):
+        if cells[column].strip():
             counts.kept += 1
             yield dict(cells)
         else:
             counts.drop("no text")
-    _check_kept(file, counts)
 
 
-def _import_config(found: Found, released: Released, out: Path) -> Iterator[str]:
-    file, counts = found.rows(released), Counts()
-    answers = found.files.get(released.answers) if released.answers else None
-    warnings: list[str] = []
-    if released.answers and answers is None:
-        warnings.append(f"{released.config}: no {released.answers} there: answers are those of {released.file} alone")
-    if released.kind == "masked-news":
-        kind = "masked-news" if set(released.optional) <= set(file.header()) else "news"
-        rows = _pieces(file, released, counts, warnings)
+def _import_config(found: dict[str, Member], name: str, out: Path, card: Card | None) -> str:
+    benchmark, counts, warnings = CKL_FILES[name], Counts(), list[str]()
+    file = CsvFile(found[benchmark.file], benchmark.columns, benchmark.optional)
+    answers = found.get(benchmark.answers or "")
+    kind, split, about = benchmark.kind, "test", benchmark.about
+    if kind == "masked-news":
+        split = "train"
+        if len(file.header()) == 3:
+            about += ", and with its salient spans masked"
+        else:
+            kind = "news"
+        rows: Iterator[Row] = (
+            {"id": str(counts.read), "text": row.pop("original"), **(row if kind == "masked-news" else {})}
+            for row in _read_texts(file, name, counts, warnings)
+        )
     else:
-        kind = released.kind
-        rows = _clozes(file, released, _read_answers(answers) if answers else {}, counts, warnings)
+        if benchmark.answers and answers is None:
+            warnings.append(f"{name}: no {benchmark.answers}: all answers are from {benchmark.file}")
+        rows = read_clozes(file, name, read_answers(answers) if answers else {}, counts, warnings)
     config = Config(
-        name=released.config,
+        name=name,
         kind=kind,
-        splits={released.split: rows},
-        about=released.about + (", and with its salient spans masked" if kind == "masked-news" else ""),
-        licences=("cc-by-nc-4.0",) if kind == "invariant" else ("unknown",),  # the former is LAMA's
+        splits={split: rows},
+        about=about,
+        licences=("cc-by-nc-4.0",) if kind == "invariant" else ("unknown",),  # the licence of LAMA
         source="the archive that the authors of CKL (Jang et al., 2022) released; no licence came with it",
         inputs=list(dict.fromkeys(member.path for member in (file.member, answers) if member)),
         imported=True,
-        options={"file": released.file},
+        options={"file": benchmark.file},
         counts=counts,
         warnings=warnings,
     )
-    _warn(write(config, out))
-    yield f"{file.member.where}: {config.name}, split {released.split}: {_in_words(counts)}"
+    _warn(write(config, out, card).warnings)
+    return f"{file.member.where}: {name}, split {split}: {_in_words(counts)}"
 
 
-def _pieces(file: CsvFile, released: Released, counts: Counts, warnings: list[str]) -> Iterator[Row]:
-    of_file: list[str] = []
-    for cells in file.rows(of_file):
-        counts.read += 1
-        if cells["original"].strip():
-            counts.kept += 1
-            # there is no id in the file: it is the row's number
-            masked = {name: cells[name] for name in ("input", "output") if len(cells) == 3}
-            yield {"id": str(counts.read), "text": cells["original"], **masked}
-        else:
-            counts.drop("no text")
-    _check_kept(file, counts)
-    warnings += [f"{released.config}: {warning}" for warning in of_file]
-
-
-def _clozes(
-    file: CsvFile, released: Released, answers: dict[str, _Answers], counts: Counts, warnings: list[str]
-) -> Iterator[Row]:
-    id_column, statement, *_, answer = released.columns
-    asked = "question" if released.config == "newquestions-easy" else statement
-    seen: set[bytes] = set()
-    ids: dict[str, int] = {}
-    notes: Counter[str] = Counter()
-    found: set[str] = set()
-    of_file: list[str] = []
-    for cells in file.rows(of_file):
-        counts.read += 1
-        id = cells[id_column].strip()
-        accepted = _in_cells(cells, answer, released.kind)
-        again = id in found
-        if id in answers and not again:  # an id that two rows have is the first one's
-            found.add(id)
-            accepted = _Answers(answers[id].new or accepted.new, answers[id].old or accepted.old)
-        key = _key(*cells.values())
-        if not cells[asked].strip():
-            counts.drop(f"no {asked}")
-        elif not accepted.new:
-            counts.drop("no answer")
-        elif key in seen:
-            counts.drop("the same row again")
-        else:
-            counts.kept += 1
-            seen.add(key)
-            if asked == statement and cells[statement].count(SENTINEL) != 1:
-                notes[f"without exactly one {SENTINEL}, so that they cannot be asked"] += 1
-            if answers and id not in answers:
-                notes[f"without answers in {released.answers}, so that those of {released.file} count"] += 1
-            if again:
-                notes[f"with the id of a row before, so that the answers of {released.file} count"] += 1
-            row: Row = {"id": unique_id(id or str(counts.read), ids), "statement": cells[statement].strip() or None}
-            if released.kind == "invariant":
-                yield row | {"object": accepted.new[0]}
-                continue
-            row |= {"question": cells.get("question", "").strip() or None, "answers": accepted.new}
-            yield row | ({"old_answers": accepted.old} if released.kind == "annotated" else {})
-    _check_kept(file, counts)
-    warnings += [f"{released.config}: {warning}" for warning in of_file]
-    warnings += [f"{released.config}: rows {what}: {number:,}" for what, number in sorted(notes.items())]
-    if unasked := len(answers.keys() - found):
-        warnings.append(f"{released.config}: ids in {released.answers} of no row of {released.file}: {unasked:,}")
-
-
-class _Answers(NamedTuple):
-    """What is accepted: now, and before."""
+class Answers(NamedTuple):
+    """The accepted answers of a row, now and before."""
 
     new: list[str]
     old: list[str]
+
+
+def read_clozes(
+    file: CsvFile, name: str, answers: dict[str, Answers], counts: Counts, warnings: list[str]
+) -> Iterator[Row]:
+    """Yield the rows of a CKL benchmark, with ``answers`` by id in addition to the answers of the file."""
+    benchmark = CKL_FILES[name]
+    id_column, statement, *_, answer = file.columns
+    asked = "question" if name == "newquestions-easy" else statement
+    seen, found = set[bytes](), set[str]()
+    ids: dict[str, int] = {}
+    notes: Counter[str] = Counter()
+    for cells in _rows_of(file, name, counts, warnings):
+        id, key = cells[id_column].strip(), _key(cells)
+        repeated = id in found
+        new = _distinct(cells[answer].split(";") if benchmark.kind == "easy" else [cells[answer]])
+        old = _distinct([cells.get("old_answer", "")])
+        if id in answers and not repeated:  # if two rows have an id, its answers belong to the first
+            found.add(id)
+            new, old = answers[id].new or new, answers[id].old or old
+        dropped = (
+            f"no {asked}" if not cells[asked].strip()
+            else "no answer" if not new
+            else "the same row again" if key in seen
+            else None
+        )  # fmt: skip
+        if dropped:
+            counts.drop(dropped)
+            continue
+        counts.kept += 1
+        seen.add(key)
+        if asked == statement and cells[statement].count(SENTINEL) != 1:
+            notes[f"not exactly one {SENTINEL}, so they cannot be asked"] += 1
+        if answers and id not in answers:
+            notes[f"no answers in {benchmark.answers}, so those of {benchmark.file} count"] += 1
+        if repeated:
+            notes[f"the id of an earlier row, so the answers of {benchmark.file} count"] += 1
+        row: Row = {"id": unique_id(id or str(counts.read), ids), "statement": cells[statement].strip() or None}
+        if benchmark.kind == "invariant":
+            yield row | {"object": new[0]}
+        else:
+            row |= {"question": cells.get("question", "").strip() or None, "answers": new}
+            yield row | ({"old_answers": old} if benchmark.kind == "annotated" else {})
+    warnings += [f"{name}: {number:,} rows have {what}" for what, number in sorted(notes.items())]
+    if unused := len(answers.keys() - found):
+        warnings.append(f"{name}: {unused:,} ids in {benchmark.answers} have no row in {benchmark.file}")
 
 
 _Text = str | int | float
@@ -322,15 +382,10 @@ class _OldAndNew(msgspec.Struct):
     new: list[_Text] = []
 
 
-def _in_cells(cells: Cells, answer: str, kind: str) -> _Answers:
-    """Return the answers that a row itself has; those of the easy files have a semicolon in between."""
-    new = cells[answer].split(";") if kind == "easy" else [cells[answer]]
-    return _Answers(_distinct(new), _distinct([cells.get("old_answer", "")]))
-
-
-def _read_answers(member: Member) -> dict[str, _Answers]:
-    """Return the accepted answers by the ids of rows: lists of them, or of lists of old and new ones."""
-    data = member.read(_LARGEST_ANSWERS).removeprefix(b"\xef\xbb\xbf")
+def read_answers(member: Member) -> dict[str, Answers]:
+    """Return the accepted answers by id, from a file with lists of answers or of old and new ones."""
+    with member.open() as file:
+        data = file.read(_LARGEST_ANSWERS).removeprefix(b"\xef\xbb\xbf")
     try:
         read = msgspec.json.decode(data, type=dict[str, list[_OldAndNew | _Text]])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -339,7 +394,7 @@ def _read_answers(member: Member) -> dict[str, _Answers]:
     for id, listed in read.items():
         new = [text for one in listed for text in (one.new if isinstance(one, _OldAndNew) else [one])]
         old = [text for one in listed if isinstance(one, _OldAndNew) for text in one.old]
-        answers[id.strip()] = _Answers(_distinct(new), _distinct(old))
+        answers[id.strip()] = Answers(_distinct(new), _distinct(old))
     return answers
 
 
@@ -347,16 +402,16 @@ def _distinct(texts: Sequence[_Text]) -> list[str]:
     return [text for text in dict.fromkeys(str(text).strip() for text in texts) if text]
 
 
-def _key(*texts: str) -> bytes:
-    """Return what equal texts have in common; some hundred bytes of memory in a set."""
-    return hashlib.blake2b(msgspec.msgpack.encode(texts), digest_size=16).digest()
-
-
-def _check_kept(file: CsvFile, counts: Counts) -> None:
-    if not counts.kept:
-        raise InputError(f"{file.member.where}: no rows to import in it: {_in_words(counts)}")
+def _key(cells: dict[str, str]) -> bytes:
+    """Return a digest of a row: a set of digests takes less memory than one of rows."""
+    return hashlib.blake2b(msgspec.msgpack.encode(list(cells.values())), digest_size=16).digest()
 
 
 def _in_words(counts: Counts) -> str:
     dropped = "".join(f", dropped {number:,}: {reason}" for reason, number in sorted(counts.dropped.items()))
     return f"{counts.kept:,} of {counts.read:,} rows{dropped}"
+
+
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""From two snapshots to a dataset folder: the six stages of one interval, in order."""
+"""From the dumps of two snapshots to a dataset folder: the six stages of one interval, in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import functools
 import importlib.metadata
 import math
 import shutil
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,121 +16,29 @@ from typing import Any
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.base.json_files import fingerprint, write_json
-from temporalwiki.builders import checksums, dataset_folder, incremental, snapshot
-from temporalwiki.builders.finish import INCLUDE, Finished, finish
+from temporalwiki.base.progress import say
+from temporalwiki.builders import checksums, dataset_folder, incremental
+from temporalwiki.builders.finish import Finished, finish
+from temporalwiki.builders.incremental import Base
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.snapshot import Dump, Interval
-from temporalwiki.builders.stages import Report, measured, remove, run_stage, total
+from temporalwiki.builders.manifests import BuiltManifest, checked_as
+from temporalwiki.builders.measurement import measured
+from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.sources import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, find_sources
+from temporalwiki.builders.stages import Report, remove, run_stage, total
 from temporalwiki.builders.wikidata import align, entity_types, labels, unchanged_items
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata import fact_diff as wikidata_diff
 from temporalwiki.builders.wikipedia import extract as wiki_extract
-from temporalwiki.builders.wikipedia import page_props, sentences, unchanged_pages
+from temporalwiki.builders.wikipedia import page_props, unchanged_pages
 from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 
-UNCHANGED_PAGES = 10_000  # articles whose text outside the diffset is sampled, for intrinsic evaluation
-
-
-@dataclass(frozen=True)
-class BuildOptions:
-    """What decides the bytes of a build, beside the dumps."""
-
-    include: tuple[str, ...] = ()
-    seed: int = 0
-    unchanged_fraction: float = 0.001
-    allow_truncated: bool = False
-
-    def __post_init__(self) -> None:
-        for name in self.include:
-            if name not in INCLUDE:
-                raise UsageError(f"there is no config {name!r} to include; there are {', '.join(INCLUDE)}")
-        if not 0 <= self.unchanged_fraction <= 1:
-            raise UsageError(f"the fraction of unchanged facts must be from 0 to 1, not {self.unchanged_fraction}")
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The dumps of one interval."""
-
-    interval: Interval
-    dumps: Path
-    prev: Dump
-    recent: Dump
-    wikidata_prev: Dump
-    wikidata_recent: Dump
-    page_props: Path | None
-
-    @property
-    def files(self) -> list[Path]:
-        """Every input file once, in order."""
-        dumps = (self.prev, self.recent, self.wikidata_prev, self.wikidata_recent)
-        files = [file for dump in dumps for file in dump.files]
-        return list(dict.fromkeys([*files, *([self.page_props] if self.page_props else [])]))
-
-
-def find_sources(dumps: Path, interval: Interval, wikidata: tuple[str, str] | None = None) -> Sources:
-    """Find the four dumps of an interval. Raises InputError where one is missing or both sides are the same."""
-    dumps = dumps.absolute()  # tasks run on machines that have another current folder
-    prev = snapshot.wikipedia_dump(dumps, interval.wiki, interval.prev)
-    recent = snapshot.wikipedia_dump(dumps, interval.wiki, interval.recent)
-    exact = wikidata is not None
-    dates = wikidata or (interval.prev, interval.recent)
-    wikidata_prev = snapshot.wikidata_dump(dumps, snapshot.check_date(dates[0]), exact)
-    wikidata_recent = snapshot.wikidata_dump(dumps, snapshot.check_date(dates[1]), exact)
-    snapshot.check_pair(prev, recent, interval.wiki)
-    snapshot.check_parts(prev, recent)
-    snapshot.check_pair(wikidata_prev, wikidata_recent, "wikidata")
-    if wikidata_prev.date > wikidata_recent.date:
-        raise UsageError(f"the Wikidata dumps go back in time: {wikidata_prev.date}, then {wikidata_recent.date}")
-    props = snapshot.page_props_file(dumps, interval.wiki, interval.recent)
-    return Sources(interval, dumps, prev, recent, wikidata_prev, wikidata_recent, props)
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where a build keeps what its stages make: folders named after all that decides what is in them."""
-
-    work: Path
-    sources: Sources
-    options: BuildOptions
-    sha1: Mapping[Path, str]  # of the sources' files; a KeyError is raised for what is asked of any other
-
-    def inputs(self, files: Sequence[Path]) -> list[dict[str, Any]]:
-        """Name, size and SHA-1 of some of the sources' files, as the manifest has them."""
-        names = {file: file.relative_to(self.sources.dumps).as_posix() for file in files}
-        return [{"file": names[file], "size": file.stat().st_size, "sha1": self.sha1[file]} for file in files]
-
-    def articles(self, dump: Dump) -> Path:
-        """The extract of a Wikipedia dump."""
-        key = fingerprint(wiki_extract.VERSION, self.inputs(dump.files), dump.cut, self.options.allow_truncated)
-        return self.work / "extracts" / f"{self.sources.interval.wiki}-{dump.date}-{key}"
-
-    def facts(self, dump: Dump) -> Path:
-        """The extract of a Wikidata dump."""
-        wiki = self.sources.interval.wiki
-        key = fingerprint(wikidata_extract.VERSION, self.inputs(dump.files), wiki, self.options.allow_truncated)
-        return self.work / "extracts" / f"wikidata-{dump.date}-{wiki}-{key}"
-
-    def page_items(self, table: Path) -> Path:
-        """The extract of the table of page properties."""
-        interval = self.sources.interval
-        key = fingerprint(page_props.VERSION, self.inputs((table,)))
-        return self.work / "extracts" / f"{interval.wiki}-{interval.recent}-page_props-{key}"
-
-    def interval(self) -> Path:
-        """What is of this interval alone: all stages after the extracts."""
-        interval, sources = self.sources.interval, self.sources
-        names = [self.articles(sources.prev).name, self.articles(sources.recent).name]
-        names += [self.facts(sources.wikidata_prev).name, self.facts(sources.wikidata_recent).name]
-        names += [self.page_items(sources.page_props).name] if sources.page_props else []
-        text = (sentences.VERSION, importlib.metadata.version("sentencex"))
-        versions = (text, wiki_diff.VERSION, labels.VERSION, wikidata_diff.VERSION, align.VERSION, UNCHANGED_PAGES)
-        return self.work / f"{interval.wiki}-{interval.name}-{fingerprint(names, versions, self.options)}"
+__all__ = ["UNCHANGED_PAGES", "BuildOptions", "Sources", "WorkFolder", "build", "check_folders", "find_sources"]
 
 
 def check_folders(out: Path, work: Path) -> tuple[Path, Path]:
-    """The dataset folder and the work folder in full. Raises UsageError or InputError if they cannot be used so."""
+    """Return both folders as absolute paths. Raises UsageError or InputError if a build cannot use them."""
     out, work = out.resolve(), work.resolve()
     if out == work or work in out.parents:
         raise UsageError(f"{out}: the dataset folder cannot be the work folder or lie in it")
@@ -145,258 +52,277 @@ def build(
     work: Path,
     options: BuildOptions | None = None,
     machine: Machine | None = None,
-) -> dataset_folder.Manifest:
+    card: dataset_folder.Card | None = None,
+) -> BuiltManifest:
     """Build one interval into the dataset folder ``out`` and return its manifest.
 
-    ``work`` keeps what the stages made: a rerun after a kill goes on where it was, the next month finds this
-    month's extract, and the bytes of the result are the same whichever way they came about. Nothing is written
-    to ``out`` before everything is ready. Raises InputError for dumps that cannot be used.
+    ``work`` keeps the results of stages: a rerun after a kill continues there, and next month's build reuses this
+    month's extracts. The bytes of the dataset are the same either way. Nothing is written to ``out`` before everything
+    is ready. ``card`` makes the text of README.md; without a card, `datasets` cannot load the folder.
+    Raises InputError for dumps that cannot be used.
     """
     options, machine = options or BuildOptions(), machine or Machine()
-    out, work = check_folders(out, work)  # the locks below are on names
+    out, work = check_folders(out, work)  # the locks have the names of the folders
     with only_one(work, "build"), only_one(out, "build"):
-        return _Build(sources, out, work, options, machine).run()
+        return _Build(sources, out, work, options, machine, card).run()
+
+
+@dataclass(frozen=True)
+class _Extracts:
+    """The folders of the extracts, and the table that maps pages to items."""
+
+    prev: Path
+    recent: Path
+    wikidata_prev: Path
+    wikidata_recent: Path
+    page_items: Path | None
 
 
 class _Build:
-    """The state of one build: folders, reports and what was warned about."""
+    """One build: ``run`` has its stages in order, and below it each stage has a method."""
 
-    def __init__(self, sources: Sources, out: Path, work: Path, options: BuildOptions, machine: Machine) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        out: Path,
+        work: Path,
+        options: BuildOptions,
+        machine: Machine,
+        card: dataset_folder.Card | None,
+    ) -> None:
         self.sources, self.out, self.work = sources, out, work
-        self.options, self.machine = options, machine
+        self.options, self.machine, self.card = options, machine, card
         self.interval = sources.interval
-        self.reports: dict[str, list[Report]] = {}
-        self.stages: dict[str, dict[str, Any]] = {}  # what each took, for the manifest
+        self.reports: dict[str, list[Report]] = {}  # by stage
+        self.costs: dict[str, dict[str, Any]] = {}  # by stage, for the manifest
         self.warnings: list[str] = []
-        self.read: dict[str, checksums.ChecksumTask] = {}  # what the inputs were when their checksums were made
+        self.hashed: dict[str, checksums.ChecksumTask] = {}  # the state of each input when its checksum was computed
 
-    def run(self) -> dataset_folder.Manifest:
+    def run(self) -> BuiltManifest:
         later = self.sources.wikidata_recent.date
         if later > self.interval.recent:
             self._warn(f"Wikidata is of {later}, after the text of {self.interval.recent}: facts may be ahead of it")
-        self.places = Places(self.work, self.sources, self.options, self._checksums())
-        prev = self._extract_wikipedia("wiki-extract prev", self.sources.prev)
-        recent = self._extract_wikipedia("wiki-extract recent", self.sources.recent, prev)
-        facts_prev = self._extract_wikidata("wikidata-extract prev", self.sources.wikidata_prev)
-        facts_recent = self._extract_wikidata("wikidata-extract recent", self.sources.wikidata_recent, facts_prev)
-        page_items = self._page_items()
-        namespaces = self._namespaces()
-        place = self._place()
+        self.folders = WorkFolder(self.work, self.sources, self.options, self._checksums())
+        extracts = self._extract()
+        folder = self._interval_folder()
+        pages = self._diff_pages(extracts, folder / "wiki-diff")
+        self._diff_facts(extracts, folder / "wikidata-labels", folder / "wikidata-diff")
+        self._align(pages, extracts, folder / "wikidata-diff", folder / "align")
+        return self._finish(folder)
 
-        diffs = place / "wiki-diff"
+    # Stage 1: checksums of the dumps
+
+    def _checksums(self) -> dict[Path, str]:
+        """Return the SHA-1 of every input, compared with its publisher's list if that lies next to it.
+
+        Files that ``fetch`` or an earlier build has hashed are not read again.
+        """
+        tasks = checksums.plan(self.sources.files)
+        clock, known = _Clock(), checksums.known(self.work / "checksums", tasks)
+        new = [task for task in tasks if task not in known]
+        folder = self.work / "checksums" / fingerprint(new)
+        made = run_stage("checksums", checksums.run, new, folder, self.machine, [task.size for task in new])
+        found = known | dict(zip(new, made, strict=True))
+        runs = [found[task]["run"] for task in tasks]
+        sizes = [task.size for task, run in zip(tasks, runs, strict=True) if "began" in run]  # not those of ``fetch``
+        self.costs["checksums"] = clock.cost(runs, sizes)
+        sums: dict[Path, str] = {}
+        for file, task in zip(self.sources.files, tasks, strict=True):
+            sums[file], self.hashed[str(file)] = found[task]["sha1"], task
+            checksums.compare(file, found[task])
+        return sums
+
+    # Stage 2: the pages, items and facts of each dump
+
+    def _extract(self) -> _Extracts:
+        sources = self.sources
+        prev = self._extract_wikipedia("wiki-extract prev", sources.prev)
+        recent = self._extract_wikipedia("wiki-extract recent", sources.recent, prev)
+        wikidata_prev = self._extract_wikidata("wikidata-extract prev", sources.wikidata_prev)
+        wikidata_recent = self._extract_wikidata("wikidata-extract recent", sources.wikidata_recent, wikidata_prev)
+        return _Extracts(prev, recent, wikidata_prev, wikidata_recent, self._page_items())
+
+    def _extract_wikipedia(self, name: str, dump: Dump, previous: Path | None = None) -> Path:
+        """Extract a Wikipedia dump and return the folder. Articles of ``previous`` in the same revision are reused."""
+        tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
+        folder = self._extract_folder(name, self.folders.articles(dump))
+        base = incremental.finished_with(folder, tasks, incremental.base_of(previous) if previous else None)
+        self._read_dump(name, wiki_extract.run, [replace(task, base=base) for task in tasks], folder)
+        if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
+            self._warn(f"{name}: {problem}")
+        if not incremental.is_finished(folder):
+            unchanged_pages.link_base(folder, base)
+            incremental.finish(folder, tasks, base)
+        return folder
+
+    def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> Path:
+        """Extract a Wikidata dump and return the folder. Items of ``previous`` in the same revision are reused."""
+        folder = self._extract_folder(name, self.folders.facts(dump))
+        tasks = wikidata_extract.plan(dump, self.interval.wiki, self.interval.language, self.options.allow_truncated)
+        base = incremental.finished_with(folder, tasks, self._wikidata_base(previous) if previous else None)
+        problem = self._read_wikidata(name, dump, tasks, folder, base)
+        if differ := total(self.reports.get(_reuse(name), []), "checked").get("differ"):
+            say(f"{name}: {differ} items differ in the same revision; all are read")
+            base = None
+            problem = self._read_wikidata(name, dump, tasks, folder, base)
+        if not incremental.is_finished(folder):
+            incremental.finish(folder, tasks, base)
+        if problem:
+            self._warn(f"{name}: {problem}")
+        return folder
+
+    def _wikidata_base(self, previous: Path) -> Base | None:
+        """Index the revisions of an extract and return it as a base. Return None if it cannot be one."""
+        base = incremental.base_of(previous)
+        if base is None:
+            return None
+        items = self._extracted("wikidata-extract prev", "entities")["items"]
+        tasks = unchanged_items.plan(items, base)
+        self._stage("wikidata-index", unchanged_items.index, tasks, previous / "revisions")
+        # without revisions, no item would be reused, but all of the base's rows would be linked and read
+        return base if total(self.reports["wikidata-index"], "items")["indexed"] else None
+
+    def _read_wikidata(
+        self, name: str, dump: Dump, tasks: list[wikidata_extract.ExtractTask], folder: Path, base: Base | None
+    ) -> str | None:
+        """Read a dump and link its base's files. Return a warning, or None."""
+        self.reports.pop(_reuse(name), None)
+        self.costs.pop(_reuse(name), None)
+        self._read_dump(name, wikidata_extract.run, [replace(task, base=base) for task in tasks], folder)
+        problem = wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated)
+        if base is not None:
+            items = total(self.reports[name], "entities")["items"]
+            self._stage(_reuse(name), unchanged_items.run, unchanged_items.plan(items, base), folder / "carried")
+        return problem
+
+    def _page_items(self) -> Path | None:
+        """Extract the table of page properties, if there is one, and return the file with its items."""
+        table = self.sources.page_props
+        if table is None:
+            return None
+        folder = self.folders.page_items(table)
+        self._stage("page-props", self._checked(page_props.run), [str(table)], folder, [table.stat().st_size])
+        return folder / "page_items.parquet"
+
+    def _extract_folder(self, name: str, folder: Path) -> Path:
+        """Return the folder of an extract. An extract that lost a file is deleted first."""
+        if (lost := incremental.lost(folder)) is not None:
+            say(f"{name}: {lost} is missing or has changed; the dump is read again")
+            remove(folder)
+        return folder
+
+    def _read_dump(self, name: str, run: Any, tasks: list[Any], folder: Path) -> None:
+        """Run the tasks of an extract. Its plan has no paths: the folder's name depends on the files' content."""
+        plan = [replace(task, file=Path(task.file).name) for task in tasks]
+        tasks = [replace(task, listed=checksums.is_listed(Path(task.file))) for task in tasks]
+        self._stage(name, self._checked(run), tasks, folder, incremental.sizes(tasks), plan)
+
+    def _checked(self, run: Any) -> Any:
+        """Return ``run`` with a check that its input file did not change since it was hashed."""
+        return functools.partial(_run_checked, run=run, hashed=self.hashed)
+
+    def _extracted(self, name: str, part: str) -> dict[str, Any]:
+        """Return the counts of an extract, with those of the base's rows that it reuses."""
+        return total([*self.reports[name], *self.reports.get(_reuse(name), [])], part)
+
+    # Stages 3 to 5: changed pages, changed facts, and the sentences that state them
+
+    def _interval_folder(self) -> Path:
+        """Return the folder for stages 3 to 5. Those of other options, dumps or versions are deleted."""
+        folder = self.folders.interval()
+        for other in self.work.glob(f"{self.interval.wiki}-{self.interval.name}-*"):
+            if other != folder:
+                remove(other)
+        return folder
+
+    def _diff_pages(self, extracts: _Extracts, folder: Path) -> list[wiki_diff.DiffTask]:
+        """Run stage wiki-diff and return its tasks, whose page ranges stage align uses as well."""
+        first = self.sources.recent.files[0]
+        namespaces = read_header(first).namespaces
+        checksums.check_unchanged(first, self.hashed[str(first)])
         whole = "wikipedia" in self.options.include
-        diff_tasks = wiki_diff.plan(
-            prev, recent, self.interval.language, namespaces, self.options.seed, UNCHANGED_PAGES, whole
+        tasks = wiki_diff.plan(
+            extracts.prev,
+            extracts.recent,
+            self.interval.language,
+            namespaces,
+            self.options.seed,
+            UNCHANGED_PAGES,
+            whole,
         )
-        self._stage("wiki-diff", wiki_diff.run, diff_tasks, diffs)
-        for side, extract in (("prev", prev), ("recent", recent)):
-            self._compare(f"wiki-extract {side}", extract, total(self.reports["wiki-diff"], "found")[side], diffs)
+        self._stage("wiki-diff", wiki_diff.run, tasks, folder)
+        for side, extract in (("prev", extracts.prev), ("recent", extracts.recent)):
+            articles = self._extracted(f"wiki-extract {side}", "pages")["articles"]
+            found = total(self.reports["wiki-diff"], "found")[side]
+            if found != articles:
+                remove(folder)
+                raise InputError(f"{extract}: {found} of {articles} articles found; delete it and build again")
+        return tasks
 
-        candidates, known = place / "wikidata-diff", place / "wikidata-labels"
+    def _diff_facts(self, extracts: _Extracts, known: Path, folder: Path) -> None:
         facts = self._extracted("wikidata-extract recent", "statements").get("facts", 0)
-        fact_tasks = wikidata_diff.plan(
+        tasks = wikidata_diff.plan(
             facts,
-            prev=str(facts_prev),
-            recent=str(facts_recent),
+            prev=str(extracts.wikidata_prev),
+            recent=str(extracts.wikidata_recent),
             labels=str(known),
-            prev_articles=str(prev),
-            recent_articles=str(recent),
-            page_items=str(page_items) if page_items else None,
+            prev_articles=str(extracts.prev),
+            recent_articles=str(extracts.recent),
+            page_items=str(extracts.page_items) if extracts.page_items else None,
             prev_date=int(self.sources.wikidata_prev.date),
             recent_date=int(self.sources.wikidata_recent.date),
             unchanged_fraction=self.options.unchanged_fraction,
             seed=self.options.seed,
         )
-        self._stage("wikidata-labels", labels.run, labels.plan(fact_tasks), known)
+        self._stage("wikidata-labels", labels.run, labels.plan(tasks), known)
         categorise = functools.partial(wikidata_diff.run, memory=self.machine.memory_of_a_task)
-        self._stage("wikidata-diff", categorise, fact_tasks, candidates)
+        self._stage("wikidata-diff", categorise, tasks, folder)
 
-        aligned = place / "align"
-        align_tasks = [
+    def _align(self, pages: list[wiki_diff.DiffTask], extracts: _Extracts, candidates: Path, folder: Path) -> None:
+        tasks = [
             align.AlignTask(
-                t.index, str(candidates), str(diffs), str(recent), t.first, t.end, t.language, t.namespaces
+                task.index,
+                str(candidates),
+                str(folder.parent / "wiki-diff"),
+                str(extracts.recent),
+                task.first,
+                task.end,
+                task.language,
+                task.namespaces,
             )
-            for t in diff_tasks
+            for task in pages
         ]
-        self._stage("align", align.run, align_tasks, aligned)
-        return self._finish(diffs, aligned, known, place / "finish")
+        self._stage("align", align.run, tasks, folder)
 
-    def _namespaces(self) -> dict[str, int]:
-        first = self.sources.recent.files[0]
-        namespaces = read_header(first).namespaces
-        checksums.check_unchanged(first, self.read[str(first)])
-        return namespaces
+    # Stage 6: the configs and the manifest, moved into the dataset folder
 
-    def _compare(self, name: str, extract: Path, found: int, diffs: Path) -> None:
-        """Raise InputError unless the next stage found all articles of an extract."""
-        articles = self._extracted(name, "pages")["articles"]
-        if found != articles:
-            remove(diffs)
-            raise InputError(f"{extract}: {articles} articles, of which {found} are there; delete it and build again")
-
-    def _place(self) -> Path:
-        """Folder of this interval's own stages; those of other options, dumps or versions are deleted."""
-        place = self.places.interval()
-        for other in self.work.glob(f"{self.interval.wiki}-{self.interval.name}-*"):
-            if other != place:
-                remove(other)
-        return place
-
-    def _stage(
-        self,
-        name: str,
-        run: Any,
-        tasks: list[Any],
-        folder: Path,
-        sizes: list[int] | None = None,
-        plan: list[Any] | None = None,
-    ) -> list[Report]:
-        """Run a stage and note what it took; ``sizes`` are the bytes of its dumps, as they lie on disk, by task."""
-        clock = _Clock()
-        reports = run_stage(name, run, tasks, folder, self.machine, sizes, plan)
-        self.stages[name] = clock.took([report["run"] for report in reports], sizes)
-        self.reports[name] = reports
-        return reports
-
-    def _checksums(self) -> dict[Path, str]:
-        """SHA-1 of every input, compared with the dump's own list where that is beside it.
-
-        What an earlier build or ``fetch`` has read is not read again.
-        """
-        tasks = checksums.plan(self.sources.files)
-        clock, before = _Clock(), checksums.known(self.work / "checksums", tasks)
-        new = [task for task in tasks if task not in before]
-        folder = self.work / "checksums" / fingerprint(new)
-        made = run_stage("checksums", checksums.run, new, folder, self.machine, [task.size for task in new])
-        found = before | dict(zip(new, made, strict=True))
-        runs = [found[task]["run"] for task in tasks]
-        read = [task.size for task, run in zip(tasks, runs, strict=True) if "began" in run]  # by a build, not by fetch
-        self.stages["checksums"] = clock.took(runs, read)
-        sums: dict[Path, str] = {}
-        for file, task in zip(self.sources.files, tasks, strict=True):
-            sums[file], self.read[str(file)] = found[task]["sha1"], task
-            checksums.compare(file, found[task])
-        return sums
-
-    def _extract_wikipedia(self, name: str, dump: Dump, base: Path | None = None) -> Path:
-        """Run an extract; the text of an article that ``base`` has in the same revision is not read, but linked.
-
-        A finished one is taken as it is, whichever way it came about: there is the same in it.
-        """
-        tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
-        folder = self._kept(name, self.places.articles(dump))
-        before = incremental.base_of(base) if base is not None else None
-        with_base = incremental.finished_with(folder, tasks, before)
-        self._extract(name, wiki_extract.run, [replace(task, base=with_base) for task in tasks], folder)
-        if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
-            self._warn(f"{name}: {problem}")
-        if not incremental.is_finished(folder):
-            unchanged_pages.carry(folder, with_base)
-            incremental.finish(folder, tasks, with_base)
-        return folder
-
-    def _extract_wikidata(self, name: str, dump: Dump, base: Path | None = None) -> Path:
-        """Run an extract; what ``base`` has in the same revision is not parsed, but linked.
-
-        A finished one is taken as it is, whichever way it came about: there is the same in it.
-        """
-        interval, truncated = self.interval, self.options.allow_truncated
-        folder = self._kept(name, self.places.facts(dump))
-        tasks = wikidata_extract.plan(dump, interval.wiki, interval.language, truncated)
-        before = incremental.base_of(base) if base is not None else None
-        if base is not None and before is not None:
-            items = self._extracted("wikidata-extract prev", "entities")["items"]
-            self._stage(
-                "wikidata-index", unchanged_items.index, unchanged_items.plan(items, before), base / "revisions"
-            )
-            if not total(self.reports["wikidata-index"], "items")["indexed"]:
-                before = None  # nothing would be kept of it, and all of it be linked, and read with every diff
-        with_base = incremental.finished_with(folder, tasks, before)
-        problem = self._read_wikidata(name, dump, tasks, folder, with_base)
-        if differ := total(self.reports.get(_carried(name), []), "checked").get("differ"):
-            print(f"{name}: {differ} items differ in the same revision; all are read", file=sys.stderr)
-            with_base = None
-            problem = self._read_wikidata(name, dump, tasks, folder, with_base)
-        if not incremental.is_finished(folder):
-            incremental.finish(folder, tasks, with_base)
-        if problem:
-            self._warn(f"{name}: {problem}")
-        return folder
-
-    def _read_wikidata(
-        self,
-        name: str,
-        dump: Dump,
-        tasks: list[wikidata_extract.ExtractTask],
-        folder: Path,
-        base: incremental.Base | None,
-    ) -> str | None:
-        """Read a dump and carry over what ``base`` has of it; what to warn of."""
-        self.reports.pop(_carried(name), None)
-        self.stages.pop(_carried(name), None)
-        self._extract(name, wikidata_extract.run, [replace(task, base=base) for task in tasks], folder)
-        problem = wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated)
-        if base is not None:
-            items = total(self.reports[name], "entities")["items"]  # all: what is not kept of base is held, too
-            self._stage(_carried(name), unchanged_items.run, unchanged_items.plan(items, base), folder / "carried")
-        return problem
-
-    def _kept(self, name: str, folder: Path) -> Path:
-        """The folder of an extract; what an earlier build left there is deleted if it has lost something since."""
-        if (lost := incremental.lost(folder)) is not None:
-            print(f"{name}: {lost} is not as it was left; the dump is read again", file=sys.stderr)
-            remove(folder)
-        return folder
-
-    def _extracted(self, name: str, part: str) -> dict[str, Any]:
-        """Counts of an extract, those of what was carried over included."""
-        return total([*self.reports[name], *self.reports.get(_carried(name), [])], part)
-
-    def _extract(self, name: str, run: Any, tasks: list[Any], folder: Path) -> None:
-        """Run an extract. Its folder is named after the files' content, so where they lie does not count."""
-        plan = [replace(task, file=Path(task.file).name) for task in tasks]
-        tasks = [replace(task, listed=checksums.is_listed(Path(task.file))) for task in tasks]
-        self._stage(name, self._of_known_files(run), tasks, folder, incremental.sizes(tasks), plan)
-
-    def _of_known_files(self, run: Any) -> Any:
-        return functools.partial(_of_known_files, run=run, known=self.read)
-
-    def _page_items(self) -> Path | None:
-        if self.sources.page_props is None:
-            return None
-        folder = self.places.page_items(self.sources.page_props)
-        sizes = [self.sources.page_props.stat().st_size]
-        run = self._of_known_files(page_props.run)
-        self._stage("page-props", run, [str(self.sources.page_props)], folder, sizes)
-        return folder / "page_items.parquet"
-
-    def _warn(self, text: str) -> None:
-        self.warnings.append(text)
-        print(f"warning: {text}", file=sys.stderr)
-
-    def _finish(self, diffs: Path, aligned: Path, known: Path, staged: Path) -> dataset_folder.Manifest:
+    def _finish(self, folder: Path) -> BuiltManifest:
+        staged = folder / "finish"
         shutil.rmtree(staged, ignore_errors=True)
         clock = _Clock()
-        with measured() as took:
-            finished = finish(staged, self.interval, self.options.include, diffs, aligned, self.options.seed)
-            types = entity_types.count(finished.kept, known)
-        self.stages["finish"] = clock.took([took])
+        with measured() as cost:
+            finished = finish(
+                staged, self.interval, self.options.include, folder / "wiki-diff", folder / "align", self.options.seed
+            )
+            types = entity_types.count(finished.kept, folder / "wikidata-labels")
+        self.costs["finish"] = clock.cost([cost])
         for name, config in finished.configs.items():
             for split, written in config["splits"].items():
                 if written["num_examples"] == 0:
                     self._warn(f"{name}: no rows in the split {split}; `datasets` will not list it")
         manifest = self._manifest(finished, types)
         clock = _Clock()
-        with measured() as took:
-            dataset_folder.install(staged, manifest, self.out)
-        self.stages["install"] = clock.took([took])
-        # again, now that it is known what writing it with the card and the data took; it is whole without that, too
+        with measured() as cost:
+            dataset_folder.install(staged, manifest, self.out, self.card)
+        self.costs["install"] = clock.cost([cost])
+        # write the manifest again with the time that installing took; it is complete without that
+        manifest = self._manifest(finished, types)
         with contextlib.suppress(InputError):
-            write_json(self.out / dataset_folder.manifest_path(manifest), manifest)
+            write_json(self.out / manifest.path, manifest.content)
         return manifest
 
     def _probe_counts(self, finished: Finished) -> dict[str, Any]:
-        """The paper's Table 2: categorisation, alignment, filters, and what each rule dropped."""
+        """Return the paper's Table 2: facts categorised, aligned and filtered, and how many each rule dropped."""
         categorised = total(self.reports["wikidata-diff"], "facts")
         alignment = total([*self.reports["wikidata-diff"], *self.reports["align"]], "alignment")
         for split, aligned in alignment.items():
@@ -419,14 +345,14 @@ class _Build:
             for split, aligned in alignment.items()
         }
 
-    def _manifest(self, finished: Finished, types: entity_types.EntityTypes) -> dataset_folder.Manifest:
+    def _manifest(self, finished: Finished, types: entity_types.EntityTypes) -> BuiltManifest:
         def extracted(stage: str) -> dict[str, Any]:
             parts = ("pages", "entities", "statements", "bytes")
             return {part: found for part in parts if (found := self._extracted(stage, part))}
 
         diff = self.reports["wiki-diff"]
         pages = total(diff, "pages")
-        return {
+        content = {
             "format": 1,
             "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
             "interval": {
@@ -437,7 +363,7 @@ class _Build:
                 "wikidata_prev": self.sources.wikidata_prev.date,
                 "wikidata_recent": self.sources.wikidata_recent.date,
             },
-            "inputs": self.places.inputs(self.sources.files),
+            "inputs": self.folders.inputs(self.sources.files),
             "options": asdict(self.options) | {"unchanged_pages": UNCHANGED_PAGES},
             "libraries": {
                 name: importlib.metadata.version(name) for name in ("pyarrow", "duckdb", "sentencex", "datatrove")
@@ -457,21 +383,42 @@ class _Build:
                 "engine": self.machine.engine,
                 "jobs": self.machine.jobs,
                 "memory_mb": self.machine.memory >> 20,
-                "stages": self.stages,
+                "stages": self.costs,
             },
         }
+        return checked_as(BuiltManifest, content, self.interval.name)
+
+    # What all stages use
+
+    def _stage(
+        self,
+        name: str,
+        run: Any,
+        tasks: list[Any],
+        folder: Path,
+        sizes: list[int] | None = None,
+        plan: list[Any] | None = None,
+    ) -> None:
+        """Run a stage and keep its reports and its cost; ``sizes`` are the bytes of a dump that each task reads."""
+        clock = _Clock()
+        self.reports[name] = run_stage(name, run, tasks, folder, self.machine, sizes, plan)
+        self.costs[name] = clock.cost([report["run"] for report in self.reports[name]], sizes)
+
+    def _warn(self, text: str) -> None:
+        self.warnings.append(text)
+        say(f"warning: {text}")
 
 
-def _of_known_files(task: Any, folder: Path, *, run: Any, known: Mapping[str, checksums.ChecksumTask]) -> Report:
-    """Run a task that reads an input; raise InputError if that is not the file any more whose checksum is known."""
+def _run_checked(task: Any, folder: Path, *, run: Any, hashed: Mapping[str, checksums.ChecksumTask]) -> Report:
+    """Run a task that reads an input file. Raises InputError if the file changed since it was hashed."""
     report: Report = run(task, folder)
     file = task if isinstance(task, str) else task.file
-    checksums.check_unchanged(Path(file), known[file])
+    checksums.check_unchanged(Path(file), hashed[file])
     return report
 
 
-def _carried(name: str) -> str:
-    """The stage that completes an extract."""
+def _reuse(name: str) -> str:
+    """Return the name of the stage that adds the base's rows to an extract."""
     return name.replace("-extract ", "-carry ")
 
 
@@ -480,15 +427,15 @@ def _sum(value: Any) -> int:
 
 
 class _Clock:
-    """Tells what a stage that begins now took."""
+    """Measures a stage from the moment when it is created."""
 
     def __init__(self) -> None:
         self._began, self._clock = math.floor(time.time() * 1000) / 1000, time.perf_counter()
 
-    def took(self, runs: Sequence[Mapping[str, Any]], sizes: Sequence[int] | None = None) -> dict[str, Any]:
-        """What the manifest says of a stage: all but ``seconds`` is of all its tasks, those of an earlier run, too."""
+    def cost(self, runs: Sequence[Mapping[str, Any]], sizes: Sequence[int] | None = None) -> dict[str, Any]:
+        """Return a stage's cost for the manifest. All numbers but ``seconds`` include the tasks of earlier runs."""
         cpu = sum(run["cpu_seconds"] for run in runs)
-        took = {
+        cost = {
             "tasks": len(runs),
             "kept": sum(run.get("kept", False) for run in runs),
             "began": self._began,
@@ -498,6 +445,6 @@ class _Clock:
             "peak_memory_mb": max((run["peak_memory_mb"] for run in runs), default=0),
         }
         if sizes is not None:
-            took["mb"] = round(sum(sizes) / 1e6, 3)
-            took["mb_per_cpu_second"] = round(sum(sizes) / 1e6 / cpu, 1) if cpu else None
-        return took
+            cost["mb"] = round(sum(sizes) / 1e6, 3)
+            cost["mb_per_cpu_second"] = round(sum(sizes) / 1e6 / cpu, 1) if cpu else None
+        return cost

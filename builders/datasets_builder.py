@@ -25,11 +25,13 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import from_mapping
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.ckl.build_config import CONFIGS, Sources, check_name, make, options_of
+from temporalwiki.builders.ckl.build_config import CONFIGS, Sources, build_configs, check_name, options_of
 from temporalwiki.builders.ckl.config import write
-from temporalwiki.builders.dataset_folder import SCHEMAS, Manifest
+from temporalwiki.builders.ckl.text_model import OpenModel, no_models
+from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.machine import find_machine
+from temporalwiki.builders.manifests import Manifest
 from temporalwiki.builders.snapshot import Interval
 
 
@@ -90,7 +92,7 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         work = Path(config.work)
         folder = work / "dataset"
         manifest = build(self._sources, folder, work / "build", options, find_machine(jobs=config.jobs))
-        [name] = [name for name in manifest["configs"] if name.startswith(f"{config.name}-")]
+        [name] = [name for name in manifest.configs if name.startswith(f"{config.name}-")]
         return _splits(folder, manifest, name)
 
     def _generate_tables(self, files: list[str]) -> Iterator[tuple[Any, pa.Table]]:
@@ -116,15 +118,22 @@ class CKLConfig(datasets.BuilderConfig):  # type: ignore[misc]
 class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
     """Makes a config of CKL's when it is prepared, and keeps it in the cache of ``datasets``.
 
-    Takes the fields of CKLConfig; an interval may stand in the name, ``updatedlama-1112``. Raises UsageError for what
-    cannot be asked for, InputError for what cannot be used or gives no rows. A split without rows is left out, as
-    ``datasets`` cannot load one.
+    Takes the fields of CKLConfig; an interval may stand in the name, ``updatedlama-1112``. ``open_model`` opens the
+    models that options name: pass ``temporalwiki.eval_harness.text_model.open_model``. A split without rows is left
+    out, as ``datasets`` cannot load one. Raises UsageError for an unknown name or option, InputError for sources that
+    cannot be used or give no rows.
     """
 
     BUILDER_CONFIG_CLASS = CKLConfig
     BUILDER_CONFIGS = [CKLConfig(name=name) for name in CONFIGS]  # noqa: RUF012  # as datasets defines it
 
-    def __init__(self, config_name: str = "invariantlama", cache_dir: str | None = None, **fields: Any) -> None:
+    def __init__(
+        self,
+        config_name: str = "invariantlama",
+        cache_dir: str | None = None,
+        open_model: OpenModel = no_models,
+        **fields: Any,
+    ) -> None:
         check_name(config_name)
         known = config_name in CONFIGS
         name, _, interval = (config_name, "", "") if known else config_name.partition("-")
@@ -151,7 +160,7 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
             hash=fingerprint([_as_they_are(path) for path in named if path is not None], interval),
             **fields,
         )
-        self._sources, self._name = sources, config_name
+        self._sources, self._name, self._open_model = sources, config_name, open_model
         of = options_of(name)
         if config.options and of is None:
             raise UsageError(f"{name} has no options of its own")
@@ -161,11 +170,11 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         return datasets.DatasetInfo()  # the columns are those of the rows: what a config is made of decides them
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        made = make(self._name, self._sources, self._options)
-        config = next((one for one in made if self._name in (one.name, one.short_name)), made[0])
+        configs = build_configs(self._name, self._sources, self._options, self._open_model)
+        config = next((one for one in configs if self._name in (one.name, one.short_name)), configs[0])
         folder = self._sources.work / "dataset"
         manifest = write(config, folder)
-        for warning in manifest["warnings"]:
+        for warning in manifest.warnings:
             print(f"warning: {warning}", file=sys.stderr)
         splits = _splits(folder, manifest, config.name)
         if not splits:
@@ -191,11 +200,9 @@ def _as_they_are(path: Path) -> list[tuple[str, int, int]]:
 
 def _splits(folder: Path, manifest: Manifest, name: str) -> list[datasets.SplitGenerator]:
     return [
-        datasets.SplitGenerator(
-            name=split, gen_kwargs={"files": [str(folder / file["path"]) for file in written["files"]]}
-        )
-        for split, written in manifest["configs"][name]["splits"].items()
-        if written["num_examples"]
+        datasets.SplitGenerator(name=split, gen_kwargs={"files": [str(folder / file.path) for file in written.files]})
+        for split, written in manifest.configs[name].splits.items()
+        if written.num_examples
     ]
 
 

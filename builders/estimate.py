@@ -1,153 +1,110 @@
-"""What a build will take, before it runs: tasks, CPU time, wall time and disk of every stage.
+"""Estimate what a build takes: tasks, CPU time, wall time and disk space of every stage. Nothing is written.
 
-A little of each dump is decoded, read and cleaned here and now; that tells how the dump is compressed, what is in it,
-and how fast this machine is. The rest are the factors below. Nothing is written.
+A small sample of each dump tells how it is compressed and what is in it. CPU times come from the newest manifest in
+the dataset folder, scaled by the size of the dumps, or from the rates below.
 """
 
 from __future__ import annotations
 
 import bz2
 import contextlib
-import functools
-import hashlib
-import json
-import re
 import shutil
-import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor
 
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.json_files import read_json
 from temporalwiki.builders import checksums, incremental
-from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Places, Sources, check_folders
+from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, check_folders
 from temporalwiki.builders.inspection import table
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.streams import DAMAGE, compression, split
+from temporalwiki.builders.manifests import BuiltManifest, StageRun, read_manifests
+from temporalwiki.builders.streams import DAMAGE, compression
 from temporalwiki.builders.wikidata import extract as wikidata_extract
-from temporalwiki.builders.wikidata import fact_diff as wikidata_diff
-from temporalwiki.builders.wikidata import unchanged_items
-from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
+from temporalwiki.builders.wikidata import fact_diff, unchanged_items
 from temporalwiki.builders.wikipedia import extract as wiki_extract
-from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
-from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
-from temporalwiki.builders.wikipedia.sentences import article_sentences
-from temporalwiki.builders.wikipedia.xml_dump import read_header, unescape
+from temporalwiki.builders.wikipedia import sentence_diff
 
-CHANGED = 0.05  # share of the pages and of the items that a month changes: as good as nothing else is known before
+CHANGED = 0.05  # share of pages and items that a month changes; nothing better is known before the build
 
-# What is sampled: so many places of a dump, so many compressed bytes of each.
-_PLACES = 6
-_BYTES = {"bz2": 768 << 10, "gz": 1 << 20, "plain": 4 << 20}
-_SEARCHED = 256 << 20  # bytes of a file that was not cut in which other streams are looked for: it may have but one
-_MOST = 32 << 20  # decompressed bytes of a place: a bomb shall not hold up a plan
-_STEP = 16 << 10
-_CLEANED = 1 << 20  # bytes of wikitext that are made into sentences
+_PLACES, _SAMPLE, _LARGEST = 6, 1 << 20, 32 << 20  # samples of a dump, and bytes of one: compressed, decompressed
 
-# CPU time beside what was measured on the sample: of decoding (a), of making sentences of a text (b), of reading JSON
-# (c). Fitted to the stages of builds with one job; `python benchmarks/plan.py` prints plans beside builds.
-_READ_XML = 0.15  # wiki-extract, of (b)
-_SKIM = 0.35  # of that, for pages that did not change
-_READ_EXTRACTS = 0.02  # wiki-diff of pages that did not change, of (b)
-_COMPARE = 1.2  # wiki-diff of pages that did, and of those whose whole text is written, of (b)
-_ALIGN = 0.15  # align, of (b) of the pages that changed
-_FIND_LINES = 0.3  # wikidata-extract, of (a)
-_WRITE_FACTS = 0.3  # wikidata-extract of items that changed, of (c)
-_INDEX = 0.003  # wikidata-index, of (c) of prev
-_CARRY = 0.005  # wikidata-carry, of (c) of the items that did not
-_LABELS = 0.007  # wikidata-labels, of (c) of both dumps
-_JOIN = 0.045  # wikidata-diff, of (c) of both dumps
-_TABLE = 20.0  # page-props, of the time of its checksum
-_FINISH = 0.14  # finish and install, of (b) of what is written
-_START = 0.1  # seconds: what DuckDB, or making the card, takes at least in a task
+# CPU seconds per decompressed byte, without decompression
+_READ_XML, _SKIM_XML, _CLEAN, _FINISH = 1.5e-8, 5e-9, 6e-8, 8e-9
+_READ_JSON, _JOIN = 3e-9, 1.2e-9
+_HASH = 7e-10  # per compressed byte
+_START = 0.1  # CPU seconds that a stage with a database takes at least
 
-# Bytes on disk: of a row in an extract, and shares of wikitext as an extract holds it.
-_FACT, _ENTITY, _PAGE, _ARTICLE, _KEPT, _REVISION, _SUPERSEDED, _LABEL = 30, 24, 9, 32, 4, 8, 1, 30
-_NEW = 0.15  # of the wikitext of pages that changed: the sentences that are new, and those that are gone
-_PLAIN = 0.38  # of the wikitext of pages whose whole text is written
-_CANDIDATE = 0.1  # bytes a fact in wikidata-diff and align, at the default share of unchanged facts
+# bytes on disk per fact, item and page, and the share of an article's text that a changed page and a whole page take
+_FACT, _ITEM, _PAGE, _NEW, _PLAIN = 30, 24, 32, 0.15, 0.38
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of a build to come; seconds, and bytes on disk, are of what is left to do."""
+    """One stage of a build to come; CPU seconds and disk space are of the tasks that are not done yet."""
 
     name: str
     tasks: int
     kept: int  # tasks that an earlier build has done
     cpu: float
-    longest: float  # seconds of its longest task
-    work: float = 0  # bytes that it will write to the work folder
-    out: float = 0  # bytes that it will write to the dataset folder
-    dump: str = ""  # its date, where the stage reads one
-    read: int | None = None  # bytes of dumps, where it reads them: all, whatever is kept
+    longest: float  # seconds of the longest task
+    work: float = 0  # bytes that it writes to the work folder
+    out: float = 0  # bytes that it writes to the dataset folder
+    dump: str = ""  # the date of the dump that it reads
+    read: int | None = None  # bytes of that dump
 
     def wall(self, jobs: int) -> float:
-        """Seconds with so many jobs."""
+        """Return the seconds that the stage takes with so many jobs."""
         return max(self.longest, self.cpu / max(1, min(jobs, self.tasks)))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """All stages of a build to come, and where it would write."""
+    """All stages of a build to come, and the space on its disks."""
 
     stages: tuple[Stage, ...]
     jobs: int
     out: Path
     work: Path
-    free: Mapping[Path, int]  # bytes, of the disks of both folders
+    free: Mapping[Path, int]  # bytes, by folder
     one_disk: bool
 
-    @property
-    def cpu(self) -> float:
-        """CPU seconds."""
-        return sum(stage.cpu for stage in self.stages)
+    def total(self, field: str) -> float:
+        """Return the sum of a field over all stages: CPU seconds, bytes in ``work`` or in ``out``."""
+        return float(sum(getattr(stage, field) for stage in self.stages))
 
     @property
     def wall(self) -> float:
-        """Seconds."""
+        """The seconds that the build takes."""
         return sum(stage.wall(self.jobs) for stage in self.stages)
 
     @property
-    def bound(self) -> float:
-        """Seconds that it takes with any number of jobs: the longest task of every stage."""
-        return sum(stage.longest for stage in self.stages)
-
-    def disk(self, folder: Path) -> float:
-        """Bytes that will be written to ``work`` or to ``out``. Nothing is deleted on the way, so the peak, too."""
-        return sum(stage.work if folder == self.work else stage.out for stage in self.stages)
-
-    @property
     def disks(self) -> list[tuple[str, float, int]]:
-        """For each disk what is on it, how many bytes will be written there, and how many are free."""
-        work, out = self.disk(self.work), self.disk(self.out)
+        """The folders, the bytes to be written and the free bytes of each disk."""
+        work, out = self.total("work"), self.total("out")
         if self.one_disk:
             return [(f"{self.work} and {self.out}", work + out, self.free[self.work])]
         return [(str(self.work), work, self.free[self.work]), (str(self.out), out, self.free[self.out])]
-
-    @property
-    def lacking(self) -> list[str]:
-        """What is on disks that are too small."""
-        return [folders for folders, size, free in self.disks if size > free]
 
 
 def estimate(
     sources: Sources, out: Path, work: Path, options: BuildOptions | None = None, machine: Machine | None = None
 ) -> Estimate:
-    """Reckon what ``build`` with the same arguments would take, what it finds done in ``work`` left out.
+    """Estimate what ``build`` with the same arguments takes, without the tasks that ``work`` has done.
 
-    Takes a few CPU seconds and writes nothing. Raises InputError for dumps and folders that cannot be used.
+    Takes a few CPU seconds. Raises InputError for dumps and folders that cannot be used.
     """
     options, machine = options or BuildOptions(), machine or Machine()
     out, work = check_folders(out, work)
     disks = {folder: next(at for at in (folder, *folder.parents) if at.is_dir()) for folder in (work, out)}
     return Estimate(
-        stages=tuple(_stages(sources, work, options)),
+        stages=tuple(_stages(sources, work, options, _last_run(out, options))),
         jobs=machine.jobs,
         out=out,
         work=work,
@@ -157,318 +114,210 @@ def estimate(
 
 
 def describe_plan(plan: Estimate) -> str:
-    """What a build will take, stage by stage, and whether there is room for it."""
+    """Return the plan as a table of stages, with the time and the disk space of the whole build."""
     rows: list[Sequence[str]] = [("stage", "dump", "MB", "tasks", "kept", "CPU", "time", "MB in work", "MB in out")]
     for stage in plan.stages:
-        read = "" if stage.read is None else f"{stage.read / 1e6:,.1f}"
-        counts = (f"{stage.tasks:,}", f"{stage.kept:,}" if stage.kept else "")
+        read, kept = "" if stage.read is None else _mb(stage.read), f"{stage.kept:,}" if stage.kept else ""
         times = (_time(stage.cpu), _time(stage.wall(plan.jobs)))
-        disk = tuple(f"{size / 1e6:,.1f}" if size else "" for size in (stage.work, stage.out))
-        rows.append((stage.name, stage.dump, read, *counts, *times, *disk))
-    disk = (f"{plan.disk(plan.work) / 1e6:,.1f}", f"{plan.disk(plan.out) / 1e6:,.1f}")
-    rows.append(("all", "", "", "", "", _time(plan.cpu), _time(plan.wall), *disk))
-    longest = max(plan.stages, key=lambda stage: stage.longest)
+        disk = (_mb(size) if size else "" for size in (stage.work, stage.out))
+        rows.append((stage.name, stage.dump, read, f"{stage.tasks:,}", kept, *times, *disk))
+    sums = (_time(plan.total("cpu")), _time(plan.wall), _mb(plan.total("work")), _mb(plan.total("out")))
+    rows.append(("all", "", "", "", "", *sums))
     lines = [
         *table(rows),
         "",
-        f"time: with --jobs {plan.jobs}, if the disks keep up; {_time(plan.bound)} on any number of cores, "
-        f"as the longest task of {longest.name} takes {_time(longest.longest)}",
-        f"assumed: {CHANGED:.0%} of the pages and of the items have changed; wiki-diff, wikidata-diff and align have "
-        "about as many tasks",
+        f"time: with --jobs {plan.jobs}, if the disks keep up; {_time(plan.total('longest'))} on any number of cores",
+        f"assumed: {CHANGED:.0%} of the pages and of the items have changed",
     ]
     for folders, size, free in plan.disks:
-        lines.append(f"{folders}: {size / 1e6:,.1f} MB are to be written, {free / 1e6:,.1f} MB are free")
-    return "\n".join([*lines, *(f"warning: too little room in {folders}" for folders in plan.lacking)])
+        lines.append(f"{folders}: {_mb(size)} MB will be written, {_mb(free)} MB are free")
+    lacking = [folders for folders, size, free in plan.disks if size > free]
+    return "\n".join([*lines, *(f"warning: too little room in {folders}" for folders in lacking)])
+
+
+def _mb(size: float) -> str:
+    return f"{size / 1e6:,.1f}"
 
 
 def _time(seconds: float) -> str:
-    """Seconds in a unit that people think in."""
     if seconds < 100:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
 
 
-def _stages(sources: Sources, work: Path, options: BuildOptions) -> Iterator[Stage]:
-    """All stages in order, by the names that the manifest has for them."""
-    hashed = checksums.plan(sources.files)
-    reports = checksums.known(work / "checksums", hashed)
-    sha1 = {file: reports[task]["sha1"] for file, task in zip(sources.files, hashed, strict=True) if task in reports}
-    places = Places(work, sources, options, sha1)
-    interval, truncated = sources.interval, options.allow_truncated
-    prev, recent = (
-        _look_at_text(wiki_extract.plan(dump, interval.wiki, truncated), interval.language)
-        for dump in (sources.prev, sources.recent)
-    )
-    items_prev, items_recent = (
-        _look_at_items(wikidata_extract.plan(dump, interval.wiki, interval.language, truncated))
-        for dump in (sources.wikidata_prev, sources.wikidata_recent)
-    )
+def _last_run(out: Path, options: BuildOptions) -> Mapping[str, StageRun]:
+    """Return what the stages of the newest build in the dataset folder took, if it had the same configs."""
+    for manifest in reversed(read_manifests(out)):
+        if isinstance(manifest, BuiltManifest) and manifest.content["options"].get("include") == list(options.include):
+            return manifest.run.stages
+    return {}
 
-    def place(files: Sequence[Path], find: Callable[[], Path]) -> Path | None:
-        """A stage's folder; None as long as it has no name, which checksums make."""
-        return find() if sha1.keys() >= set(files) else None
+
+class _Begun(msgspec.Struct):
+    tasks: int
+
+
+def _stages(sources: Sources, work: Path, options: BuildOptions, last: Mapping[str, StageRun]) -> Iterator[Stage]:
+    """Yield all stages in order, with the names that the manifest has for them."""
+    interval, truncated = sources.interval, options.allow_truncated
+    hashed = checksums.plan(sources.files)
+    known = checksums.known(work / "checksums", hashed)
+    sha1 = {file: known[task]["sha1"] for file, task in zip(sources.files, hashed, strict=True) if task in known}
+    work_folder = WorkFolder(work, sources, options, sha1)
+
+    def place(files: Sequence[Path], find: Any, *arguments: Any) -> Path | None:
+        """Return a stage's folder; None until the checksums that its name is made from are known."""
+        return find(*arguments) if sha1.keys() >= set(files) else None
 
     def stage(
-        name: str, tasks: int, folder: Path | None, cpu: float, longest: float, exact: bool = False, **more: Any
+        name: str,
+        tasks: int,
+        folder: Path | None,
+        cpu: float,
+        dump: str = "",
+        sizes: Sequence[int] = (),
+        **disk: float,
     ) -> Stage:
-        there = _recorded(folder)
-        if there is not None and not exact:
-            tasks = there.tasks
-        kept = there.done if there is not None and there.tasks == tasks else 0
-        left = 1 - kept / max(1, tasks)
-        disk = {at: more.pop(at, 0.0) * left for at in ("work", "out")}
-        return Stage(name, tasks, kept, cpu * left, longest * bool(left), **disk, **more)
+        extract = "wikidata-extract recent" if "wikidata" in name else "wiki-extract recent"
+        before, driver = last.get(name), last.get(extract)
+        if before is not None and driver is not None and driver.mb:
+            cpu = before.cpu_seconds * sum(of_dump[extract]) / 1e6 / driver.mb
+        done = 0
+        with contextlib.suppress(InputError, OSError):
+            if folder is not None:
+                begun = read_json(folder / "stage.json", _Begun).tasks
+                tasks = tasks if sizes else begun
+                done = sum(1 for _ in (folder / "executor" / "completions").iterdir()) if begun == tasks else 0
+        left = 1 - done / tasks
+        longest = cpu * (max(sizes) / sum(sizes) if sizes else 1 / tasks) * bool(left)
+        written = {at: size * left for at, size in disk.items()}
+        return Stage(name, tasks, done, cpu * left, longest, **written, dump=dump, read=sum(sizes) if sizes else None)
 
-    def extract(name: str, dump: Dump, sizes: Sequence[int], folder: Path | None, cpu: float, work: float) -> Stage:
-        longest = cpu * max(sizes) / sum(sizes)
-        return stage(name, len(sizes), folder, cpu, longest, exact=True, work=work, dump=dump.date, read=sum(sizes))
-
-    sizes = [task.size for task in hashed]
-    left = [task.size for task in hashed if task not in reports]
-    a_byte = recent.hash / sum(recent.sizes)
-    yield Stage(
-        "checksums",
-        len(sizes),
-        len(sizes) - len(left),
-        cpu=a_byte * sum(left),
-        longest=a_byte * max(left, default=0),
-        read=sum(sizes),
-    )
-    folder = None
-    for side, dump, text in (("prev", sources.prev, prev), ("recent", sources.recent, recent)):
-        base = None
-        if side == "recent":  # the text of what has the same revision in prev is not read, but linked
+    dumps = {
+        "wiki-extract prev": sources.prev,
+        "wiki-extract recent": sources.recent,
+        "wikidata-extract prev": sources.wikidata_prev,
+        "wikidata-extract recent": sources.wikidata_recent,
+    }
+    of_dump, samples = dict[str, list[int]](), dict[str, _Sample]()
+    for name, dump in dumps.items():
+        tasks: Sequence[incremental.Task] = (
+            wiki_extract.plan(dump, interval.wiki, truncated)
+            if name.startswith("wiki-")
+            else wikidata_extract.plan(dump, interval.wiki, interval.language, truncated)
+        )
+        of_dump[name], samples[name] = incremental.sizes(tasks), _sample(tasks)
+    left = [task.size for task in hashed if task not in known]
+    read = sum(task.size for task in hashed)
+    cpus = _HASH * sum(left), _HASH * max(left, default=0)
+    yield Stage("checksums", len(hashed), len(hashed) - len(left), *cpus, read=read)
+    for side in ("prev", "recent"):
+        name = f"wiki-extract {side}"
+        text, folder = samples[name], place(dumps[name].files, work_folder.articles, dumps[name])
+        new = 1.0 if side == "prev" else CHANGED  # unchanged articles are linked
+        cpu = text.decode + text.size * (_READ_XML * new + _SKIM_XML * (1 - new))
+        disk = text.packed * new + text.articles * _PAGE
+        yield stage(name, len(of_dump[name]), folder, cpu, dumps[name].date, of_dump[name], work=disk)
+    base: incremental.Base | None = None
+    for side in ("prev", "recent"):
+        name = f"wikidata-extract {side}"
+        items, before = samples[name], samples["wikidata-extract prev"]
+        if side == "recent":  # items with an unchanged revision are linked
             base = incremental.Base("prev", 0, "")
             if folder is not None and incremental.is_finished(folder):
                 base = incremental.base_of(folder)
-        folder = place(dump.files, functools.partial(places.articles, dump))
-        new = 1.0 if base is None else CHANGED
-        cpu = _READ_XML * text.clean * text.text / max(1.0, text.wikitext) * (new + (1 - new) * _SKIM)
-        disk = text.packed * new + text.pages * _PAGE + text.articles * _ARTICLE
-        yield extract(f"wiki-extract {side}", dump, text.sizes, folder, text.decode + cpu, disk)
-    folder = None
-    for side, dump, items in (
-        ("prev", sources.wikidata_prev, items_prev),
-        ("recent", sources.wikidata_recent, items_recent),
-    ):
-        base = None
-        if side == "recent":  # what has the same revision in prev is not read, but carried over
-            base, within = incremental.Base("prev", 0, ""), folder / "revisions" if folder else None
-            if folder is not None and incremental.is_finished(folder):
-                base = incremental.base_of(folder)
         if base is not None:
-            cpu = _INDEX * items_prev.parse
-            count = len(unchanged_items.plan(int(items_prev.items), base))
-            yield stage("wikidata-index", count, within, cpu, cpu / count, work=_REVISION * items_prev.items)
-            base = base if items_prev.revised else None
-        folder = place(dump.files, functools.partial(places.facts, dump))
+            count = len(unchanged_items.plan(int(before.items), base))
+            yield stage("wikidata-index", count, folder and folder / "revisions", 0.0, work=8 * before.items)
+            base = base if before.revised else None
+        folder = place(dumps[name].files, work_folder.facts, dumps[name])
         if folder is not None:
-            base = incremental.finished_with(folder, items.tasks, base)
-        carried = (1 - CHANGED) * items.revised if base is not None else 0.0
-        cpu = items.decode * (1 + _FIND_LINES) + items.parse * (1 + _WRITE_FACTS) * (1 - carried)
-        disk = items.facts * _FACT + items.items * _ENTITY
-        read = disk * (1 - carried) + items.items * _KEPT * carried
-        yield extract(f"wikidata-extract {side}", dump, items.sizes, folder, cpu, read)
+            tasks = wikidata_extract.plan(dumps[name], interval.wiki, interval.language, truncated)
+            base = incremental.finished_with(folder, tasks, base)
+        new = 1.0 if base is None or not items.revised else CHANGED
+        cpu = items.decode + items.size * _READ_JSON * new
+        disk = (items.facts * _FACT + items.items * _ITEM) * new
+        yield stage(name, len(of_dump[name]), folder, cpu, dumps[name].date, of_dump[name], work=disk)
         if base is not None:
-            within = folder / "carried" if folder else None
             count = len(unchanged_items.plan(int(items.items), base))
-            cpu = _CARRY * items.parse * carried + _START * count  # its files are linked
-            yield stage(f"wikidata-carry {side}", count, within, cpu, cpu / count, work=_SUPERSEDED * items.items)
+            yield stage(f"wikidata-carry {side}", count, folder and folder / "carried", _START, work=items.items)
     if sources.page_props is not None:
         size = sources.page_props.stat().st_size
-        folder = place([sources.page_props], functools.partial(places.page_items, sources.page_props))
-        cpu = a_byte * size * _TABLE
-        yield stage("page-props", 1, folder, cpu, cpu, work=size / 4, dump=interval.recent, read=size)
+        folder = place([sources.page_props], work_folder.page_items, sources.page_props)
+        yield stage("page-props", 1, folder, 20 * _HASH * size, interval.recent, [size], work=size / 4)
 
-    own = place(sources.files, places.interval)
-    folders = {
-        name: own / name if own else None for name in ("wiki-diff", "wikidata-labels", "wikidata-diff", "align")
-    }
-    whole = 1.0 if "wikipedia" in options.include else min(1.0, UNCHANGED_PAGES / max(1.0, recent.articles))
-    changed = CHANGED * (prev.clean + recent.clean)
-    written = CHANGED * _NEW * (prev.packed + recent.packed) + whole * _PLAIN * recent.packed
-    cpu = _READ_EXTRACTS * (prev.clean + recent.clean) + _COMPARE * (changed + whole * recent.clean)
-    ranges = max(1, round(recent.wikitext / wiki_diff.RANGE))
-    yield stage("wiki-diff", ranges, folders["wiki-diff"], cpu, cpu / ranges, work=written)
-    cpu = _LABELS * (items_prev.parse + items_recent.parse)
-    buckets = wikidata_diff.count_tasks(int(items_recent.facts))
-    yield stage(
-        "wikidata-labels", buckets, folders["wikidata-labels"], cpu, cpu / buckets, work=_LABEL * items_recent.items
-    )
-    cpu = _JOIN * (items_prev.parse + items_recent.parse) + _START * buckets
-    disk = _CANDIDATE * items_recent.facts
-    yield stage("wikidata-diff", buckets, folders["wikidata-diff"], cpu, cpu / buckets, work=disk)
-    yield stage("align", ranges, folders["align"], _ALIGN * changed, _ALIGN * changed / ranges, work=disk)
-    cpu = _FINISH * (changed * _NEW + whole * recent.clean) + _START
-    yield stage("finish", 1, None, cpu, cpu, work=written + disk)
-    yield stage("install", 1, None, _START, _START, out=written + disk)
-
-
-class _Recorded(NamedTuple):
-    tasks: int
-    done: int
-
-
-def _recorded(folder: Path | None) -> _Recorded | None:
-    """What is there of a stage that was begun in a folder."""
-    if folder is None or not folder.is_dir():
-        return None
-    try:
-        tasks = int(json.loads((folder / "stage.json").read_text("utf-8"))["tasks"])
-        return _Recorded(tasks, sum(1 for _ in (folder / "executor" / "completions").iterdir()))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    own = place(sources.files, work_folder.interval)
+    text, items = samples["wiki-extract recent"], samples["wikidata-extract recent"]
+    whole = 1.0 if "wikipedia" in options.include else min(1.0, UNCHANGED_PAGES / max(1.0, text.articles))
+    written = (2 * CHANGED * _NEW + whole * _PLAIN) * text.packed
+    ranges, buckets = max(1, round(text.text / sentence_diff.RANGE)), fact_diff.count_tasks(int(items.facts))
+    found = items.facts * 0.1  # candidates, at the usual share of unchanged facts
+    for name, count, cpu, disk in (
+        ("wiki-diff", ranges, _CLEAN * text.text * (2 * CHANGED + whole), written),
+        ("wikidata-labels", buckets, _JOIN * items.size / 6, 30 * items.items),
+        ("wikidata-diff", buckets, _JOIN * items.size, found),
+        ("align", ranges, _CLEAN * text.text * CHANGED / 3, found),
+    ):
+        yield stage(name, count, own and own / name, cpu, work=disk)
+    yield stage("finish", 1, None, _FINISH * text.text * (CHANGED + whole) + _START, work=written + found)
+    yield stage("install", 1, None, _START, out=written + found)
 
 
 @dataclass
-class _Dump:
-    """A dump, reckoned from a sample of it; seconds are of the CPU, bytes are of the whole dump."""
+class _Sample:
+    """What a dump holds, estimated from a few places of it."""
 
-    sizes: list[int]  # compressed, by task
-    text: float  # decompressed
-    decode: float  # seconds to decompress it
-    hash: float  # seconds to check its checksum
-    samples: list[bytes]
-    share: float  # how many times as large as the samples it is
+    decode: float = 0  # CPU seconds to decompress all of it
+    size: float = 0  # decompressed bytes
+    articles: float = 0
+    text: float = 0  # bytes of articles
+    packed: float = 0  # bytes of articles in an extract
+    items: float = 0
+    facts: float = 0
+    revised: float = 0  # items with a revision
 
 
-def _look_at(tasks: Sequence[incremental.Task]) -> _Dump:
-    """Decompress a little of a dump in several places."""
-    sizes = incremental.sizes(tasks)
-    picked = [tasks[(2 * i + 1) * len(tasks) // (2 * _PLACES)] for i in range(_PLACES)]
-    starts = list(dict.fromkeys((Path(task.file), task.start) for task in picked))
-    if len(tasks) == 1 and sizes[0] <= _SEARCHED:
-        [(path, _)] = starts
-        starts = [(path, at) for at in split(path, max(_BYTES["bz2"], sizes[0] // _PLACES))]
-    compressed, rates, hashing = 0, [], 0.0
-    samples: list[bytes] = []
-    for path, start in starts:
+def _sample(tasks: Sequence[incremental.Task]) -> _Sample:
+    found, used = _Sample(), 0
+    picked = {tasks[(2 * i + 1) * len(tasks) // (2 * _PLACES)] for i in range(_PLACES)}
+    for task in sorted(picked, key=lambda task: task.index):
+        path = Path(task.file)
         with path.open("rb") as file:
-            file.seek(start)
-            data = file.read(_BYTES[compression(path)])
+            file.seek(task.start)
+            data = file.read(_SAMPLE if task.end is None else min(_SAMPLE, task.end - task.start))
         begun = time.process_time()
-        hashlib.sha1(data, usedforsecurity=False)
-        middle = time.process_time()
-        part = _decompressed(data, compression(path))
-        hashing += middle - begun
-        rates.append((time.process_time() - middle) / max(1, part.fed))
-        compressed += part.used
-        samples.append(part.text)
-    share = sum(sizes) / max(1, compressed)
-    read = sum(map(len, samples))
-    # the middle one: what else runs on the machine comes and goes
-    return _Dump(sizes, share * read, sum(sizes) * statistics.median(rates), share * hashing, samples, share)
+        size, text = decompressed(data, compression(path))
+        found.decode += time.process_time() - begun
+        used, found.size = used + size, found.size + len(text)
+        found.items += text.count(b'"type":"item"')
+        found.facts += text.count(b'"mainsnak"')
+        found.revised += text.count(b'"lastrevid"')
+        for page in text.split(b"<page>")[1:]:
+            if b"<ns>0</ns>" in page[:2000] and b"<redirect " not in page[:4000]:
+                found.articles += 1
+                found.text += len(page)
+                found.packed += len(wiki_extract.pack(page))
+    share = sum(incremental.sizes(tasks)) / max(1, used)
+    return _Sample(**{name: value * share for name, value in vars(found).items()})
 
 
-class _Part(NamedTuple):
-    fed: int  # compressed bytes that a decoder was given
-    used: int  # those of them that came out
-    text: bytes
-
-
-def _decompressed(data: bytes, kind: str) -> _Part:
-    """What the start of one or more streams decodes to, as far as it is whole and in bounds."""
+def decompressed(data: bytes, kind: str) -> tuple[int, bytes]:
+    """Decompress the start of a dump; return how many bytes that took, and the text, which may end in a block."""
     if kind == "plain":
-        return _Part(len(data), len(data), data)
+        return len(data), data
     out: list[bytes] = []
     at = used = size = 0
     decoder: Any = None
-    with contextlib.suppress(*DAMAGE):  # the build will tell of it
-        while size < _MOST and (at < len(data) or (decoder is not None and not decoder.needs_input)):
+    with contextlib.suppress(*DAMAGE):  # the build reports it
+        while size < _LARGEST and (at < len(data) or (decoder is not None and not decoder.needs_input)):
             decoder = decoder or (bz2.BZ2Decompressor() if kind == "bz2" else IgzipDecompressor(flag=DECOMP_GZIP))
-            step = data[at : at + _STEP] if decoder.needs_input else b""
+            step = data[at : at + (16 << 10)] if decoder.needs_input else b""
             at += len(step)
             piece = decoder.decompress(step, 1 << 20)
             if decoder.eof:
                 at -= len(decoder.unused_data)
                 decoder = None
-            if piece:  # a block of bz2 comes out when all of it has gone in
+            if piece:  # a bz2 block comes out when all of it has been read
                 out.append(piece)
                 size, used = size + len(piece), at
-    return _Part(at, used, b"".join(out))
-
-
-@dataclass
-class _Text(_Dump):
-    pages: float = 0
-    articles: float = 0
-    wikitext: float = 0  # bytes, of articles
-    packed: float = 0  # bytes of it as an extract has it
-    clean: float = 0  # seconds to make sentences of it
-
-
-_WIKITEXT = re.compile(rb"<text[^<>]*>([^<]*)</text>")
-
-
-def _look_at_text(tasks: Sequence[incremental.Task], language: str) -> _Text:
-    """What a Wikipedia dump holds."""
-    found = _look_at(tasks)
-    articles: list[bytes] = []
-    pages = 0
-    for sample in found.samples:
-        _, *starts = sample.split(b"<page>")
-        pages += len(starts)
-        for page in starts:
-            if (
-                b"<ns>0</ns>" in page[:2000]
-                and b"<redirect " not in page[:4000]
-                and (texts := _WIKITEXT.findall(page))
-            ):
-                articles.append(texts[-1])  # of a history the last
-    size = sum(map(len, articles))
-    namespaces = read_header(Path(tasks[0].file)).namespaces
-    chosen = articles[:: max(1, size // _CLEANED)]
-    rates = []
-    groups = [chosen[:1], *(chosen[i::_PLACES] for i in range(_PLACES))]  # the first one loads what is needed
-    for group in filter(None, groups):
-        begun = time.thread_time()  # that of the process moves in ticks while the time limit of a page runs
-        for text in group:
-            with contextlib.suppress(UnreadablePage, UnicodeDecodeError):  # the build will tell of it
-                article_sentences(unescape(text), language, namespaces)
-        rates.append((time.thread_time() - begun) / sum(map(len, group)))
-    return _Text(
-        **vars(found) | {"samples": []},
-        pages=found.share * pages,
-        articles=found.share * len(articles),
-        wikitext=found.share * size,
-        packed=found.share * sum(len(wiki_extract.pack(text)) for text in articles),
-        clean=found.share * size * statistics.median(rates[1:] or [0.0]),
-    )
-
-
-@dataclass
-class _Items(_Dump):
-    tasks: list[wikidata_extract.ExtractTask] = field(default_factory=list)
-    items: float = 0
-    facts: float = 0
-    revised: float = 0  # share of the items that have a revision, by which the next dump's are known to be the same
-    parse: float = 0  # seconds to read the JSON
-
-
-def _look_at_items(tasks: list[wikidata_extract.ExtractTask]) -> _Items:
-    """What a Wikidata dump holds."""
-    found = _look_at(tasks)
-    reader = EntityReader(tasks[0].wiki, tasks[0].language)
-    items = facts = revised = read = 0
-    rates = []
-    for sample in found.samples:
-        begun, before = time.process_time(), read
-        lines = sample.split(b"\n")
-        for line in lines[1:-1]:  # whole ones
-            read += len(line) + 1
-            with contextlib.suppress(NotAnEntity, msgspec.DecodeError):
-                entity = reader.read(line.strip().removesuffix(b","))
-                items += entity.kind == "item"
-                facts += len(entity.statements)
-                revised += entity.lastrevid > 0
-        if read > before:
-            rates.append((time.process_time() - begun) / (read - before))
-    share = found.text / max(1, read)
-    return _Items(
-        **vars(found) | {"samples": []},
-        tasks=tasks,
-        items=share * items,
-        facts=share * facts,
-        revised=min(1.0, revised / max(1, items)),
-        parse=found.text * statistics.median(rates or [0.0]),
-    )
+    return used, b"".join(out)

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tqdm import tqdm
 
-from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, names, write_split
+from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
+from temporalwiki.builders.dataset_folder import write_split
 from temporalwiki.builders.parquet import KeptFile, read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata import probes

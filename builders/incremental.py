@@ -1,139 +1,139 @@
-"""Extracts made of the one of the month before: what the new dump has in the same revision is not read again.
+"""Extracts that reuse last month's extract, their base, for everything that has the same revision in the new dump.
 
-Such an extract is layers, each of one generation: what was read for it, what was read for its base, for its base's
-base. It has base's files under names of its own, so that it stands alone. Its folder is named after the dump's
-content, whichever way it came about; which way that was stands beside it once it is finished.
+The base's files are linked into the new extract, so that it is complete without the base. An extract therefore holds
+files of several generations: those read from its own dump, those read for its base, for the base of that, and so on.
+The name of an extract's folder depends on the content of its dump only, because the extract means the same with any
+base. The file ``finished.json`` in it records the base.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from temporalwiki.base.files import note_written, whole_file
-from temporalwiki.base.json_files import fingerprint, write_json
+import msgspec
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import whole_file
+from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.builders.stages import checksums_in, first_lost
 
-_FINISHED = "finished.json"  # in an extract's folder: which tasks and base it was read with, and all its files
-_OWN = ("[!.]*.*", "reports/*.json", "executor/completions/*")
-_FILES = (*_OWN, *(f"carried/{pattern}" for pattern in _OWN))  # all but logs
-# Extracts in a row that are made of the one before; the next reads all anew. A month changes about 5 % of Wikidata's
-# items, whose old rows stay in the files and are read for nothing: a third after so many. And what no check found
-# ends here.
+_FINISHED = "finished.json"
+_PATTERNS = ("[!.]*.*", "reports/*.json", "executor/completions/*")  # all files of a stage but logs
+_FILES = (*_PATTERNS, *(f"carried/{pattern}" for pattern in _PATTERNS))
+# The largest number of extracts in a row with a base; the next one reads its whole dump. A month changes about 5 % of
+# Wikidata's items, whose old rows stay in the files: after six months every third row is read for nothing. It also
+# ends an error that no check found.
 GENERATIONS = 6
 
 
 @dataclass(frozen=True)
 class Base:
-    """A finished extract in the folder in which the next one is made."""
+    """A finished extract that the next one reuses. Both folders lie next to each other."""
 
     name: str  # of its folder
     generation: int
-    made: str  # the same for extracts of the same layers
+    made: str  # a fingerprint of how it was made, with its own base
 
 
 @dataclass(frozen=True)
 class Task:
-    """A compressed byte range of a dump's file: ``end`` None means to the end of the file."""
+    """A compressed byte range of a dump's file; ``end`` None means to the end of the file."""
 
     index: int
     file: str
     start: int
     end: int | None
-    base: Base | None = field(default=None, kw_only=True)  # the extract that this one goes on from; None: all is read
-    listed: bool = field(default=False, kw_only=True)  # the file is the one whose checksum its maker has listed
+    base: Base | None = field(default=None, kw_only=True)  # None: read everything
+    listed: bool = field(default=False, kw_only=True)  # its publisher's list of checksums confirms the file
 
     @property
     def generation(self) -> int:
-        """Of what is read here: base's and one, 0 without a base."""
+        """The generation of the files that this task writes."""
         return 0 if self.base is None else self.base.generation + 1
 
 
+class _Finished(msgspec.Struct):
+    """The content of ``finished.json``."""
+
+    plan: str
+    base: Base | None
+    files: dict[str, str]  # checksums
+
+
 def sizes(tasks: Sequence[Task]) -> list[int]:
-    """Compressed bytes of each range."""
+    """Return the compressed bytes of each task."""
     length = {task.file: Path(task.file).stat().st_size for task in tasks}
     return [(length[task.file] if task.end is None else task.end) - task.start for task in tasks]
 
 
 def base_of(folder: Path) -> Base | None:
-    """A finished extract as the base of the next one; None where the next one is to read all anew."""
-    done = _done(folder)
-    if done is None:
+    """Return a finished extract as a base, or None if the next extract must read its whole dump."""
+    finished = _read(folder)
+    if finished is None:
         return None
-    base = _base(done)
-    generation = 0 if base is None else base.generation + 1
-    made = fingerprint({"plan": done["plan"], "base": done["base"]})
+    generation = 0 if finished.base is None else finished.base.generation + 1
+    made = fingerprint({"plan": finished.plan, "base": finished.base})
     return Base(folder.name, generation, made) if generation < GENERATIONS else None
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether an extract that can be a base, or be taken as it is, is in ``folder``."""
+    """Return whether the folder of an extract has a ``finished.json``."""
     return (folder / _FINISHED).exists()
 
 
 def lost(folder: Path) -> Path | None:
-    """A file that was in the extract in ``folder`` when it was finished, and is gone or another one now.
-
-    None if there is none, or if it is not finished. One that lost a file is no use: what reads it takes what is there.
-    """
+    """Return a file of a finished extract that is missing or has changed since, or None."""
     if not is_finished(folder):
         return None
-    done = _done(folder)
-    name = _FINISHED if done is None else first_lost(folder, done["files"])
-    return folder / name if name is not None else None
+    finished = _read(folder)
+    name = _FINISHED if finished is None else first_lost(folder, finished.files)
+    return None if name is None else folder / name
 
 
 def finished_with(folder: Path, tasks: Sequence[Task], base: Base | None) -> Base | None:
-    """The base that a finished extract of ``tasks`` was read with; ``base`` where there is none in ``folder``."""
-    done = _done(folder)
-    return _base(done) if done is not None and done["plan"] == _key(tasks) else base
+    """Return the base of a finished extract of these tasks, or ``base`` if the folder has none."""
+    finished = _read(folder)
+    return finished.base if finished is not None and finished.plan == _plan(tasks) else base
 
 
 def made_with(folder: Path, base: Base) -> bool:
-    """Whether a finished extract was read with ``base``."""
-    done = _done(folder)
-    return done is not None and _base(done) == base
+    """Return whether the folder holds a finished extract with this base."""
+    finished = _read(folder)
+    return finished is not None and finished.base == base
 
 
 def finish(folder: Path, tasks: Sequence[Task], base: Base | None) -> None:
-    """Note that all of an extract is there, and with which base it was read: another one need not read it again."""
+    """Write ``finished.json``, after which no build reads this dump again."""
     files = [path for pattern in _FILES for path in folder.glob(pattern) if path.name != _FINISHED]
-    read = {"plan": _key(tasks), "base": asdict(base) if base is not None else None}
-    write_json(folder / _FINISHED, read | {"files": checksums_in(folder, files)})
+    content = {"plan": _plan(tasks), "base": None if base is None else asdict(base)}
+    write_json(folder / _FINISHED, content | {"files": checksums_in(folder, files)})
 
 
 def link(path: Path, target: Path) -> None:
-    """Give a file that is never written again another name, or copy it; one that is there in its size is right."""
-    note_written(target)
+    """Link or copy a file to ``target``. Neither file is ever written again, so one of the right size is kept."""
     if target.exists() and target.stat().st_size == path.stat().st_size:
         return
     target.unlink(missing_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(path, target)
-    except OSError:  # not every disk has links, and some have few
+    except OSError:  # some file systems have no links, or few
         with whole_file(target) as part:
             shutil.copyfile(path, part)
 
 
-def _done(folder: Path) -> dict[str, Any] | None:
-    """What a finished extract says of itself; None where there is none, or it says nothing that can be read."""
+def _read(folder: Path) -> _Finished | None:
+    """Read ``finished.json``. Return None if it is missing or damaged."""
     try:
-        done = json.loads((folder / _FINISHED).read_text("utf-8"))
-        _base(done)
-        return {"plan": done["plan"], "base": done["base"], "files": dict[str, str](done["files"])}
-    except (OSError, ValueError, KeyError, TypeError):
+        return read_json(folder / _FINISHED, _Finished)
+    except InputError:
         return None
 
 
-def _base(done: dict[str, Any]) -> Base | None:
-    return Base(**done["base"]) if done["base"] is not None else None
-
-
-def _key(tasks: Sequence[Task]) -> str:
+def _plan(tasks: Sequence[Task]) -> str:
+    """Return a fingerprint of the tasks that does not depend on where the dump lies, on its lists or on a base."""
     return fingerprint([replace(task, file=Path(task.file).name, base=None, listed=False) for task in tasks])

@@ -15,7 +15,8 @@ from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.ckl.build_config import check_name
-from temporalwiki.builders.dataset_folder import SCHEMAS, SPLITS, is_ckl, read_manifests
+from temporalwiki.builders.configs import SCHEMAS, SPLITS
+from temporalwiki.builders.manifests import CklManifest, read_manifests
 
 # It would ask a second server, with the token, for what our cards say; where HF_ENDPOINT is not the Hub, any server.
 datasets.config.USE_PARQUET_EXPORT = False
@@ -123,13 +124,15 @@ def _nothing() -> Iterator[Any]:
 def _empty_splits(folder: Path, name: str) -> tuple[dict[str, datasets.Features], bool]:
     """Splits without rows that a config of a local folder has by its manifest, and whether others have rows."""
     for manifest in reversed(read_manifests(folder)):  # the newest interval first, as short names have it
-        of_ckl = is_ckl(manifest)
-        for full_name, config in manifest["configs"].items():
-            if name in (full_name, config["short_name"]):
-                schema = ckl.SCHEMAS[manifest["kind"]] if of_ckl else SCHEMAS[full_name.split("-")[0]]
+        for full_name, config in manifest.configs.items():
+            if name in (full_name, config.short_name):
+                if isinstance(manifest, CklManifest):
+                    schema = ckl.SCHEMAS[manifest.kind]
+                else:
+                    schema = SCHEMAS[full_name.split("-")[0]]
                 features = datasets.Features.from_arrow_schema(schema)
-                empty = [split for split, files in config["splits"].items() if not files["num_examples"]]
-                return dict.fromkeys(empty, features), len(empty) < len(config["splits"])
+                empty = [split for split, written in config.splits.items() if not written.num_examples]
+                return dict.fromkeys(empty, features), len(empty) < len(config.splits)
     return {}, True
 
 

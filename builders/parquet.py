@@ -1,4 +1,4 @@
-"""Parquet files that are whole or absent, and whose bytes depend on their rows alone."""
+"""Parquet files that are whole or absent, and whose bytes depend on nothing but their rows."""
 
 from __future__ import annotations
 
@@ -19,21 +19,27 @@ from pyarrow.fs import LocalFileSystem
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 
-# zstd everywhere, small enough row groups to be skipped, and no thread-dependent choices. Level 1 takes half the time
-# of level 3 on wikitext, for a seventh more disk: right for what only the stages themselves read.
+# On wikitext, zstd's level 1 takes half the time of level 3 and a seventh more disk: right for files between stages.
 _LEVEL = 1
 _LEVEL_PUBLISHED = 3
-_LOCAL = LocalFileSystem()  # else pyarrow looks whether a path is there, and takes one that is not for a URI
+_LOCAL = LocalFileSystem()  # without it, pyarrow reads the path of a missing file as a URI
 
 
 class ParquetWriter:
     """Writes rows under a temporary name, then gives the file its own name.
 
-    A row is a dict of the schema's columns, or a tuple in their order. A row group ends after ``rows`` rows or about
-    ``size`` bytes of strings. Values of columns in ``plain`` hardly ever repeat and are not searched for: they get no
-    dictionary and no statistics; of integers that are in ``deltas``, too, differences are written. Those of columns in
-    ``packed`` are compressed one by one already. Columns in ``small`` take few bytes: to begin with zstd, which every
-    page does anew, would take longer than all of a page.
+    A row is a dict of the schema's columns, or a tuple in their order.
+
+    Args:
+        path: of the file.
+        schema: of the rows.
+        rows: the most rows in a row group.
+        size: about the most bytes of strings in a row group.
+        published: the file is for users: better compressed, and cut into chunks for the Hub.
+        plain: columns whose values hardly repeat and are never searched; they get no dictionary and no statistics.
+        packed: columns whose values are compressed already.
+        deltas: integer columns in ``plain`` that are written as differences.
+        small: columns of few bytes, for which starting zstd on every page would take longer than the page.
     """
 
     def __init__(
@@ -63,7 +69,7 @@ class ParquetWriter:
     def __enter__(self) -> Self:
         level = _LEVEL_PUBLISHED if self._published else _LEVEL
         options: dict[str, Any] = {"compression": "zstd", "compression_level": level}
-        if not self._published:  # KeptFile looks at them
+        if not self._published:  # KeptFile verifies them
             options["write_page_checksum"] = True
         if self._codecs:
             by_column = dict.fromkeys(self.schema.names, "zstd") | self._codecs
@@ -80,7 +86,7 @@ class ParquetWriter:
         return self
 
     def write(self, row: Mapping[str, Any] | tuple[Any, ...], size: int = 0) -> None:
-        """Add a row; ``size`` is what it weighs beyond its fixed-width columns, in bytes."""
+        """Add a row; ``size`` is the bytes of its strings."""
         self._rows.append(row if isinstance(row, tuple) else tuple(map(row.get, self.schema.names)))
         self._size += size
         if len(self._rows) >= self._limit_rows or self._size >= self._limit_size:
@@ -111,7 +117,7 @@ class ParquetWriter:
     ) -> None:
         assert self._file is not None
         if kind is not None:
-            with contextlib.suppress(OSError):  # what went wrong before is what counts
+            with contextlib.suppress(OSError):  # the first error matters
                 self._file.close()
             self._whole.__exit__(kind, error, trace)
             return
@@ -125,19 +131,19 @@ class ParquetWriter:
 
 
 class KeptFile(pq.ParquetFile):  # type: ignore[misc]
-    """A Parquet file that a stage made. Whatever is read of it, InputError is raised if it is gone or damaged."""
+    """A Parquet file that a stage wrote. Reading raises InputError if the file is missing or damaged."""
 
     def __init__(self, path: Path, verify: bool = True, metadata: pq.FileMetaData | None = None) -> None:
         self.path = path
         with self._whole():
-            # reading ahead is for slow storage: here it wakes threads for every few pages
+            # reading ahead helps with slow storage only: here it would wake threads for every few pages
             super().__init__(
                 path, metadata=metadata, page_checksum_verification=verify, pre_buffer=False, filesystem=_LOCAL
             )
 
     @functools.cached_property
     def unverified(self) -> KeptFile:
-        """The same file, for values that have checksums of their own: those of pages take most of the time."""
+        """The same file without the slow check of its pages, for values that have checksums of their own."""
         return KeptFile(self.path, verify=False, metadata=self.metadata)
 
     @contextlib.contextmanager
@@ -148,14 +154,14 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
             if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
                 raise InputError(f"{self.path}: too many open files; allow more (ulimit -n) and go on") from None
             said = str(error).splitlines()[0]
-            raise InputError(f"{self.path}: damaged or gone ({said}); delete its folder and build again") from None
+            raise InputError(f"{self.path}: damaged or missing ({said}); delete its folder and build again") from None
 
     @functools.cached_property
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.schema_arrow.names)}
 
     def group_range(self, group: int, column: str) -> tuple[int, int]:
-        """Smallest and largest value of an integer column in a row group, from its statistics; nulls count as 0."""
+        """Return the smallest and largest value of an integer column in a row group; nulls count as 0."""
         statistics = self.metadata.row_group(group).column(self._places[column]).statistics
         if statistics is None or not statistics.has_min_max:
             return 0, 0
@@ -171,21 +177,21 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
         return self.read_row_groups([group], columns, use_threads)
 
     def read_row_groups(self, groups: Sequence[int], columns: Sequence[str], use_threads: bool = False) -> pa.Table:
-        """Return columns of row groups, one after the other."""
+        """Return columns of row groups as one table."""
         with self._whole():
             table = super().read_row_groups(list(groups), list(columns), use_threads)
             if table.num_rows != sum(self.metadata.row_group(group).num_rows for group in groups):
-                raise pa.ArrowInvalid("another number of rows than it should have")  # no checksum has that in it
+                raise pa.ArrowInvalid("another number of rows than it should have")  # no checksum covers it
             return table
 
     def iter_batches(self, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
-        """Yield rows in batches, as ``pyarrow.parquet.ParquetFile`` does, with its arguments."""
+        """Yield rows in batches; takes the arguments of ``pyarrow.parquet.ParquetFile.iter_batches``."""
         with self._whole():
             yield from super().iter_batches(*arguments, **options)
 
 
 def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: int = 4096) -> Iterator[dict[str, Any]]:
-    """Rows of several files, one after another, a batch in memory at a time."""
+    """Yield the rows of several files, with one batch in memory at a time."""
     for path in files:
         with KeptFile(path) as file:
             for records in file.iter_batches(batch, columns=columns, use_threads=False):
@@ -193,7 +199,7 @@ def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: in
 
 
 def byte_strings(column: pa.ChunkedArray) -> npt.NDArray[np.void]:
-    """The values of a column of byte strings of one length, without nulls."""
+    """Return a column of byte strings of one length, without nulls, as an array."""
     values = column.combine_chunks()
     width = values.type.byte_width
     return np.frombuffer(values.buffers()[1], f"V{width}", len(values), width * values.offset)

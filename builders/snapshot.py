@@ -1,4 +1,4 @@
-"""Snapshots, intervals, and where their dump files lie.
+"""Snapshots, intervals, and the dump files of each.
 
 A snapshot is (wiki, date); an interval is two snapshots of one wiki. Dumps lie as Wikimedia lays them out:
 
@@ -37,7 +37,7 @@ _LANGUAGE = {
 
 
 def check_date(text: str) -> str:
-    """Return ``text`` if it is a date written YYYYMMDD; raise UsageError otherwise."""
+    """Return ``text`` if it is a date written YYYYMMDD. Raises UsageError otherwise."""
     with contextlib.suppress(ValueError):
         if re.fullmatch(r"[0-9]{8}", text) and datetime.date(int(text[:4]), int(text[4:6]), int(text[6:])):
             return text
@@ -60,7 +60,7 @@ class Interval:
 
     @property
     def name(self) -> str:
-        """Full name of the interval, ``20211101-20211201``."""
+        """The full name of the interval, ``20211101-20211201``."""
         return f"{self.prev}-{self.recent}"
 
     @property
@@ -70,31 +70,31 @@ class Interval:
 
     @property
     def language(self) -> str:
-        """Language code of the wiki's labels in Wikidata."""
+        """The language code of the wiki's labels in Wikidata."""
         code = self.wiki.removesuffix("wiki")
         return _LANGUAGE.get(code, code.replace("_", "-"))
 
     @property
     def site(self) -> str:
-        """The wiki's address, made from its name and never from what a dump says."""
+        """The wiki's address, made from its name: a dump's own address is not trusted."""
         return f"https://{self.wiki.removesuffix('wiki').replace('_', '-')}.wikipedia.org/wiki/"
 
 
 @dataclass(frozen=True)
 class Dump:
-    """The files that hold one snapshot, in page order, and how they are to be read."""
+    """The files of one snapshot, in page order."""
 
     date: str
     files: tuple[Path, ...]
-    cut: str | None = None  # history: take each page's newest revision at this date
+    cut: str | None = None  # for a history dump: read each page's newest revision at this date
 
 
 def wikipedia_dump(dumps: Path, wiki: str, date: str) -> Dump:
     """Find the dump of ``wiki`` at ``date``.
 
-    In this order: the multistream articles, plain pages-articles, the content export or meta-current of that
-    date, and then any full-history dump or content-history export of that date or later, cut at ``date``.
-    Raises InputError where there is none, a numbered part is missing, or only formats that are not read.
+    It prefers the multistream articles, then plain pages-articles, the content export and meta-current of that date,
+    and then any full-history dump or content-history export of that date or later, cut at ``date``. Raises InputError
+    if the dump or a numbered part is missing, or if the format is not supported.
     """
     folder = dumps / wiki / date
     iso = f"{date[:4]}-{date[4:6]}-{date[6:]}"
@@ -144,7 +144,7 @@ def _folders(place: Path, pattern: str = r"\d{8}") -> list[Path]:
 
 
 def _parts(folder: Path, stem: str) -> tuple[Path, ...]:
-    """The whole file ``stem.xml.bz2`` or its numbered parts, in page order."""
+    """Return the one file ``stem.xml.bz2`` or its numbered parts, in page order."""
     if not folder.is_dir():
         return ()
     for suffix in (".xml.bz2", ".xml.gz", ".xml"):
@@ -171,13 +171,13 @@ def _parts(folder: Path, stem: str) -> tuple[Path, ...]:
             )
         if first <= last:
             raise InputError(f"{folder}: {file.name} and {after.name} hold the same pages; keep one of them")
-    if parts and parts[0][0] > 10:  # content exports begin at the lowest id there is: 10 in English
+    if parts and parts[0][0] > 10:  # content exports begin at the lowest existing id, which is 10 in English
         raise InputError(f"{folder}: the part with pages 1 to {parts[0][0] - 1} is missing, before {parts[0][2].name}")
     return tuple(file for _, _, file in parts)
 
 
 def _listed_parts(folder: Path, stem: str) -> Iterator[tuple[int, int, str]]:
-    """Page ranges of the parts that index files and lists of checksums beside a dump tell of."""
+    """Yield the page ranges of the parts that index files and lists of checksums next to a dump name."""
     index = re.compile(re.escape(stem) + r"-index\d*\.txt-p(\d+)p(\d+)\.bz2")
     listed = re.compile(re.escape(stem) + r"\d*\.xml-p(\d+)p(\d+)(?:\.bz2|\.gz)?\b")
     for file in sorted(folder.iterdir()):
@@ -189,7 +189,7 @@ def _listed_parts(folder: Path, stem: str) -> Iterator[tuple[int, int, str]]:
 
 
 def check_parts(prev: Dump, recent: Dump) -> None:
-    """Refuse numbered parts that end before those of the snapshot before: page ids only grow."""
+    """Raise InputError if the numbered parts end before those of the earlier snapshot: page ids only grow."""
     ends = [_PART.search(dump.files[-1].name) for dump in (prev, recent)]
     if ends[0] and ends[1] and int(ends[1][3]) < int(ends[0][3]):
         raise InputError(
@@ -199,9 +199,9 @@ def check_parts(prev: Dump, recent: Dump) -> None:
 
 
 def wikidata_dump(dumps: Path, date: str, exact: bool = False) -> Dump:
-    """Find the newest Wikidata JSON dump at or before ``date`` (of that very date if ``exact``); gz before bz2.
+    """Find the newest Wikidata JSON dump at or before ``date``, or exactly at ``date`` if ``exact``; gz before bz2.
 
-    Raises InputError where there is none.
+    Raises InputError if it finds none.
     """
     entities = dumps / "wikidatawiki" / "entities"
     dates = sorted(d.name for d in _folders(entities))
@@ -219,13 +219,13 @@ def wikidata_dump(dumps: Path, date: str, exact: bool = False) -> Dump:
 
 
 def page_props_file(dumps: Path, wiki: str, date: str) -> Path | None:
-    """The snapshot's table of page properties, if it is there."""
+    """Return the snapshot's table of page properties, or None if it is missing."""
     file = dumps / wiki / date / f"{wiki}-{date}-page_props.sql.gz"
     return file if file.is_file() else None
 
 
 def check_pair(prev: Dump, recent: Dump, what: str) -> None:
-    """Refuse one and the same dump on both sides."""
+    """Raise InputError if both sides are the same dump."""
     if prev.files == recent.files and prev.cut == recent.cut:
         name: Sequence[str] = prev.files[0].parts[-3:]
         raise InputError(

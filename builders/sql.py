@@ -1,4 +1,4 @@
-"""DuckDB as the stages use it: bounded memory, and one folder of its own for what memory lacks."""
+"""DuckDB as the stages use it: with bounded memory, and a temporary folder for the rest."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from temporalwiki.base.errors import InputError
 
 @contextlib.contextmanager
 def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database of up to ``memory`` bytes; what is more goes to disk, in ``folder``.
+    """Yield a database that uses at most ``memory`` bytes and spills the rest to a temporary folder in ``folder``.
 
-    Raises InputError where that does not do.
+    Raises InputError if memory or disk run out.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".duckdb-", suffix=".part") as temp:  # of no other task
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".duckdb-", suffix=".part") as temp:
         config: dict[str, str | bool | int | float | list[str]] = {
             "threads": 1,
             "memory_limit": f"{memory >> 20}MB",
@@ -39,13 +39,13 @@ def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def run_script(db: duckdb.DuckDBPyConnection, script: str, values: dict[str, Any]) -> None:
-    """Run statements one after another; $-names in them are ``values``."""
+    """Run SQL statements one after another, with ``values`` for their $-names."""
     for statement in duckdb.extract_statements(script):
         names = statement.named_parameters
         db.execute(statement, {name: values[name] for name in names} or None)
 
 
 def rows_of(paths: list[Path]) -> str:
-    """SQL for the rows of some files; their folder's name may hold quotes and what DuckDB takes for a pattern."""
+    """Return SQL for the rows of some files, whose paths may contain quotes and wildcards."""
     quoted = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
     return f"read_parquet([{quoted}])"

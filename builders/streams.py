@@ -1,7 +1,7 @@
-"""Compressed dumps as bytes: in bounded pieces, from any stream's start, and never a silent end.
+"""Compressed dumps as bytes: in pieces of bounded size, from the start of any stream, and never cut off silently.
 
-bz2 and gzip files may be many streams (members) one after another, each of which decodes alone. That is what
-lets one large dump be read by many tasks.
+A bz2 or gzip file may consist of many streams (members), and each can be decoded without the others. So many tasks
+can read one large dump.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 
 from temporalwiki.base.errors import InputError
 
-# Small enough that memory is used again: fresh pages for every piece of 4 MB cost as much as decoding gzip.
+# Small, so that memory is reused: new pages for pieces of 4 MB cost as much as decoding gzip.
 READ = 1 << 17
 OUT = 1 << 19  # a decompression bomb comes out in pieces of this size
-BLOCKS = 1 << 22  # of bz2, whose faster decoder has tables of 4 MB: in smaller pieces they have to come back too often
-_CACHED = 8 << 20  # bytes of a dump that the system's cache may hold behind the reader
-_HEAD = 1 << 20  # holds the largest block of bz2
-_BEGINNING = 1 << 16  # of what may be a stream; bz2 has then read a block, and not spent as long again on its order
-_PROBE = 64 << 20  # how far a stream's start is looked for before a file counts as one stream
+BLOCKS = 1 << 22  # for the faster bz2 decoder, whose 4 MB of tables leave the cache between smaller pieces
+_CACHED = 8 << 20  # bytes behind the reader that may stay in the system's cache
+_HEAD = 1 << 20  # more than the largest block of bz2
+_BEGINNING = 1 << 16  # bytes that prove a stream; bz2 decodes its first block for them, but does not output all of it
+_PROBE = 64 << 20  # how far to search for the start of a stream before a file counts as one stream
 
 BZ2_MAGIC = b"BZh"
 BZ2_BLOCK = b"1AY&SY"  # pi, the start of every bz2 block
 GZIP_MAGIC = b"\x1f\x8b\x08"
 
 
-# What decoders raise on data that is not theirs.
+# The errors of decoders on damaged data.
 DAMAGE: tuple[type[Exception], ...] = (OSError, EOFError, IsalError)  # type: ignore[assignment]  # the stub errs
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Decompressed bytes, and the file offset at which their compressed stream (or first one of some) starts."""
+    """Decompressed bytes, and the file offset of the compressed stream that they begin in."""
 
     stream: int
     data: bytes
@@ -59,9 +59,9 @@ class _Decoder(Protocol):
 
 
 def compression(path: Path) -> str:
-    """``bz2``, ``gz`` or ``plain``, by the file's name.
+    """Return ``bz2``, ``gz`` or ``plain``, by the file's name.
 
-    Raises InputError for an empty file, and one whose first bytes are of another kind than its name says.
+    Raises InputError if the file is empty or if its first bytes do not fit its name.
     """
     kind = {".bz2": "bz2", ".gz": "gz"}.get(path.suffix, "plain")
     with path.open("rb") as file:
@@ -70,7 +70,7 @@ def compression(path: Path) -> str:
         raise InputError(f"{path}: the file is empty")
     is_kind = {"bz2": head.startswith(BZ2_MAGIC), "gz": head.startswith(GZIP_MAGIC)}.get(kind, True)
     if not is_kind:
-        raise InputError(f"{path}: not a {kind} file, whatever its name says (first bytes {head.hex()})")
+        raise InputError(f"{path}: not a {kind} file, although its name says so (first bytes {head.hex()})")
     if head.startswith(b"7z\xbc\xaf"):
         raise InputError(f"{path}: 7z is not read; take the .bz2 of the same dump, or repack it")
     return kind
@@ -79,14 +79,18 @@ def compression(path: Path) -> str:
 def pieces(
     path: Path, start: int = 0, allow_truncated: bool = False, end: int | None = None, listed: bool = False
 ) -> Generator[Piece]:
-    """Decompressed pieces of ``path`` from the stream that begins at byte ``start``, to the end of the file.
+    """Yield the decompressed bytes of a file from byte ``start``, where a stream begins, to the end of the file.
 
-    With ``end``, where a stream begins or the file ends, what lies before ``end`` may come without its streams'
-    starts, as of one that starts at ``start``: other decoders then do it, a sixth faster for gzip and a quarter to a
-    third for bz2. That of bz2 only reads a file that is ``listed``, by whose maker's list of checksums it is whole:
-    there are damaged ones that end the process.
-    Raises InputError, naming file and byte, where the data is damaged or ends inside a stream. With
-    ``allow_truncated`` a cut file simply ends; damage is an error all the same.
+    Raises InputError with file and byte if the data is damaged or ends inside a stream.
+
+    Args:
+        path: of the file.
+        start: where a stream begins.
+        allow_truncated: end without an error where the file was cut off.
+        end: where another stream begins, or the file's size. Up to here all pieces name ``start`` as their stream,
+            which allows faster decoders: by a sixth for gzip, by a quarter to a third for bz2.
+        listed: the publisher's list of checksums confirms the file. Only then the faster bz2 decoder is used, because
+            damaged data can end its process.
     """
     kind = compression(path)
     if end is None or kind == "plain" or (kind == "bz2" and not listed):
@@ -101,7 +105,7 @@ def pieces(
                 if not data:
                     whole = kind == "gz" or _ends_at(reader, end - start)
                     break
-            except Exception:  # noqa: BLE001  # whatever it is, the slower decoder says what is wrong, and where
+            except Exception:  # noqa: BLE001  # the slower decoder finds out what is wrong, and where
                 break
             length += len(data)
             if kind == "bz2":  # gzip is decoded by the same code either way
@@ -115,17 +119,17 @@ def pieces(
 
 
 def _reader(kind: str, source: _Range) -> Any:
-    """The faster decoder of some whole streams."""
+    """Return the faster decoder of a range of whole streams."""
     if kind == "bz2":
         return rapidgzip.IndexedBzip2File(source, parallelization=1)
     return igzip.open(source)  # type: ignore[no-untyped-call]
 
 
 class _Once(io.FileIO):
-    """A file that is read once, from byte ``start`` on; what was read is not kept in the system's cache.
+    """A file that is read once, from byte ``start`` on, and does not stay in the system's cache.
 
-    Nobody comes back to it, and a large file would drive all else out of the cache. Where memory has to be asked for
-    (of a hypervisor, say), new pages for all of it cost half as much CPU time as decoding gzip.
+    A large file would drive everything else out of the cache. On a virtual machine, new pages for the whole file can
+    also cost half as much CPU time as decoding gzip.
     """
 
     def __init__(self, path: Path, start: int) -> None:
@@ -146,7 +150,7 @@ class _Once(io.FileIO):
     def _count(self, size: int) -> None:
         self._cached += size
         if self._cached >= _CACHED and hasattr(os, "posix_fadvise"):  # macOS has none
-            with contextlib.suppress(OSError):  # nothing is lost where it cannot be done
+            with contextlib.suppress(OSError):  # it is only an optimisation
                 os.posix_fadvise(self.fileno(), self._start, self.tell() - self._start, os.POSIX_FADV_DONTNEED)
             self._cached = 0
 
@@ -186,20 +190,20 @@ class _Range(io.RawIOBase):
 
 
 def _ends_at(decoder: Any, size: int) -> bool:
-    """Whether the last stream ends where the data does: what follows it, the fast decoder ignores."""
-    mark = max(decoder.block_offsets(), default=0)  # of the end of the last stream, in bits; it has 80
+    """Return whether the last stream ends at the end of the data; the faster decoder ignores bytes behind it."""
+    mark = max(decoder.block_offsets(), default=0)  # where the last stream's end mark of 80 bits begins
     return bool((mark + 80 + 7) // 8 == size)
 
 
 def _from(path: Path, source: Iterator[Piece], length: int, checksum: int | None) -> Iterator[Piece]:
-    """The pieces of ``source`` behind its first ``length`` bytes, which are there already and have this checksum."""
+    """Yield the pieces of ``source`` without its first ``length`` bytes, which must have this checksum."""
     found = 0
     for piece in source:
         known, new = piece.data[:length], piece.data[length:]
         length -= len(known)
         found = found if checksum is None else isal_zlib.crc32(known, found)
         if known and not length and checksum not in (None, found):
-            raise InputError(f"{path}: bz2 data near byte {piece.stream} that two decoders read differently")
+            raise InputError(f"{path}: two decoders read the bz2 data near byte {piece.stream} differently")
         if new:
             yield Piece(piece.stream, new)
 
@@ -221,7 +225,7 @@ def _stream_by_stream(path: Path, kind: str, start: int, allow_truncated: bool) 
                 pending += more
             if not pending.startswith(magic[: len(pending)]):
                 raise InputError(f"{path}: byte {position} is not the start of a {kind} stream: the file is damaged")
-            # isal takes a header with two fields or a checksum for damaged if it comes in parts
+            # isal rejects a header with two fields or a checksum if it gets it in parts
             while kind == "gz" and not _has_header(pending) and len(pending) < _HEAD and (more := file.read(READ)):
                 pending += more
             stream, decoder = position, _decoder(kind)
@@ -251,7 +255,7 @@ def _stream_by_stream(path: Path, kind: str, start: int, allow_truncated: bool) 
 
 
 def _has_header(member: bytes) -> bool:
-    """Whether the header of a gzip member (RFC 1952, section 2.3) is all there."""
+    """Return whether the header of a gzip member (RFC 1952, section 2.3) is complete."""
     if len(member) < 12:
         return False
     flags, end = member[3], 10
@@ -262,7 +266,7 @@ def _has_header(member: bytes) -> bool:
             end = member.find(b"\0", end) + 1
             if not end:
                 return False
-    return len(member) >= end + (flags & 2)  # its checksum takes two bytes
+    return len(member) >= end + (flags & 2)  # the header's checksum has two bytes
 
 
 def _decoder(kind: str) -> _Decoder:
@@ -272,9 +276,9 @@ def _decoder(kind: str) -> _Decoder:
 
 
 def split(path: Path, target: int) -> list[int]:
-    """Offsets of streams, about ``target`` bytes apart, that cut ``path`` into ranges; the first is 0.
+    """Return offsets of streams, about ``target`` bytes apart, that cut a file into ranges.
 
-    A file of one stream gives ``[0]``. The offsets depend on the file alone.
+    The first is 0. A file of one stream gives ``[0]``. The offsets depend on nothing but the file.
     """
     kind = compression(path)
     offsets = [0]
@@ -310,7 +314,7 @@ def _next_stream(path: Path, kind: str, start: int, end: int) -> int | None:
 
 
 def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
-    """Whether a stream really starts here: its first part decodes, and all of it where the file ends soon."""
+    """Return whether a stream starts here: its beginning decodes, and near the end of the file all of it."""
     if kind == "bz2" and (not 0x31 <= head[3] <= 0x39 or head[4:10] not in (BZ2_BLOCK, b"\x17rE8P\x90")):
         return False
     if kind == "gz" and head[3] & 0xE0:
@@ -325,10 +329,10 @@ def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
             decoder.decompress(b"", OUT)
     except DAMAGE:
         return False
-    return decoder.eof or len(data) == _HEAD  # what begins by chance hardly ever ends well
+    return decoder.eof or len(data) == _HEAD  # bytes that look like a start by chance hardly ever end well
 
 
 def digest(path: Path, algorithm: str) -> str:
-    """SHA-1 or SHA-256 of a file in hexadecimal, as Wikimedia publishes them beside its dumps."""
+    """Return the SHA-1 or SHA-256 of a file in hexadecimal, as Wikimedia publishes them."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()

@@ -1,4 +1,4 @@
-"""The command ``temporalwiki``: one file per subcommand, found through COMMANDS."""
+"""The command ``temporalwiki``: one file per subcommand, listed in COMMANDS."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from typing import NoReturn
 from temporalwiki import __version__
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
 
-# subcommand -> what it does; its code is the module of that name, with add_arguments(parser, argv) and run(arguments)
+# Subcommand -> its summary. The module of the same name has add_arguments(parser, argv) and run(arguments).
 COMMANDS = {
-    "demo": "the whole path on a small generated world",
-    "fetch": "download the dumps of an interval, with resume and checks",
-    "build": "two snapshots of Wikipedia and Wikidata into a dataset folder",
-    "import": "released archives of TemporalWiki and CKL into the same configs",
-    "ckl": "the configs of Continual Knowledge Learning: LAMA, news, KILT, and live ones of each month",
-    "train": "a continual method on a config: a checkpoint of the next month",
-    "evaluate": "score a model on tasks, with intervals",
-    "experiment": "methods x months: train, evaluate, show who wins",
-    "leaderboard": "result files into a page, tables and figures",
-    "publish": "a dataset, model, metric or leaderboard to the Hub, whole or not at all",
-    "monthly": "the newest month: fetch, build, check, publish",
-    "inspect": "what a dataset folder, a dump or a result file holds",
+    "demo": "run everything on a small generated world: build, train, evaluate, leaderboard",
+    "fetch": "download and check the dumps of two snapshots; resume interrupted downloads",
+    "build": "build a dataset folder from two snapshots of Wikipedia and Wikidata",
+    "import": "convert the released archives of TemporalWiki and CKL to a dataset folder",
+    "ckl": "build a config of Continual Knowledge Learning: LAMA, news, KILT, or one from a month's changes",
+    "train": "train a method on a config and write a checkpoint",
+    "evaluate": "score a model on tasks, with confidence intervals",
+    "experiment": "train and evaluate several methods over several months, and compare them",
+    "leaderboard": "make a page, tables and figures from result files",
+    "publish": "publish a dataset, model, metric or leaderboard on the Hub",
+    "monthly": "fetch, build, check and publish the newest month",
+    "inspect": "show the content of a dataset folder, a dump or a result file",
 }
 
-
-# What libraries tell their makers of who uses them; each reads its own at its import, in our child processes, too.
+# Settings that keep libraries from sending data about their use. Each library reads its own when it is imported, also
+# in child processes.
 SILENT = {
-    "DISABLE_SAFETENSORS_CONVERSION": "1",  # by a Space, to which the token would go
+    "DISABLE_SAFETENSORS_CONVERSION": "1",  # else a Space converts weights and receives the user's token
     "GRADIO_ANALYTICS_ENABLED": "False",
     "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # a request to a host that is not the Hub's, for each dataset and metric
+    "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # else each dataset and metric sends a request to a host other than the Hub
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that answers a misspelled subcommand or option with the nearest one."""
+    """An argument parser that suggests the nearest name for a misspelled subcommand or option."""
 
-    words: Sequence[str] = ()  # those of the command line
+    words: Sequence[str] = ()  # of the command line
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         what, _, words = message.rpartition(": ")
         missing = what.endswith(" required")
-        if missing:  # for an option that is misspelled, too
+        if missing:  # perhaps because the required option is misspelled
             given = (word.partition("=")[0] for word in self.words if word.startswith("--"))
             wrong = next((word for word in given if word not in self._option_string_actions), "")
         else:
@@ -58,18 +58,21 @@ class _Parser(argparse.ArgumentParser):
         near = get_close_matches(wrong, [*COMMANDS, *self._option_string_actions, *choices], n=1)
         hint = f" (did you mean {near[0]}?)" if near and near[0] != wrong else ""
         if missing and hint:
-            hint = f"; there is {wrong}{hint}"
+            hint = f"; found {wrong}{hint}"
         self.exit(2, f"{self.prog}: {message}{hint}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a subcommand. Exit status: 0 done, 1 failed with one line, 2 wrong usage."""
+    """Run a subcommand and return the exit status: 0 done, 1 failed (with one line of error), 2 wrong usage."""
     argv = list(sys.argv[1:] if argv is None else argv)
     for name, value in SILENT.items():
         os.environ.setdefault(name, value)
     if not sys.stderr.isatty():
-        os.environ.setdefault("TQDM_DISABLE", "1")  # bars of libraries, which are lines without end in a log
-    parser = _Parser(prog="temporalwiki", description="Benchmark data for language models that are kept up to date.")
+        os.environ.setdefault("TQDM_DISABLE", "1")  # the bars of libraries would fill a log
+    parser = _Parser(
+        prog="temporalwiki",
+        description="Datasets of changes, continual-learning methods and evaluation for language models.",
+    )
     parser.add_argument("--version", action="version", version=f"temporalwiki {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     wanted = next((word for word in argv if not word.startswith("-")), None)
@@ -80,16 +83,16 @@ def main(argv: Sequence[str] | None = None) -> int:
                 help=summary,
                 description=summary,
                 formatter_class=argparse.RawDescriptionHelpFormatter,
-                allow_abbrev=False,  # a misspelled option is said to be one
+                allow_abbrev=False,  # else a misspelled option can pass as the abbreviation of another
             )
-            if name == wanted:  # only the module of the subcommand that runs is imported
+            if name == wanted:  # import only the module of this subcommand, because some take seconds
                 module = importlib.import_module(f"temporalwiki.commands.{name}")
                 module.add_arguments(subparser, argv)
                 subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
                 subparser.set_defaults(run=module.run, parser=subparser)
                 subparser.words = argv
         arguments, unknown = parser.parse_known_args(argv)
-        if unknown:  # said by the subcommand's parser, which knows its options
+        if unknown:  # the subcommand's parser can suggest one of its options
             arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         _check_endpoint()
         arguments.run(arguments)
@@ -99,12 +102,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"temporalwiki {wanted}: {in_one_line(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
-        print(f"temporalwiki {wanted}: interrupted; the same command goes on from what is kept", file=sys.stderr)
+        print(f"temporalwiki {wanted}: interrupted; run the same command again to continue", file=sys.stderr)
         return 1
     return 0
 
 
 def _check_endpoint() -> None:
-    """Raise UsageError for a Hub whose address holds a password: addresses are shown, and written into caches."""
+    """Raise UsageError if the Hub's address contains a password: addresses appear in messages and caches."""
     if "@" in os.environ.get("HF_ENDPOINT", ""):
-        raise UsageError("HF_ENDPOINT holds a user's name or password: take it out, and set HF_TOKEN to a token")
+        raise UsageError("HF_ENDPOINT contains a user name or password: remove it, and set HF_TOKEN to a token")

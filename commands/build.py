@@ -13,6 +13,7 @@ from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
@@ -22,42 +23,42 @@ example:
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """Add the subcommand's arguments."""
+    """Add the arguments of the subcommand."""
     options = BuildOptions()
     parser.epilog = _EXAMPLE
     add_interval(parser)
-    add_folders(parser, "temporalwiki", "extracts are kept for a rerun and for next month")
+    add_folders(parser, "temporalwiki", "the folder that keeps extracts for a rerun and for next month")
     parser.add_argument(
         "--include",
         default="",
         metavar="CONFIG,...",
-        help=f"configs to add to those always built; of {', '.join(INCLUDE)}, only wikipedia is not",
+        help=f"configs to build; of {', '.join(INCLUDE)}, all but wikipedia are always built",
     )
     add_machine(parser)
     parser.add_argument(
         "--plan",
         action="store_true",
-        help="say how long it would take and how much disk; stop. Reckons with --jobs, or the cores here",
+        help="print the estimated time and disk for --jobs (default: the cores here), and stop",
     )
-    parser.add_argument("--seed", type=int, default=options.seed, metavar="N", help="of every sample (default: 0)")
+    parser.add_argument("--seed", type=int, default=options.seed, metavar="N", help="seed of all samples (default: 0)")
     parser.add_argument(
         "--unchanged-fraction",
         type=float,
         default=options.unchanged_fraction,
         metavar="X",
-        help="share of unchanged facts that is sampled (default: %(default)s)",
+        help="share of the unchanged facts to sample (default: %(default)s)",
     )
     parser.add_argument(
         "--allow-truncated",
         action="store_true",
-        help="read dumps that were cut off, and note it in the manifest",
+        help="read dumps that were cut off, and record it in the manifest",
     )
 
 
 def add_interval(parser: argparse.ArgumentParser) -> None:
-    """Add what names an interval and its dumps."""
+    """Add the arguments for an interval and its dumps."""
     parser.add_argument("prev", metavar="PREV", help="date of the earlier Wikipedia dump, YYYYMMDD")
-    parser.add_argument("recent", metavar="RECENT", help="date of the later one")
+    parser.add_argument("recent", metavar="RECENT", help="date of the later dump")
     parser.add_argument("--wiki", default="enwiki", help="database name of the wiki (default: %(default)s)")
     parser.add_argument("--dumps", type=Path, required=True, metavar="DIR", help="folder laid out as Wikimedia's")
     parser.add_argument(
@@ -68,47 +69,47 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_folders(parser: argparse.ArgumentParser, out: str, kept: str) -> None:
-    """Add --out, the dataset folder, and --work, where what is ``kept``."""
+def add_folders(parser: argparse.ArgumentParser, out: str, work: str) -> None:
+    """Add --out, the dataset folder, and --work, with ``work`` as its help."""
     parser.add_argument(
         "--out", type=Path, default=Path(out), metavar="DIR", help="the dataset folder (default: %(default)s)"
     )
-    parser.add_argument("--work", type=Path, metavar="DIR", help=f"where {kept} (default: OUT.work)")
+    parser.add_argument("--work", type=Path, metavar="DIR", help=f"{work} (default: OUT.work)")
 
 
 def work_folder(arguments: argparse.Namespace) -> Path:
-    """Return the folder of --work, or the one that is named after that of --out."""
-    out: Path = arguments.out.resolve()  # so that "." and ".." have names, too
+    """Return the folder of --work, by default the name of --out and ".work"."""
+    out: Path = arguments.out.resolve()  # "." and ".." have no names
     return arguments.work or out.with_name(f"{out.name}.work")
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
-    """Add what says where tasks run, and on how much."""
+    """Add the arguments for the machine that runs tasks."""
     parser.add_argument(
         "--engine",
         choices=EXECUTORS,
         default="local",
-        help="where tasks run (default: %(default)s). ray: the cluster of RAY_ADDRESS, or that of this machine; "
-        "slurm: job arrays, with partition, account and time limit from SBATCH_PARTITION and so on. For both, --dumps "
-        "and --work must be on storage that all nodes share",
+        help="where tasks run (default: %(default)s). ray: on the cluster of RAY_ADDRESS, or on one of this machine. "
+        "slurm: as job arrays, with partition, account and time limit from SBATCH_PARTITION and so on. For both, "
+        "--dumps and --work must be on storage that all nodes share",
     )
     parser.add_argument(
         "--jobs",
         type=int,
         metavar="N",
-        help="tasks at once (default: the cores that there are here or in the Ray cluster; 100 with slurm)",
+        help="tasks at once (default: the cores here or in the Ray cluster; 100 with slurm)",
     )
     parser.add_argument(
         "--memory",
         type=size_in_bytes,
         metavar="SIZE",
-        help="for all jobs (default: 8GB, or 1GB a job if that is more, but no more than there is)",
+        help="memory of all jobs together (default: 8GB, or 1GB a job if that is more, but no more than there is)",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Build, or with --plan say what would be done."""
-    # what is used wrongly is said before anything is looked for or started
+    """Build an interval, or print the estimate of --plan."""
+    # check the arguments before any work
     machine = find_machine("local", arguments.jobs, arguments.memory)
     interval = Interval(arguments.wiki, arguments.prev, arguments.recent)
     wikidata = tuple(arguments.wikidata) if arguments.wikidata else None
@@ -125,12 +126,12 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.engine != "local":
         machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
-    manifest = build(sources, arguments.out, work, options, machine)
+    manifest = build(sources, arguments.out, work, options, machine, folder_card)
     print(describe_manifest(arguments.out, manifest))
 
 
 def size_in_bytes(text: str) -> int:
-    """Read a size such as 8GB or 500MB, for an option."""
+    """Return the bytes of a size such as 8GB or 500MB."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size: write 8GB or 500MB")

@@ -1,4 +1,4 @@
-"""``temporalwiki ckl``: the configs of Continual Knowledge Learning, old and live."""
+"""``temporalwiki ckl``: build the configs of Continual Knowledge Learning (CKL)."""
 
 from __future__ import annotations
 
@@ -10,37 +10,48 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.base.errors import UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import from_mapping
-from temporalwiki.builders.ckl.build_config import CONFIGS, LAMA, Sources, check_name, check_sources, make, options_of
+from temporalwiki.builders.ckl.build_config import (
+    CONFIGS,
+    LAMA,
+    Sources,
+    build_configs,
+    check_name,
+    check_sources,
+    options_of,
+)
 from temporalwiki.builders.ckl.config import described, write
+from temporalwiki.builders.ckl.text_model import RULES, TextModel, find_model
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.commands.build import add_folders, work_folder
 from temporalwiki.commands.train import add_options
 from temporalwiki.methods import needs
+from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
   temporalwiki ckl invariantlama --lama LAMA                     # relations.jsonl and TREx/, CC BY-NC 4.0
-  temporalwiki ckl updatedlama --probes temporalwiki             # of the newest interval; updatedlama-1112 of another
+  temporalwiki ckl updatedlama --probes temporalwiki             # the newest interval
+  temporalwiki ckl updatedlama-1112 --probes temporalwiki        # November to December
   temporalwiki ckl newlama --probes temporalwiki
-  temporalwiki ckl invariantlama --probes temporalwiki           # what no interval of the folder changed
-  temporalwiki ckl recentnews --news crawl/*.warc.gz --jobs 8    # and its small parts
+  temporalwiki ckl invariantlama --probes temporalwiki           # facts that no interval of the folder changed
+  temporalwiki ckl recentnews --news crawl/*.warc.gz --jobs 8    # with its small parts
   temporalwiki ckl newlama-easy --news crawl/*.warc.gz
   temporalwiki ckl kilt --kilt KILT
-  temporalwiki ckl recentnews --help                             # with the options of a config
+  temporalwiki ckl recentnews --help                             # the options of a config
 
-The paper's way to updatedlama and newlama, by people or a judge model:
-  temporalwiki ckl updatedlama --news crawl --past wikipedia-2019 --review review   # candidates to decide upon
-  temporalwiki ckl updatedlama --review review --judge MODEL                        # decisions of a model
-  temporalwiki ckl updatedlama --review review                                      # what they make of it
+updatedlama and newlama as in the paper, from the decisions of people or of a judge model:
+  temporalwiki ckl updatedlama --news crawl --past wikipedia-2019 --review review   # write candidates
+  temporalwiki ckl updatedlama --review review --judge MODEL                        # let a model decide
+  temporalwiki ckl updatedlama --review review                                      # build from the decisions
 """
-_CANDIDATES = ("spans", "question_model", "answer_model", "per_page", "passages")  # options of candidates
+_CANDIDATE_OPTIONS = ("spans", "question_model", "answer_model", "per_page", "passages")
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """Add the subcommand's arguments: those of all configs, and those of the one that is asked for."""
+    """Add the arguments of all configs, and the own arguments of the config that ``argv`` names."""
     parser.epilog = _EXAMPLE
     _add_common(parser)
     name = _config_in(argv)
@@ -50,10 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     if (options := options_of(name)) is not None:
         add_options(own, options)
     elif not name.startswith("kilt"):
-        own.add_argument("--seed", type=int, metavar="N", help="of what is drawn of --probes or --news (default: 0)")
+        own.add_argument("--seed", type=int, metavar="N", help="seed of the draw from --probes or --news (default: 0)")
         if name == "invariantlama":
             own.add_argument(
-                "--dropped", type=Path, metavar="FILE", help="with --lama: write its rows that are left out, as JSONL"
+                "--dropped", type=Path, metavar="FILE", help="with --lama: write the dropped rows to a JSONL file"
             )
         elif name in ("updatedlama", "newlama"):
             _add_review(own)
@@ -64,14 +75,16 @@ def _add_common(parser: argparse.ArgumentParser, nargs: str | None = None) -> No
         "config",
         nargs=nargs,
         metavar="CONFIG",
-        help=f"one of {', '.join(CONFIGS)}; kilt; with an interval, such as {LAMA[1]}-1112",
+        help=f"one of {', '.join(CONFIGS)}; kilt for all of KILT; or one with an interval, such as {LAMA[1]}-1112",
     )
-    add_folders(parser, "ckl", "what is costly is kept for a rerun")
+    add_folders(parser, "ckl", "the folder that keeps costly results for a rerun")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
-    sources = parser.add_argument_group("what it is made of")
+    sources = parser.add_argument_group("sources")
     sources.add_argument("--probes", type=Path, nargs="+", metavar="DIR", help="dataset folders of temporalwiki")
-    sources.add_argument("--lama", type=Path, metavar="DIR", help="LAMA's data; with --probes its templates alone")
-    sources.add_argument("--review", type=Path, metavar="DIR", help="candidates, and decisions upon them")
+    sources.add_argument(
+        "--lama", type=Path, metavar="DIR", help="LAMA's data; with --probes, only its templates are used"
+    )
+    sources.add_argument("--review", type=Path, metavar="DIR", help="candidates and the decisions on them")
     sources.add_argument(
         "--news", type=Path, nargs="+", metavar="PATHS", help="WARC files, saved pages, records, or folders of them"
     )
@@ -79,7 +92,7 @@ def _add_common(parser: argparse.ArgumentParser, nargs: str | None = None) -> No
 
 
 def _config_in(argv: list[str]) -> str:
-    """Return the config that is asked for, wherever it stands; nothing where there is none."""
+    """Return the config that the arguments name; "" if they name none."""
     first = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
     _add_common(first, "?")
     words = argv[argv.index("ckl") + 1 :] if "ckl" in argv else argv
@@ -88,7 +101,7 @@ def _config_in(argv: list[str]) -> str:
         if found.config:
             check_name(found.config)
     except (argparse.ArgumentError, UsageError):
-        return ""  # said when they are read in earnest
+        return ""  # the real parser reports it
     return found.config or ""
 
 
@@ -96,17 +109,22 @@ def _add_review(group: Any) -> None:
     from temporalwiki.builders.ckl.candidates import CandidateOptions
 
     group.add_argument(
-        "--past", type=Path, nargs="+", metavar="PATHS", help="the corpus in which old answers are found"
+        "--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus, in which old answers are found"
     )
     group.add_argument("--judge", metavar="MODEL", help='a model that decides, by folder or Hub id, or "rules"')
-    group.add_argument("--least-annotators", type=int, metavar="N", help="that a decision needs (default: 1)")
+    group.add_argument(
+        "--least-annotators",
+        type=int,
+        metavar="N",
+        help="annotators who must have decided on a candidate (default: 1)",
+    )
     add_options(group, CandidateOptions, ("seed",))
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the config, or candidates for it, and say what became of the rows.
+    """Write the config, or candidates for it, and print the counts.
 
-    Raises UsageError where a package is missing.
+    Raises UsageError if a package is missing.
     """
     check_name(arguments.config)
     with needs("news" if arguments.news else "train"):
@@ -119,15 +137,15 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.jobs < 1:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
     check_sources(arguments.config, arguments)
-    decided = arguments.config in ("updatedlama", "newlama")
-    names = ("past", "judge", "least_annotators", *_CANDIDATES) if decided else ()
+    from_review = arguments.config in ("updatedlama", "newlama")
+    names = ("past", "judge", "least_annotators", *_CANDIDATE_OPTIONS) if from_review else ()
     of_review = {name: getattr(arguments, name) for name in names}
     if arguments.review is None and (stray := next((name for name in of_review if of_review[name] is not None), None)):
-        raise UsageError(f"--{stray.replace('_', '-')} is of candidates and decisions upon them: --review DIR")
+        raise UsageError(f"--{stray.replace('_', '-')} needs a folder of candidates and decisions: --review DIR")
     if getattr(arguments, "seed", None) is not None and not (arguments.probes or arguments.news):
-        raise UsageError("--seed is of what is drawn of --probes or --news; here nothing is drawn")
+        raise UsageError("--seed needs --probes or --news: nothing else is drawn at random")
     if arguments.probes and getattr(arguments, "dropped", None):
-        raise UsageError("--dropped is of LAMA's rows; those of --probes are counted by reason in the manifest")
+        raise UsageError("--dropped writes rows of --lama; the manifest counts dropped rows of --probes")
     if arguments.review and (arguments.news or arguments.past):
         yield _candidates(arguments, work)
         if not arguments.judge:
@@ -135,7 +153,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
     if of_review.get("judge"):
         from temporalwiki.builders.ckl.judge import judge
 
-        yield f"decisions: {judge(arguments.review, arguments.judge)}"
+        yield f"decisions: {judge(arguments.review, find_model(arguments.judge, _open_model))}"
     options = options_of(arguments.config)
     with ExitStack() as stack:
         dropped = getattr(arguments, "dropped", None)
@@ -151,39 +169,53 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
             least_annotators=1 if of_review.get("least_annotators") is None else of_review["least_annotators"],
             on_drop=stack.enter_context(_drops(dropped)) if dropped else None,
         )
-        for config in make(arguments.config, sources, _given(options, arguments) if options else None):
-            yield describe_manifest(arguments.out, write(config, arguments.out))
+        for config in build_configs(
+            arguments.config, sources, _given(options, arguments) if options else None, _open_model
+        ):
+            yield describe_manifest(arguments.out, write(config, arguments.out, folder_card))
 
 
 @contextmanager
 def _drops(path: Path) -> Iterator[Callable[[Any, str], None]]:
-    """Write rows that are left out, each with its rule, as JSONL."""
+    """Give a function that writes dropped rows, each with its reason, as JSONL."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as part, part.open("w", encoding="utf-8") as file:
         yield lambda row, rule: print(json.dumps({"rule": rule, **row}, ensure_ascii=False), file=file)
 
 
 def _candidates(arguments: argparse.Namespace, work: Path) -> str:
-    """Write candidates for annotators, and say what is to be done with them."""
+    """Write candidates for annotators; return the next steps as a message."""
     from temporalwiki.builders.ckl.candidates import CandidateOptions, write_candidates
     from temporalwiki.builders.ckl.corpus_index import build_index
     from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
     review, past, news = arguments.review, arguments.past, arguments.news
     if not (past and news):
-        raise UsageError("candidates are made of news, --news PATHS, and of a corpus of the past, --past PATHS")
+        raise UsageError("candidates need both news, --news PATHS, and an older corpus, --past PATHS")
     pages = find_news(news, NewsOptions(), work, arguments.jobs)
     with build_index(past, work / "past") as index:
         options = _given(CandidateOptions, arguments)
-        about = write_candidates(pages.rows(), index, review, options, described(pages.pages.inputs))
-    number = about["counts"]["kept"]
+        manifest = write_candidates(pages.rows(), index, review, options, described(pages.pages.inputs), _open_model)
+    number = manifest.counts.kept
     return (
-        f"{review}: {number:,} candidates; {review}/README.md says how they are decided upon. "
+        f"{review}: {number:,} candidates; {review}/README.md tells annotators what to do. "
         f"Then, or with --judge MODEL: temporalwiki ckl {arguments.config} --review {review}"
     )
 
 
+def _open_model(reference: str) -> TextModel:
+    """Open a language model; raise InputError if it, or a package that it needs, is missing."""
+    try:  # here and not above: the base install has no torch
+        from temporalwiki.eval_harness.text_model import open_model
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{reference}: a model needs {error.name}, which is not installed: pip install 'temporalwiki[train]', "
+            f"or use {RULES}"
+        ) from None
+    return open_model(reference)
+
+
 def _given(of: type, arguments: argparse.Namespace) -> Any:
-    """Return options as they were given, the others by default."""
+    """Return an instance of the dataclass ``of`` with the options that were given."""
     values = {f.name: getattr(arguments, f.name, None) for f in fields(of)}
     return from_mapping(of, {name: value for name, value in values.items() if value is not None}, "")

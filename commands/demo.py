@@ -7,6 +7,7 @@ from pathlib import Path
 
 from temporalwiki.commands.train import quiet
 from temporalwiki.methods import needs
+from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
@@ -32,8 +33,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     quiet()
     if arguments.real is None:
-        texts = demo(arguments.out or Path("demo"), space_card)
+        texts = demo(arguments.out or Path("demo"), folder_card, space_card)
     else:
-        texts = demo_real(arguments.real, arguments.out or Path("demo-real"), space_card)
+        texts = demo_real(arguments.real, arguments.out or Path("demo-real"), folder_card, space_card)
     for text in texts:
         print(text, flush=True)

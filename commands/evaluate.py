@@ -16,44 +16,61 @@ from temporalwiki.methods import needs
 _EXAMPLE = """\
 example:
   temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes --config probes-1112
-  temporalwiki evaluate --tasks twiki_probes --help          # with the options of the task
+  temporalwiki evaluate --tasks twiki_probes --help          # also shows the options of the task
   accelerate launch --num_processes 8 -m temporalwiki evaluate --model openai-community/gpt2-large \\
       --data temporalwiki --tasks twiki_probes               # the same on eight GPUs, all months
 
-A result that is there is not computed again, a text that the same model has scored is not scored again.
+Existing results are not computed again, and a text is scored only once for each model.
 """
 _PRECISIONS = ("auto", "fp32", "bf16")
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """Add the subcommand's arguments, and those of the tasks that are asked for."""
+    """Add the arguments of every evaluation and of the tasks in ``argv``."""
     parser.epilog = _EXAMPLE
     parser.add_argument(
-        "--model", metavar="ID_OR_DIR", required=True, help="folder, Hub id, .gguf file or package:NAME"
+        "--model", metavar="ID_OR_DIR", required=True, help="model: folder, Hub id, .gguf file or package:NAME"
     )
     parser.add_argument("--data", metavar="DATASET", required=True, help="dataset folder, Hub id or id@revision")
-    parser.add_argument("--tasks", metavar="NAME,...", required=True, help=f"of {', '.join(TASKS)}")
-    parser.add_argument("--config", nargs="+", default=[], metavar="NAME", help="default: all that the tasks read")
-    parser.add_argument("--output", type=Path, default=Path("results"), metavar="DIR", help="default: results")
-    parser.add_argument("--limit", type=int, metavar="N", help="score the first N rows of each split alone")
     parser.add_argument(
-        "--precision", choices=_PRECISIONS, default="auto", help="of likelihoods; auto: bf16 on GPUs that have it"
+        "--tasks", metavar="NAME,...", required=True, help=f"tasks, separated by commas: {', '.join(TASKS)}"
+    )
+    parser.add_argument(
+        "--config",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="configs to score on (default: all that the tasks can read)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="folder of the result files (default: %(default)s)",
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help="score only the first N rows of each split")
+    parser.add_argument(
+        "--precision",
+        choices=_PRECISIONS,
+        default="auto",
+        help="precision of likelihoods; auto is bf16 on GPUs that support it",
     )
     for name, of in _tasks_in(argv).items():
         add_options(parser.add_argument_group(f"options of {name}"), of, {a.dest for a in parser._actions})
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Score the model and print its scores. Raises UsageError for options that go with nothing."""
+    """Score the model and print its scores. Raises UsageError for wrong options."""
     if arguments.limit is not None and arguments.limit < 1:
         raise UsageError(f"--limit must be at least 1, not {arguments.limit}")
     if not (found := _tasks(arguments.tasks)):
-        raise UsageError("--tasks: name one or more, with commas between them")
+        raise UsageError("--tasks: name one or more, separated by commas")
     with needs("eval"):
         from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
         from temporalwiki.eval_harness.results import table
         from temporalwiki.eval_harness.runner import Evaluation, evaluate
-        from temporalwiki.eval_harness.score_cache import cache
+        from temporalwiki.eval_harness.score_cache import cache_folder
 
     quiet()
     tasks = {}
@@ -61,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
         given = {f.name: getattr(arguments, f.name, None) for f in fields(task)}
         tasks[name] = from_mapping(task, {key: value for key, value in given.items() if value is not None}, "--")
     precision = default_precision() if arguments.precision == "auto" else arguments.precision
-    model = CachedModel(arguments.model, cache(), precision)
+    model = CachedModel(arguments.model, cache_folder(), precision)
     wanted = Evaluation(
         arguments.model, arguments.data, tasks, tuple(arguments.config), arguments.output, arguments.limit
     )
@@ -77,11 +94,11 @@ def _tasks(names: str) -> dict[str, Any]:
 
 
 def _tasks_in(argv: list[str]) -> dict[str, Any]:
-    """Find the tasks before the options are parsed: which there are depends on them."""
+    """Return the tasks in ``argv``. They are needed before parsing, because the options depend on them."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     first.add_argument("--tasks", default="")
     try:
         found, _ = first.parse_known_args(argv)
     except argparse.ArgumentError:
-        return {}  # said when they are read in earnest
+        return {}  # the real parser reports the error
     return _tasks(found.tasks)

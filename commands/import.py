@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from temporalwiki.builders.archives import CKL_FOLDER, WIKI_FOLDER, import_archives
+from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
@@ -32,5 +33,5 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Import, and say what is done."""
-    for line in import_archives(arguments.paths, arguments.out):
+    for line in import_archives(arguments.paths, arguments.out, folder_card):
         print(line, flush=True)

@@ -1,4 +1,4 @@
-"""``temporalwiki leaderboard``: result files into one static page, tables and figures."""
+"""``temporalwiki leaderboard``: make a static page, tables and figures from result files."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from temporalwiki.methods import needs
 _EXAMPLE = """\
 example:
   temporalwiki leaderboard results --out leaderboard
-  temporalwiki leaderboard results --out leaderboard --data temporalwiki   # with figures of the data
+  temporalwiki leaderboard results --out leaderboard --data temporalwiki   # also plots the data
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="folder that `temporalwiki evaluate` wrote to")
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="folder with results of `temporalwiki evaluate`")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the page")
-    parser.add_argument("--data", metavar="DATASET", help="dataset folder or Hub id, for the figures of its facts")
+    parser.add_argument("--data", metavar="DATASET", help="dataset folder or Hub id, to plot its facts")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the leaderboard and say where its page is. Raises UsageError where a package is missing."""
+    """Write the leaderboard and print the path of its page. Raises UsageError if a package is missing."""
     with needs("eval"):
         from temporalwiki.eval_harness.results import read_results
 

@@ -18,8 +18,8 @@ example:
   temporalwiki monthly --repo ORG/temporalwiki --ckl ORG/ckl
   temporalwiki monthly --repo ORG/temporalwiki --recipe monthly.yaml --leaderboard ORG/temporalwiki-leaderboard
 
-The same command goes on after a stop, and does nothing where there is nothing new. docs/publishing.md says how it is
-scheduled, and what to do when it stops because counts jump.
+Run the same command again to continue after an interruption. It does nothing unless there is a new month.
+docs/publishing.md explains how to schedule it, and what to do when it stops because counts jump.
 """
 
 
@@ -27,44 +27,43 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
     parser.add_argument("--wiki", default="enwiki", help="database name of the wiki (default: %(default)s)")
-    parser.add_argument("--repo", required=True, metavar="REPO_ID", help="the dataset on the Hub: ORG/NAME")
-    parser.add_argument("--dry-run", action="store_true", help="say exactly what would be done; read listings alone")
+    parser.add_argument("--repo", required=True, metavar="REPO_ID", help="dataset repository on the Hub: ORG/NAME")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done; read only listings")
     parser.add_argument(
-        "--dumps", type=Path, default=Path("dumps"), metavar="DIR", help="where dumps are kept (default: %(default)s)"
+        "--dumps", type=Path, default=Path("dumps"), metavar="DIR", help="folder of dumps (default: %(default)s)"
     )
-    add_folders(parser, "temporalwiki", "extracts are kept for next month")
+    add_folders(parser, "temporalwiki", "the folder that keeps extracts for next month")
     add_machine(parser)
     parser.add_argument(
         "--mirror",
         action="append",
         metavar="URL",
-        help=f"a dump server; the first says which months there are, as in `fetch` (default: {MIRROR})",
+        help=f"dump server, as in `fetch`; the first one determines the newest month (default: {MIRROR})",
     )
-    parser.add_argument("--accept-jump", action="store_true", help="publish though counts jump since last month")
-    parser.add_argument("--recipe", metavar="RECIPE", help="of an experiment whose months go on (since:)")
+    parser.add_argument("--accept-jump", action="store_true", help="publish even if counts jump since last month")
+    parser.add_argument(
+        "--recipe", metavar="RECIPE", help="recipe of an experiment on all months since a first one (`since:`)"
+    )
     parser.add_argument(
         "--ckl",
         metavar="REPO_ID",
-        help="the dataset on the Hub that gets the months' updatedlama, newlama, invariantlama, which are written to "
-        "OUT.ckl; it is not that of --repo",
+        help="dataset repository for each month's updatedlama, newlama and invariantlama, written to OUT.ckl; "
+        "not the one of --repo",
     )
-    parser.add_argument("--leaderboard", metavar="SPACE_ID", help="where its leaderboard is shown: ORG/NAME")
+    parser.add_argument("--leaderboard", metavar="SPACE_ID", help="Space for the experiment's leaderboard: ORG/NAME")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Do what is to be done this month, or with --dry-run say it.
-
-    Raises UsageError for a leaderboard without a recipe.
-    """
+    """Run the monthly job, or print its steps with --dry-run. Raises UsageError for a leaderboard without a recipe."""
     if arguments.leaderboard is not None and arguments.recipe is None:
-        raise UsageError("--leaderboard shows the results of an experiment: name it with --recipe")
+        raise UsageError("--leaderboard shows the results of an experiment: name its recipe with --recipe")
     job = Job(
         wiki=arguments.wiki,
         repo_id=arguments.repo,
         dumps=arguments.dumps,
         out=arguments.out,
         work=work_folder(arguments),
-        # a dry run starts nothing, no cluster either
+        # a dry run needs no cluster
         machine=find_machine("local" if arguments.dry_run else arguments.engine, arguments.jobs, arguments.memory),
         mirrors=tuple(arguments.mirror or [MIRROR]),
         accept_jump=arguments.accept_jump,

@@ -1,4 +1,4 @@
-"""``temporalwiki train``: a method on a month, from a checkpoint to the next."""
+"""``temporalwiki train``: train a method on a config, from a starting checkpoint to the next one."""
 
 from __future__ import annotations
 
@@ -18,31 +18,33 @@ from temporalwiki.methods.recipes import configured, names, read_recipe
 _EXAMPLE = """\
 example:
   temporalwiki train --method lora --model openai-community/gpt2-large --data temporalwiki --config diffset-1112
-  temporalwiki train --method lora --help        # with the options of LoRA
+  temporalwiki train --method lora --help        # also shows the options of LoRA
   accelerate launch --num_processes 8 -m temporalwiki train --recipe temporalwiki-gpt2-large --method diff \\
       --data temporalwiki --config diffset-1112  # the same on eight GPUs
 
-An option is taken from the command line, else from the recipe, else it has its default.
+Options on the command line override the recipe.
 """
-_OWN = ("method", "model", "data", "config", "past", "output")  # what a recipe may give besides
+_RUN_OPTIONS = ("method", "model", "data", "config", "past", "output")  # not options of the training itself
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """Add the subcommand's arguments: those of every training, and those of the method that is asked for."""
+    """Add the arguments of every training and of the method in ``argv``."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("--method", metavar="NAME", help=f"one of {', '.join(METHODS)}")
+    parser.add_argument("--method", metavar="NAME", help=f"method: one of {', '.join(METHODS)}")
     parser.add_argument(
         "--model", metavar="ID_OR_DIR", help="starting checkpoint: folder, Hub id, .gguf file or package:NAME"
     )
     parser.add_argument("--data", metavar="DATASET", help="dataset folder, Hub id or id@revision")
+    parser.add_argument("--config", nargs="+", metavar="NAME", help="config to train on; several are trained in turn")
     parser.add_argument(
-        "--config", nargs="+", metavar="NAME", help="config to train on; several are phases, one after the other"
+        "--past", metavar="CONFIG", help="config of past data, for methods that use it (default: chosen by --config)"
     )
-    parser.add_argument("--past", metavar="CONFIG", help="config of past data, for the methods that read it")
-    parser.add_argument("--output", metavar="DIR", help="where the checkpoint goes (default: runs/METHOD-CONFIG)")
-    parser.add_argument("--recipe", metavar="FILE", help=f"options from a YAML file, or one of {', '.join(names())}")
+    parser.add_argument("--output", metavar="DIR", help="folder of the checkpoint (default: runs/METHOD-CONFIG)")
+    parser.add_argument("--recipe", metavar="FILE", help=f"YAML file with options, or one of {', '.join(names())}")
     parser.add_argument(
-        "--resume", action="store_true", help="go on with an interrupted run; the same command does so without it, too"
+        "--resume",
+        action="store_true",
+        help="continue an interrupted run; the same command does so without this option",
     )
     add_options(parser.add_argument_group("training"), TrainOptions)
     if method := _method_in(argv):
@@ -51,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train, and say where the checkpoint is. Raises UsageError where an option is missing."""
+    """Train and print where the checkpoint is. Raises UsageError if an option is missing."""
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     values = (read_recipe(arguments.recipe, arguments.method) if arguments.recipe else {}) | {
         name: value
@@ -60,16 +62,16 @@ def run(arguments: argparse.Namespace) -> None:
     }
     for name in ("method", "model", "data", "config"):
         if not values.get(name):
-            raise UsageError(f"--{name} is wanted, on the command line or in a recipe")
+            raise UsageError(f"--{name} is required, on the command line or in a recipe")
     where = f"--recipe {arguments.recipe}: " if arguments.recipe else ""
-    options = {name: value for name, value in values.items() if name not in (*_OWN, "experiment")}
+    options = {name: value for name, value in values.items() if name not in (*_RUN_OPTIONS, "experiment")}
     configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])
 
-    method, how = configured(str(values["method"]), options, where)
+    method, train_options = configured(str(values["method"]), options, where)
     with needs("train"):
         from accelerate import PartialState
 
-        from temporalwiki.methods.train import MANIFEST, Run, train  # torch and transformers take seconds to import
+        from temporalwiki.methods.train import MANIFEST, Run, train  # imports torch, which takes seconds
 
     quiet()
     output = Path(values.get("output") or f"runs/{values['method']}-{'-'.join(configs)}")
@@ -80,7 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
         data=str(values["data"]),
         config=configs[0],
         past=values.get("past"),
-        options=how,
+        options=train_options,
         output=output,
     )
     manifests = train(wanted, configs)
@@ -93,13 +95,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def quiet() -> None:
-    """Leave out what the libraries say of themselves; bars only where somebody sees them move."""
+    """Silence the messages of libraries, and their progress bars unless there is a terminal."""
     import warnings
 
     import datasets
     import transformers
 
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # meant for peft and trl
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # they concern peft and trl
 
     transformers.utils.logging.set_verbosity_error()
     if not sys.stderr.isatty():
@@ -108,7 +110,7 @@ def quiet() -> None:
 
 
 def _method_in(argv: list[str]) -> str | None:
-    """Find the method before the options are parsed: which there are depends on it."""
+    """Return the method in ``argv``. It is needed before parsing, because the options depend on it."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     first.add_argument("--method")
     first.add_argument("--recipe")
@@ -116,18 +118,18 @@ def _method_in(argv: list[str]) -> str | None:
         found, _ = first.parse_known_args(argv)
         method = found.method or (read_recipe(found.recipe, None).get("method") if found.recipe else None)
     except (argparse.ArgumentError, UsageError):
-        return None  # said when they are read in earnest
+        return None  # the real parser reports the error
     return method if isinstance(method, str) and method in METHODS else None
 
 
-def add_options(group: Any, of: type, there: Collection[str] = ()) -> None:
-    """Add an option a field of the dataclass ``of``, but for those ``there``.
+def add_options(group: Any, options: type, known: Collection[str] = ()) -> None:
+    """Add an option for each field of the dataclass ``options`` whose name is not ``known``.
 
-    They have no default, so that a recipe's value counts.
+    The options have no default value, so that a recipe can set them.
     """
-    hints = get_type_hints(of)
-    for f in fields(of):
-        if f.name in there:
+    hints = get_type_hints(options)
+    for f in fields(options):
+        if f.name in known:
             continue
         kind, many = element(hints[f.name])
         flag = f"--{f.name.replace('_', '-')}"

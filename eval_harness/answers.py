@@ -1,11 +1,11 @@
-"""Where a generated answer ends."""
+"""The end of a generated answer: the end of its first sentence."""
 
 from __future__ import annotations
 
 import re
 
-# A line's end, or a stop with white space after it: not that of an initial ("J. Smith", "D.C.") or of a title ("St.
-# Louis"). Scripts that write no space after a stop have one of their own.
+# The end of a line, or a stop before white space, except after an initial ("J. Smith", "D.C.") or a title
+# ("St. Louis"). Stops of scripts without spaces need no white space after them.
 _TITLES = ("St", "Mt", "Ft", "Dr", "Mr", "Mrs", "Ms", "Jr", "Sr", "No", "vs")
 _STOPS = "。！？।"
 _NOT_AFTER = "".join(rf"(?<!\b{title})" for title in _TITLES)
@@ -13,9 +13,9 @@ _END = re.compile(rf"\n|{_NOT_AFTER}(?<!\b[^\W\d_])\.(?=\s)|[!?](?=\s)|[{_STOPS}
 
 
 def answer(continuation: str) -> str:
-    """Return what a model says up to the end of the first sentence, stripped, without its stop.
+    """Return the first sentence of a generated text, stripped, without its stop.
 
-    TemporalWiki's code cuts at the first full stop, which leaves "St" of "St. Louis".
+    TemporalWiki's code cuts at the first full stop and so turns "St. Louis" into "St".
     """
     text = continuation.lstrip()
     end = _END.search(text)
@@ -23,5 +23,5 @@ def answer(continuation: str) -> str:
 
 
 def ended(continuation: str) -> bool:
-    """Tell whether more text would not change ``answer(continuation)``."""
+    """Return whether ``answer(continuation)`` is complete: more text would not change it."""
     return _END.search(continuation.lstrip()) is not None

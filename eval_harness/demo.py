@@ -1,4 +1,4 @@
-"""The whole path, from dumps to a leaderboard, on a small generated world or on real dumps: ``temporalwiki demo``."""
+"""Run the whole pipeline, from dumps to a leaderboard, on a small generated world or on real dumps."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.dataset_folder import Manifest
 from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.manifests import BuiltManifest, Counts
 from temporalwiki.builders.snapshot import Interval
-from temporalwiki.builders.world import SnapshotTruth, World, write_world
+from temporalwiki.builders.world import Snapshot, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
 from temporalwiki.eval_harness.leaderboard import Card
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
@@ -43,97 +44,99 @@ WORLD = World(
     wikidata_dates=("20210726", "20210830", "20210927", "20211101", "20211129"),
     people=120,
 )
-WIKI = "enwiki"  # of real dumps: the model that reads them knows English
-NEWEST = 4  # intervals of real dumps that are trained on; the time grows with the square: all models read all text
-FEWEST_WORDS = 5_000  # of a diffset, which few steps would read many times over if it were smaller
-FEWEST_FACTS = 50  # of a split of each interval, below which perplexity of facts says nothing
+WIKI = "enwiki"  # the pretrained model for real dumps knows English
+NEWEST = 4  # intervals of real dumps to train on; time grows with the square, as all models read all text
+FEWEST_WORDS = 5_000  # in a diffset to train on; a smaller one would be read many times over
+FEWEST_FACTS = 50  # in each split to score; perplexity of fewer means little
 
-_SHOWN = 3  # rows of each kind
-_FRACTION = 0.2  # of unchanged facts; the default is for worlds of millions of them
-_TAGGED = 150  # articles that the tagger learns from
+_SHOWN = 2  # rows of each config
+_FRACTION = 0.2  # of the unchanged facts; the default is for millions of facts
+_TAGGED = 150  # articles to train the tagger on
 _END = "<|endoftext|>"
 _RECIPE = "experiment.yaml"
 _WIDTH = 118
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_OVER = re.compile(r"[.!?:;\n]")  # after which a capital letter says nothing
+_OVER = re.compile(r"[.!?:;\n]")  # a capital letter after one of these may only begin a sentence
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything; the tests have less."""
+    """The amounts of data and training; the tests use less."""
 
     world: World = WORLD
     vocabulary: int = 1500
     epochs: int = 6  # passes over the first month
-    methods: tuple[str, ...] | None = None  # of the recipe's; None: all
-    max_steps: int | None = None  # of each training
+    methods: tuple[str, ...] | None = None  # a choice of the recipe's methods
+    max_steps: int | None = None  # for each training
 
 
-def demo(out: Path, card: Card, size: Size = Size()) -> Iterator[str]:
-    """Write a generated world to the folder ``out`` and go the whole path with it; yields text to print.
+def demo(out: Path, dataset_card: dataset_folder.Card, card: Card, size: Size = Size()) -> Iterator[str]:
+    """Run the pipeline on a generated world in the folder ``out``, and yield text to print.
 
-    What is there from an earlier run with the same ``size`` is not made again. ``card`` makes the text of the
-    leaderboard's README.md, as in ``write_leaderboard``.
+    A second run with the same ``size`` keeps the files of the first. ``dataset_card`` returns the text of the dataset
+    folder's README.md, ``card`` the text of the leaderboard's, as in ``write_leaderboard``.
     """
     begun = time.perf_counter()
     world, dumps, data = size.world, out / "dumps", out / "temporalwiki"
-    # the model knows the second snapshot, which tells news of a month already, as all later text does
+    # The first model reads the second snapshot: it has sentences about news, as all later text has.
     intervals = [Interval(world.wiki, *dates) for dates in pairwise(world.dates[1:])]
     months = len(world.dates)
-    yield f"1. {months} months of a generated Wikipedia and Wikidata, in the dumps' own formats: {dumps}"
-    truth = write_world(dumps, world)
-    yield f"\n2. temporalwiki build: what changed from month to month, into {data}"
+    yield f"1. {months} months of an invented Wikipedia and Wikidata, in the dumps' own formats: {dumps}"
+    snapshots = write_world(dumps, world)
+    yield f"2. temporalwiki build: the changes from month to month, in {data}"
     for interval in intervals:
-        yield f"   {interval.short_name}: {_counts(_build(dumps, data, interval, None, _FRACTION))}"
+        yield f"   {interval.short_name}: {_counts(_build(dumps, data, interval, dataset_card, None, _FRACTION))}"
     yield from _rows(data, intervals[-1].short_name)
-    yield f"\n4. A language model that has read the second month and nothing else, made from nothing: {out / 'model'}"
-    first = list(_first_month(truth.snapshots[1]))
+    yield f"4. A language model that has read nothing but the second month: {out / 'model'}"
+    first = list(_first_month(snapshots[1]))
     yield from _model(first, out, size)
     yield from _tagger([text for title, text in first if title], out / "tagger", "5. ")
     yield (
-        f"\n6. temporalwiki experiment {out / _RECIPE}: each method reads {len(intervals)} diffsets, one after "
-        "the other,\n   and every model is scored on every month"
+        f"6. temporalwiki experiment {out / _RECIPE}: each method reads {len(intervals)} diffsets, one after the "
+        "other,\n   and every model is scored on every month"
     )
     recipe = _recipe("demo") | {"model": str(out / "model")}
     yield from _experiment(out, recipe, [interval.short_name for interval in intervals], size, card)
-    yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
+    yield f"Done in {time.perf_counter() - begun:.0f} s. Open this page in a browser: {_page(out)}"
 
 
-def demo_real(dumps: Path, out: Path, card: Card, size: Size = Size()) -> Iterator[str]:
-    """Go the same path with real dumps, laid out as Wikimedia does, and a pretrained model; yields text to print.
+def demo_real(
+    dumps: Path, out: Path, dataset_card: dataset_folder.Card, card: Card, size: Size = Size()
+) -> Iterator[str]:
+    """Run the pipeline on real dumps, laid out as Wikimedia does, with a pretrained model; yield text to print.
 
-    All consecutive pairs of Wikipedia's snapshots are built, and the newest trained on. Raises InputError where there
-    are no two snapshots, or where the model's packages are not installed.
+    Builds all consecutive pairs of Wikipedia's snapshots and trains on the newest. Raises InputError if there are
+    fewer than two snapshots, or if the model's packages are not installed.
     """
     begun = time.perf_counter()
     intervals, data, recipe = _intervals(dumps), out / "temporalwiki", _recipe("demo-real")
     _check_model(str(recipe["model"]))
     yield f"1. temporalwiki build: {len(intervals)} interval{'s' * (len(intervals) > 1)} of {dumps}, into {data}"
-    counts = {}
+    counts: dict[str, Counts] = {}
     for interval in intervals:
-        manifest = _build(dumps, data, interval, _wikidata(dumps, interval), 1.0)
-        counts[interval.name] = manifest["counts"]
+        manifest = _build(dumps, data, interval, dataset_card, _wikidata(dumps, interval), 1.0)
+        counts[interval.name] = manifest.counts
         yield f"   {interval.name}: {_counts(manifest)}"
-    large = [name for name, of in counts.items() if of["diffset"]["words"] >= FEWEST_WORDS]
+    large = [name for name, of in counts.items() if of.diffset.words >= FEWEST_WORDS]
     months = (large or list(counts))[-NEWEST:]
     if len(months) < len(counts):
         yield (
-            f"   The experiment is on the newest {len(months)} of at least {FEWEST_WORDS:,} new words: "
-            f"{', '.join(months)}.\n   Name others under months in a recipe of your own, such as {out / _RECIPE}."
+            f"   The experiment uses the newest {len(months)} intervals with at least {FEWEST_WORDS:,} new words: "
+            f"{', '.join(months)}.\n   To use others, name them under months in a recipe such as {out / _RECIPE}."
         )
     texts = [text for name in months for text in _load(data, f"unchanged-{name}")["train"]["text"] if text]
     yield from _tagger(texts, out / "tagger", "2. ")
-    yield f"\n3. temporalwiki experiment {out / _RECIPE}, with {str(recipe['model']).removeprefix('package:')}"
-    facts = min(counts[name]["probes"][split]["kept"] for name in months for split in ("changed", "unchanged"))
+    yield f"3. temporalwiki experiment {out / _RECIPE}, with {str(recipe['model']).removeprefix('package:')}"
+    facts = min(of.kept for name in months for of in (counts[name].probes.changed, counts[name].probes.unchanged))
     if facts >= FEWEST_FACTS:
         recipe["experiment"]["tasks"]["twiki_probes"] = {"answers": False, "light_tuning": False}
     else:
         yield (
-            f"   twiki_probes is left out: an interval has {facts} facts in a split, and perplexity of fewer than "
-            f"{FEWEST_FACTS} says nothing.\n   What is scored is text."
+            f"   The experiment scores text only, without twiki_probes: a split of an interval has {facts} facts,\n"
+            f"   and the perplexity of fewer than {FEWEST_FACTS} means little."
         )
     yield from _experiment(out, recipe, months, size, card)
-    yield f"\nDone in {time.perf_counter() - begun:.0f} s. The page, which opens from disk: {_page(out)}"
+    yield f"Done in {time.perf_counter() - begun:.0f} s. Open this page in a browser: {_page(out)}"
 
 
 # Files
@@ -141,7 +144,7 @@ def demo_real(dumps: Path, out: Path, card: Card, size: Size = Size()) -> Iterat
 
 @contextlib.contextmanager
 def _made(folder: Path) -> Iterator[Path | None]:
-    """Give a folder to write to, which becomes ``folder`` when all is written; None where that is there already."""
+    """Give a folder to fill, which is renamed to ``folder`` at the end; give None if ``folder`` exists."""
     if folder.exists():
         yield None
         return
@@ -155,63 +158,73 @@ def _made(folder: Path) -> Iterator[Path | None]:
 # Data
 
 
-def _build(dumps: Path, data: Path, interval: Interval, wikidata: tuple[str, str] | None, fraction: float) -> Manifest:
+def _build(
+    dumps: Path,
+    data: Path,
+    interval: Interval,
+    card: dataset_folder.Card,
+    wikidata: tuple[str, str] | None,
+    fraction: float,
+) -> BuiltManifest:
     sources = find_sources(dumps, interval, wikidata)
     machine = Machine(jobs=min(2, os.cpu_count() or 1))
     options = BuildOptions(unchanged_fraction=fraction)
-    return build(sources, data, data.with_name(f"{data.name}.work"), options, machine)
+    return build(sources, data, data.with_name(f"{data.name}.work"), options, machine, card)
 
 
-def _counts(manifest: Manifest) -> str:
-    diffset, probes = manifest["counts"]["diffset"], manifest["counts"]["probes"]
-    facts = ", ".join(f"{probes[split]['kept']:,} {split}" for split in ("changed", "unchanged", "deleted"))
-    return f"{diffset['articles']:,} articles changed, {diffset['words']:,} words are new; facts: {facts}"
+def _counts(manifest: BuiltManifest) -> str:
+    diffset, probes = manifest.counts.diffset, manifest.counts.probes
+    facts = ", ".join(f"{getattr(probes, split).kept:,} {split}" for split in ("changed", "unchanged", "deleted"))
+    return f"{diffset.articles:,} articles changed, {diffset.words:,} words are new; facts: {facts}"
 
 
 def _rows(data: Path, month: str) -> Iterator[str]:
-    yield f'\n3. load_dataset("temporalwiki", "diffset-{month}"): the sentences that are new, an article a row'
+    yield f'3. load_dataset("temporalwiki", "diffset-{month}"): the new sentences, one article in each row'
     diffset = _load(data, f"diffset-{month}")["train"]
     updated = [row for row in diffset if row["kind"] == "updated"]
     for row in updated[:_SHOWN]:
-        yield _wrapped(f"   {row['title']}: ", row["text"].split("\n\n")[0])
-    yield f'   load_dataset("temporalwiki", "probes-{month}"): facts that'
+        yield _shortened(f"{row['title']}: {row['text']}")
+    yield f'   load_dataset("temporalwiki", "probes-{month}"): facts with a sentence that states them'
     probes = _load(data, f"probes-{month}")
     for split in probes:
-        yield f"   {split} ({len(probes[split])})"
         for row in probes[split].select(range(min(_SHOWN, len(probes[split])))):
             was = f" (was {', '.join(row['previous_objects'])})" if row["previous_objects"] else ""
-            fact = f"{row['subject']} | {row['relation']} | {row['object']}{was}: {row['evidence']!r}"
-            yield _wrapped("     ", fact)
+            fact = f"{row['subject']} | {row['relation']} | {row['object']}{was}"
+            yield _shortened(f"{split}: {fact}: {row['evidence']!r}")
 
 
 def _load(data: Path, config: str) -> Any:
-    with contextlib.chdir(data.parent):  # where it is found by its name
+    with contextlib.chdir(data.parent):  # load_dataset finds it by its name
         return datasets.load_dataset(data.name, config)
 
 
 def _wrapped(head: str, text: str) -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent="      ")
+    return textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent="   ")
+
+
+def _shortened(text: str) -> str:
+    return "   " + textwrap.shorten(text, _WIDTH - 3, placeholder=" ...")
 
 
 def _intervals(dumps: Path) -> list[Interval]:
-    """Return the consecutive pairs of the Wikipedia snapshots that are there."""
+    """Return the consecutive pairs of Wikipedia's snapshots in a folder."""
     if not dumps.is_dir():
         raise InputError(f"{dumps}: no such folder of dumps; lay them out as Wikimedia does and name their folder")
     there = (folder.name for folder in (dumps / WIKI).glob("*") if re.fullmatch(r"\d{8}", folder.name))
     dates = sorted(there)
     if len(dates) < 2:
         found = ", ".join(dates) or "none"
-        raise InputError(f"{dumps / WIKI}: two snapshots are wanted, in folders such as 20211101; there is {found}")
+        raise InputError(f"{dumps / WIKI}: the demo needs two snapshots, in folders such as 20211101; found: {found}")
     return [Interval(WIKI, *pair) for pair in pairwise(dates)]
 
 
 def _wikidata(dumps: Path, interval: Interval) -> tuple[str, str]:
-    """Return the dates of two Wikidata dumps: the newest at or before each snapshot, else those nearest to it."""
+    """Return the dates of two Wikidata dumps: the newest at or before each snapshot, else the nearest."""
     entities = dumps / "wikidatawiki" / "entities"
     dates = sorted(folder.name for folder in entities.glob("*") if re.fullmatch(r"\d{8}", folder.name))
     if len(dates) < 2:
         found = ", ".join(dates) or "none"
-        raise InputError(f"{entities}: two dumps are wanted, in folders such as 20211101; there is {found}")
+        raise InputError(f"{entities}: the demo needs two dumps, in folders such as 20211101; found: {found}")
     recent = max((date for date in dates[1:] if date <= interval.recent), default=dates[1])
     before = [date for date in dates if date < recent]
     return max((date for date in before if date <= interval.prev), default=before[0]), recent
@@ -220,10 +233,10 @@ def _wikidata(dumps: Path, interval: Interval) -> tuple[str, str]:
 # The model
 
 
-def _first_month(snapshot: SnapshotTruth) -> Iterator[tuple[str | None, str]]:
-    """Yield what the model is made of: title and text of each article, and each fact as a text without a title.
+def _first_month(snapshot: Snapshot) -> Iterator[tuple[str | None, str]]:
+    """Yield the model's training data: the title and text of each article, then each fact as a text without a title.
 
-    Large models know from their pretraining how a fact is written in a few words; this one is shown it.
+    Large models have seen facts in a few words, as probes write them; this model has to see them here.
     """
     for read in snapshot.articles.values():
         yield read.title, "\n\n".join(" ".join(paragraph) for paragraph in read.paragraphs)
@@ -255,13 +268,13 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
         epochs=size.epochs,
         learning_rate=3e-3,
         max_steps=size.max_steps,
-        save_steps=100,  # some twenty seconds: what a stop costs
+        save_steps=100,  # a stop loses some twenty seconds
     )
     start, data = str(out / "untrained"), str(out / "first-month")
     (manifest,) = train(Run("full", method, start, data, "first-month", None, options, out / "model"))
     yield (
-        f"   {manifest['parameters']['total']:,} parameters, trained on its {articles:,} articles and its "
-        f"{len(first) - articles:,} facts, each written as a probe is: loss {manifest['loss']['first']:.2f} to "
+        f"   {manifest['parameters']['total']:,} parameters, trained on {articles:,} articles and "
+        f"{len(first) - articles:,} facts: loss {manifest['loss']['first']:.2f} to "
         f"{manifest['loss']['last']:.2f} in {manifest['steps']:,} steps, {manifest['seconds']:.0f} s"
     )
 
@@ -301,7 +314,7 @@ def _gpt2(vocabulary: int) -> GPT2LMHeadModel:
 
 
 def _check_model(model: str) -> None:
-    """Raise InputError, with what to install, where a model that comes as a package cannot be loaded."""
+    """Raise InputError if the model comes as a package that is not installed."""
     if not model.startswith("package:"):
         return
     package = model.removeprefix("package:")
@@ -317,24 +330,23 @@ def _check_model(model: str) -> None:
 
 
 def _tagger(texts: Sequence[str], folder: Path, number: str) -> Iterator[str]:
-    """Train the tagger that finds the names of which perplexity is measured, and say what it is."""
+    """Train the tagger that finds the proper nouns to score, and yield a line about it."""
     step = max(1, len(texts) // _TAGGED)
     chosen = texts[::step][:_TAGGED]
     yield _wrapped(
-        f"\n{number}",
-        f"Perplexity of text is that of its proper nouns. No trained spaCy pipeline comes along, so a small tagger "
-        f"learns from {len(chosen)} articles which words are names: those that begin with a capital letter even where "
-        "no sentence begins. For numbers to publish, name a real one in the recipe, such as en_core_web_sm.",
+        number,
+        f"Perplexity of text is measured on proper nouns. A small tagger learns them from {len(chosen)} articles: "
+        "words with a capital letter inside a sentence. For numbers to publish, name a spaCy pipeline in the recipe.",
     )
     if not folder.exists():
         train_tagger(tagged(chosen), folder, epochs=2)
 
 
 def tagged(texts: Iterable[str]) -> Iterator[list[Word]]:
-    """Yield each text as words of which the proper nouns are tagged NNP, by how they are written.
+    """Yield the words of each text, with the tag NNP for proper nouns.
 
-    A word is one if it has a capital letter where no sentence begins; where one may begin, if it is written so in
-    most other places of these texts.
+    A word with a capital letter inside a sentence is a proper noun. At a place where a sentence may begin, it is one
+    if most of its other occurrences in these texts have a capital letter.
     """
     texts = [text for text in texts if _TOKEN.search(text)]
     capital: Counter[str] = Counter()
@@ -354,8 +366,8 @@ def tagged(texts: Iterable[str]) -> Iterator[list[Word]]:
 
 
 def _words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield words and signs, and of each whether it stands inside a sentence for sure."""
-    end = None  # of the last word or sign that is not a quotation mark
+    """Yield words and signs; the second value is whether it certainly stands inside a sentence."""
+    end = None  # where the last word or sign other than a quotation mark ends
     for match in _TOKEN.finditer(text):
         between = "" if end is None else text[end : match.start()]
         yield match[0], end is not None and not _OVER.search(text[end - 1 : end] + between)
@@ -371,7 +383,7 @@ def _recipe(name: str) -> dict[str, Any]:
 
 
 def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: Size, card: Card) -> Iterator[str]:
-    """Write the recipe with ``months`` and the folders below ``out`` in it, run it, and yield what came of it."""
+    """Write the recipe with ``months`` and the folders in ``out``, run it, and yield the results."""
     wanted = recipe["experiment"]
     wanted |= {"data": str(out / "temporalwiki"), "months": list(months), "output": str(out / "experiment")}
     wanted["tasks"]["twiki_intrinsic"]["tagger"] = str(out / "tagger")
@@ -382,11 +394,11 @@ def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: 
     (out / _RECIPE).write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
     experiment = read_experiment(str(out / _RECIPE))
     progress = run_experiment(experiment)
-    for text in show(experiment, progress, card):
-        yield textwrap.indent(text, "   ")
+    report = list(show(experiment, progress, card))  # it also writes the leaderboard
     if failed := [one for one in progress if one.state == "failed"]:
+        yield from report
         raise InputError(f"{len(failed)} cells failed, the first is {failed[0].cell.name}: {failed[0].why}")
-    yield ""
+    yield f"   {len(progress)} trainings and evaluations: {experiment.output / 'cells.csv'}"
     yield from summary(read_parquet(experiment.output / "leaderboard" / "results.parquet"), months)
 
 
@@ -394,7 +406,7 @@ def _page(out: Path) -> Path:
     return out / "experiment" / "leaderboard" / "index.html"
 
 
-# what is compared with Initial: task, test or kind of config, measure; and on which of the months
+# Scores that are compared with Initial: task, test or kind of config, measure, and the place of the month.
 _ASKED = {
     "new text": ("twiki_intrinsic", "diffset", "proper_noun_perplexity", -1),
     "unchanged text": ("twiki_intrinsic", "unchanged", "proper_noun_perplexity", 0),
@@ -409,9 +421,9 @@ _LOWEST = {
 
 
 def summary(rows: Sequence[Row], months: Sequence[str]) -> Iterator[str]:
-    """Yield a line a method: the perplexity of its last model, over that of Initial.
+    """Yield a line for each method: the perplexity of its last model divided by Initial's.
 
-    What is new is that of the last of the ``months``; what did not change is of the first, as Initial knew that.
+    New text and changed facts come from the last month, unchanged ones from the first: Initial knew them.
     """
     first, last = months[0], months[-1]
     values: dict[str, dict[str, float]] = {}
@@ -428,8 +440,8 @@ def summary(rows: Sequence[Row], months: Sequence[str]) -> Iterator[str]:
     }
     yield _wrapped(
         "",
-        f"Perplexity of each method's last model over that of Initial (below 1: better than Initial), on what was "
-        f"new in {last}, and on what Initial knew and {first} did not change:",
+        f"Perplexity of each method's last model divided by Initial's (below 1 is better), on what is new in {last} "
+        f"and on what Initial knew and {first} left unchanged:",
     )
     lowest = {name: min((of[name] for of in ratios.values() if name in of), default=None) for name in _LOWEST}
     width = max(map(len, ratios), default=0)

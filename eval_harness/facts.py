@@ -1,4 +1,4 @@
-"""A fact as a model reads it, and what its score says of the whole and of the object."""
+"""Facts: their text, their identity, and their likelihoods."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ UNSCORED = "longer than the context, or nothing to predict"
 
 
 class FactScore(NamedTuple):
-    """Negative log-likelihood, in nats, and number of tokens of "subject relation object" and of " object" in it.
+    """The negative log-likelihood of "subject relation object", in nats, and of the object in it.
 
-    Of an encoder-decoder model both are those of the object after ``<extra_id_0>``. ``bytes`` (UTF-8) are those of the
-    whole but for a first token that is not predicted, as there is no BOS.
+    An encoder-decoder model only scores the object, after ``<extra_id_0>``: there both are the same.
     """
 
     nll: float
     tokens: int
     object_nll: float
     object_tokens: int
-    bytes: int
+    bytes: int  # of the scored text in UTF-8; without BOS, a model does not score the first token
 
 
 def complete(rows: Sequence[Row], split: str, excluded: Counter[str]) -> list[Row]:
-    """Return the facts with a subject, a relation and an object, each once; ``excluded`` counts the others.
+    """Return the facts that have a subject, a relation and an object, each once; ``excluded`` counts the others.
 
-    Raises InputError where a column is not there, or holds no text.
+    Raises InputError if a column is missing or does not hold text.
     """
     check_columns(rows, COLUMNS, split)
     found: dict[str, Row] = {}
@@ -49,12 +48,12 @@ def complete(rows: Sequence[Row], split: str, excluded: Counter[str]) -> list[Ro
 
 
 def prompt_of(row: Row) -> str:
-    """Return what an object continues, "subject relation"."""
+    """Return the text before the object, "subject relation"."""
     return f"{row['subject']} {row['relation']}"
 
 
 def identity(row: Row) -> dict[str, Any]:
-    """Return an item's "id", which facts of the same names do not share, and its "cluster", the subject."""
+    """Return the "id" of a fact, which differs for facts that look the same, and its "cluster", the subject."""
     ids = [row.get(name) for name in ("subject_id", "relation_id", "object_id")]
     return {
         "id": fingerprint(*ids, prompt_of(row), row["object"]),
@@ -63,9 +62,9 @@ def identity(row: Row) -> dict[str, Any]:
 
 
 def score_facts(model: CachedModel, facts: Sequence[tuple[str, str]], what: str) -> list[FactScore | None]:
-    """Score (prompt, object) pairs; None where there is nothing to predict of an object, or a text is too long.
+    """Score (prompt, object) pairs; the score is None if an object has no scored token or a text is too long.
 
-    A decoder-only model reads a fact whole, so that whatever asks for it next finds it in the store.
+    A decoder-only model scores the whole fact, not only the object: one cache entry then serves all tasks.
     """
     if model.encoder_decoder:
         texts = [Text(prompt, label) for prompt, label in facts]

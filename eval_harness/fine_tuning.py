@@ -1,4 +1,4 @@
-"""Fine-tuning: what a model can do on a task after it has learnt from the task's own examples."""
+"""Fine-tune a model on the examples of a task before it is scored."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ from temporalwiki.methods.packing import IGNORED, Encoder, Ints
 from temporalwiki.methods.salient_spans import MaskedBatch
 from temporalwiki.methods.trainer import (
     ContinualTrainer,
-    Reading,
+    OrderedExamples,
+    example_order,
     last_complete,
     no_space_left,
-    reading_order,
     training_arguments,
 )
 
-VERSION = 1  # of how examples are read: a change makes kept weights stale
-_TOKENS = 4096  # of a micro-batch, padding included
-_AT_ONCE = 10_000  # examples that are tokenised together
+VERSION = 1  # raised if examples are tokenised differently: older weights are then not used
+_TOKENS = 4096  # per micro-batch, with padding
+_AT_ONCE = 10_000  # examples that are tokenised at once
 
 
 @contextmanager
 def fine_tuned(
     model: CachedModel, examples: Sequence[tuple[str, str]], options: TrainOptions, what: str
 ) -> Iterator[CachedModel]:
-    """Give a copy of the model, all parameters of which are trained to answer prompts, until the block ends.
+    """Yield a copy of the model with all parameters trained to answer prompts.
 
-    ``examples``: prompts and answers. They are read as ``CachedModel.generate`` reads and continues prompts: a
-    decoder-only model learns the answer and EOS after the prompt, an encoder-decoder model to fill the prompt's
-    ``<extra_id_0>`` (at its end where it has none). ``what`` names the run in the log; ``options.micro_batch_size`` is
-    chosen here, by the longest example.
+    ``examples`` are (prompt, answer) pairs, tokenised as in ``CachedModel.generate``: a decoder-only model learns the
+    answer and EOS after the prompt, an encoder-decoder model learns to fill the prompt's ``<extra_id_0>`` (appended if
+    it is missing). ``what`` names the run in the log. ``options.micro_batch_size`` is ignored: the longest
+    example decides.
 
-    The weights lie beside the kept scores and are removed when the block ends well; what is interrupted goes on.
-    Raises InputError for a tokenizer without EOS, or where the same model is being fine-tuned on the same examples,
-    and UsageError where parameters would be sharded.
+    The weights of the copy are in the cache folder. They are removed at the end of the block, but not after an error,
+    so that an interrupted training continues. Raises InputError for a tokenizer without EOS or if another process
+    trains the same copy, and UsageError if the parameters would be sharded.
     """
-    lasting = {name: value for name, value in asdict(options).items() if name not in MAY_DIFFER}
-    folder = model.store / "fine-tuned" / fingerprint(VERSION, model.revision, list(examples), lasting)
+    affecting = {name: value for name, value in asdict(options).items() if name not in MAY_DIFFER}
+    folder = model.cache_folder / "fine-tuned" / fingerprint(VERSION, model.revision, list(examples), affecting)
     state = model.state
     with only_one(folder, "fine-tuning") if state.is_main_process else nullcontext():
         if not (folder / "model").is_dir():
             _train(model, examples, options, what, folder)
         state.wait_for_everyone()
-        yield CachedModel(str(folder / "model"), model.store, model.precision)
+        yield CachedModel(str(folder / "model"), model.cache_folder, model.precision)
         state.wait_for_everyone()
         if state.is_main_process:
             discard(folder)
@@ -71,26 +71,28 @@ def fine_tuned(
 def _train(
     model: CachedModel, examples: Sequence[tuple[str, str]], options: TrainOptions, what: str, folder: Path
 ) -> None:
-    """Train and write the weights to FOLDER/model, whole or not at all."""
+    """Train the copy, and write its weights to FOLDER/model at the end."""
     set_seed(options.seed)
     start = checkpoint.load(model.reference)
-    method = LightTuning()  # as it does, everything is trained, whatever a method had frozen or wrapped
+    method = LightTuning()  # also trains parameters that a method had frozen or wrapped
     tuned = method.prepare(start.model, options.seed)
     inputs, labels = _tokens(tuned, start.tokenizer, examples)
     longest = max(len(read) + len(said) for read, said in zip(inputs, labels, strict=True))
     options = replace(options, micro_batch_size=max(1, _TOKENS // longest))
-    order = reading_order(method, options, len(inputs), 0)
+    order = example_order(method, options, len(inputs), 0)
     precision = default_precision() if options.precision == "auto" else options.precision
     checkpoints, steps = folder / "checkpoints", len(order) // options.batch_size
     trainer = ContinualTrainer(
         model=tuned,
         args=training_arguments(options, precision, checkpoints, steps, what, TrainingArguments),
-        train_dataset=Reading(order, datasets.Dataset.from_dict({"input_ids": inputs, "labels": labels}), None),
+        train_dataset=OrderedExamples(
+            order, datasets.Dataset.from_dict({"input_ids": inputs, "labels": labels}), None
+        ),
         data_collator=_Batch(tuned, start.tokenizer),
     )
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
-        raise UsageError(f"{what}: models are not sharded for an evaluation: start it with DDP")
-    trainer.begin(options, method)
+        raise UsageError(f"{what}: an evaluation does not shard models; start it with DDP")
+    trainer.set_up(options, method)
     last = last_complete(checkpoints)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     if model.state.is_main_process:
@@ -107,14 +109,14 @@ def _train(
 def _tokens(
     model: Any, tokenizer: PreTrainedTokenizerBase, examples: Sequence[tuple[str, str]]
 ) -> tuple[list[Ints], list[Ints]]:
-    """Return what the model reads in each example, and what it has to say.
+    """Return the input ids and the labels of each example.
 
-    Of a decoder-only model the two are of one length: label t is the token after input t.
+    For a decoder-only model both have the same length: label t is the token after input t.
     """
     encoder, eos = Encoder(tokenizer), tokenizer.eos_token_id
     if eos is None:
         raise InputError(
-            f"{tokenizer.name_or_path}: no EOS token to end an answer with; set eos_token in its tokenizer_config.json"
+            f"{tokenizer.name_or_path}: no EOS token to end an answer with; set eos_token in tokenizer_config.json"
         )
     bos = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
     inputs, labels = [], []
@@ -134,7 +136,7 @@ def _tokens(
 
 
 class _Batch:
-    """Makes batches of examples, padded at the right."""
+    """Collates examples into a batch, padded on the right."""
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
         self._padded = MaskedBatch.of(model, tokenizer)

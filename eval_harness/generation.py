@@ -1,9 +1,10 @@
-"""Answers to prompts, by greedy decoding up to the sentence's end, or as far as the model has something to say."""
+"""Generate answers to prompts: up to the end of a sentence, or until the model ends them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Container, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby, takewhile
 from typing import Any
 
@@ -24,12 +25,13 @@ from temporalwiki.eval_harness.scoring import (
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.packing import Encoder
 
-VERSION = 1  # of the answers
-_TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # prompt and answer tokens of a batch: more is no faster
+VERSION = 1  # raised by a change that moves an answer; cached answers of other versions are not used
+_MESSAGE = "the message stands here"  # marks its place in a chat template
+_TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # prompt and answer tokens per batch; larger batches are not faster
 
 
 class Generator:
-    """Answers prompts with one model, in fp32: in lower precision the words depend on who shares the batch."""
+    """Answers prompts with one model in fp32: in lower precision, answers depend on their batch."""
 
     def __init__(
         self,
@@ -39,21 +41,15 @@ class Generator:
         beams: int = 1,
         whole: bool = False,
     ) -> None:
-        """``beams``: 1 is greedy decoding. ``whole``: do not end an answer where its first sentence does."""
+        """Prepare the model. With 1 beam decoding is greedy; if ``whole``, answers may have several sentences."""
         self.model, self.tokenizer = plain(model.eval()), tokenizer
         self.max_new_tokens, self.beams, self.whole = max_new_tokens, beams, whole
         self.encoder_decoder = is_encoder_decoder(self.model)
         self._encoder = Encoder(tokenizer)
-        config = self.model.generation_config
-        said = config.eos_token_id if config else None
-        ends = {tokenizer.eos_token_id, *(said if isinstance(said, list) else [said])} - {None}
-        if self.encoder_decoder:
-            ends.add(sentinel_of(tokenizer, 1))  # what comes after the answer
-        self._ends = sorted(ends)
 
     @property
     def policy(self) -> dict[str, Any]:
-        """What the answers depend on besides model and prompt."""
+        """Everything but the model and the prompt that answers depend on."""
         start = SENTINEL if self.encoder_decoder else self.tokenizer.bos_token
         new = {"max_new_tokens": self.max_new_tokens, "beams": self.beams, "whole": self.whole}
         return {"generation": VERSION, "starts_with": start, "precision": "fp32", **new}
@@ -61,15 +57,16 @@ class Generator:
     def generate(
         self, prompts: Sequence[str], share: tuple[int, int] = (0, 1), kept: Container[int] = ()
     ) -> Iterator[list[tuple[int, str]]]:
-        """Yield (number of the prompt, its answer), a list a batch, in no particular order.
+        """Yield a list of (index of the prompt, its answer) for each batch, in no particular order.
 
-        An encoder-decoder model fills the prompt's ``<extra_id_0>`` (at its end where it has none). ``share``: (i, n)
-        answers every n-th batch from the i-th. ``kept``: numbers of prompts that need no answer. A prompt is left out
-        that is too long for the model's context.
+        An encoder-decoder model fills the prompt's ``<extra_id_0>``, which is appended if missing. ``share`` (i, n)
+        answers every n-th batch, starting with the i-th. ``kept`` has the indexes of prompts to skip. A prompt that is
+        too long for the model's context is left out.
         """
         read = list(self._read(prompts))
         longest = context_length(self.model)
-        fits = [i for i, ids in enumerate(read) if longest is None or len(ids) + self.max_new_tokens <= longest]
+        room = 0 if self.encoder_decoder else self.max_new_tokens  # in the context that holds the prompt
+        fits = [i for i, ids in enumerate(read) if ids and (longest is None or len(ids) + room <= longest)]
         order = sorted((i for i in fits if i not in kept), key=lambda i: (len(read[i]), read[i]))
         most = _TOKENS.get(self.model.device.type, 1 << 15)
         for batch in grouped(order, lambda i: len(read[i]) + self.max_new_tokens, most)[share[0] :: share[1]]:
@@ -86,8 +83,28 @@ class Generator:
                 raise InputError(f"{prompt!r}: nothing to read, and the tokenizer has no BOS")
             yield bos + ids.tolist()
 
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The tokens that end an answer."""
+        config = self.model.generation_config
+        configured = config.eos_token_id if config else None
+        ends = {self.tokenizer.eos_token_id, *(configured if isinstance(configured, list) else [configured])} - {None}
+        if self.encoder_decoder:
+            ends.add(sentinel_of(self.tokenizer, 1))  # it follows the answer
+        return sorted(ends)
+
+    @cached_property
+    def _start(self) -> list[int]:
+        """The tokens that the answer of an encoder-decoder model begins with."""
+        return decoder_start(self.model, self.tokenizer)
+
+    @cached_property
+    def _constraints(self) -> dict[str, Any]:
+        """Settings of the model that forbid or force tokens; they are not used in evaluation."""
+        return {}
+
     def _continue(self, rows: list[list[int]]) -> list[str]:
-        """Return the texts that follow rows in order of length; in halves where memory is short."""
+        """Return the texts that continue rows, which are sorted by length; halve the batch if memory runs out."""
         try:
             with torch.inference_mode():
                 return self._greedy(rows) if self._simple else self._library(rows)
@@ -99,9 +116,9 @@ class Generator:
 
     @property
     def _simple(self) -> bool:
-        """Whether decoding is greedy, and the model remembers keys and values alone and is told what padding is."""
+        """Whether ``_greedy`` works: no beams, no constraints, a cache of keys and values, and padding."""
         takes = inspect.signature(type(self.model).forward).parameters
-        if self.beams > 1 or "past_key_values" not in takes:
+        if self.beams > 1 or self._constraints or "past_key_values" not in takes:
             return False
         if self.encoder_decoder:
             return True
@@ -109,14 +126,14 @@ class Generator:
         return {"position_ids", "logits_to_keep"} <= takes.keys() and not recurrent
 
     def _greedy(self, rows: list[list[int]]) -> list[str]:
-        """Decode token by token; rows that have ended leave the batch."""
+        """Decode token by token; unlike in ``generate`` of transformers, finished rows leave the batch."""
         device = self.model.device
         ids, mask = (t.to(device) for t in _left_padded(rows))
         encoded, cache = None, DynamicCache(config=self.model.config)
         if self.encoder_decoder:
             encoded = self.model.get_encoder()(input_ids=ids, attention_mask=mask)
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-            ids = torch.tensor([decoder_start(self.model, self.tokenizer)] * len(rows), device=device)
+            ids = torch.tensor([self._start] * len(rows), device=device)
         ends = torch.tensor(self._ends, dtype=torch.long, device=device)
         said: list[list[int]] = [[] for _ in rows]
         live = list(range(len(rows)))
@@ -150,17 +167,21 @@ class Generator:
         return self._decode(said)
 
     def _library(self, rows: list[list[int]]) -> list[str]:
-        """Decode by beams, or a model that is not simple; nothing is padded, as not every model takes that."""
+        """Decode with ``generate`` of transformers, without padding, which not every model supports."""
         pad = self.tokenizer.eos_token_id if self.tokenizer.pad_token_id is None else self.tokenizer.pad_token_id
-        start = decoder_start(self.model, self.tokenizer) if self.encoder_decoder else None
+        start = self._start if self.encoder_decoder else None
         settings = GenerationConfig(
             max_new_tokens=self.max_new_tokens,
             num_beams=self.beams,
             eos_token_id=self._ends or None,
             pad_token_id=pad,
             decoder_start_token_id=start and start[0],
+            **self._constraints,
         )
-        own, self.model.generation_config = self.model.generation_config, GenerationConfig()  # it would add to ours
+        own, self.model.generation_config = (
+            self.model.generation_config,
+            GenerationConfig(),
+        )  # its settings would be added to ours
         texts = []
         try:
             for _, group in groupby(rows, len):
@@ -186,6 +207,49 @@ class Generator:
 
     def _decode(self, rows: Any) -> list[str]:
         return list(self.tokenizer.batch_decode(rows, skip_special_tokens=True))
+
+
+class Writer(Generator):
+    """Continues prompts as the model was made to: a chat model answers a message, others go on with the plain text.
+
+    Encoder-decoder models (T5, Marian ...) read the prompt as it is and write. No answer is cut at a sentence's end.
+    """
+
+    def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, max_new_tokens: int) -> None:
+        super().__init__(model, tokenizer, max_new_tokens, whole=True)
+
+    def _read(self, prompts: Sequence[str]) -> Iterator[list[int]]:
+        if self.encoder_decoder or not self.tokenizer.chat_template:
+            bos = [] if self.tokenizer.bos_token_id is None else [self.tokenizer.bos_token_id]
+            for prompt in prompts:
+                yield list(self.tokenizer(prompt)["input_ids"]) or bos
+            return
+        chat = [{"role": "user", "content": _MESSAGE}]
+        text = str(self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
+        around = [self.tokenizer(part, add_special_tokens=False)["input_ids"] for part in text.split(_MESSAGE)]
+        if len(around) != 2:
+            raise InputError(f"{self.tokenizer.name_or_path}: its chat template does not contain the message once")
+        # the encoder knows no special tokens: a "<|im_end|>" in the prompt is text and does not end the message
+        for ids in self._encoder.ids(prompts):
+            yield [*around[0], *ids.tolist(), *around[1]]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        configured = getattr(self.model.generation_config, "eos_token_id", None)
+        ends = self.tokenizer.eos_token_id if configured is None else configured
+        return [] if ends is None else sorted(ends if isinstance(ends, list) else [ends])
+
+    @cached_property
+    def _start(self) -> list[int]:
+        own = getattr(self.model.generation_config, "decoder_start_token_id", None)
+        return [self.model.config.decoder_start_token_id if own is None else own]
+
+    @cached_property
+    def _constraints(self) -> dict[str, Any]:
+        # Marian may not write its padding; mBART must begin with the language
+        own = self.model.generation_config
+        found = {name: getattr(own, name, None) for name in ("bad_words_ids", "forced_bos_token_id")}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def _left_padded(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:

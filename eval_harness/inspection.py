@@ -1,4 +1,4 @@
-"""What a result file or a folder of results holds, as text for people."""
+"""Describe a result file or a folder of results as text, for ``temporalwiki inspect``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from temporalwiki.eval_harness.misalignment import matrix, month_of, transfer
 from temporalwiki.eval_harness.misalignment import table as matrix_table
 from temporalwiki.eval_harness.results import Result, read_result, table
 
-_START = re.compile(rb'\s*\{\s*"data":\s*\{\s*"config":[^,{}]*,\s*"dataset":')  # of a result file: its keys are sorted
-# the scores that are shown month by month, one a task, which else is its first by name
+_START = re.compile(
+    rb'\s*\{\s*"data":\s*\{\s*"config":[^,{}]*,\s*"dataset":'
+)  # a result file's first keys, which are sorted
+# scores that are shown month by month; other tasks show their first score
 _SHOWN = ("average/perplexity", "deleted/over_unchanged", "changed/acc")
 
 
 def describe(path: Path) -> str | None:
-    """Describe a result file, or all in a model's folder or a folder of these; return None where there is none.
+    """Describe a result file, or all results in a model's folder or in a folder of such folders.
 
-    Where a task was scored on several months, a matrix of models and months follows.
+    If a task was scored on several months, a matrix of models and months follows. Return None without results.
     """
     files = [path] if path.is_file() else sorted([*path.glob("*.json"), *path.glob("*/*.json")])
     results = [read_result(file) for file in files if _is_result(file)]
@@ -28,9 +30,9 @@ def describe(path: Path) -> str | None:
         return None
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
-        kind = result.data["data"]["config"].partition("-")[0]
-        groups.setdefault((result.data["task"]["name"], kind), []).append(result)
-    months = [_months(task, kind, of) for (task, kind), of in sorted(groups.items())]
+        kind = result.manifest.data.config.partition("-")[0]
+        groups.setdefault((result.manifest.task.name, kind), []).append(result)
+    months = [_months(task, kind, group) for (task, kind), group in sorted(groups.items())]
     return "\n\n".join([table(results), *(text for text in months if text)])
 
 
@@ -42,10 +44,10 @@ def _is_result(path: Path) -> bool:
 
 
 def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
-    """Return a matrix and what it says of each method, or why there is none; None without several months."""
-    if len({month_of(result.data["data"]["config"]) for result in results}) < 2:
+    """Return a matrix of models and months and each method's transfer, or an error; None for a single month."""
+    if len({month_of(result.manifest.data.config) for result in results}) < 2:
         return None
-    scores = [name for result in results for name in result.data["scores"]]
+    scores = [name for result in results for name in result.manifest.scores]
     score = next((name for name in _SHOWN if name in scores), min(scores, default=""))
     higher = higher_is_better(task, score.rpartition("/")[2])
     title = f"{task}, {score} on {kind}-* by month"
@@ -58,11 +60,12 @@ def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
     before = untrained[0] if len(untrained) == 1 else None
     for method in months.methods:
         try:
-            diagonal, of = transfer(months, method, before, higher_is_better=higher)
+            diagonal, change = transfer(months, method, before, higher_is_better=higher)
         except InputError as error:
             lines.append(str(error))
             continue
-        named = {"diagonal": diagonal, "backward": of.backward, "forward": of.forward, "forgetting": of.forgetting}
+        named = {"diagonal": diagonal, "backward": change.backward, "forward": change.forward}
+        named["forgetting"] = change.forgetting
         shown = ", ".join(f"{name} {value:,.2f}" for name, value in named.items() if value is not None)
         lines.append(f"{method}: {shown}")
     return "\n".join(lines)

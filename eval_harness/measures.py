@@ -1,4 +1,4 @@
-"""From what was found of each item to a test's scores: every measure is a ratio of sums over items."""
+"""Measures: each turns the figures of items into a score, as a ratio of sums over the items."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy.typing as npt
 
 from temporalwiki.eval_harness.statistics import Estimate, Items, Transform, mean_of_ratios
 
-Item = Mapping[str, Any]  # an item's figures, with its "id" and "cluster"; one that is None or absent does not count
-Columns = Mapping[str, npt.NDArray[Any]]  # of many items: figures, nan where there is none, and texts
+Item = Mapping[str, Any]  # an item's figures, "id" and "cluster"; a figure may be None or missing
+Columns = Mapping[str, npt.NDArray[Any]]  # the same of many items: arrays of figures, with nan for None, and of texts
 
 
 class Measure(NamedTuple):
-    """What an item, or each in columns, adds above and below the line, and what is done with the ratio."""
+    """A ratio of sums: what an item (or each item of columns) adds to numerator and denominator."""
 
     above: Callable[[Item | Columns], Any]
     below: Callable[[Item | Columns], Any] = lambda item: 1.0
-    transform: Transform | None = None
-    unit: Callable[[Item | Columns], Any] | None = None  # what models must agree in to be compared, unless ``below``
-    sign: str = ""  # what a table writes beside its name
+    transform: Transform | None = None  # of the ratio
+    unit: Callable[[Item | Columns], Any] | None = None  # must be equal for models to be compared; None: ``below``
+    sign: str = ""  # shown after the name in a table
 
 
 class Composition(NamedTuple):
-    """What a score was made of, as ``statistics.mean_of_ratios`` takes it, and the score."""
+    """A score and the items that it was computed from, in the form of ``statistics.mean_of_ratios``."""
 
     groups: list[Items]
     transform: Transform | None
     value: float
-    asked: tuple[Any, ...]  # equal where scores of two models can be compared: the same items in the same units
+    asked: tuple[Any, ...]  # equal for two models if they scored the same items in the same units
 
 
 def _percent(figure: str) -> Measure:
@@ -64,10 +64,10 @@ MEASURES = {
     "precision_at_5": _percent("precision_at_5"),
     "precision_at_10": _percent("precision_at_10"),
 }
-OVER_UNCHANGED = "over_unchanged"  # of tests, not of items
-_GONE = Measure(lambda item: 2 * item["object_nll"], lambda item: item["object_tokens"])
-_KEPT = Measure(lambda item: -2 * item["object_nll"], lambda item: item["object_tokens"])
-# the figure without which an item does not count for a measure
+OVER_UNCHANGED = "over_unchanged"  # compares two tests, so it is not in MEASURES
+_DELETED = Measure(lambda item: 2 * item["object_nll"], lambda item: item["object_tokens"])
+_UNCHANGED = Measure(lambda item: -2 * item["object_nll"], lambda item: item["object_tokens"])
+# measure -> the figure that an item needs to count; by default the figure of the same name
 _NEEDS = {
     "perplexity": "nll",
     "perplexity_instance_mean": "nll",
@@ -76,7 +76,6 @@ _NEEDS = {
     "proper_noun_perplexity": "proper_noun_nll",
     "proper_noun_bits_per_byte": "proper_noun_nll",
 }
-# of all tasks but ``deleted``
 _LOWER_IS_BETTER = (
     "perplexity",
     "perplexity_instance_mean",
@@ -89,9 +88,9 @@ _LOWER_IS_BETTER = (
 
 
 def higher_is_better(task: str, measure: str) -> bool:
-    """Tell whether a model is the better the higher its score is.
+    """Return whether a higher score of a measure is better.
 
-    The facts of ``deleted`` are no longer so: a model that lets go of them finds them unlikely.
+    In the task ``deleted`` it always is: a model that lets go of deleted facts finds them unlikely.
     """
     return task == "deleted" or measure not in _LOWER_IS_BETTER
 
@@ -99,8 +98,8 @@ def higher_is_better(task: str, measure: str) -> bool:
 def scores(tests: Mapping[str, Sequence[Sequence[Item]]], measures: Sequence[str]) -> dict[str, Estimate]:
     """Return "TEST/MEASURE" -> estimate for each test and measure that has items.
 
-    A test is one or more groups of items; the score of several is the mean of theirs, and is left out where one of
-    them has no items. Intervals are drawn over the items' clusters.
+    A test is one or more groups of items. Its score is the mean of the scores of its groups; it is left out if a group
+    has no items. Intervals are bootstrapped over the clusters of the items.
     """
     found = {}
     for test, groups in tests.items():
@@ -115,20 +114,21 @@ def scores(tests: Mapping[str, Sequence[Sequence[Item]]], measures: Sequence[str
 
 
 def over_unchanged(facts: Sequence[Item], control: Sequence[Item]) -> Estimate:
-    """Return exp(a - b), a and b being the mean NLL of an object's token: the ratio of two perplexities.
+    """Return the object perplexity of ``facts`` divided by that of ``control``.
 
-    The interval is that of a - b, which is the mean of 2a and -2b, with a subject drawn in both.
+    This is exp(a - b) with the mean NLL per object token of each. Its interval is that of a - b, computed as the mean
+    of 2a and -2b, so that a subject with facts in both groups is resampled in both.
     """
-    log = mean_of_ratios([_columns(facts, _GONE), _columns(control, _KEPT)])
+    log = mean_of_ratios([_columns(facts, _DELETED), _columns(control, _UNCHANGED)])
     low, high = (None if end is None else math.exp(end) for end in (log.low, log.high))
     return Estimate(math.exp(log.value), low, high, len(facts), len({item["cluster"] for item in facts}))
 
 
 def composition(items: Columns, test: str, measure: str) -> Composition | None:
-    """Return what the score of a test was made of, out of a result's items by id; None where that is not known.
+    """Return the score of a test with its items, computed from all items of a result; None if that is not known.
 
-    A test has the items whose "split" is its name, and all where items have none. An average is that of ``unchanged``
-    and ``changed``; the kinds of deleted facts are in the column "kind".
+    The items of a test have its name as "split"; without that column, all items count. The test
+    "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind".
     """
     stage, _, name = test.rpartition("/")
     split, kind = items.get("split"), items.get("kind")
@@ -143,31 +143,31 @@ def composition(items: Columns, test: str, measure: str) -> Composition | None:
     else:
         return None
     if measure == OVER_UNCHANGED and split is not None:
-        of: tuple[Measure, ...] = (_GONE, _KEPT)
+        measures: tuple[Measure, ...] = (_DELETED, _UNCHANGED)
         needed = "object_nll"
         parts.append(split == "unchanged")
     elif measure in MEASURES:
-        of, needed = (MEASURES[measure],) * len(parts), _NEEDS.get(measure, measure)
+        measures, needed = (MEASURES[measure],) * len(parts), _NEEDS.get(measure, measure)
     else:
         return None
     if needed not in items:
         return None
     groups, ratios, asked = [], [], []
-    for part, how in zip(parts, of, strict=True):
+    for part, how in zip(parts, measures, strict=True):
         at = np.flatnonzero(part & ~np.isnan(items[needed]))
         if not len(at):
             return None
-        those = {name: column[at] for name, column in items.items()}
+        chosen = {name: column[at] for name, column in items.items()}
         try:
-            above, below = how.above(those), np.broadcast_to(how.below(those), len(at))
-            unit = below if how.unit is None else how.unit(those)
-        except KeyError:  # no column of what is divided by
+            above, below = how.above(chosen), np.broadcast_to(how.below(chosen), len(at))
+            unit = below if how.unit is None else how.unit(chosen)
+        except KeyError:  # the items lack the column of the denominator
             return None
-        clusters, ids = those["cluster"].tolist(), those["id"].tolist()
+        clusters, ids = chosen["cluster"].tolist(), chosen["id"].tolist()
         groups.append(Items(above, below, clusters, ids))
         asked.append((tuple(ids), tuple(clusters), unit.astype(np.float64).tobytes()))
         ratios.append(above.sum() / below.sum())
-    transform = of[0].transform
+    transform = measures[0].transform
     value = float(np.mean(ratios if transform is None else transform(np.array(ratios))))
     return Composition(groups, transform, math.exp(value) if measure == OVER_UNCHANGED else value, tuple(asked))
 

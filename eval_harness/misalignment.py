@@ -1,41 +1,44 @@
-"""Temporal misalignment: a score of models, in the order of the months that they were trained on, on each month."""
+"""Temporal misalignment: the scores of models that were trained up to different months, on the tests of each month."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import msgspec
+
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import did_you_mean
-from temporalwiki.builders.dataset_folder import SCHEMAS
+from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.builders.manifests import ResultModel
 from temporalwiki.eval_harness import statistics
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.statistics import Estimate, Transfer
 
 _KINDS = (*SCHEMAS, *(f"{kind}lama(?:-easy)?" for kind in ("invariant", "updated", "new")), "newquestions(?:-easy)?")
-# a config's name, or one in a model's name: diffset-1112, diffset-20211101-20211201, wikipedia-12
+# the name of a config, alone or within a model's name: diffset-1112, diffset-20211101-20211201, wikipedia-12
 _CONFIG = re.compile(rf"(?:{'|'.join(_KINDS)})-((?:\d{{8}}-)?\d{{8}}|(?:0[1-9]|1[0-2]){{1,2}})(?!\d)")
 
 
 class Row(NamedTuple):
-    """A model."""
+    """A model in a matrix."""
 
-    model: str  # as its results name it
+    model: str  # as in its results
     revision: str
-    method: str | None  # None: not trained by temporalwiki, as far as is known
-    month: str | None  # the last that it was trained on, named as its column if there is one; None: none is known
+    method: str | None  # None: not trained by temporalwiki, or not known
+    month: str | None  # the last month it was trained on, with the name of the column if there is one
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A task's score of models on months, None where a model was not scored.
+    """One score of a task for each model (row) and tested month (column); None if it was not measured.
 
-    Rows are in the order of their months, models without one first. Columns are months as the configs name them, such
-    as "1112". ``values`` are [rows, columns].
+    Rows are sorted by month, with models without a month first. Columns are months, named as in configs ("1112").
+    ``values`` are [rows, columns].
     """
 
     task: str
@@ -46,42 +49,42 @@ class Matrix:
 
     @property
     def methods(self) -> list[str]:
-        """Methods with a model of one of the columns' months, in the order of the rows."""
+        """The methods that have a model trained up to a month of the columns, in the order of the rows."""
         return list(dict.fromkeys(row.method for row in self.rows if row.method and row.month in self.columns))
 
 
 def matrix(results: Sequence[Result], task: str, score: str) -> Matrix:
-    """Arrange a score (such as "average/perplexity") of a task's results.
+    """Return the matrix of a score, such as "average/perplexity", from the results of a task.
 
-    A model's month is the last in its result's "trained_on"; where no method is known either, the one in its name.
-    Raises InputError where there is no such task or score, a config is of no month, a model has two results for a
-    month, and where two models were not asked the same.
+    The month of a model is the last one in "trained_on" of its result, or the one in its name if its method is not
+    known. Raises InputError if the task or score is missing, a config has no month, a model has two results for a
+    month, or two models were not asked the same questions.
     """
-    found = [result for result in results if result.data["task"]["name"] == task]
-    tasks = sorted({result.data["task"]["name"] for result in results})
+    found = [result for result in results if result.manifest.task.name == task]
+    tasks = sorted({result.manifest.task.name for result in results})
     if not found:
         raise InputError(f"no results of {task}{did_you_mean(task, tasks)}; there are {', '.join(tasks) or 'none'}")
-    scores = sorted({name for result in found for name in result.data["scores"]})
+    scores = sorted({name for result in found for name in result.manifest.scores})
     if score not in scores:
         raise InputError(f"{task} has no score {score!r}{did_you_mean(score, scores)}; there are {', '.join(scores)}")
     tested = [_tested(result) for result in found]
-    trained = [month_of_model(result.data["model"]) for result in found]
+    trained = [month_of_model(result.manifest.model) for result in found]
     place = places({*tested, *(month for month in trained if month)})
     columns = {place[month]: month for month in tested}
 
     cells: dict[Row, dict[int, Result]] = {}
     asked: dict[int, Result] = {}
     for result, test, month in zip(found, tested, trained, strict=True):
-        model, column = result.data["model"], place[test]
-        row = Row(model["name"], model["revision"], model.get("method"), month and columns.get(place[month], month))
+        model, column = result.manifest.model, place[test]
+        row = Row(model.name, model.revision, model.method, month and columns.get(place[month], month))
         other = cells.setdefault(row, {}).setdefault(column, result)
         if other is not result:
-            raise InputError(f"{other.path}, {result.path}: both are of {row.model} and {test}; take one away")
+            raise InputError(f"{other.path}, {result.path}: both are of {row.model} and {test}; remove one")
         other = asked.setdefault(column, result)
         if _questions(other) != _questions(result):
             raise InputError(
                 f"{other.path}, {result.path}: not the same questions about {test} (other rows, or another version or "
-                f"other options of {task}); take one away, or evaluate its model again"
+                f"other options of {task}); remove one, or evaluate its model again"
             )
     rows = sorted(
         cells, key=lambda row: (place[row.month] if row.month else -1, row.method or "", row.model, row.revision)
@@ -99,16 +102,16 @@ def matrix(results: Sequence[Result], task: str, score: str) -> Matrix:
 def transfer(
     matrix: Matrix, method: str, baseline: str | None = None, *, higher_is_better: bool
 ) -> tuple[float | None, Transfer]:
-    """Return a method's mean on the diagonal, each model on its own month, and what ``statistics.transfer`` measures.
+    """Return the mean score of a method's models on their own months, and the method's ``statistics.transfer``.
 
-    It reads the months that the method was trained on and that are columns. ``baseline`` is the model before any of
-    them, by name. Raises InputError where there is no such month, or two models of one.
+    Only months that are rows of the method and columns of the matrix count. ``baseline`` is the name of the untrained
+    model. Raises InputError without such a month, or if a month has two models.
     """
     rows: dict[str, Sequence[Estimate | None]] = {}
     for row, values in zip(matrix.rows, matrix.values, strict=True):
         if row.method == method and row.month in matrix.columns:
             if row.month in rows:
-                raise InputError(f"{method}: two models of {row.month}, {row.model} is one; take its results away")
+                raise InputError(f"{method}: two models of {row.month}, one of them {row.model}; remove its results")
             rows[row.month] = values
     if not rows:
         raise InputError(f"{method}: no model of the months {', '.join(matrix.columns)}")
@@ -125,7 +128,7 @@ def transfer(
 
 
 def table(matrix: Matrix) -> str:
-    """Return the matrix as text, without its intervals: a row a model, a column a month."""
+    """Return the matrix as text, without intervals: one row per model, one column per month."""
     lines = [["model", "method", "month", *matrix.columns]]
     for row, values in zip(matrix.rows, matrix.values, strict=True):
         cells = [f"{cell.value:,.2f}" if cell else "" for cell in values]
@@ -141,33 +144,34 @@ def table(matrix: Matrix) -> str:
 
 
 def month_of(config: str) -> str | None:
-    """Return the month in a name, such as "1112" in "probes-1112"; None where there is none."""
+    """Return the month in a name, such as "1112" in "probes-1112", or None."""
     found = _CONFIG.search(config)
     return found[1] if found else None
 
 
-def month_of_model(model: Mapping[str, Any]) -> str | None:
-    """Return the last month that a result's model was trained on, None for Initial.
+def month_of_model(model: ResultModel) -> str | None:
+    """Return the last month that the model of a result was trained on, or None.
 
-    Its manifests say it, or, of a model without a method, its name. Whatever Initial was trained on, it is the model
-    before any of the months.
+    This is the last config of "trained_on", or the month in the model's name if its method is not known. It is None
+    for Initial, the model before all months.
     """
-    if model.get("method") == "initial":
+    if model.method == "initial":
         return None
-    configs = model.get("trained_on", ()) if model.get("method") else [Path(model["name"]).name]
+    configs = model.trained_on if model.method else [Path(model.name).name]
     return next((month for config in reversed(configs) if (month := month_of(config))), None)
 
 
 def places(months: Collection[str]) -> dict[str, int]:
-    """Return where months stand in time, one place for all names of a month.
+    """Return the position in time of each month; two names of one month have the same position.
 
-    Long names have dates. Names without a year are taken to be within twelve months, after the longest gap between
-    any two (12 is before 01); beside long names they are of the year that puts them among those, or nearest to them.
+    Long names contain dates. Short names have no year: if there are only short names, they lie within twelve months
+    and begin after the longest gap (so 12 comes before 01). If there are also long names, a short name gets the year
+    that puts it between them, or nearest to them.
     """
     ends = {month: month[-8:] for month in months if len(month) >= 8}
     short = {month: int(month[-2:]) for month in months if len(month) < 8}
     if ends:
-        dates = {int(date[:4]) * 12 + int(date[4:6]): date for date in sorted(ends.values())}  # by months since 0
+        dates = {int(date[:4]) * 12 + int(date[4:6]): date for date in sorted(ends.values())}  # by month number
         first, last = min(dates), max(dates)
 
         def distance(count: int) -> tuple[int, bool, int]:
@@ -197,15 +201,16 @@ def _values_of(matrix: Matrix, model: str) -> tuple[Estimate | None, ...]:
 
 
 def _tested(result: Result) -> str:
-    config = result.data["data"]["config"]
+    config = result.manifest.data.config
     if (month := month_of(config)) is None:
-        raise InputError(f"{result.path}: {config} is of no month")
+        raise InputError(f"{result.path}: the config {config} has no month in its name")
     return month
 
 
 def _questions(result: Result) -> tuple[Any, Any]:
-    return result.data["task"], result.data["data"]["hash"]
+    return result.manifest.task, result.manifest.data.hash
 
 
 def _estimate(result: Result | None, score: str) -> Estimate | None:
-    return Estimate(**result.data["scores"][score]) if result and score in result.data["scores"] else None
+    found = result.manifest.scores.get(score) if result else None
+    return None if found is None else Estimate(**msgspec.structs.asdict(found))

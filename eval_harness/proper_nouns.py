@@ -1,8 +1,8 @@
-"""Which characters of a text are proper nouns, and which tokens of a language model have one of them.
+"""Find the proper nouns of a text, and the tokens of a language model that overlap them.
 
-For TemporalWiki's intrinsic evaluation, the perplexity of proper nouns (NNP and NNPS of the Penn Treebank): they are
-where a text's facts are. A spaCy pipeline finds them; where none is to be had, this module trains a small one from a
-treebank: ``python -m temporalwiki.eval_harness.proper_nouns --help``.
+TemporalWiki's intrinsic evaluation measures the perplexity of proper nouns (NNP and NNPS of the Penn Treebank), as
+most facts of a text are in them. A spaCy pipeline finds them. If none is installed, this module trains a small one
+from a treebank: ``python -m temporalwiki.eval_harness.proper_nouns --help``.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ TAGS = frozenset(("NNP", "NNPS"))
 
 _TRAIN = "python -m temporalwiki.eval_harness.proper_nouns"
 _PIPES_NOT_NEEDED = ["parser", "senter", "ner", "entity_linker", "lemmatizer", "trainable_lemmatizer", "textcat"]
-_BATCH_PIECES, _PIECE_CHARACTERS = 8, 20_000  # at once: at most 450 MB in a small tagger
+_BATCH_PIECES, _PIECE_CHARACTERS = 8, 20_000  # at once; a small tagger then takes at most 450 MB
 
 
 class ProperNouns:
-    """Finds proper nouns with a spaCy pipeline, an installed one or one in a folder.
+    """Finds proper nouns with a spaCy pipeline: words tagged NNP or NNPS.
 
-    They are the words that it tags NNP or NNPS; where it has no such tags, those whose part of speech is PROPN.
-    ``key`` names spaCy's version and the pipeline's files.
+    If the pipeline has no such tags, proper nouns are the words whose part of speech is PROPN. ``key`` identifies the
+    version of spaCy and the files of the pipeline.
     """
 
     def __init__(self, name: str) -> None:
-        """Load it; raise InputError where spaCy or the pipeline is not there, or tags no proper nouns."""
+        """Load a pipeline by name or folder. Raises InputError if it is missing, or does not tag proper nouns."""
         instead = f"train a small one ({_TRAIN} --help)"
         self._nlp, self.key = load_pipeline(name, _PIPES_NOT_NEEDED, instead)
         labels = {label for labels in self._nlp.pipe_labels.values() for label in labels}
         self._tagged = not labels.isdisjoint(TAGS)
-        mapped = {"tagger", "attribute_ruler"} <= set(self._nlp.pipe_names)  # from other tags to parts of speech
+        mapped = {"tagger", "attribute_ruler"} <= set(self._nlp.pipe_names)  # maps other tags to parts of speech
         if not (self._tagged or mapped or any("POS=PROPN" in label.split("|") for label in labels)):
             raise InputError(
                 f"{name}: this pipeline tags no proper nouns; take one with a tagger or a morphologizer, "
@@ -55,10 +55,9 @@ class ProperNouns:
             )
 
     def __call__(self, texts: Iterable[str]) -> Iterator[list[Span]]:
-        """Yield for each text where its proper nouns begin and end, in characters: in order, without white space.
+        """Yield the spans of the proper nouns of each text, in characters, in order and without white space.
 
-        Long texts are tagged in pieces, which end where paragraphs, lines or at least words do. Texts are read a few
-        ahead of what is yielded.
+        Long texts are tagged in pieces that end at the end of a paragraph, a line or a word.
         """
         spans: list[Span] = []
         for doc, (start, last) in self._nlp.pipe(self._cut(texts), as_tuples=True, batch_size=_BATCH_PIECES):
@@ -71,21 +70,20 @@ class ProperNouns:
                 spans = []
 
     def _cut(self, texts: Iterable[str]) -> Iterator[tuple[str, tuple[int, bool]]]:
-        """Yield the pieces of all texts, each with where it begins in its text and whether it is the text's last."""
+        """Yield (piece, (its position in the text, whether it is the last piece)) for all texts."""
         for text in texts:
             for start, end in pieces(text, min(self._nlp.max_length, _PIECE_CHARACTERS)):
                 yield text[start:end], (start, end == len(text))
 
 
 def overlap(offsets: Ints, spans: Sequence[Span]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Tell of each token whether it has a character of a span, bool [tokens].
+    """Return whether each token shares a character with a span, bool [tokens].
 
-    ``offsets`` is where tokens begin and end in the text, int [tokens, 2], as a tokenizer gives it: with the space
-    before a word or without, twice the same where a character became two tokens, (0, 0) where there is no text.
-    T5's "▁" on its own has the offsets of the letter after it, and counts with that. ``spans`` are in order and do
-    not overlap; as those of ``ProperNouns`` hold no white space, a token of white space alone has no part in them.
+    ``offsets`` are the tokens' positions, int [tokens, 2], as a tokenizer gives them: with or without the space before
+    a word, twice the same if a character became two tokens, (0, 0) if a token has no text. A single "▁" of T5 has the
+    offsets of the next letter, and counts as that letter does. ``spans`` are in order and do not overlap.
     """
-    starts, ends = np.array([*spans, (2**62, 2**62)], np.int64).T  # the last one is behind every token
+    starts, ends = np.array([*spans, (2**62, 2**62)], np.int64).T  # the last one is after every token
     begin, end = offsets[:, 0], offsets[:, 1]
     after = np.searchsorted(ends, begin, side="right")  # the first span that ends after the token begins
     return (begin < end) & (starts[after] < end)
@@ -98,26 +96,26 @@ class Word(NamedTuple):
     """A word of a treebank."""
 
     form: str
-    tag: str  # Penn Treebank's, empty where it is not known
+    tag: str  # of the Penn Treebank; "" if it is not known
     space: bool  # whether white space follows
 
 
 _ID = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?|[0-9]+\.[1-9][0-9]*")
 _DAMAGE = (UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile)
-_TEXT_WORDS = 200  # after which a text ends, where the treebank does not say that a paragraph does
+_TEXT_WORDS = 200  # words after which a text ends if the treebank does not mark paragraphs
 
 
 def read_conllu(path: Path) -> Iterator[list[Word]]:
-    """Yield the texts of a treebank in CoNLL-U, which may be gzipped: its paragraphs, mostly of a few sentences.
+    """Yield the paragraphs of a treebank in CoNLL-U, which may be gzipped.
 
-    Tags are those of XPOS. A token of several words becomes these words where they spell it ("don't" is "do" and
-    "n't"), else one word without a tag; empty nodes are left out. Raises InputError, with the line, for what is not
-    CoNLL-U, and OSError.
+    The tags are in the column XPOS. A token of several words becomes these words if they spell it ("don't" is
+    "do" and "n't"), else one word without a tag. Empty nodes are left out. Raises InputError, with the line, for a
+    file that is not CoNLL-U, and OSError.
     """
     text: list[Word] = []
-    words: list[Word] = []  # of the token that is read just now
-    form, space = "", True  # this token
-    number = end = 0  # of the last word in the sentence, and of this token's last one
+    words: list[Word] = []  # of the current token
+    form, space = "", True  # of the current token
+    number = end = 0  # of the current word, and of the last word of the current token
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
         for at, line in enumerate(_undamaged(path, file), 1):
             if not line or line.startswith("#"):
@@ -151,7 +149,7 @@ def read_conllu(path: Path) -> Iterator[list[Word]]:
 
 
 def _undamaged(path: Path, file: TextIO) -> Iterator[str]:
-    """Yield lines without their ends, and an empty one after the last."""
+    """Yield the lines of a file without line ends, then an empty line. Raises InputError for a damaged file."""
     try:
         yield from (line.rstrip("\n") for line in file)
     except _DAMAGE as error:
@@ -160,7 +158,7 @@ def _undamaged(path: Path, file: TextIO) -> Iterator[str]:
 
 
 def _plain(words: Sequence[Word]) -> tuple[str, list[Span]]:
-    """Return a text as it was written, and where its proper nouns are."""
+    """Return the original text, and the spans of its proper nouns."""
     spans, at = [], 0
     for word in words:
         if word.tag in TAGS:
@@ -173,12 +171,11 @@ def _plain(words: Sequence[Word]) -> tuple[str, list[Span]]:
 
 
 def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, seed: int = 0) -> None:
-    """Train a small tagger for English and write it to the folder ``out``, which spacy.load and ProperNouns read.
+    """Train a small tagger for English and write it to the folder ``out``, for spacy.load and ProperNouns.
 
-    It learns from text as it was written: what spaCy takes for one word and the treebank for several teaches nothing
-    unless they have one tag. Seeds the random numbers of Python, NumPy and torch; the same texts and seed give the
-    same bytes. Raises UsageError without an epoch, and InputError where no word is a proper noun and where there is
-    something at ``out`` already.
+    A word of spaCy that is several words in the treebank is only learned from if these have the same tag. The function
+    seeds the random numbers of Python, NumPy and torch; the same texts and seed give the same bytes. Raises UsageError
+    for less than one epoch, and InputError if no word is a proper noun or ``out`` exists.
     """
     if epochs < 1:
         raise UsageError(f"--epochs {epochs}: must be at least 1")
@@ -187,13 +184,13 @@ def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, se
     except ImportError:
         raise InputError("spaCy is not installed; pip install spacy") from None
     if out.exists():
-        raise InputError(f"{out}: is there already; remove it, or name another folder")
+        raise InputError(f"{out}: exists already; remove it, or name another folder")
     texts = list(texts)
     if not any(word.tag in TAGS for text in texts for word in text):
-        raise InputError("no word to learn from is tagged NNP or NNPS; XPOS, the fifth column, must have these tags")
+        raise InputError("no word of the treebank is tagged NNP or NNPS; XPOS, the fifth column, must have these tags")
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)  # now, and not after minutes, if it cannot be made
+    part.mkdir(parents=True)  # an error here comes before minutes of training
     spacy.util.fix_random_seed(seed)
     nlp = spacy.blank("en")
     nlp.add_pipe("tagger")
@@ -216,7 +213,7 @@ def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, se
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well found proper nouns agree with a treebank's."""
+    """The agreement of found proper nouns with a treebank, each from 0 to 1."""
 
     precision: float
     recall: float
@@ -224,10 +221,9 @@ class Agreement:
 
 
 def agreement(nouns: ProperNouns, texts: Sequence[Sequence[Word]]) -> Agreement:
-    """Compare word by word: a found proper noun is right if it has exactly the characters of one in the treebank.
+    """Return how well ``nouns`` finds the proper nouns of a treebank in its original text.
 
-    The text is given as it was written, so that a word that is cut otherwise is wrong. All three are between 0 and 1,
-    and 0 where nothing is right.
+    A found proper noun is right if the treebank has one with exactly the same characters.
     """
     right = found = known = 0
     for spans, (_, gold) in zip(nouns(_plain(text)[0] for text in texts), map(_plain, texts), strict=True):
@@ -247,13 +243,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Train a tagger from the command line. Exit status: 0 done, 1 failed with one line, 2 wrong usage."""
     parser = argparse.ArgumentParser(
         prog=_TRAIN,
-        description="Train a small spaCy tagger for English, where no pipeline is installed, from a treebank.",
+        description="Train a small spaCy tagger for English from a treebank, if no pipeline is installed.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("train", nargs="+", type=Path, metavar="TRAIN", help="treebank, .conllu or .conllu.gz")
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the tagger, which must not be there yet")
-    parser.add_argument("--dev", type=Path, metavar="DEV", help="treebank that the tagger is measured on")
+    parser.add_argument("out", type=Path, metavar="OUT", help="new folder for the tagger")
+    parser.add_argument("--dev", type=Path, metavar="DEV", help="treebank to measure the tagger on")
     parser.add_argument("--epochs", type=int, default=3, metavar="N", help="passes over the treebank (default: 3)")
     given = parser.parse_intermixed_args(argv)  # --dev may stand between the treebanks and OUT
     try:

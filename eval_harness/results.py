@@ -1,15 +1,13 @@
-"""Result files: one per model, config and task, with what is needed to repeat it, and each item's figures beside."""
+"""Result files: one for each model, config and task, and a Parquet file with the figures of its items."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -17,155 +15,87 @@ import pyarrow.parquet as pq
 
 from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import whole_file
-from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.base.json_files import fingerprint, read_json, write_json
+from temporalwiki.builders.manifests import ResultManifest, ResultScore
 from temporalwiki.eval_harness.measures import MEASURES
 from temporalwiki.eval_harness.statistics import Estimate
 
-SCHEMA = 1  # of the file
-# a model's revision where it is on the Hub, of an adapter with its base's; that of a folder is shorter
+SCHEMA = 1  # of result files
+_EXPECTED = "a result file of temporalwiki, so remove it"
+# the revision of a model on the Hub, or of an adapter with its base; the revision of a folder is shorter
 COMMIT = re.compile(r"[0-9a-f]{40}(?:\+[0-9a-f]+)*")
-_WIDTH = 120  # of a table, in characters
-_FIRST = ("unchanged", "changed", "average")  # the order of tests; others come after them, by name
+_WIDTH = 120  # characters of a table
+_FIRST = ("unchanged", "changed", "average")  # the order of tests; other tests follow, sorted by name
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a task found."""
+    """What a task returns."""
 
     scores: Mapping[str, Estimate]  # such as "unchanged/perplexity"
-    items: Sequence[Mapping[str, Any]]  # a row an item; "id" and "cluster" (what the bootstrap resamples) among them
+    items: Sequence[Mapping[str, Any]]  # one row per item, with "id", "cluster" (for the bootstrap) and figures
     excluded: Mapping[str, int]  # items that were not scored, by reason
-
-
-_Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-
-
-class _Score(msgspec.Struct, forbid_unknown_fields=True):  # which are read into Estimate
-    value: float
-    low: float | None
-    high: float | None
-    items: _Count
-    clusters: _Count
-
-    def __post_init__(self) -> None:
-        if (self.low is None) != (self.high is None):
-            raise ValueError("an interval with one end")
-
-
-class _Task(msgspec.Struct):
-    name: str
-    version: _Count
-    options: dict[str, Any]
-
-
-class _Parameters(msgspec.Struct):
-    total: _Count | None = None
-    trainable: _Count | None = None
-
-
-class _Model(msgspec.Struct):
-    name: str
-    revision: str
-    precision: str
-    label: str | None = None
-    method: str | None = None
-    trained_on: list[str] = []
-    base: str | None = None
-    learning_rate: float | None = None
-    parameters: _Parameters | None = None
-    tokens: _Count | None = None
-
-    def __post_init__(self) -> None:
-        if self.learning_rate is not None and not math.isfinite(self.learning_rate):
-            raise ValueError("a learning rate without end")
-
-
-class _Data(msgspec.Struct):
-    dataset: str
-    config: str
-    rows: dict[str, _Count]
-    hash: str
-
-
-class _Run(msgspec.Struct):
-    temporalwiki: str | None = None
-
-
-class _File(msgspec.Struct):
-    """What others rely on; a result file has more."""
-
-    task: _Task
-    model: _Model
-    data: _Data
-    scores: dict[str, _Score]
-    excluded: dict[str, _Count]
-    run: _Run
 
 
 @dataclass(frozen=True)
 class Result:
-    """A result file that was read."""
+    """A result file, checked."""
 
     path: Path
-    data: dict[str, Any]
+    manifest: ResultManifest
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The whole content of the file, as JSON values."""
+        return self.manifest.content
 
     def items(self) -> list[dict[str, Any]]:
-        """Return each item's figures."""
+        """Return the figures of each item."""
         return list(pq.read_table(self.path.with_suffix(".parquet")).to_pylist())
 
 
-def path_of(folder: Path, what: Mapping[str, Any]) -> Path:
-    """Return where the result of ``what`` belongs: FOLDER/MODEL/CONFIG.TASK.KEY.json.
+def path_of(folder: Path, inputs: Mapping[str, Any]) -> Path:
+    """Return the path of a result: FOLDER/MODEL/CONFIG.TASK.KEY.json.
 
-    The key is of all that the scores depend on, so not of where model and data are.
+    The key is a hash of everything that the scores depend on; the places of model and data are not part of it.
     """
-    task, model, data = what["task"], what["model"], what["data"]
+    task, model, data = inputs["task"], inputs["model"], inputs["data"]
     key = fingerprint(task, model["revision"], model["precision"], data["config"], data["hash"])
     name = f"{_plain(Path(model['name']).resolve().name)}-{fingerprint(model['revision'])[:8]}"
     return folder / name / f"{_plain(data['config'])}.{task['name']}.{key[:8]}.json"
 
 
-def write_result(path: Path, what: Mapping[str, Any], outcome: Outcome, run: Mapping[str, Any]) -> None:
-    """Write the items, then the result, which counts as there when its file is.
+def write_result(path: Path, inputs: Mapping[str, Any], outcome: Outcome, run: Mapping[str, Any]) -> None:
+    """Write the items, then the result file: it is written last because its existence means that both are complete.
 
-    ``run`` is what may differ when the same is done again: time and machine.
+    ``run`` holds what may differ if the same is computed again, such as time and machine.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    columns = dict.fromkeys(name for item in outcome.items for name in item)  # not every item has all
+    columns = dict.fromkeys(name for item in outcome.items for name in item)  # items may lack some
     with whole_file(path.with_suffix(".parquet")) as part:
         pq.write_table(pa.table({name: [item.get(name) for item in outcome.items] for name in columns}), part)
     scores = {name: asdict(estimate) for name, estimate in outcome.scores.items()}
     excluded = {reason: count for reason, count in sorted(Counter(outcome.excluded).items()) if count}
-    write_json(path, {"schema": SCHEMA, **what, "scores": scores, "excluded": excluded, "run": run})
+    write_json(path, {"schema": SCHEMA, **inputs, "scores": scores, "excluded": excluded, "run": run})
 
 
 def read_result(path: Path) -> Result:
-    """Read a result file; raise InputError where it is none, or of a later schema."""
-    try:
-        data = json.loads(path.read_text("utf-8"))
-        if type(schema := data["schema"]) is not int:
-            raise TypeError
-        json.dumps(data, ensure_ascii=False).encode()  # half of a character cannot be shown
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{path}: not a result file of temporalwiki; remove it") from None
-    if schema != SCHEMA:
+    """Return a result. Raises InputError for any other file, and for a result of a newer schema."""
+    return check_result(path, read_json(path, dict[str, Any], _EXPECTED))
+
+
+def check_result(path: Path, content: dict[str, Any]) -> Result:
+    """Return a result from the content of its file; raises the errors of ``read_result``."""
+    if type(schema := content.get("schema")) is int and schema != SCHEMA:
         raise InputError(f"{path}: a result of schema {schema}, this version reads {SCHEMA}; update temporalwiki")
     try:
-        read = msgspec.convert(data, _File)
+        return Result(path, msgspec.convert({**content, "content": content}, ResultManifest))
     except msgspec.ValidationError as error:
-        what = in_one_line(error)  # a key can hold line ends
-        raise InputError(f"{path}: not a result file of temporalwiki ({what}); remove it") from None
-    data["scores"] = {name: msgspec.structs.asdict(score) for name, score in read.scores.items()}  # 1 is 1.0
-    if read.model.learning_rate is not None:
-        data["model"]["learning_rate"] = read.model.learning_rate
-    return Result(path, data)
+        raise InputError(f"{path}: not {_EXPECTED} ({in_one_line(error)})") from None
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Read all results below a folder, in the order of their paths.
-
-    Raises InputError where there are none, or one cannot be read.
-    """
+    """Return all results in a folder, sorted by path. Raises InputError for an empty folder or a damaged file."""
     found = [read_result(path) for path in sorted(folder.glob("*/*.json"))]
     if not found:
         raise InputError(f"{folder}: no results in it; `temporalwiki evaluate --output {folder}` writes them")
@@ -173,51 +103,51 @@ def read_results(folder: Path) -> list[Result]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Return results as text: a row a test, a column a score with its 95 % interval, and what was left out.
+    """Return results as text: one row per test, one column per measure, and the number of items left out.
 
-    Where there is no room for all columns, they go on below.
+    Columns that do not fit side by side follow below.
     """
-    return "\n\n".join(_table(result.data) for result in results)
+    return "\n\n".join(_table(result.manifest) for result in results)
 
 
-def _table(data: Mapping[str, Any]) -> str:
-    scores: dict[str, Any] = data["scores"]
+def _table(result: ResultManifest) -> str:
+    scores = result.scores
     tests = sorted({name.rpartition("/")[0] for name in scores}, key=place_of_test)
     measures = sorted({name.rpartition("/")[2] for name in scores}, key=place_of_measure)
     found = {test: [scores.get(f"{test}/{measure}" if test else measure) for measure in measures] for test in tests}
     signs = {name: measure.sign for name, measure in MEASURES.items() if measure.sign}
     rows = [["", *(f"{name} {signs[name]}" if name in signs else name for name in measures), "items"]]
-    for test, of in found.items():
-        items = max(score["items"] for score in of if score)
-        rows.append([test, *(_shown(score) if score else "" for score in of), f"{items:,}"])
-    lines = [f"{data['task']['name']} of {data['model']['name']} on {data['data']['config']}"]
+    for test, of_test in found.items():
+        items = max(score.items for score in of_test if score)
+        rows.append([test, *(_shown(score) if score else "" for score in of_test), f"{items:,}"])
+    lines = [f"{result.task.name} of {result.model.name} on {result.data.config}"]
     names, *columns = ([cell.rjust(max(map(len, column))) for cell in column] for column in zip(*rows, strict=True))
     names = [name.strip().ljust(len(name)) for name in names]
-    while columns:  # as many side by side as there is room for
+    while columns:  # as many side by side as fit
         part = names
         while columns and (part is names or len(part[0]) + len(columns[0][0]) + 2 <= _WIDTH):
             part = [f"{line}  {cell}" for line, cell in zip(part, columns.pop(0), strict=True)]
         lines += [line.rstrip() for line in part]
-    lines += [f"left out, {reason}: {count:,}" for reason, count in data["excluded"].items()]
+    lines += [f"left out, {reason}: {count:,}" for reason, count in result.excluded.items()]
     return "\n".join(lines)
 
 
 def place_of_test(test: str) -> tuple[str, int, str]:
-    """Return what tests are sorted by: those before light-tuning first, and unchanged, changed and average in each."""
+    """Return a sort key for tests: zero-shot before light-tuned, and unchanged, changed, average within each."""
     stage, _, name = test.rpartition("/")
     return stage, _FIRST.index(name) if name in _FIRST else len(_FIRST), test
 
 
 def place_of_measure(measure: str) -> tuple[int, str]:
-    """Return what measures are sorted by."""
+    """Return a sort key for measures, in the order of MEASURES."""
     known = list(MEASURES)
     return known.index(measure) if measure in known else len(known), measure
 
 
-def _shown(score: Mapping[str, Any]) -> str:
-    if score["low"] is None:
-        return f"{_number(score['value'])} [one subject]"
-    return f"{_number(score['value'])} [{_number(score['low'])}, {_number(score['high'])}]"
+def _shown(score: ResultScore) -> str:
+    if score.low is None or score.high is None:
+        return f"{_number(score.value)} [one subject]"
+    return f"{_number(score.value)} [{_number(score.low)}, {_number(score.high)}]"
 
 
 def _number(value: float) -> str:
@@ -225,5 +155,5 @@ def _number(value: float) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name that is safe in a path."""
+    """Return a name with only characters that are safe in a path."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "model"

@@ -1,4 +1,4 @@
-"""Evaluate one model: every task on every config that it is defined on, one result file each, nothing twice."""
+"""Evaluate one model: run each task on each config that it reads, and write one result file for each pair."""
 
 from __future__ import annotations
 
@@ -23,33 +23,32 @@ from temporalwiki.eval_harness.task import Row, Task, check_columns
 from temporalwiki.methods.training_data import check_config, config_names, load
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "peft", "datasets")
-_LONG = re.compile(r"-\d{8}-\d{8}$")  # an interval's name that says the days
+_LONG_NAME = re.compile(r"-\d{8}-\d{8}$")  # of an interval, such as diffset-20211101-20211201
 
 
 class NothingToScoreError(InputError):
-    """A config in which a task finds nothing that it can score."""
+    """A config without a row that the task can score."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is scored, and on what."""
+    """A model, and the tasks and configs to score it on."""
 
     model: str  # folder, Hub id, .gguf file or package:NAME
     data: str  # folder, Hub id or id@revision
     tasks: Mapping[str, Task]  # by name
-    configs: tuple[str, ...]  # none: all that the tasks are defined on
+    configs: tuple[str, ...]  # empty: all that the tasks read
     output: Path
-    limit: int | None  # of rows of each split
-    label: str = ""  # what the model is called on a leaderboard; nothing: as its method is
+    limit: int | None  # most rows of each split
+    label: str = ""  # the model's name on a leaderboard; empty: the name of its method
 
 
 def evaluate(wanted: Evaluation, model: CachedModel, available: list[str] | None = None) -> list[Result]:
-    """Return the results of all tasks, made now or found in ``wanted.output``.
+    """Return the results of all tasks. Results that exist in ``wanted.output`` are read, the others computed.
 
-    ``available``: the configs of the data, where the caller knows them.
-
-    A config in which a task finds nothing to score is left out, with a line that says so. Raises UsageError where a
-    config or task does not fit, InputError for a model or data that cannot be used, or where nothing can be scored.
+    ``available`` are the configs of the data, if the caller knows them. A config without anything to score is left
+    out with a printed line. Raises UsageError for a config or task that does not fit, and InputError for a model or
+    data that cannot be used, or if nothing at all can be scored.
     """
     if wanted.output.exists() and not wanted.output.is_dir():
         raise InputError(f"{wanted.output}: is a file; name a folder with --output")
@@ -61,14 +60,14 @@ def evaluate(wanted: Evaluation, model: CachedModel, available: list[str] | None
         for name, task in wanted.tasks.items()
         for config in _configs_of(name, task, wanted, available)
     ]
-    unread = set(wanted.configs) - {config for _, _, config in plan}
-    if unread:
-        raise UsageError(f"--config {min(unread)}: none of the tasks {', '.join(wanted.tasks)} reads it")
+    unused = set(wanted.configs) - {config for _, _, config in plan}
+    if unused:
+        raise UsageError(f"--config {min(unused)}: none of the tasks {', '.join(wanted.tasks)} reads it")
     results = []
     for name, task, config in plan:
         try:
             results.append(_evaluate(name, task, config, wanted, available, model))
-        except NothingToScoreError as error:  # a month without deleted facts is no reason to leave out the others
+        except NothingToScoreError as error:  # the other configs are still scored
             if (name, task, config) == plan[-1] and not results:
                 raise
             if model.state.is_main_process:
@@ -77,47 +76,47 @@ def evaluate(wanted: Evaluation, model: CachedModel, available: list[str] | None
 
 
 def _configs_of(name: str, task: Task, wanted: Evaluation, available: list[str]) -> list[str]:
-    fitting = [config for config in available if config.startswith(task.configs)]
+    readable = [config for config in available if config.startswith(task.configs)]
     if wanted.configs:
-        fitting = [config for config in wanted.configs if config in fitting]
-    else:  # each interval has a long name for the same rows
-        fitting = [config for config in fitting if not _LONG.search(config)] or fitting
-    if not fitting:
+        readable = [config for config in wanted.configs if config in readable]
+    else:  # the short and the long name of an interval have the same rows
+        readable = [config for config in readable if not _LONG_NAME.search(config)] or readable
+    if not readable:
         kinds = ", ".join(f"{kind}*" for kind in task.configs)
-        raise UsageError(f"{name} reads {kinds}, of which there is none in {', '.join(wanted.configs or available)}")
-    return fitting
+        raise UsageError(f"{name} reads {kinds}, and none of {', '.join(wanted.configs or available)} is one")
+    return readable
 
 
 def _evaluate(
     name: str, task: Task, config: str, wanted: Evaluation, available: list[str], model: CachedModel
 ) -> Result:
     begun = time.perf_counter()
-    rows = _read(wanted.data, config, task.splits, wanted.limit, task.most, "")
-    for split, of in rows.items():
-        check_columns(of, task.columns, f"{wanted.data}, {config}, {split}")
+    rows = _read(wanted.data, config, task.splits, wanted.limit, task.max_rows, "")
+    for split, of_split in rows.items():
+        check_columns(of_split, task.columns, f"{wanted.data}, {config}, {split}")
     if not any(rows.values()):
-        there = ", ".join(load(wanted.data, config, None))
+        splits = ", ".join(load(wanted.data, config, None))
         raise NothingToScoreError(
             f"{wanted.data}, {config}: no rows in {', '.join(task.splits) or 'it'}, so nothing to score; "
-            f"its splits are {there}"
+            f"its splits are {splits}"
         )
-    for prefix, other in task.beside(config).items():
+    for prefix, other in task.extra_configs(config).items():
         if other in available:
             rows |= _read(wanted.data, other, (), None, None, f"{prefix}/")
-    what: dict[str, dict[str, Any]] = {
-        "task": {"name": name, "version": task.version, "options": task.identity()},
+    inputs: dict[str, dict[str, Any]] = {
+        "task": {"name": name, "version": task.version, "options": task.recorded_options()},
         "model": {"name": model.reference, "revision": model.revision, "precision": model.precision},
         "data": {
             "dataset": wanted.data,
             "config": config,
-            "rows": {split: len(of) for split, of in rows.items()},
-            "hash": fingerprint(json.dumps(rows, sort_keys=True, default=str)),  # str: of times and the like
+            "rows": {split: len(of_split) for split, of_split in rows.items()},
+            "hash": fingerprint(json.dumps(rows, sort_keys=True, default=str)),  # str: for timestamps
         },
     }
-    path = path_of(wanted.output, what)
+    path = path_of(wanted.output, inputs)
     if path.is_file():
         return read_result(path)
-    path.parent.mkdir(parents=True, exist_ok=True)  # before the work is done
+    path.parent.mkdir(parents=True, exist_ok=True)  # an error here comes before the work
     outcome = task.run(model, rows)
     if not outcome.scores:
         why = ", ".join(f"{count} {reason}" for reason, count in outcome.excluded.items())
@@ -131,26 +130,26 @@ def _evaluate(
             "python": sys.version.split()[0],
             "libraries": {library: version(library) for library in _LIBRARIES},
         }
-        # what is known of the training depends on which folders are still there, so it is not in the identity
+        # not part of the identity: the description of the training depends on which folders still exist
         label = {"label": wanted.label} if wanted.label else {}
-        described = {**what, "model": what["model"] | training(model.reference) | label}
+        described = {**inputs, "model": inputs["model"] | training(model.reference) | label}
         write_result(path, described, outcome, run)
     model.state.wait_for_everyone()
     return read_result(path)
 
 
 def _read(
-    data: str, config: str, splits: Sequence[str], limit: int | None, most: int | None, prefix: str
+    data: str, config: str, splits: Sequence[str], limit: int | None, max_rows: int | None, prefix: str
 ) -> dict[str, list[Row]]:
-    """Return a config's rows by split, those splits alone that are named if any are.
+    """Return the rows of a config by split: of the splits named in ``splits``, or of all splits if it is empty.
 
-    Of more than ``most`` rows so many are drawn; ``limit`` takes the first of what is left.
+    A split with more than ``max_rows`` rows is sampled with a fixed seed. Then ``limit`` keeps the first rows.
     """
     read = {}
     for split, rows in load(data, config, None).items():
         if splits and split not in splits:
             continue
-        if most is not None and len(rows) > most:
-            rows = rows.select(np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False)))
+        if max_rows is not None and len(rows) > max_rows:
+            rows = rows.select(np.sort(np.random.default_rng(0).choice(len(rows), max_rows, replace=False)))
         read[prefix + split] = list(rows.select(range(min(len(rows), limit or len(rows)))))
     return read

@@ -1,4 +1,4 @@
-"""Kept scores and answers: what a model said once about a text it need not say again, next month or after a kill."""
+"""A cache on disk of the scores and answers of models, so that no model is asked the same thing twice."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.ckl.salient_spans import Span
 from temporalwiki.eval_harness.scoring import Scores, Text
 
-_PATIENCE = 60.0  # seconds to wait for another process that writes
+_PATIENCE = 60.0  # seconds to wait while another process writes
 
 
-def cache() -> Path:
-    """Return the folder of all stores, beside the cache of ``datasets``."""
+def cache_folder() -> Path:
+    """Return the folder of all caches; it is next to the cache of ``datasets``."""
     return Path(datasets.config.HF_CACHE_HOME) / "temporalwiki" / "scores"
 
 
-class Store:
-    """A file of one model revision's scores under one policy; several processes may write to it."""
+class ScoreCache:
+    """An SQLite file with the scores of one model revision under one policy. Several processes may write to it."""
 
     def __init__(self, folder: Path, revision: str, policy: dict[str, Any]) -> None:
-        """``policy``: all that the numbers depend on besides model and text; the libraries' versions are added."""
+        """Open the file; ``policy`` holds everything but the model and the text that the numbers depend on."""
         libraries = {"torch": torch.__version__, "transformers": transformers.__version__}
         self.path = folder / f"{fingerprint(revision, policy, libraries)}.sqlite"
         try:
@@ -43,29 +43,29 @@ class Store:
             raise self._broken(error) from None
 
     def scores(self, texts: Sequence[Text]) -> dict[int, Scores]:
-        """Return the scores that are kept, by the number of the text."""
+        """Return the cached scores: index of the text -> scores."""
         found = self._get([_key(text.context, text.target) for text in texts])
         return {i: _unpack(value) for i, value in found.items()}
 
-    def keep_scores(self, scored: Iterable[tuple[Text, Scores]]) -> None:
-        """Keep scores; they are there even if the process is killed right after."""
+    def add_scores(self, scored: Iterable[tuple[Text, Scores]]) -> None:
+        """Add scores to the file; they survive a kill right after."""
         self._put([(_key(text.context, text.target), _pack(scores)) for text, scores in scored])
 
     def answers(self, prompts: Sequence[str]) -> dict[int, str]:
-        """Return the answers that are kept, by the number of the prompt."""
+        """Return the cached answers: index of the prompt -> answer."""
         return {i: value.decode() for i, value in self._get([_key(prompt) for prompt in prompts]).items()}
 
-    def keep_answers(self, answers: Iterable[tuple[str, str]]) -> None:
-        """Keep (prompt, answer) pairs."""
+    def add_answers(self, answers: Iterable[tuple[str, str]]) -> None:
+        """Add (prompt, answer) pairs to the file."""
         self._put([(_key(prompt), answer.encode()) for prompt, answer in answers])
 
     def spans(self, texts: Sequence[str]) -> dict[int, list[Span]]:
-        """Return the spans that are kept, by the number of the text."""
+        """Return the cached spans: index of the text -> spans."""
         found = self._get([_key(text) for text in texts])
         return {i: [*map(tuple, np.frombuffer(raw, "<i4").reshape(-1, 2).tolist())] for i, raw in found.items()}
 
-    def keep_spans(self, spans: Iterable[tuple[str, Sequence[Span]]]) -> None:
-        """Keep (text, its spans) pairs."""
+    def add_spans(self, spans: Iterable[tuple[str, Sequence[Span]]]) -> None:
+        """Add (text, its spans) pairs to the file."""
         self._put([(_key(text), np.array(found, "<i4").tobytes()) for text, found in spans])
 
     def _get(self, keys: list[bytes]) -> dict[int, bytes]:
@@ -87,9 +87,9 @@ class Store:
             raise self._broken(error) from None
 
     def _broken(self, error: Exception) -> InputError:
-        if isinstance(error, OSError | sqlite3.OperationalError):  # no room, no right to write, no answer in time
-            return InputError(f"{self.path}: scores cannot be kept there: {error}; set HF_HOME to another folder")
-        return InputError(f"{self.path}: {error}; remove this file, it only saves time")
+        if isinstance(error, OSError | sqlite3.OperationalError):  # disk full, no permission, locked for too long
+            return InputError(f"{self.path}: cannot cache scores there: {error}; set HF_HOME to another folder")
+        return InputError(f"{self.path}: {error}; remove this file: it is only a cache")
 
 
 def _key(*texts: str) -> bytes:
@@ -101,7 +101,7 @@ def _key(*texts: str) -> bytes:
 
 
 def _pack(scores: Scores) -> bytes:
-    """Likelihoods are computed in float32, so nothing is lost."""
+    """Return scores as bytes, in float32: likelihoods are computed in float32, so nothing is lost."""
     return scores.nll.astype("<f4").tobytes() + scores.offsets.astype("<i4").tobytes()
 
 

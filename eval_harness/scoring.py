@@ -1,8 +1,8 @@
-"""Log-likelihoods of texts: the one place where a model's probabilities are read.
+"""Log-likelihoods of texts: the only module that reads the probabilities of a model.
 
-Many probes begin alike, all of them with BOS. Decoder-only models therefore read a batch of texts as the tree of their
-beginnings, in one row: every token attends to its own ancestors alone and stands at its own depth, so no beginning is
-computed twice and nothing is padded. The output layer is computed where a token is scored, and nowhere else.
+Many probes share a prefix, at least BOS. A decoder-only model therefore reads a batch of texts as one row that holds
+their prefix tree. Each token attends only to its ancestors, and its position is its depth in the tree. So no prefix is
+computed twice, and nothing is padded. The output layer is computed only where a token is scored.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.packing import Encoder, Ints
 
-VERSION = 1  # of the numbers: a change that moves one makes kept scores stale
+VERSION = 1  # raised by a change that moves a score; cached scores of other versions are not used
 SENTINEL = "<extra_id_0>"  # where an encoder-decoder model writes its answer
 
-# tokens of a row: enough for the matrix products to run at full speed, few enough for attention not to count
+# tokens per row: enough for fast matrix products, few enough that attention costs little
 _ROW = 512
-_LOGITS = 1 << 29  # most numbers of the output layer at once on an accelerator (2 GB)
+_LOGITS = 1 << 29  # most logits at once on a GPU (2 GB)
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
 class Text:
-    """What is scored, the target, and what is read before it.
+    """A target to score, and the context before it.
 
     A decoder-only model reads BOS (if its tokenizer has one) and context + target as one text. An encoder-decoder
-    model reads the context with ``<extra_id_0>`` where the answer belongs (at its end where it has none) and is asked
-    for the target after ``<extra_id_0>``.
+    model reads the context, where ``<extra_id_0>`` stands for the answer (it is appended if missing), and scores
+    the target after ``<extra_id_0>``.
     """
 
     context: str
@@ -48,15 +48,15 @@ class Text:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Of the tokens that overlap a target: negative log-likelihoods and places."""
+    """The negative log-likelihoods and positions of the tokens that overlap a target."""
 
     nll: Floats  # [tokens], nats
-    offsets: Ints  # [tokens, 2], characters of context + target; of the target alone for encoder-decoder models
+    offsets: Ints  # [tokens, 2], in characters of context + target, or of the target for encoder-decoder models
 
 
 @dataclass(frozen=True, eq=False)
 class _Tokens:
-    """A text as a model reads it: ``ids`` from ``first`` on are scored."""
+    """A tokenised text; the ``ids`` from index ``first`` on are scored."""
 
     ids: list[int]
     first: int
@@ -66,29 +66,29 @@ class _Tokens:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """A tree of beginnings, laid out so that a parent stands before its children."""
+    """A prefix tree of texts. Its nodes are tokens, and each parent comes before its children."""
 
     ids: list[int]
     depth: list[int]
     parent: list[int]  # -1: none
-    asked: list[tuple[int, list[int], list[int]]]  # text, the nodes that predict its scored tokens, and these tokens
+    asked: list[tuple[int, list[int], list[int]]]  # (text, nodes that predict its scored tokens, these tokens)
 
     @property
     def branches(self) -> bool:
-        """Whether it is more than one text."""
+        """Whether it holds more than one text."""
         return self.parent != list(range(-1, len(self.ids) - 1))
 
 
 class Scorer:
-    """Scores texts with one model; results do not depend on how texts are grouped, beyond rounding."""
+    """Scores texts with one model. Except for rounding, a score does not depend on the other texts of its batch."""
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, precision: str = "fp32") -> None:
-        """``precision``: fp32 or bf16, in which the matrix products are computed. Sets the model to evaluation."""
+        """Switch the model to evaluation mode; ``precision`` of the matrix products is "fp32" or "bf16"."""
         self.model, self.tokenizer, self.precision = plain(model.eval()), tokenizer, precision
         self.encoder_decoder = is_encoder_decoder(self.model)
         self._encoder = Encoder(tokenizer)
         self._longest = context_length(self.model)
-        self._row = min(_ROW, self._longest or _ROW)  # no node's number is beyond a table of positions
+        self._row = min(_ROW, self._longest or _ROW)  # a node's position must be in the model's table of positions
         self._batch = _ROW  # tokens
         if self.model.device.type != "cpu":
             vocabulary = self.model.get_output_embeddings().weight.shape[0]
@@ -96,20 +96,23 @@ class Scorer:
 
     @property
     def policy(self) -> dict[str, Any]:
-        """What the numbers depend on besides model and text."""
+        """Everything but the model and the text that scores depend on."""
         start = SENTINEL if self.encoder_decoder else self.tokenizer.bos_token
         return {"scoring": VERSION, "starts_with": start, "precision": self.precision}
 
     def score(
         self, texts: Sequence[Text], share: tuple[int, int] = (0, 1), kept: Container[int] = ()
     ) -> Iterator[list[tuple[int, Scores]]]:
-        """Yield (number of the text, its scores), a list a batch, in no particular order.
+        """Yield a list of (index of the text, its scores) for each batch, in no particular order.
 
-        ``share``: (i, n) scores every n-th batch from the i-th. ``kept``: numbers of texts that need no score; batches
-        are what they are without it, so that who goes on after some batches gets the same bits. A text is left out
-        that is longer than the model's context or of which no token can be predicted: that is so for a lone first
-        token where there is no BOS.
-        Raises InputError where a score is not a finite number.
+        Args:
+            texts: the texts. A text that is longer than the model's context, or that has no token to predict (such as
+                a single token without BOS), is left out.
+            share: (i, n) scores every n-th batch, starting with the i-th.
+            kept: indexes of texts to skip. The batches of the other texts stay the same, so that a continued run
+                gives the same bits.
+
+        Raises InputError if a score is not a finite number.
         """
         tokens = {i: made for i, made in enumerate(self._tokens(texts)) if made is not None}
         batches = [] if all(i in kept for i in tokens) else self._batches(tokens)
@@ -122,7 +125,7 @@ class Scorer:
                 if not np.isfinite(nll).all():
                     raise InputError(
                         f"{self.model.name_or_path}: no finite probability for {_shown(texts[i])}; "
-                        "its weights may be damaged, or do not fit the precision"
+                        "its weights may be damaged, or need another precision"
                     )
             yield [(i, Scores(nll, tokens[i].offsets)) for i, nll in scored]
 
@@ -147,27 +150,27 @@ class Scorer:
             yield _Tokens([*start, *ids.tolist()], len(start), offsets, tuple(source)) if len(ids) else None
 
     def _batches(self, tokens: dict[int, _Tokens]) -> list[list[Any]]:
-        """Group texts: rows of trees, or texts of like length where the model reads no trees."""
+        """Group texts into batches: of prefix trees, or of texts of similar length if the model reads no trees."""
         if tokens and self._trees:
             rows = sorted(_rows(tokens, self._row), key=lambda row: len(row.ids))
-            # apart from each other, as a mask of ours has no sliding window, which a text that fills a row may need
+            # separately, because our mask has no sliding window, which a single long text may need
             kinds = [[row for row in rows if row.branches is branches] for branches in (True, False)]
             return [batch for kind in kinds for batch in grouped(kind, lambda row: len(row.ids), self._batch)]
         order = sorted(tokens, key=lambda i: (len(tokens[i].source), len(tokens[i].ids), tokens[i].ids))
         return grouped(order, lambda i: len(tokens[i].source) + len(tokens[i].ids), self._batch)
 
     def _left(self, batch: list[Any], tokens: dict[int, _Tokens], kept: Container[int]) -> list[list[Any]]:
-        """Return a batch, or batches of the rest where some of its texts are kept."""
+        """Return the batch, or new batches of its remaining texts if some are kept."""
         there = [i for row in batch for i, _, _ in row.asked] if isinstance(batch[0], _Row) else batch
         left = {i: tokens[i] for i in there if i not in kept}
         return [batch] if len(left) == len(there) else self._batches(left)
 
     @cached_property
     def _trees(self) -> bool:
-        """Whether the model reads trees: not every one heeds a mask of its own and positions out of order.
+        """Whether the model can read prefix trees: some models ignore the attention mask or the positions.
 
-        Tried on a whole row, so that a sliding window shows: a long text of random tokens, and two short ones that
-        leave it near its beginning and in its middle.
+        This scores one long text of random tokens and two short ones that branch off near its beginning and in its
+        middle, in a tree and separately. The tree fills a row, so that a sliding window shows.
         """
         if self.encoder_decoder:
             return False
@@ -185,7 +188,7 @@ class Scorer:
         return all(np.abs(together[i] - alone[i]).mean() < tolerance for i in tokens)
 
     def _run(self, batch: list[Any], tokens: dict[int, _Tokens]) -> list[tuple[int, Floats]]:
-        """Return (number of the text, NLL of its scored tokens) of a batch; in halves where memory is short."""
+        """Return (index of the text, NLL of its scored tokens) for a batch; halve the batch if memory runs out."""
         try:
             with torch.inference_mode():
                 return self._in_trees(batch) if isinstance(batch[0], _Row) else self._padded(batch, tokens)
@@ -226,7 +229,7 @@ class Scorer:
     def _read(
         self, inputs: dict[str, torch.Tensor], asked: list[tuple[int, list[int], list[int]]]
     ) -> list[tuple[int, Floats]]:
-        """Run the model; ``asked``: texts, the places over all rows that predict their scored tokens, and these."""
+        """Run the model; ``asked`` holds (text, positions over all rows that predict its tokens, these tokens)."""
         device = self.model.device
         places, node = np.unique(np.concatenate([at for _, at, _ in asked]), return_inverse=True)
         with _output_at(self.model, torch.from_numpy(places).to(device)):
@@ -240,26 +243,26 @@ class Scorer:
 
 
 def plain(model: Any) -> PreTrainedModel:
-    """Return a model without peft's wrapper: its adapters stay where they are, inside the layers.
+    """Return a model without peft's wrapper; adapters inside the layers stay active.
 
-    Raises InputError for an adapter that is no part of the layers (prompt tuning).
+    Raises InputError for an adapter outside the layers (prompt tuning).
     """
     if not isinstance(model, PeftModel):
         return model
     if model.active_peft_config.is_prompt_learning:
         kind = model.active_peft_config.peft_type.value
-        raise InputError(f"{model.name_or_path}: {kind} adds tokens to the text; adapters inside the layers are read")
+        raise InputError(f"{model.name_or_path}: {kind} adds tokens to the text; use an adapter inside the layers")
     return model.get_base_model()
 
 
 def context_length(model: PreTrainedModel) -> int | None:
-    """Return how many tokens a model can read; None if there is no limit."""
+    """Return the number of tokens that a model can read, or None for any number."""
     longest = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     return longest if longest and longest > 0 else None
 
 
 def grouped(items: Sequence[Any], size: Callable[[Any], int], most: int) -> list[list[Any]]:
-    """Cut what is in order of size into batches of at most ``most`` tokens, each item padded to the largest."""
+    """Cut items that are sorted by size into batches of at most ``most`` tokens, padding included."""
     batches: list[list[Any]] = []
     largest = 0
     for item in items:
@@ -273,7 +276,7 @@ def grouped(items: Sequence[Any], size: Callable[[Any], int], most: int) -> list
 
 
 def sentinel_of(tokenizer: PreTrainedTokenizerBase, number: int = 0) -> int:
-    """Return the id of ``<extra_id_0>`` or another; raise InputError for a tokenizer that has none."""
+    """Return the id of ``<extra_id_NUMBER>``. Raises InputError if the tokenizer has no such token."""
     token = tokenizer.convert_tokens_to_ids(f"<extra_id_{number}>")
     if token in (None, tokenizer.unk_token_id):
         raise InputError(f"{tokenizer.name_or_path}: the tokenizer has no {SENTINEL} to mark the answer with")
@@ -283,7 +286,7 @@ def sentinel_of(tokenizer: PreTrainedTokenizerBase, number: int = 0) -> int:
 def encoder_inputs(
     contexts: Sequence[str], tokenizer: PreTrainedTokenizerBase, encoder: Encoder
 ) -> Iterator[list[int]]:
-    """Yield what an encoder-decoder model reads: each context with one sentinel, at its end where it has none."""
+    """Yield the encoder's input ids: each context with its ``<extra_id_0>``, which is appended if missing."""
     parts = [context.partition(SENTINEL) for context in contexts]
     before = encoder.ids([before.strip() for before, _, _ in parts])
     after = encoder.ids([after.strip() for _, _, after in parts])
@@ -293,15 +296,15 @@ def encoder_inputs(
 
 
 def decoder_start(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Return the ids that an encoder-decoder model's answer comes after."""
+    """Return the ids that precede the answer of an encoder-decoder model."""
     return [model.config.decoder_start_token_id, sentinel_of(tokenizer)]
 
 
 @contextmanager
 def _output_at(model: Any, places: torch.Tensor) -> Iterator[None]:
-    """Let a model compute its output layer at some places alone, counted over all rows: logits are [1, places, V].
+    """Make the model compute logits only at ``places``, counted over all rows: logits are [1, places, vocabulary].
 
-    At the layer's input, so that what a model does with its logits (scaling, capping) is done as ever.
+    The hook changes the input of the output layer, so that the model still scales or caps its logits.
     """
 
     def select(module: Any, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
@@ -315,13 +318,13 @@ def _output_at(model: Any, places: torch.Tensor) -> Iterator[None]:
 
 
 def _rows(tokens: dict[int, _Tokens], most: int = _ROW) -> list[_Row]:
-    """Lay texts out, in order, in rows of at most ``most`` tokens unless one text alone has more."""
+    """Arrange texts in prefix trees of at most ``most`` tokens; a longer text gets its own row."""
     rows: list[_Row] = []
-    path: list[int] = []  # the nodes of the text before
+    path: list[int] = []  # the nodes of the previous text
     before: list[int] = []
     for i in sorted(tokens, key=lambda i: (tokens[i].ids, tokens[i].first)):
         text = tokens[i]
-        fed = text.ids[:-1]  # what follows the last token is not asked for
+        fed = text.ids[:-1]  # the last token predicts nothing that is scored
         shared = next(
             (d for d, (a, b) in enumerate(zip(before, fed, strict=False)) if a != b), min(len(before), len(fed))
         )
@@ -341,9 +344,9 @@ def _rows(tokens: dict[int, _Tokens], most: int = _ROW) -> list[_Row]:
 
 
 def _seen(rows: Sequence[_Row], longest: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return what each node attends to, its ancestors and itself: [rows, 1, longest, longest].
+    """Return the attention mask [rows, 1, longest, longest]: a node attends to its ancestors and itself.
 
-    What pads a row sees itself, else there were nothing to average.
+    Padding attends to itself, because attention to nothing gives NaN.
     """
     seen = np.tile(np.eye(longest, dtype=bool), (len(rows), 1, 1, 1))
     for r, row in enumerate(rows):

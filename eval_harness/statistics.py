@@ -1,4 +1,4 @@
-"""Intervals by clustered bootstrap, paired comparisons, and what months of training keep, lose and bring."""
+"""Bootstrap intervals over clusters, paired comparisons and ranks of models, and transfer between months."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Label = str | int
 Matrix = Sequence[Sequence[float | None]]
 
 TAILS = (0.025, 0.975)  # of a 95 % interval
-CONFIDENCE = 0.95  # of the ranks of all models together
-FEWEST = 6  # clusters of a ranking: if one model is better in each of 5, the exact sign test has p = 2 / 2**5 > 0.05
-CHUNK = 2**18  # clusters drawn at once, which bounds the memory
+CONFIDENCE = 0.95  # that the ranks of all models are right
+FEWEST = 6  # clusters for ranks: with 5, even a model that is better in all has p = 2 / 2**5 > 0.05 (sign test)
+CHUNK = 2**18  # clusters drawn at once; bounds the memory
 
 
 class Items(NamedTuple):
-    """The items of one test and a model's scores on them: columns of one length.
+    """The items of one test and a model's scores on them, as columns of equal length.
 
-    ``denominators`` may be one number for all. ``clusters`` has a label per item, mostly its subject; labels and
-    ids are compared as text. Only ``compare`` needs ``ids``.
+    ``denominators`` may be one number for all items. ``clusters`` has one label per item, usually its subject. Labels
+    and ids are compared as text. Only ``compare`` needs ``ids``.
     """
 
     numerators: npt.ArrayLike
@@ -38,7 +38,7 @@ class Items(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score, its 95 % interval (None where a test has but one cluster), and from how many items and clusters."""
+    """A score, its 95 % interval (None if a test has only one cluster), and the number of items and clusters."""
 
     value: float
     low: float | None
@@ -49,7 +49,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The second model's score minus the first's; interval and p-value are None where a test has but one cluster."""
+    """The second model's score minus the first's; interval and p-value are None if a test has only one cluster."""
 
     difference: float
     low: float | None
@@ -60,7 +60,7 @@ class Comparison:
 
 
 class Ranks(NamedTuple):
-    """The ends of a confidence set of a model's rank, 1 being the best."""
+    """A confidence set of a model's rank, from best to worst; 1 is the best."""
 
     best: int
     worst: int
@@ -68,9 +68,9 @@ class Ranks(NamedTuple):
 
 @dataclass(frozen=True)
 class Transfer:
-    """What months of training did to the tests of all months; None where no cell that is needed was measured.
+    """Transfer between months, in the unit of the score; None if no cell that is needed was measured.
 
-    All are in the score's own unit: ``backward`` and ``forward`` are good if positive, ``forgetting`` is bad.
+    Positive ``backward`` and ``forward`` are good, positive ``forgetting`` is bad.
     """
 
     backward: float | None
@@ -88,16 +88,15 @@ def ratio(
 ) -> Estimate:
     """Return transform(sum of numerators / sum of denominators) with a 95 % percentile bootstrap interval.
 
-    Perplexity: NLL and tokens per item, np.exp. Exact match in percent: 100 * hit, and 1 for each item.
+    For perplexity, give NLL and tokens of each item and np.exp; for exact match in percent, 100 * hit and 1.
 
-    What is drawn, with replacement, are clusters, each with all of its items: facts about one subject are not
-    independent. With few clusters (below some twenty) the interval is too narrow, as with every percentile
-    bootstrap; where all clusters agree it has no width, and with one cluster there is none. The order of the items
-    does not matter, not for the last bit either.
+    The bootstrap draws clusters with replacement, each with all of its items, because facts about one subject are not
+    independent. With fewer than about twenty clusters the interval is too narrow, as with every percentile bootstrap.
+    If all clusters agree, its width is zero; one cluster gives no interval. The order of the items does not
+    change a bit of the result.
 
-    Raises InputError for no items, columns of different lengths, a number that is not finite, a denominator that is
-    not positive (an item with nothing to predict has to be left out, and counted, before) and a score that is not
-    finite.
+    Raises InputError for no items, columns of different lengths, numbers or scores that are not finite, and
+    denominators that are not positive: the caller leaves out, and counts, items with nothing to predict.
     """
     return mean_of_ratios([Items(numerators, denominators, clusters)], transform, resamples, seed)
 
@@ -107,8 +106,8 @@ def mean_of_ratios(
 ) -> Estimate:
     """Return the mean of several tests' ``ratio``, such as TemporalWiki's average of unchanged and changed.
 
-    A cluster is drawn with its items in every group, so that what groups have in common is not taken for
-    independent. A resample that has no item of some group is drawn again. Raises as ``ratio`` does.
+    A cluster is drawn with its items in all groups, because groups that share clusters are not independent. A resample
+    without items of some group is drawn again. Raises the errors of ``ratio``.
     """
     values, drawn, clusters = _bootstrap(groups, transform, resamples, seed)
     low, high = _interval(drawn.mean(axis=1))
@@ -122,10 +121,10 @@ def function_of_ratios(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Estimate:
-    """Return a function of several tests' ``ratio``, in their order, such as FUAR of scores before and after.
+    """Return a function of several tests' ``ratio``, such as FUAR of scores before and after.
 
-    Clusters are drawn as by ``mean_of_ratios``, which is this for their mean, and it raises as that does. The
-    function may return inf, and an end of the interval, which is the value of one of the resamples, may be inf.
+    Clusters are drawn, and errors raised, as in ``mean_of_ratios``. The function may return inf, and then an end of
+    the interval may be inf: each end is the value of one resample.
     """
     values, drawn, clusters = _bootstrap(groups, transform, resamples, seed)
     of_drawn = np.array([function(row) for row in drawn])
@@ -140,15 +139,15 @@ def compare(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Comparison:
-    """Compare two models on the same items: both have the same clusters in every resample.
+    """Compare two models on the same items; both get the same clusters in every resample.
 
-    Each side is what ``mean_of_ratios`` takes, with ids; one test is a sequence of one. ``p_value`` is two-sided,
-    twice (1 + resamples on the other side of 0, or on it) / (1 + resamples), at most 1: never 0, and below 0.05 where
-    the interval is clear of 0, but for one resample.
+    Each side is a sequence of tests, as in ``mean_of_ratios``, with ids. The two-sided p-value is
+    2 * (1 + number of resamples at 0 or on its other side) / (1 + number of resamples), and at most 1. It is never 0,
+    and below 0.05 if the interval does not contain 0, up to one resample.
 
     Without a transform, NLLs over tokens give the log of the ratio of the two perplexities.
 
-    Raises as ``ratio`` does, and InputError if the two sides do not have the same items, in the same clusters.
+    Raises the errors of ``ratio``, and InputError if the sides do not have the same items in the same clusters.
     """
     if len(first) != len(second):
         raise InputError(f"{len(first)} tests of one model cannot be compared with {len(second)} of another")
@@ -176,19 +175,20 @@ def ranks(
 ) -> list[Ranks] | None:
     """Return a confidence set of each model's rank; all hold together with 95 % (Mogstad et al. 2024, section 3).
 
-    Models are scored as by ``mean_of_ratios``. The numerators of a group are [models, items]: all were asked the same,
-    and have the same clusters in every resample. Of n models, a rank is at best 1 + the number of those that are
-    better, and at worst n - the number of those that are worse. Which are is found for all pairs together, so that
-    with 95 % there is no error in any: the difference of a pair, in units of its standard deviation over resamples,
-    has to exceed what in 95 % of the resamples no pair is off by (single-step max-T, Romano and Wolf 2005; see
-    ``_for_few``). More pairs therefore need no more resamples. Scores with a transform, which are perplexities, are
-    compared by their logs.
+    Models are scored as in ``mean_of_ratios``. The numerators of a group are [models, items]: all models have the same
+    items, and the same clusters in every resample. With n models, the best possible rank is 1 + the number of models
+    that are significantly better, and the worst is n - the number of models that are significantly worse.
 
-    Models that are equal in every resample do not differ. Those that differ by the same in every resample, as where
-    one is right everywhere and the other nowhere, do: nothing hints at data on which it is otherwise. None where a
-    group has fewer than six clusters; with less than some fifty, errors are somewhat more frequent than 5 %.
+    All pairs are tested together, with an error of 5 % for the whole set (single-step max-T, Romano and Wolf 2005): a
+    difference, in units of its standard deviation over resamples, is significant if it exceeds the largest error of
+    any pair in 95 % of the resamples (see ``_for_few``). So more pairs do not need more resamples. Scores with a
+    transform are perplexities and are compared by their logs.
 
-    The order of models and items does not matter. Raises as ``ratio`` does, and InputError where numerators are not
+    Models that are equal in every resample do not differ. Models that differ by the same amount in every resample do,
+    such as one that is always right and one that is always wrong. The result is None if a group has fewer than six
+    clusters. With fewer than about fifty clusters, errors are somewhat more frequent than 5 %.
+
+    The order of models and items does not matter. Raises the errors of ``ratio``, and InputError if numerators are not
     [models, items].
     """
     scores, clusters = _scores_of_models(groups, transform, resamples, seed)
@@ -196,7 +196,9 @@ def ranks(
         return None
     if transform is not None:
         scores = np.log(scores)
-    scores = np.ldexp(scores if higher_is_better else -scores, -np.frexp(abs(scores).max())[1])  # squares are in range
+    scores = np.ldexp(
+        scores if higher_is_better else -scores, -np.frexp(abs(scores).max())[1]
+    )  # so that squares do not overflow
     models = scores.shape[1]
     better = np.zeros((models, models))  # [i, j]: by how many standard deviations j is better than i
     largest = np.zeros(len(scores) - 1)
@@ -216,10 +218,10 @@ def ranks(
 
 
 def _for_few(quantile: float, clusters: int) -> float:
-    """Return a bound on a difference over its bootstrap's standard deviation as it has to be with few clusters.
+    """Correct a quantile of differences, in units of their bootstrap standard deviation, for few clusters.
 
-    That deviation is too small by the root of (clusters - 1) / clusters, and varies as that of a t distribution,
-    whose quantile this is (Abramowitz and Stegun 1964, 26.7.5) where ``quantile`` is that of a normal one.
+    That deviation is too small by sqrt((clusters - 1) / clusters), and it varies as in a t distribution. This turns a
+    normal quantile into one of the t distribution (Abramowitz and Stegun 1964, 26.7.5).
     """
     z, v = quantile, float(clusters - 1)
     first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
@@ -228,17 +230,17 @@ def _for_few(quantile: float, clusters: int) -> float:
 
 
 def transfer(matrix: Matrix, baseline: Sequence[float | None] | None = None, *, higher_is_better: bool) -> Transfer:
-    """Measure transfer between months, from scores R[i][j] after training month i on the test of month j.
+    """Return the transfer between months, from scores R[i][j] after training on month i, on the test of month j.
 
-    ``matrix`` is square, with None for what was not measured; ``baseline[j]`` is the model's score on the test of
-    month j before any training. T is the last month. Means are over the terms that have both cells.
+    ``matrix`` is square, with None for scores that were not measured. ``baseline[j]`` is the score on the test of
+    month j before any training. T is the last month. Means are over the terms with both cells.
 
     - backward: mean over j < T of R[T][j] - R[j][j] (Lopez-Paz & Ranzato 2017, equation 3)
     - forward: mean over j > 0 of R[j-1][j] - baseline[j] (equation 4)
     - forgetting: mean over j < T of the best R[i][j] with i < T, minus R[T][j] (Chaudhry et al. 2018, equation 3)
 
-    Where lower is better (perplexity) the differences have the other sign. Raises InputError for a matrix that is
-    empty or not square, a baseline of another length, and numbers that are not finite.
+    If lower is better (perplexity), the differences have the other sign. Raises InputError for a matrix that is empty
+    or not square, a baseline of another length, and numbers that are not finite.
     """
     months = len(matrix)
     cells = _cells("the matrix", matrix, (months, months))
@@ -256,12 +258,12 @@ def transfer(matrix: Matrix, baseline: Sequence[float | None] | None = None, *, 
 def _bootstrap(
     groups: Sequence[Items], transform: Transform | None, resamples: int, seed: int
 ) -> tuple[Floats, Floats, int]:
-    """Return each group's ratio [groups], those of the resamples [resamples, groups], and the number of clusters.
+    """Return each group's ratio [groups], the ratios of the resamples [resamples, groups], and the number of clusters.
 
-    No resamples are drawn where a group has one cluster: its interval cannot be known.
+    A group with only one cluster gets no resamples, because its interval cannot be known.
     """
     if not groups:
-        raise InputError("there are no tests to make a score of")
+        raise InputError("no test to score")
     if resamples < 1:
         raise UsageError(f"resamples must be at least 1, not {resamples}")
     columns = [_columns(group) for group in groups]
@@ -279,7 +281,7 @@ def _bootstrap(
     totals = sums.sum(axis=-1)[np.newaxis]
     while (left := 0 if single else 1 + resamples - len(totals)) > 0:
         times = _draw(generator, len(names), left)
-        drawn = np.einsum("rgc,nc->nrg", sums, times)  # not BLAS, whose sums depend on the number of threads
+        drawn = np.einsum("rgc,nc->nrg", sums, times)  # unlike BLAS, its sums do not depend on the number of threads
         totals = np.concatenate([totals, drawn[drawn[:, 1].all(axis=-1)]])
     ratios = totals[:, 0] / totals[:, 1]
     if transform is not None:
@@ -291,7 +293,7 @@ def _bootstrap(
 
 
 def _draw(generator: np.random.Generator, clusters: int, most: int) -> npt.NDArray[np.int64]:
-    """Return how often each cluster is in each of up to ``most`` resamples, [resamples, clusters]."""
+    """Return the count of each cluster in each resample, [resamples, clusters], for up to ``most`` resamples."""
     draws = generator.integers(clusters, size=(min(most, 1 + CHUNK // clusters), clusters))
     draws += clusters * np.arange(len(draws))[:, np.newaxis]
     return np.bincount(draws.ravel(), minlength=draws.size).reshape(draws.shape)
@@ -300,13 +302,13 @@ def _draw(generator: np.random.Generator, clusters: int, most: int) -> npt.NDArr
 def _scores_of_models(
     groups: Sequence[Items], transform: Transform | None, resamples: int, seed: int
 ) -> tuple[Floats, int]:
-    """Return scores, [1 + resamples, models], first those of all items, and the smallest group's number of clusters.
+    """Return scores [1 + resamples, models] and the number of clusters of the smallest group.
 
-    As ``_bootstrap``, for many models: their sums are whole numbers of a small unit, and so are exact. A matrix
-    product then gives the same in whatever order it adds.
+    The first row of scores is that of all items. This is ``_bootstrap`` for many models: values are rounded to whole
+    numbers of a small unit, so that sums are exact and a matrix product gives the same bits in any order.
     """
     if not groups:
-        raise InputError("there are no tests to make a score of")
+        raise InputError("no test to score")
     if resamples < 1:
         raise UsageError(f"resamples must be at least 1, not {resamples}")
     names = sorted({str(label) for group in groups for label in group.clusters})
@@ -316,7 +318,9 @@ def _scores_of_models(
         table = np.asarray(group.numerators, dtype=np.float64)
         if table.ndim != 2 or not len(table):
             raise InputError(f"numerators of the shape {table.shape} are not [models, items]")
-        rows = table if not np.isfinite(table).all() else table[:1]  # the names of all items take a while
+        rows = (
+            table if not np.isfinite(table).all() else table[:1]
+        )  # checking one row also checks the labels, which takes a while
         *_, (_, denominators, labels) = (_columns(group._replace(numerators=row)) for row in rows)
         at = np.array([place[label] for label in labels])
         most = len(names) * np.bincount(at).max()  # items of a resample
@@ -350,10 +354,10 @@ def _scores_of_models(
 
 
 def _columns(items: Items) -> tuple[Floats, Floats, list[str]]:
-    """Return numerators, denominators and clusters, all checked."""
+    """Return the checked numerators, denominators and clusters."""
     labels = [str(label) for label in items.clusters]
     if not labels:
-        raise InputError("there are no items to make a score of")
+        raise InputError("no items to score")
     numerators = np.asarray(items.numerators, dtype=np.float64)
     denominators = np.asarray(items.denominators, dtype=np.float64)
     if denominators.ndim == 0:
@@ -367,20 +371,20 @@ def _columns(items: Items) -> tuple[Floats, Floats, list[str]]:
         where = items.ids[i] if i < len(items.ids) else i
         raise InputError(
             f"item {where!r} of cluster {labels[i]!r} has the score {numerators[i]:g} / {denominators[i]:g} "
-            f"({len(bad) - 1} others are like it): both must be finite, the second above 0; leave such items out"
+            f"({len(bad) - 1} more like it): both must be finite and the second above 0; leave such items out"
         )
     return numerators, denominators, labels
 
 
 def _match(one: Items, other: Items) -> None:
-    """Refuse items that are not the same, in the same clusters, on both sides."""
+    """Raise InputError unless both sides have the same items in the same clusters."""
     sides = []
     for items in (one, other):
         if len(items.ids) != len(items.clusters):
             raise InputError(f"{len(items.clusters)} items need as many ids to be compared, not {len(items.ids)}")
         side = {str(name): str(label) for name, label in zip(items.ids, items.clusters, strict=True)}
         if len(side) < len(items.ids):
-            raise InputError(f"{len(items.ids) - len(side)} items have an id that another has, too")
+            raise InputError(f"{len(items.ids) - len(side)} items have the id of another item")
         sides.append(side)
     left, right = sides
     if left.keys() != right.keys():
@@ -401,13 +405,13 @@ def _interval(values: Floats) -> tuple[float | None, float | None]:
 
 
 def _cells(what: str, rows: Matrix, shape: tuple[int, int]) -> Floats:
-    """Return a table of scores with nan for None, checked."""
+    """Return a checked table of scores, with nan for None."""
     if len(rows) != shape[0] or any(len(row) != shape[1] for row in rows) or not shape[1]:
         raise InputError(f"{what} has rows of {[len(row) for row in rows]} cells: {shape[0]} of {shape[1]} are needed")
     cells = np.array(rows, dtype=np.float64)
     for i, j in np.argwhere(~np.isfinite(cells)).tolist():
         if rows[i][j] is not None:
-            raise InputError(f"{what} has {rows[i][j]} in row {i}, column {j}: write None for what was not measured")
+            raise InputError(f"{what} has {rows[i][j]} in row {i}, column {j}: write None for an unknown score")
     return cells
 
 

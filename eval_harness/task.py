@@ -1,4 +1,4 @@
-"""What a task is: the rows that it reads, and what it asks a model about them."""
+"""The base class of tasks: which rows a task reads, and how it scores a model on them."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ Rows = Mapping[str, Sequence[Row]]  # by split
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """A task; the fields of a subclass are its options, from which the command line and result files are made."""
+    """A task. The fields of a subclass are its options on the command line, in recipes and in result files."""
 
-    version: ClassVar[int] = 1  # a change that moves a score raises it
-    configs: ClassVar[tuple[str, ...]] = ()  # beginnings of the names of the configs that it is defined on
-    columns: ClassVar[tuple[str, ...]] = ()  # that it reads
-    splits: ClassVar[tuple[str, ...]] = ()  # that it reads, of those that a config has; none named: all
+    version: ClassVar[int] = 1  # raised by every change that moves a score
+    configs: ClassVar[tuple[str, ...]] = ()  # prefixes of the configs that it reads, such as "probes-"
+    columns: ClassVar[tuple[str, ...]] = ()  # columns that it needs
+    splits: ClassVar[tuple[str, ...]] = ()  # splits that it reads; empty: all
 
     @property
-    def most(self) -> int | None:
-        """Most rows of a split that it reads; None: all. Of more, as many are drawn, the same every time."""
+    def max_rows(self) -> int | None:
+        """The most rows of a split, or None. A split with more rows is sampled with a fixed seed."""
         return None
 
-    def identity(self) -> dict[str, Any]:
-        """Return the options as they stand in a result, which is another one where they differ."""
+    def recorded_options(self) -> dict[str, Any]:
+        """Return the options that a result file records; results with other options are different results."""
         return asdict(self)
 
-    def beside(self, config: str) -> Mapping[str, str]:
-        """Return further configs that it reads, by the name under which ``run`` gets their splits' rows.
+    def extra_configs(self, config: str) -> Mapping[str, str]:
+        """Return the other configs that the task reads if the dataset has them, with a prefix for their splits.
 
-        Each is read where the dataset has it: ``{"light-tuning": "lighttuning-1112"}`` gives the splits
-        ``light-tuning/unchanged`` and ``light-tuning/changed``.
+        With ``{"light-tuning": "lighttuning-1112"}``, ``run`` also gets the splits ``light-tuning/unchanged`` and
+        ``light-tuning/changed``.
         """
         return {}
 
     @abstractmethod
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
-        """Ask the model and return its scores."""
+        """Score the model on the rows."""
 
 
 def check_columns(rows: Sequence[Row], wanted: Sequence[str], where: str) -> None:
-    """Raise InputError where rows lack a column."""
+    """Raise InputError if a column is missing; ``where`` begins the message."""
     for column in wanted:
         if rows and column not in rows[0]:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Continual-learning methods, one file each, found through METHODS, on one trainer."""
+"""Continual-learning methods: one file each, listed in METHODS, all trained by one trainer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from temporalwiki.base.options import did_you_mean
 if TYPE_CHECKING:
     from temporalwiki.methods.method import Method
 
-# method -> the class in the module of that name; imported only when it is used, as torch takes seconds
+# Module name -> class name. A module is imported only when its method is used, because torch takes seconds to import.
 METHODS = {
     "initial": "Initial",
     "full": "Full",
@@ -34,7 +34,7 @@ METHODS = {
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Raise UsageError where a package misses in the block: the extra ``train``, ``eval`` or ``news`` has it."""
+    """Raise UsageError if the block imports a missing package; ``extra`` (train, eval or news) installs it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -46,7 +46,7 @@ def needs(extra: str) -> Iterator[None]:
 
 
 def find_method(name: str) -> type[Method]:
-    """Return the class of method ``name``; raise UsageError for an unknown one, with the nearest that exists."""
+    """Return the class of method ``name``; raise UsageError for an unknown name and suggest the nearest one."""
     if name not in METHODS:
         near = did_you_mean(name.lower().replace("-", "_"), METHODS)
         raise UsageError(f"no method {name!r}{near}; there are {', '.join(METHODS)}")

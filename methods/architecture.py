@@ -1,4 +1,4 @@
-"""Where things are in a model: the library names the same parts differently in each architecture."""
+"""Find the parts of a model: `transformers` gives them different names in each architecture."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from transformers import PreTrainedModel
 
 from temporalwiki.base.errors import InputError
 
-_LAYERS = ("layers", "h", "block")  # Llama and most others, GPT-2, T5
+_LAYERS = ("layers", "h", "block")  # names in Llama and most others, in GPT-2, in T5
 _FINAL_NORMS = ("norm", "ln_f", "final_layer_norm")
 
 
 @dataclass(frozen=True)
 class Stack:
-    """The stack of transformer layers that knowledge is built into: a decoder-only model's own, T5's encoder."""
+    """The transformer layers that methods extend: all layers of a decoder-only model, or T5's encoder."""
 
     module: nn.Module
     layers: nn.ModuleList
@@ -23,27 +23,27 @@ class Stack:
 
 
 def is_encoder_decoder(model: PreTrainedModel) -> bool:
-    """Tell T5 and its like from decoder-only models."""
+    """Return True for T5 and similar models, False for decoder-only ones."""
     return bool(model.config.is_encoder_decoder)
 
 
 def stack(model: PreTrainedModel) -> Stack:
-    """Find a model's stack; raise InputError for an architecture that is laid out in another way."""
+    """Return a model's stack of layers; raise InputError for an architecture with an unknown layout."""
     module = model.get_encoder() if is_encoder_decoder(model) else model.base_model
     layers = next((getattr(module, name) for name in _LAYERS if hasattr(module, name)), None)
     norm = next((getattr(module, name) for name in _FINAL_NORMS if hasattr(module, name)), None)
     if not isinstance(layers, nn.ModuleList) or norm is None:
         raise InputError(
             f"{model.config.model_type}: no list of layers named {', '.join(_LAYERS)} with a final norm; "
-            "this method works on models that are built like GPT-2, Llama or T5"
+            "this method works with models like GPT-2, Llama or T5"
         )
     return Stack(module, layers, norm)
 
 
-def train_decoder_alone(model: PreTrainedModel) -> list[str]:
-    """Freeze all but an encoder-decoder's decoder blocks and their final norm; return the names of those modules.
+def train_only_decoder(model: PreTrainedModel) -> list[str]:
+    """Freeze everything but the decoder blocks and their final norm; return the names of these modules.
 
-    Embeddings stay frozen: T5 shares them with the encoder and the output.
+    The embeddings are frozen because T5 shares them with the encoder and the output.
     """
     model.requires_grad_(False)
     decoder = model.get_decoder()
@@ -55,14 +55,11 @@ def train_decoder_alone(model: PreTrainedModel) -> list[str]:
 
 
 def trainable(model: nn.Module) -> int:
-    """Count the parameters that training moves; entries that a mask holds fixed are not counted."""
+    """Count the parameters that training changes, without the entries that a mask keeps fixed."""
     fixed = sum(int(module.fixed) for module in model.modules() if isinstance(getattr(module, "fixed", None), int))
     return sum(p.numel() for p in model.parameters() if p.requires_grad) - fixed
 
 
 def total(model: nn.Module) -> int:
-    """Count all parameters, those that are shared once.
-
-    Parts that peft trains in a copy of their own are counted once, too.
-    """
+    """Count all parameters. Shared parameters and modules that peft has copied count once."""
     return sum(p.numel() for name, p in model.named_parameters() if ".original_module." not in name)

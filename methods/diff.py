@@ -1,4 +1,4 @@
-"""Diff, which CKL calls Vanilla: go on training on what changed."""
+"""Diff, called Vanilla in CKL: continue training on the changed articles."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from temporalwiki.methods.method import Method
 
 @dataclass(frozen=True)
 class Diff(Method):
-    """All parameters on ``diffset-*`` (TemporalWiki section 4.1; Vanilla in CKL section 4)."""
+    """Train all parameters on ``diffset-*`` (TemporalWiki section 4.1; Vanilla in CKL section 4)."""

@@ -1,4 +1,4 @@
-"""DoRA: LoRA on the direction of a weight, with its magnitude trained beside it."""
+"""DoRA: LoRA on the direction of each weight, and a separate trainable magnitude."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from transformers import PreTrainedModel
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.methods.checkpoint import ADAPTER_WEIGHTS
-from temporalwiki.methods.lora import LoRA, check_goes_on, hold, train_adapters
-from temporalwiki.methods.method import StateDict, whole
+from temporalwiki.methods.lora import LoRA, check_can_continue, extend_adapters, train_adapters
+from temporalwiki.methods.method import StateDict, unwrapped
 
 _MAGNITUDE = ".lora_magnitude_vector"
 
 
 @dataclass(frozen=True)
 class DoRA(LoRA):
-    """Weight-decomposed low-rank adaptation (Liu et al. 2024), where LoRA has its adapters.
+    """Weight-decomposed low-rank adaptation (Liu et al. 2024) of the same layers as LoRA.
 
-    A later phase goes on with the same adapters: magnitude and direction are normalised together, so that those of
-    an earlier phase cannot be held while others are added. On GPT-2 the magnitudes of the key are trained as well.
+    A later phase continues to train the same adapters. DoRA normalises magnitude and direction together, so it cannot
+    freeze earlier adapters and add new ones. On GPT-2 it also trains the magnitudes of the key.
     """
 
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PeftModel:
-        """Add the adapters, or go on with those of an earlier phase."""
+        """Add adapters, or continue to train the adapters of an earlier phase."""
         if isinstance(model, PeftModel):
-            check_goes_on(model, dora=True)
+            check_can_continue(model, dora=True)
         else:
-            model = self.adapted(whole(model), seed, use_dora=True)
+            model = self.adapted(unwrapped(model), seed, use_dora=True)
         train_adapters(model)
-        hold(model, 0, 0, seed)
+        extend_adapters(model, 0, 0, seed)
         return model
 
     def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
         """Write a peft adapter."""
         super().save(model, folder, state_dict)
-        # peft leaves out the end of the magnitudes' names and finds them without it, but where `transformers` loads
-        # an adapter (5.23) it does not, and makes new ones
+        # peft omits ".weight" from the names of magnitudes. transformers 5.23 needs it: without it, it silently loads
+        # new magnitudes.
         weights = load_file(folder / ADAPTER_WEIGHTS)
         named = {f"{name}.weight" if name.endswith(_MAGNITUDE) else name: weight for name, weight in weights.items()}
         with whole_file(folder / ADAPTER_WEIGHTS) as part:

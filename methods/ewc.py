@@ -1,9 +1,9 @@
-"""EWC: parameters that mattered for past data are held more firmly."""
+"""EWC: keep the parameters that matter for past data close to where they were."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,7 +16,8 @@ from transformers import PreTrainedModel
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.files import whole_file
-from temporalwiki.methods.method import Batch, ExtraLoss, Method, Share
+from temporalwiki.base.options import option
+from temporalwiki.methods.method import Batch, ExtraLoss, Method, StepShare
 
 
 @dataclass(frozen=True)
@@ -24,52 +25,52 @@ class EWC(Method):
     """Elastic weight consolidation (Kirkpatrick et al. 2017, equation 3): loss + penalty / 2 * F (theta - theta_0)^2.
 
     F is the diagonal of the empirical Fisher information per token, estimated on past data before the first step:
-    the sum over examples of the squared gradient of an example's log-likelihood, over the number of tokens. With the
-    loss, too, averaged over tokens, ``penalty`` is how many past tokens weigh as much as a new one.
+    the sum over examples of the squared gradient of an example's log-likelihood, divided by the number of tokens. The
+    loss is also a mean over tokens, so ``penalty`` is the weight of the past relative to the new data.
     """
 
     needs_past: ClassVar[bool] = True
 
-    penalty: float = field(default=10.0, metadata={"help": "weight of the past against the new"})
-    fisher_examples: int = field(default=256, metadata={"help": "past examples that the Fisher information is of"})
+    penalty: float = option(10.0, "weight of the past relative to the new data")
+    fisher_examples: int = option(256, "past examples from which the Fisher information is estimated")
 
     def __post_init__(self) -> None:
-        """Refuse what is no penalty."""
+        """Raise UsageError for a value out of range."""
         if self.penalty < 0 or self.fisher_examples < 1:
             raise UsageError("ewc needs penalty >= 0 and at least one example for the Fisher information")
 
     def extra_loss(
         self, model: PreTrainedModel | PeftModel, examples: Callable[[int], list[Batch]], folder: Path
     ) -> ExtraLoss:
-        """Estimate F, or read it where an interrupted run left it, and return the penalty."""
-        moved = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        kept = folder / "fisher.safetensors"
-        if kept.is_file():
-            there = load_file(kept)
-            # in the same order, as sums round
-            information = {name: there[name].to(p.device) for name, p in moved.items()}
+        """Return the penalty. F is read from ``folder`` if an interrupted run saved it there, else estimated."""
+        trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        saved = folder / "fisher.safetensors"
+        if saved.is_file():
+            tensors = load_file(saved)
+            # in the order of the first run: sums of floats depend on it
+            information = {name: tensors[name].to(p.device) for name, p in trained.items()}
         else:
-            information = fisher(model, moved, examples(self.fisher_examples))
-            with whole_file(kept) as part:
+            information = fisher(model, trained, examples(self.fisher_examples))
+            with whole_file(saved) as part:
                 save_file({name: f.cpu() for name, f in information.items()}, part)
-        anchor = {name: p.detach().clone() for name, p in moved.items()}
+        anchor = {name: p.detach().clone() for name, p in trained.items()}
 
-        def pull(model: nn.Module, batch: Batch, logits: torch.Tensor, share: Share) -> torch.Tensor:
+        def penalty(model: nn.Module, batch: Batch, logits: torch.Tensor, share: StepShare) -> torch.Tensor:
             now = {name: p for name, p in model.named_parameters() if p.requires_grad}
             terms = [(f * (now[name] - anchor[name]).square()).sum() for name, f in information.items()]
-            return 0.5 * self.penalty * share.of_step * torch.stack(terms).sum()
+            return 0.5 * self.penalty * share.fraction * torch.stack(terms).sum()
 
-        return pull
+        return penalty
 
 
 def fisher(
-    model: PreTrainedModel | PeftModel, moved: dict[str, nn.Parameter], batches: list[Batch]
+    model: PreTrainedModel | PeftModel, trained: dict[str, nn.Parameter], batches: list[Batch]
 ) -> dict[str, torch.Tensor]:
-    """Return the diagonal of the empirical Fisher information per token of each parameter in ``moved``."""
-    information = {name: torch.zeros_like(p) for name, p in moved.items()}
+    """Return the diagonal of the empirical Fisher information per token of each parameter in ``trained``."""
+    information = {name: torch.zeros_like(p) for name, p in trained.items()}
     tokens = 0
     training = model.training
-    model.eval()  # dropout would be noise in the gradients
+    model.eval()  # dropout would add noise to the gradients
     for batch in batches:
         for row in range(len(batch["labels"])):
             example = {name: tensor[row : row + 1] for name, tensor in batch.items()}
@@ -77,7 +78,7 @@ def fisher(
             logits = model(**example, use_cache=False).logits
             loss = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
             for (name, _), gradient in zip(
-                moved.items(), torch.autograd.grad(loss, list(moved.values()), allow_unused=True), strict=True
+                trained.items(), torch.autograd.grad(loss, list(trained.values()), allow_unused=True), strict=True
             ):
                 if gradient is not None:
                     information[name] += gradient.square()

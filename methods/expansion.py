@@ -1,19 +1,18 @@
-"""The checkpoints of methods that build layers into a model (K-Adapter, Modular): what differs from the base.
+"""Checkpoints of the methods that insert layers into a model (K-Adapter, Modular).
 
-A folder holds ``expansion.json`` (base model, method, the options of each phase) and ``expansion.safetensors`` (the
-new layers of all phases, and whatever else was trained). It is no model folder: without its base it says nothing.
-Its ``config.json`` names a model type that ``transformers`` knows where ``methods.auto_model`` was imported, and that
-it refuses elsewhere.
+A folder holds ``expansion.json`` (base model, method, options of each phase) and ``expansion.safetensors`` (the new
+layers of all phases and every other trained parameter). It contains only the differences from its base model, so the
+base is needed to load it. The model type in its ``config.json`` is known to `transformers` only after an import of
+``methods.auto_model``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
 import torch
 from peft import PeftModel
 from peft.tuners.tuners_utils import BaseTunerLayer
@@ -25,32 +24,32 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
-from temporalwiki.base.json_files import write_json
+from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.methods.architecture import stack
 
-# the attribute under which an expanded model keeps its Expansion, and the model type of its folder's config.json
-EXPANSION = "temporalwiki_expansion"
+T = TypeVar("T")
+
+EXPANSION = "temporalwiki_expansion"  # a model's attribute with its Expansion, and the model type in config.json
 SPEC = "expansion.json"
 WEIGHTS = "expansion.safetensors"
 
-# method -> what the names of its new parameters begin with
+# method -> prefix of the names of its new parameters
 PREFIXES = {"k_adapter": "k_adapter.", "modular": "encoder.modular."}
 
 
-@dataclass(frozen=True)
-class Expansion:
-    """How a model was expanded."""
+class Expansion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How layers were added to a model."""
 
-    method: str
+    method: Literal["k_adapter", "modular"]
     base_model: str  # folder or Hub id
     model_type: str
-    layers: int  # of the stack that was expanded
-    phases: tuple[dict[str, Any], ...]  # each phase's options, oldest first
-    changed: tuple[str, ...]  # the base model's parameters that are no longer its own, by name
+    layers: int  # number of layers of the stack that was expanded
+    phases: Annotated[tuple[dict[str, Any], ...], msgspec.Meta(min_length=1)]  # options of each phase, oldest first
+    changed: tuple[str, ...]  # names of the base model's parameters that training or merging has changed
 
 
 class ExpandedConfig(PreTrainedConfig):
-    """What ``config.json`` beside the layers of an expanded model says: nothing of the model, which its base does."""
+    """The ``config.json`` of an expanded model. It only names the model type; the base has the real configuration."""
 
     model_type = EXPANSION
 
@@ -59,43 +58,51 @@ AutoConfig.register(EXPANSION, ExpandedConfig)
 
 
 def expansion_of(model: nn.Module) -> Expansion | None:
-    """Return how a model was expanded; None for one that was not."""
+    """Return the expansion of a model, or None."""
     expansion: Expansion | None = getattr(model, EXPANSION, None)
     return expansion
 
 
 def set_expansion(model: nn.Module, expansion: Expansion) -> None:
-    """Note on a model how it was expanded."""
+    """Attach the description of its expansion to a model."""
     setattr(model, EXPANSION, expansion)
 
 
-def new_expansion(model: PreTrainedModel, method: str, merged: tuple[str, ...]) -> Expansion:
-    """Return the expansion of a model without phases; its modules named ``merged`` are no longer the base model's."""
-    within = tuple(f"{name}." for name in merged)
-    changed = tuple(sorted(name for name, _ in model.named_parameters() if name.startswith(within)))
+def new_expansion(
+    model: PreTrainedModel, method: Literal["k_adapter", "modular"], merged: tuple[str, ...]
+) -> Expansion:
+    """Return an expansion without phases for ``model``; its modules named ``merged`` differ from the base model's."""
+    prefixes = tuple(f"{name}." for name in merged)
+    changed = tuple(sorted(name for name, _ in model.named_parameters() if name.startswith(prefixes)))
     base = model.config._name_or_path
     return Expansion(method, base, model.config.model_type, len(stack(model).layers), (), changed)
 
 
+def with_phase(expansion: Expansion, options: dict[str, Any]) -> Expansion:
+    """Return the expansion with one more phase."""
+    return msgspec.structs.replace(expansion, phases=(*expansion.phases, options))
+
+
 def merged_modules(model: PreTrainedModel | PeftModel) -> tuple[str, ...]:
-    """Name the base model's modules that merging a peft model into it changes."""
+    """Return the names of the base model's modules that merging a peft adapter changes."""
     if not isinstance(model, PeftModel):
         return ()
     modules = model.get_base_model().named_modules()
     return tuple(name for name, module in modules if isinstance(module, BaseTunerLayer | AuxiliaryTrainingWrapper))
 
 
-def frozen(module: nn.Module) -> bool:
-    """Tell whether no parameter of a module is trained."""
+def is_frozen(module: nn.Module) -> bool:
+    """Return True if training changes no parameter of a module."""
     return not any(parameter.requires_grad for parameter in module.parameters())
 
 
 def write_expansion(
     model: PreTrainedModel | PeftModel, folder: Path, state_dict: Mapping[str, torch.Tensor] | None = None
 ) -> None:
-    """Write an expanded model: its new layers and all parameters that were trained, whole files or none.
+    """Write an expanded model: its new layers and all parameters that were trained.
 
-    ``state_dict`` is used instead of the model's own weights where it is given. Raises InputError if the disk is full.
+    Files are written whole or not at all. If given, ``state_dict`` replaces the model's own weights. Raises InputError
+    if the disk is full.
     """
     expansion = expansion_of(model)
     if expansion is None:
@@ -109,45 +116,34 @@ def write_expansion(
     with whole_file(folder / WEIGHTS) as part:
         save_file({name: weights[name].detach().cpu().contiguous() for name in names}, part)
     write_json(folder / "config.json", library_config(model.config.is_encoder_decoder))
-    write_json(folder / SPEC, {**asdict(expansion), "changed": changed})
+    write_json(folder / SPEC, {**msgspec.structs.asdict(expansion), "changed": changed})
 
 
 def library_config(encoder_decoder: bool) -> dict[str, Any]:
-    """Return the ``config.json`` by which ``transformers`` knows what kind of checkpoint this is."""
+    """Return the ``config.json`` that tells `transformers` the kind of checkpoint."""
     return {"model_type": EXPANSION, "is_encoder_decoder": encoder_decoder}
 
 
 def read_expansion(folder: Path) -> Expansion:
-    """Read ``expansion.json``; raise InputError where it is none."""
+    """Return the content of ``expansion.json``; raise InputError if it is not the description of an expansion."""
+    return read_json(folder / SPEC, Expansion, "the description of an expanded model")
+
+
+def phase_options(options: dict[str, Any], kind: type[T]) -> T:
+    """Return a phase's options, as found in ``expansion.json``, as ``kind``; raise InputError if they do not fit."""
     try:
-        spec = json.loads((folder / SPEC).read_text("utf-8"))
-        if not isinstance(spec, dict) or set(spec) != set(Expansion.__dataclass_fields__):
-            raise TypeError(f"it needs {', '.join(Expansion.__dataclass_fields__)}")
-        for name in ("method", "base_model", "model_type"):
-            if not isinstance(spec[name], str):
-                raise TypeError(f"{name} is no string")
-        if spec["method"] not in PREFIXES:
-            raise TypeError(f"method is none of {', '.join(PREFIXES)}")
-        if type(spec["layers"]) is not int:
-            raise TypeError("layers is no whole number")
-        if not isinstance(spec["phases"], list) or not spec["phases"]:
-            raise TypeError("phases is no list, or empty")
-        if not all(isinstance(phase, dict) for phase in spec["phases"]):
-            raise TypeError("a phase is no object")
-        if not isinstance(spec["changed"], list) or not all(isinstance(name, str) for name in spec["changed"]):
-            raise TypeError("changed is no list of names")
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{folder / SPEC}: not the description of an expanded model ({error})") from None
-    return Expansion(**{**spec, "phases": tuple(spec["phases"]), "changed": tuple(spec["changed"])})
+        return msgspec.convert(options, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"the options of a phase are wrong: {error}") from None
 
 
 def expansion_for(model: PreTrainedModel, folder: Path, method: str) -> Expansion:
-    """Read the expansion in ``folder`` that ``model`` is to get.
+    """Return the expansion in ``folder``, checked against the ``model`` that it will be attached to.
 
-    Raises InputError if it is of another method or another model, or if the model has an expansion already.
+    Raises InputError if it belongs to another method or model, or if the model already has an expansion or adapter.
     """
     if isinstance(model, PeftModel) or expansion_of(model):
-        raise InputError(f"{folder}: attached to its base model only, not to one that was adapted already")
+        raise InputError(f"{folder}: needs its plain base model, but this model already has an adapter or new layers")
     expansion = read_expansion(folder)
     if expansion.method != method:
         raise InputError(f"{folder}: a checkpoint of {expansion.method}, not of {method}")
@@ -163,10 +159,10 @@ def expansion_for(model: PreTrainedModel, folder: Path, method: str) -> Expansio
 def read_weights(
     folder: Path, model: PreTrainedModel, expansion: Expansion, new: nn.Module
 ) -> dict[str, torch.Tensor]:
-    """Return the tensors of an expansion by their names in the expanded model.
+    """Return the tensors of an expansion, by their names in the expanded model. The model stays unchanged.
 
-    ``new`` is the module that is to hold the new layers. Nothing is changed. Raises InputError unless the tensors are
-    those, with their shapes, that the new layers and the changed parameters of the model are.
+    ``new`` is the module for the new layers. Raises InputError unless the tensors match the new layers and
+    the changed parameters in name and shape.
     """
     path = folder / WEIGHTS
     try:
@@ -186,5 +182,5 @@ def read_weights(
                 f"{folder}: a checkpoint of another model: {name} is {list(weights[name].shape)}, not {list(shape)}"
             )
     if surplus := next((name for name in weights if name not in expected), None):
-        raise InputError(f"{path}: {surplus} belongs nowhere")
+        raise InputError(f"{path}: {surplus} fits no parameter")
     return weights

@@ -1,4 +1,4 @@
-"""Full: go on training on the whole new snapshot."""
+"""Full: continue training on the whole new snapshot."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from temporalwiki.methods.method import Method
 
 @dataclass(frozen=True)
 class Full(Method):
-    """All parameters on ``wikipedia-*``, changed or not (TemporalWiki section 4.1)."""
+    """Train all parameters on ``wikipedia-*``: every article, changed or not (TemporalWiki section 4.1)."""
 
     data: ClassVar[str] = "wikipedia"

@@ -1,4 +1,4 @@
-"""Initial: the model as it is, to which every method is compared."""
+"""Initial: the untrained starting checkpoint, the baseline of all comparisons."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from temporalwiki.methods.method import Method
 
 @dataclass(frozen=True)
 class Initial(Method):
-    """No training: the model is written as a checkpoint like any other (TemporalWiki section 4.1)."""
+    """No training: write the model unchanged as a checkpoint (TemporalWiki section 4.1)."""
 
     trains: ClassVar[bool] = False
 
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel | PeftModel:
-        """Freeze everything."""
+        """Freeze all parameters."""
         model.requires_grad_(False)
         return model

@@ -1,4 +1,4 @@
-"""Light-tuning: a model learns the form of the probes from facts that no probe is about."""
+"""Light-tuning: the model learns the form of the probes from facts that are in no probe."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from trl import SFTTrainer
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.methods.method import Method
-from temporalwiki.methods.trainer import Continual
+from temporalwiki.methods.trainer import ContinualMixin
 
 _COLUMNS = ("subject", "relation", "object")
 
 
 @dataclass(frozen=True)
 class LightTuning(Method):
-    """One epoch on ``lighttuning-*``: given subject and relation, say the object (TemporalWiki section 4.2, app. F).
+    """One epoch on ``lighttuning-*``: predict the object from subject and relation (TemporalWiki section 4.2, app. F).
 
-    All parameters are trained, those that the model's own method had frozen included; a peft adapter is merged.
-    Decoder-only models alone: CKL does not light-tune T5, and the library's supervised trainer is causal.
+    All parameters are trained, including those frozen by the model's own method. A peft adapter is merged first. Only
+    decoder-only models are supported: CKL does not light-tune T5, and trl's SFTTrainer is for causal models.
     """
 
     data: ClassVar[str] = "lighttuning"
     defaults: ClassVar[Mapping[str, Any]] = {"batch_size": 32, "learning_rate": 1e-5}
-    refuses: ClassVar[str] = "encoder-decoder"
+    unsupported_architecture: ClassVar[str] = "encoder-decoder"
 
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel:
-        """Let everything train."""
+        """Merge a peft adapter and make all parameters trainable."""
         model = model.merge_and_unload() if isinstance(model, PeftModel) else model
         model.requires_grad_(True)
         return model
 
 
-class LightTuner(Continual, SFTTrainer):
-    """The library's supervised trainer, with our order, checkpoints and log."""
+class LightTuner(ContinualMixin, SFTTrainer):
+    """trl's SFTTrainer with our data order, checkpoints and log."""
 
 
 def facts(rows: datasets.Dataset, name: str) -> datasets.Dataset:
-    """Return prompts and completions, "subject relation" and " object", of the facts of config ``name``.
+    """Return a prompt, "subject relation", and a completion, " object", for each fact of config ``name``.
 
-    Raises InputError where there are none.
+    Raises InputError if a column is missing.
     """
     for column in _COLUMNS:
         if column not in rows.column_names:

@@ -1,4 +1,4 @@
-"""The picture of a run: its loss and learning rate, step by step."""
+"""A plot of the loss and learning rate of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 
 def draw(log: list[dict[str, Any]], title: str, path: Path) -> None:
-    """Draw the ``loss`` and ``learning_rate`` of each line of ``log`` against its ``step`` as a PNG."""
+    """Plot ``loss`` and ``learning_rate`` over ``step`` for the entries of ``log``, as a PNG."""
     steps = [line["step"] for line in log]
     figure = Figure(figsize=(8, 4.5), dpi=120, layout="constrained")
     axes = figure.subplots()

@@ -1,10 +1,10 @@
-"""LwF: learn the new data without saying anything else about it than before."""
+"""LwF: learn the new data, but stay close to the starting checkpoint's predictions on it."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,9 +15,10 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.methods.method import Batch, ExtraLoss, Method, Share
+from temporalwiki.base.options import option
+from temporalwiki.methods.method import Batch, ExtraLoss, Method, StepShare
 
-_TOKENS_AT_ONCE = 1024  # of which the vocabulary's probabilities are held twice in memory
+_TOKENS_AT_ONCE = 1024  # bounds memory: two distributions over the vocabulary for each token
 
 
 @dataclass(frozen=True)
@@ -27,21 +28,21 @@ class LwF(Method):
     loss + weight * T^2 * KL(p_teacher || p_student), both at temperature T, averaged over the same tokens as the loss.
     """
 
-    weight: float = field(default=1.0, metadata={"help": "of the distillation against the loss"})
-    temperature: float = field(default=2.0, metadata={"help": "that softens both distributions"})
+    weight: float = option(1.0, "weight of the distillation relative to the loss")
+    temperature: float = option(2.0, "temperature that softens both distributions")
 
     def __post_init__(self) -> None:
-        """Refuse what is no distillation."""
+        """Raise UsageError for a value out of range."""
         if self.weight < 0 or not self.temperature > 0:
             raise UsageError(f"lwf needs weight >= 0 and temperature > 0, not {self.weight:g}, {self.temperature:g}")
 
     def extra_loss(
         self, model: PreTrainedModel | PeftModel, examples: Callable[[int], list[Batch]], folder: Path
     ) -> ExtraLoss:
-        """Keep a frozen copy of the starting checkpoint as the teacher, and return the distillation."""
+        """Return the distillation term, with a frozen copy of the starting checkpoint as the teacher."""
         teacher = copy.deepcopy(model).eval().requires_grad_(False)
 
-        def distil(model: nn.Module, batch: Batch, logits: torch.Tensor, share: Share) -> torch.Tensor:
+        def distil(model: nn.Module, batch: Batch, logits: torch.Tensor, share: StepShare) -> torch.Tensor:
             inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
             with torch.no_grad():
                 wanted = teacher(**inputs, use_cache=False).logits
@@ -57,7 +58,7 @@ class LwF(Method):
 
 
 def _divergence(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
-    """KL(teacher || student) at ``temperature``, summed over tokens; logits are (tokens, vocabulary)."""
+    """Return KL(teacher || student) at ``temperature``, summed over tokens. Logits are (tokens, vocabulary)."""
     return F.kl_div(
         F.log_softmax(student.float() / temperature, dim=-1),
         F.log_softmax(teacher.float() / temperature, dim=-1),

@@ -1,4 +1,4 @@
-"""What a method is: the ways in which it differs from plain continual pretraining."""
+"""The base class of all methods: what a method can change about plain continual pretraining."""
 
 from __future__ import annotations
 
@@ -21,69 +21,71 @@ StateDict = Mapping[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Share:
-    """What part of an optimizer step a micro-batch is, so that sums over micro-batches come out right."""
+class StepShare:
+    """The size of a micro-batch relative to its optimizer step, so that losses of micro-batches add up to a mean."""
 
-    tokens: torch.Tensor  # labels that count, over all micro-batches of the step and all processes
-    of_step: float  # 1 / number of micro-batches of the step
+    tokens: torch.Tensor  # labels that the loss counts, over all micro-batches of the step and all processes
+    fraction: float  # 1 / number of micro-batches in the step
 
 
-# (model, batch, logits, share) -> what is added to the loss; already divided by the share's tokens or times of_step
-ExtraLoss = Callable[[nn.Module, Batch, torch.Tensor, Share], torch.Tensor]
+# (model, batch, logits, share) -> a term of the loss, already divided by share.tokens or multiplied by share.fraction
+ExtraLoss = Callable[[nn.Module, Batch, torch.Tensor, StepShare], torch.Tensor]
 
 
 @dataclass(frozen=True)
 class Method:
-    """Plain continual pretraining of all parameters; a method overrides what it does otherwise.
+    """Plain continual pretraining of all parameters. A method overrides the parts that it changes.
 
     The fields of a subclass are its options: the command line and the manifest are made from them.
     """
 
-    data: ClassVar[str] = "diffset"  # the configs that it is defined on; others of articles do as well
-    defaults: ClassVar[Mapping[str, Any]] = {}  # training options that the method sets otherwise
-    needs_past: ClassVar[bool] = False  # whether it reads past data besides the new
+    data: ClassVar[str] = "diffset"  # the configs that the method is defined on; it trains on others, with a note
+    defaults: ClassVar[Mapping[str, Any]] = {}  # training options for which the method has its own default
+    needs_past: ClassVar[bool] = False  # whether the method reads past data, too
     trains: ClassVar[bool] = True
-    through_base: ClassVar[bool] = True  # whether gradients flow back through what is not trained
-    needs_start: ClassVar[bool] = False  # whether ``finish`` needs the weights that the phase began with
-    refuses: ClassVar[str] = ""  # "encoder-decoder" or "decoder-only": the models that it does not fit
+    gradients_through_base: ClassVar[bool] = True  # whether gradients flow back through frozen layers
+    needs_start_weights: ClassVar[bool] = False  # whether ``finish`` reads the weights of the starting checkpoint
+    unsupported_architecture: ClassVar[str] = ""  # "encoder-decoder", "decoder-only" or "" (it supports both)
 
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel | PeftModel:
-        """Return the model with what is trained in this phase, and nothing else, requiring gradients.
+        """Return the model, with gradients required for exactly the parameters that this phase trains.
 
         ``model`` is the phase's starting checkpoint, which may be the result of an earlier phase.
         """
-        model = whole(model)
+        model = unwrapped(model)
         model.requires_grad_(True)
         return model
 
     def epoch(self, epoch: int, new: int, past: int, draw: np.random.Generator) -> np.ndarray:
-        """Return the order in which the examples of epoch ``epoch`` are read.
+        """Return the order of the examples in epoch ``epoch``.
 
-        Examples 0 .. new-1 are the new data, new .. new+past-1 the past data. Must depend on the arguments alone.
+        Examples 0 .. new-1 are the new data, new .. new+past-1 the past data. The result must depend only on the
+        arguments.
         """
         return draw.permutation(new)
 
     def optimizer(self, groups: list[dict[str, Any]], **settings: Any) -> torch.optim.Optimizer | None:
-        """Return an optimizer of the method's own for parameter ``groups``; None for the one that is asked for."""
+        """Return the method's own optimizer for the parameter ``groups``, or None to use the one in the options."""
         return None
 
     def extra_loss(
         self, model: PreTrainedModel | PeftModel, examples: Callable[[int], list[Batch]], folder: Path
     ) -> ExtraLoss | None:
-        """Return the term that is added to the loss, made before the first step from the starting checkpoint.
+        """Return a term to add to the loss, or None. Called once before the first step, with the starting checkpoint.
 
-        ``examples(n)`` gives up to n examples of the past data (the new where there is none) in micro-batches.
-        ``folder`` keeps what a resumed run needs again.
+        ``examples(n)`` returns up to n examples of the past data, in micro-batches (of the new data for methods that
+        read no past data). ``folder`` keeps what a resumed run needs.
         """
         return None
 
     def finish(self, trained: StateDict, start: StateDict) -> None:
-        """Change the trained weights in place before they are saved; ``start`` are those that the phase began with."""
+        """Change the trained weights in place before they are saved; ``start`` holds their values before training."""
 
     def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
-        """Write the model to ``folder`` as safetensors; ``state_dict`` holds its weights where they were sharded.
+        """Write the model to ``folder`` as safetensors.
 
-        Of a model with layers built in (K-Adapter, Modular), these and all that changed of its base are written.
+        ``state_dict`` holds its weights if they were sharded. For a model with built-in layers (K-Adapter, Modular)
+        only these layers and the changed parameters of its base are written.
         """
         if expansion_of(model) is not None:
             write_expansion(model, folder, state_dict)
@@ -91,13 +93,15 @@ class Method:
         model.save_pretrained(folder, state_dict=None if state_dict is None else dict(state_dict))
 
 
-def whole(model: PreTrainedModel | PeftModel) -> PreTrainedModel:
-    """Return a model without wrappers: a peft adapter of an earlier phase is merged into its base.
+def unwrapped(model: PreTrainedModel | PeftModel) -> PreTrainedModel:
+    """Return the plain model: a peft adapter of an earlier phase is merged into its base.
 
-    Raises InputError for the models of the methods that build layers into the model, which nothing can merge.
+    Raises InputError for a model with built-in layers (K-Adapter, Modular), which cannot be merged.
     """
     if isinstance(model, PeftModel):
         return model.merge_and_unload()
     if expansion := expansion_of(model):
-        raise InputError(f"a checkpoint of {expansion.method} cannot be merged: go on with {expansion.method}")
+        raise InputError(
+            f"a checkpoint of {expansion.method} cannot be merged into its base: continue with {expansion.method}"
+        )
     return model

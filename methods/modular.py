@@ -1,6 +1,6 @@
-"""Modular: a small new encoder each phase beside T5's frozen one.
+"""Modular: a small new encoder per phase, next to T5's frozen one.
 
-A saved phase is read into a fresh copy of its base model::
+To load a saved phase, attach it to a fresh copy of its base model::
 
     model = AutoModelForSeq2SeqLM.from_pretrained(base)
     attach(model, folder)
@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 import torch
 from huggingface_hub.errors import StrictDataclassError
 from peft import PeftModel
@@ -25,81 +26,98 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.t5.modeling_t5 import T5Stack
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.methods.architecture import is_encoder_decoder, train_decoder_alone
+from temporalwiki.base.options import option
+from temporalwiki.methods.architecture import is_encoder_decoder, train_only_decoder
 from temporalwiki.methods.expansion import (
     SPEC,
     expansion_for,
     expansion_of,
-    frozen,
+    is_frozen,
     merged_modules,
     new_expansion,
+    phase_options,
     read_weights,
     set_expansion,
+    with_phase,
 )
-from temporalwiki.methods.method import Method, whole
+from temporalwiki.methods.method import Method, unwrapped
 
-NAME = "modular"
+NAME: Literal["modular"] = "modular"
 
-# what a small encoder is built from: kind and highest value
-_WHOLE_NUMBERS = {
-    "vocab_size": 2**24,
-    "d_model": 2**16,
-    "d_kv": 2**16,
-    "d_ff": 2**18,
-    "num_layers": 1000,
-    "num_heads": 2**12,
-    "relative_attention_num_buckets": 2**16,
-    "relative_attention_max_distance": 2**24,
-}
-_FRACTIONS = ("dropout_rate", "layer_norm_epsilon", "initializer_factor")
 _T5_SMALL = {"d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8}
+
+_Width = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
+_Fraction = Annotated[float, msgspec.Meta(ge=0, le=10)]
+
+
+class _EncoderOptions(msgspec.Struct, forbid_unknown_fields=True):
+    """The configuration of a small encoder in ``expansion.json``, bounded so that no file can fill the memory."""
+
+    vocab_size: Annotated[int, msgspec.Meta(ge=1, le=2**24)]
+    d_model: _Width
+    d_kv: _Width
+    d_ff: Annotated[int, msgspec.Meta(ge=1, le=2**18)]
+    num_layers: Annotated[int, msgspec.Meta(ge=1, le=1000)]
+    num_heads: Annotated[int, msgspec.Meta(ge=1, le=2**12)]
+    relative_attention_num_buckets: _Width
+    relative_attention_max_distance: Annotated[int, msgspec.Meta(ge=1, le=2**24)]
+    dropout_rate: _Fraction
+    layer_norm_epsilon: _Fraction
+    initializer_factor: _Fraction
+    feed_forward_proj: str
+
+
+class _PhaseOptions(msgspec.Struct, forbid_unknown_fields=True):
+    """The options of a phase in ``expansion.json``."""
+
+    small: str | None
+    scale: float
+    encoder: _EncoderOptions
 
 
 @dataclass(frozen=True)
 class Modular(Method):
     """T5 with a second, small encoder over the same input (CKL section 4): encoder(x) + scale * projection(small(x)).
 
-    The encoder and the shared embedding are frozen, the decoder is trained. Each later phase adds another small
-    encoder and freezes the earlier ones; their contributions are summed.
+    The encoder and the shared embedding are frozen; the decoder is trained. Each later phase adds another small
+    encoder and freezes the earlier ones. Their outputs are summed.
     """
 
-    refuses: ClassVar[str] = "decoder-only"
-    through_base: ClassVar[bool] = False
+    unsupported_architecture: ClassVar[str] = "decoder-only"
+    gradients_through_base: ClassVar[bool] = False
 
-    small: str | None = field(
-        default=None, metadata={"help": "T5 whose pretrained encoder is the small one; else a new T5-small encoder"}
-    )
-    scale: float = field(default=0.05, metadata={"help": "of what the small encoder adds to the encoder's output"})
+    small: str | None = option(None, "T5 model with the pretrained small encoder (default: a new T5-small encoder)")
+    scale: float = option(0.05, "factor of the output that the small encoder adds to the encoder's")
 
     def __post_init__(self) -> None:
-        """Refuse what adds nothing."""
+        """Raise UsageError for a scale that adds nothing."""
         if not (self.scale > 0 and math.isfinite(self.scale)):
             raise UsageError(f"modular needs scale > 0, not {self.scale:g}")
 
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel:
-        """Add the phase's small encoder, which is trained with the decoder.
+        """Add the phase's small encoder; this phase trains it and the decoder.
 
-        Raises InputError for a model that is no T5 or expanded by another method, and for a ``small`` that is no T5
-        of the model's vocabulary.
+        Raises InputError for a model that is not a T5 or has layers of another method, and if ``small`` is not a T5
+        with the model's vocabulary.
         """
         expansion = expansion_of(model)
         if isinstance(model, PeftModel) or expansion is None or expansion.method != NAME:
             merged = merged_modules(model)
-            model = whole(model)
+            model = unwrapped(model)
             _check_t5(model)
             expansion = new_expansion(model, NAME, merged)
         with _seeded(seed + len(expansion.phases)):
             encoder = self._small_encoder(model)
-        train_decoder_alone(model)
+        train_only_decoder(model)
         _register(model, [*_small_encoders(model), encoder])
         options = {"small": self.small, "scale": self.scale, "encoder": _description(encoder.stack.config)}
-        set_expansion(model, replace(expansion, phases=(*expansion.phases, options)))
+        set_expansion(model, with_phase(expansion, options))
         return model
 
     def _small_encoder(self, model: PreTrainedModel) -> SmallEncoder:
-        """Return a small encoder of ``model``'s vocabulary, all of it trained."""
+        """Return a small encoder with ``model``'s vocabulary and all parameters trainable."""
         like = next(model.get_encoder().final_layer_norm.parameters())
-        # on the CPU whatever the device, so that a seed gives the same weights everywhere
+        # always on the CPU, so that a seed gives the same weights on every device
         with torch.device("meta" if like.is_meta else "cpu"):
             if self.small is None:
                 encoder = T5EncoderModel(T5Config(**{**_description(model.config), **_T5_SMALL})).encoder
@@ -107,20 +125,20 @@ class Modular(Method):
                 encoder = _pretrained(self.small, model.config.vocab_size, weights=not like.is_meta)
             small = SmallEncoder(encoder, model.config.d_model, self.scale)
         factor = encoder.config.initializer_factor
-        nn.init.normal_(small.projection.weight, std=factor * encoder.config.d_model**-0.5)  # T5's rule for its maps
+        nn.init.normal_(small.projection.weight, std=factor * encoder.config.d_model**-0.5)  # T5's rule
         return small.to(device=like.device, dtype=like.dtype).requires_grad_(True).train(model.training)
 
 
 def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
-    """Build what ``save`` wrote into its base model, in place, and return that model, with nothing to train.
+    """Add the encoders that ``save`` wrote to their base model, in place; return it with all parameters frozen.
 
-    Raises InputError where the folder holds something else or belongs to another model; the model is as before then.
+    Raises InputError, and leaves the model unchanged, if the folder holds something else or fits another model.
     """
     folder = Path(folder)
     _check_t5(model)
     expansion = expansion_for(model, folder, NAME)
     try:
-        encoders = [_read_options(options, model) for options in expansion.phases]
+        encoders = [_encoder_of_phase(options, model) for options in expansion.phases]
     except InputError as error:
         raise InputError(f"{folder / SPEC}: {error}") from None
     weights = read_weights(folder, model, expansion, nn.ModuleList(encoders))
@@ -137,23 +155,23 @@ class SmallEncoder(nn.Module):
     """A small encoder with its own embedding, and a projection to the width of the large one."""
 
     def __init__(self, encoder: T5Stack, width: int, scale: float) -> None:
-        """Take over ``encoder``; what it adds is ``width`` wide."""
+        """Use ``encoder`` and project its output to ``width``."""
         super().__init__()
         self.stack = encoder
         self.projection = nn.Linear(encoder.config.d_model, width, bias=False)
         self.scale = scale
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
-        """Return what is added to the large encoder's output (batch, length, width)."""
+        """Return the tensor to add to the large encoder's output (batch, length, width)."""
         hidden = self.stack(input_ids=input_ids, attention_mask=attention_mask, return_dict=True).last_hidden_state
         added: torch.Tensor = self.projection(hidden)
         return self.scale * added
 
 
 class ModularStack(T5Stack):
-    """T5's encoder with small encoders beside it.
+    """T5's encoder with additional small encoders.
 
-    A subclass and not a wrapper, so that every name in the model stays as it is, tied weights among them.
+    This is a subclass and not a wrapper, so that all names in the model stay the same, including tied weights.
     """
 
     modular: nn.ModuleList
@@ -161,18 +179,18 @@ class ModularStack(T5Stack):
     def forward(
         self, input_ids: torch.Tensor | None = None, attention_mask: torch.Tensor | None = None, **kwargs: Any
     ) -> BaseModelOutput | tuple[Any, ...]:
-        """Encode ``input_ids`` (batch, length); raise InputError for embeddings, which small encoders cannot read."""
+        """Encode ``input_ids`` (batch, length); raise InputError for embeddings, which small encoders cannot use."""
         if input_ids is None:
-            raise InputError("modular: its encoders need token ids, not embeddings")
+            raise InputError("modular: the encoders need token ids, not embeddings")
         as_output = kwargs.pop("return_dict", self.config.return_dict)
         output = super().forward(input_ids=input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
         hidden: torch.Tensor = output.last_hidden_state
-        # Gradient checkpointing makes the embeddings' output require gradients; a frozen encoder needs none. One that
-        # was unfrozen (light-tuning) does.
-        hidden = hidden.detach() if frozen(self.final_layer_norm) else hidden
+        # With gradient checkpointing, the embeddings' output requires gradients even in a frozen encoder. Only an
+        # encoder that light-tuning has unfrozen needs them.
+        hidden = hidden.detach() if is_frozen(self.final_layer_norm) else hidden
         for small in self.modular:
             added = small(input_ids, attention_mask).to(hidden.dtype)
-            hidden = hidden + (added.detach() if frozen(small) else added)
+            hidden = hidden + (added.detach() if is_frozen(small) else added)
         output.last_hidden_state = hidden
         if output.hidden_states is not None:
             output.hidden_states = (*output.hidden_states[:-1], hidden)
@@ -183,19 +201,19 @@ class ModularStack(T5Stack):
 def _check_t5(model: PreTrainedModel) -> None:
     """Raise InputError unless a model has T5's encoder."""
     if not is_encoder_decoder(model) or not isinstance(model.get_encoder(), T5Stack):
-        raise InputError(f"{model.config.model_type}: modular works on T5 only")
+        raise InputError(f"{model.config.model_type}: modular works only with T5")
 
 
 def _small_encoders(model: PreTrainedModel) -> list[SmallEncoder]:
-    """Return the small encoders that a model has, oldest first."""
+    """Return a model's small encoders, oldest first."""
     return list(getattr(model.get_encoder(), NAME, []))
 
 
 def _register(model: PreTrainedModel, encoders: list[SmallEncoder]) -> None:
-    """Make small encoders part of a model's encoder."""
+    """Add small encoders to a model's encoder."""
     encoder = model.get_encoder()
     if not isinstance(encoder, ModularStack):
-        # constructed, though its parts are the old one's: a class's constructor tells the library what it can record
+        # the constructor also tells the library which outputs the class can record
         with torch.device("meta"):
             new = ModularStack(encoder.config)
         for name, child in encoder.named_children():
@@ -205,19 +223,19 @@ def _register(model: PreTrainedModel, encoders: list[SmallEncoder]) -> None:
 
 
 def _description(config: PreTrainedConfig) -> dict[str, Any]:
-    """Return what an encoder is built from."""
-    return {name: getattr(config, name) for name in (*_WHOLE_NUMBERS, *_FRACTIONS, "feed_forward_proj")}
+    """Return the options from which ``_encoder_of_phase`` builds an encoder again."""
+    return {name: getattr(config, name) for name in _EncoderOptions.__struct_fields__}
 
 
 def _pretrained(name: str, vocab_size: int, weights: bool) -> T5Stack:
-    """Return the encoder of the T5 in folder or Hub id ``name``; raise InputError if it does not fit.
+    """Return the encoder of the T5 model ``name`` (folder or Hub id), with random weights unless ``weights``.
 
-    Without ``weights`` it is only built like that one.
+    Raises InputError if it is not a T5 or its vocabulary has another size.
     """
     try:
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
         if config.model_type != "t5":
-            raise InputError(f"{name}: a {config.model_type}, no T5")
+            raise InputError(f"{name}: a {config.model_type} model, not a T5")
         if config.vocab_size != vocab_size:
             raise InputError(f"{name}: its vocabulary has {config.vocab_size} tokens, the model's {vocab_size}")
         if not weights:
@@ -226,43 +244,32 @@ def _pretrained(name: str, vocab_size: int, weights: bool) -> T5Stack:
     except InputError:
         raise
     except (OSError, ValueError, StrictDataclassError) as error:
-        raise InputError(f"{name}: no T5 can be read there ({str(error).splitlines()[0]})") from None
+        raise InputError(f"{name}: cannot load a T5 ({str(error).splitlines()[0]})") from None
 
 
-def _read_options(options: dict[str, Any], model: PreTrainedModel) -> SmallEncoder:
-    """Return the small encoder that a phase's options in a file describe, on the meta device."""
-    if set(options) != {"small", "scale", "encoder"}:
-        raise InputError("a phase of modular has the options small, scale, encoder")
-    if type(options["scale"]) not in (int, float) or not isinstance(options["small"], str | None):
-        raise InputError("scale or small of a phase of modular is of the wrong kind")
-    scale = Modular(options["small"], options["scale"]).scale
-    described = options["encoder"]
-    if not isinstance(described, dict) or set(described) != {*_WHOLE_NUMBERS, *_FRACTIONS, "feed_forward_proj"}:
-        raise InputError("encoder of a phase of modular does not describe one")
-    for name, highest in _WHOLE_NUMBERS.items():
-        if type(described[name]) is not int or not 1 <= described[name] <= highest:
-            raise InputError(f"{name} of a small encoder is no whole number from 1 to {highest}")
-    for name in _FRACTIONS:
-        if type(described[name]) not in (int, float) or not 0 <= described[name] <= 10:
-            raise InputError(f"{name} of a small encoder is no number from 0 to 10")
-    if str(described["feed_forward_proj"]).removeprefix("gated-") not in ACT2FN:
-        raise InputError("feed_forward_proj of a small encoder is no activation function")
-    if described["vocab_size"] != model.config.vocab_size:
+def _encoder_of_phase(options: dict[str, Any], model: PreTrainedModel) -> SmallEncoder:
+    """Return the small encoder that a phase's options describe, on the meta device; raise InputError for bad ones."""
+    phase = phase_options(options, _PhaseOptions)
+    scale = Modular(phase.small, phase.scale).scale
+    described = phase.encoder
+    if described.feed_forward_proj.removeprefix("gated-") not in ACT2FN:
+        raise InputError("feed_forward_proj of a small encoder is not an activation function")
+    if described.vocab_size != model.config.vocab_size:
         raise InputError(
-            f"a checkpoint of another model: its vocabulary has {described['vocab_size']} tokens, "
+            f"a checkpoint of another model: its vocabulary has {described.vocab_size} tokens, "
             f"this one's {model.config.vocab_size}"
         )
     try:
         with torch.device("meta"):
-            encoder = T5Stack(T5Config(**described, is_encoder_decoder=False, use_cache=False))
+            encoder = T5Stack(T5Config(**msgspec.structs.asdict(described), is_encoder_decoder=False, use_cache=False))
             return SmallEncoder(encoder, model.config.d_model, scale)
     except (ValueError, StrictDataclassError) as error:
-        raise InputError(f"no small encoder can be built as described ({str(error).splitlines()[0]})") from None
+        raise InputError(f"cannot build this small encoder ({str(error).splitlines()[0]})") from None
 
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Draw random numbers on the CPU from ``seed``, and leave those after the block as they would have been."""
+    """Seed the CPU's random numbers inside the block and restore their state after it."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield

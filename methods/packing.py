@@ -1,9 +1,9 @@
-"""From articles to chunks of equal length for decoder-only models, and from chunks to batches.
+"""Pack articles into chunks of equal length for decoder-only models, and chunks into batches.
 
-Articles are joined into one stream of tokens and cut every ``sequence_length`` tokens; a chunk knows where documents
-begin in it, and a batch tells the model by ``position_ids`` alone. A model sees documents apart only where it is
-called without ``attention_mask`` and with ``use_cache=False``: with a mask of ones, or with a cache, transformers
-does not look at ``position_ids``, and documents leak into one another without a word.
+Articles are joined into one stream of tokens, which is cut every ``sequence_length`` tokens. A chunk knows where
+documents begin in it, and ``position_ids`` pass this on to the model. The model must be called without an
+``attention_mask`` and with ``use_cache=False``: otherwise transformers ignores document boundaries in
+``position_ids``, without a warning, and tokens attend to other documents.
 """
 
 from __future__ import annotations
@@ -12,55 +12,53 @@ import contextlib
 import copy
 import json
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import datasets
+import msgspec
 import numpy as np
 import pyarrow as pa
 import torch
 from filelock import FileLock, Timeout
-from tqdm import tqdm
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import whole_file
-from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.base.json_files import fingerprint, read_json, write_json
+from temporalwiki.base.options import did_you_mean
+from temporalwiki.base.progress import Progress
 
-VERSION = 1  # of the chunks that are made of a text; a new one makes kept chunks stale
-IGNORED = -100  # the label that no loss counts
+VERSION = 1  # of the way chunks are made: increase it when their content changes, so that cached chunks are not used
+IGNORED = -100  # label of a token that does not count in the loss
 
 Tokenizer = Any  # a fast tokenizer of transformers
 Ints = np.ndarray[Any, np.dtype[Any]]
 Row = Mapping[str, Any]
 Counts = Counter[str]
 
-_BATCH_TEXTS, _BATCH_CHARACTERS = 1000, 1 << 20  # what is tokenised at once
-_BATCH_ROWS = 1000  # what is written at once
-_LINE_EVERY = 60.0  # seconds between lines where there is no terminal
+_BATCH_TEXTS, _BATCH_CHARACTERS = 1000, 1 << 20  # tokenised at once
+_BATCH_ROWS = 1000  # written at once
 
 
 # Texts
 
 
 def texts(dataset: datasets.Dataset, name: str, counts: Counts | None = None) -> Iterator[str]:
-    """Yield each article as "title. text", or its text where it has no title; rows without text are left out.
+    """Yield each article as "title. text", or only its text if it has no title. Rows without text are skipped.
 
-    ``counts`` takes the number of ``articles`` yielded and of ``empty`` ones left out. Raises InputError, which calls
-    the dataset ``name``, where there is no column ``text`` of strings.
+    ``counts`` gets the number of ``articles`` and of ``empty`` rows. Raises InputError, with ``name`` for the dataset,
+    if it lacks a column ``text`` of strings.
     """
     counts = Counter() if counts is None else counts
     columns = list(dataset.column_names)
     if "text" not in columns:
-        near = get_close_matches("text", columns, n=1, cutoff=0.5)
         raise InputError(
-            f"{name}: no column text among {', '.join(columns) or 'none'}; take a config of articles"
-            + (f", or rename {near[0]}" if near else "")
+            f"{name}: no column text among {', '.join(columns) or 'none'}{did_you_mean('text', columns)}; "
+            "use a config of articles"
         )
     wanted = ["title", "text"] if "title" in columns else ["text"]
     for column in wanted:
@@ -75,57 +73,66 @@ def texts(dataset: datasets.Dataset, name: str, counts: Counts | None = None) ->
             yield article(title, text)
 
 
+def texts_with_progress(dataset: datasets.Dataset, name: str, counts: Counts, step: str) -> Iterator[str]:
+    """Yield the same as ``texts`` and show the progress of ``step``."""
+    with Progress(f"{step} {name}", len(dataset), "article") as progress:
+        for text in texts(dataset, name, counts):
+            progress.update(counts["articles"] + counts["empty"] - progress.done)
+            yield text
+        progress.update(len(dataset) - progress.done)
+
+
 def article(title: str | None, text: str) -> str:
-    """Return an article as models read it: "title. text", or its text where it has no title."""
+    """Return an article as models read it: "title. text", or only its text if it has no title."""
     return f"{title}. {text}" if title and title.strip() else text
 
 
 class Encoder:
-    """Turns texts into the token ids that they are within a document: nothing added, nothing cut off.
+    """Encode texts without adding special tokens or truncating.
 
-    What looks like a special token in a text ("<|endoftext|>", written by a stranger) is spelled like other text.
-    Works on a copy of the tokenizer's backend, so that neither sees the other's settings.
+    A special token in a text ("<|endoftext|>", written by anybody) is encoded like ordinary text. The encoder works on
+    a copy of the tokenizer's backend, so that their settings do not affect each other.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise InputError(
-                f"{type(tokenizer).__name__} is not a fast tokenizer; take a model that has a tokenizer.json"
+                f"{type(tokenizer).__name__} is not a fast tokenizer; use a model that has a tokenizer.json"
             )
         self._backend = copy.deepcopy(tokenizer.backend_tokenizer)
         self._backend.no_truncation()
         self._backend.no_padding()
-        self._backend.encode_special_tokens = True  # spelled, not matched
+        self._backend.encode_special_tokens = True  # as ordinary text
         added = tokenizer.added_tokens_decoder
         special = {*tokenizer.all_special_ids, *(token for token, how in added.items() if how.special)}
         self._unknown: int | None = tokenizer.unk_token_id
         if self._unknown in (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id):
-            self._unknown = None  # GPT-2 declares its separator unknown: better nothing than a document's end
+            self._unknown = None  # GPT-2's unknown token is also its separator, which must not end a document here
         special.discard(self._unknown)
         self._special = np.zeros(max([self._backend.get_vocab_size(), *special]) + 1, bool)
         self._special[sorted(special)] = True
 
     def ids(self, texts: Sequence[str]) -> Iterator[Ints]:
-        """Yield the ids of each text, int32."""
+        """Yield the token ids of each text (int32)."""
         for text, encoding in zip(
             texts, self._backend.encode_batch_fast(texts, add_special_tokens=False), strict=True
         ):
             ids = np.array(encoding.ids, np.int32)
-            yield self._spelled(text)[0] if self._special[ids].any() else ids
+            yield self._encode_special(text)[0] if self._special[ids].any() else ids
 
     def with_offsets(self, texts: Sequence[str]) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the ids of each text (int32) and where in it each token begins and ends, [tokens, 2] characters."""
+        """Yield the token ids of each text (int32) and each token's start and end in it, [tokens, 2] characters."""
         for text, encoding in zip(texts, self._backend.encode_batch(texts, add_special_tokens=False), strict=True):
             ids = np.array(encoding.ids, np.int32)
             if self._special[ids].any():
-                yield self._spelled(text)
+                yield self._encode_special(text)
             else:
                 yield ids, np.array(encoding.offsets, np.int64).reshape(-1, 2)
 
-    def _spelled(self, text: str) -> tuple[Ints, Ints]:
-        """Encode a text in which the tokenizer's model, and not its list of special tokens, finds a special token.
+    def _encode_special(self, text: str) -> tuple[Ints, Ints]:
+        """Encode a text character by character wherever it contains a special token.
 
-        A Unigram model does: T5's has the sentinels among its pieces. They are spelled character by character.
+        Needed for tokenizers that have special tokens among their pieces, such as the sentinels in T5's Unigram model.
         """
         encoding = self._backend.encode(text, add_special_tokens=False)
         ids: list[int] = []
@@ -145,7 +152,7 @@ class Encoder:
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Group texts for the tokenizer, a bounded number of characters at once unless one text alone has more."""
+    """Group texts into batches for the tokenizer, each with a limited number of texts and characters."""
     batch: list[str] = []
     size = 0
     for text in texts:
@@ -163,16 +170,16 @@ def batches(texts: Iterable[str]) -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class Separators:
-    """The tokens around each document, and what ends the stream."""
+    """The special tokens before and after each document."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
-    last: tuple[int, ...]
-    shared: bool  # one token ends a document and begins the next, which is then learnt like any other token
+    last: tuple[int, ...]  # at the end of the stream
+    shared: bool  # one token ends a document and begins the next; the model learns to predict it
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Separators:
-        """Choose them for a tokenizer; raise InputError for one without EOS."""
+        """Return the separators for a tokenizer; raise InputError if it has no EOS token."""
         bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
         if eos is None:
             raise InputError(
@@ -185,17 +192,17 @@ class Separators:
 
 
 def pack(texts: Iterable[str], tokenizer: Tokenizer, sequence_length: int) -> Iterator[dict[str, Any]]:
-    """Join documents into one stream of tokens and yield it in chunks of ``sequence_length``, the last one shorter.
+    """Join documents into one stream of tokens and yield chunks of ``sequence_length``. The last one may be shorter.
 
-    A chunk has ``input_ids`` (int32), ``starts`` (int32: where in it documents begin, which is not where an earlier
-    document goes on) and ``next_token``: the token that its last one is to predict, -1 where there is none, which is
-    at the end of the stream and where a document begins that the chunk's last token does not introduce.
-    Raises UsageError for a length below 2 and InputError for a tokenizer without EOS.
+    A chunk has ``input_ids`` (int32), ``starts`` (int32: the positions where documents begin) and ``next_token``: the
+    token that follows the chunk, which its last token predicts. It is -1 at the end of the stream, and if a new
+    document follows and documents do not share their separator. Raises UsageError for a length below 2 and InputError
+    for a tokenizer without EOS.
     """
     check_length(sequence_length)
     around, encoder = Separators.of(tokenizer), Encoder(tokenizer)
     before, after = np.array(around.before, np.int32), np.array(around.after, np.int32)
-    stream, starts = np.empty(0, np.int32), np.empty(0, np.int64)  # not cut yet
+    stream, starts = np.empty(0, np.int32), np.empty(0, np.int64)  # tokens that are in no chunk yet
     for batch in batches(texts):
         parts, begins = [stream], [starts]
         size = len(stream)
@@ -205,18 +212,18 @@ def pack(texts: Iterable[str], tokenizer: Tokenizer, sequence_length: int) -> It
                 begins.append(np.array([size]))
                 size += len(before) + len(ids) + len(after)
         stream, starts = np.concatenate(parts), np.concatenate(begins)
-        # a chunk is cut when the token after it is known
-        whole = max(len(stream) - 1, 0) // sequence_length
-        yield from _chunks(stream, starts, whole, sequence_length, around.shared)
-        stream = stream[whole * sequence_length :]
-        starts = starts[np.searchsorted(starts, whole * sequence_length) :] - whole * sequence_length
+        # a chunk is complete when the token after it is known
+        complete = max(len(stream) - 1, 0) // sequence_length
+        yield from _chunks(stream, starts, complete, sequence_length, around.shared)
+        stream = stream[complete * sequence_length :]
+        starts = starts[np.searchsorted(starts, complete * sequence_length) :] - complete * sequence_length
     if len(stream):
         stream = np.concatenate([stream, np.array(around.last, np.int32)])
         yield from _chunks(stream, starts, -(-len(stream) // sequence_length), sequence_length, around.shared)
 
 
 def _chunks(stream: Ints, starts: Ints, chunks: int, length: int, shared: bool) -> Iterator[dict[str, Any]]:
-    """Cut the first ``chunks`` chunks; the token after the last of them must be in the stream, or be none."""
+    """Yield the first ``chunks`` chunks of the stream."""
     edges = np.searchsorted(starts, np.arange(chunks + 1) * length)
     for chunk in range(chunks):
         at = chunk * length
@@ -231,19 +238,19 @@ def _chunks(stream: Ints, starts: Ints, chunks: int, length: int, shared: bool) 
 
 
 def check_length(sequence_length: int) -> None:
-    """Raise UsageError for a length in which nothing can be predicted."""
+    """Raise UsageError for a length with no token to predict."""
     if sequence_length < 2:
         raise UsageError(f"--sequence-length {sequence_length}: must be at least 2 tokens")
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Chunks on disk, and what they were made of."""
+    """Chunks on disk, and the counts of their source."""
 
     dataset: datasets.Dataset
     articles: int
-    empty: int  # articles without text, which are in no chunk
-    tokens: int  # of the chunks, separators included
+    empty: int  # articles without text
+    tokens: int  # in the chunks, including separators
 
 
 _PACKED = pa.schema(
@@ -254,29 +261,28 @@ _PACKED = pa.schema(
 def pack_dataset(
     dataset: datasets.Dataset, name: str, tokenizer: Tokenizer, sequence_length: int, cache: Path
 ) -> Packed:
-    """Pack a dataset of articles into chunks that lie in the folder ``cache``; see ``pack``.
+    """Pack a dataset of articles into chunks in the folder ``cache``; see ``pack``.
 
-    What was packed before with the same articles, tokenizer and length is taken from there. Raises InputError, which
-    calls the dataset ``name``, where there is no text.
+    Chunks of an earlier call are used if articles, tokenizer and length are the same. Raises InputError, with ``name``
+    for the dataset, if all its texts are empty.
     """
     check_length(sequence_length)
 
     def rows(counts: Counts) -> Iterator[Row]:
-        with progress(f"packing {name}", len(dataset), counts) as watch:
-            for row in pack(watch(texts(dataset, name, counts)), tokenizer, sequence_length):
-                counts["tokens"] += len(row["input_ids"])
-                yield row
+        for row in pack(texts_with_progress(dataset, name, counts, "packing"), tokenizer, sequence_length):
+            counts["tokens"] += len(row["input_ids"])
+            yield row
 
     key = [VERSION, dataset._fingerprint, identity(tokenizer), sequence_length]
-    chunks, counts = made_once(cache, "packed", key, _PACKED, rows, name)
+    chunks, counts = cached_rows(cache, "packed", key, _PACKED, rows, name)
     return Packed(chunks, counts["articles"], counts["empty"], counts["tokens"])
 
 
-# Rows that are made once
+# Cached rows
 
 
 def identity(tokenizer: Tokenizer) -> str:
-    """Return a name for how a tokenizer tokenises; settings that a call leaves behind do not count."""
+    """Return a fingerprint of how a tokenizer encodes text, without the settings of its last call."""
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
     backend.pop("truncation", None)
     backend.pop("padding", None)
@@ -284,25 +290,24 @@ def identity(tokenizer: Tokenizer) -> str:
     return fingerprint(backend, special)
 
 
-def made_once(
+def cached_rows(
     cache: Path, step: str, key: Any, schema: pa.Schema, rows: Callable[[Counts], Iterable[Row]], name: str
 ) -> tuple[datasets.Dataset, Counts]:
-    """Return a memory-mapped dataset of rows, and counts, made now or by an earlier call with the same ``key``.
+    """Return a memory-mapped dataset of rows and their counts, from the cache or made by ``rows(counts)``.
 
-    ``rows(counts)`` makes the rows and fills ``counts``. The rows lie in ``cache`` in an Arrow file; the counts go
-    beside it when it is whole, and without them it does not count. Processes that want the same rows at once wait
-    for the one that makes them. Raises InputError, which calls the input ``name``, where there are no rows, and where
-    the disk is full.
+    The rows are an Arrow file in the folder ``cache``. When it is complete, the counts are written next to it; a file
+    without counts is not used. If several processes need the same rows, one makes them and the others wait. Raises
+    InputError, with ``name`` for the input, if there are zero rows or the disk is full.
     """
     key = fingerprint(step, key, [str(field) for field in schema])
     path = cache / f"{step}-{key}.arrow"
     cache.mkdir(parents=True, exist_ok=True)
-    counts = _counts(path)
+    counts = _cached_counts(path)
     if counts is None:
-        with _alone(path):
-            counts = _counts(path)  # another process may have made them meanwhile
+        with _locked(path):
+            counts = _cached_counts(path)  # another process may have made them in the meantime
             if counts is None:
-                for part in cache.glob(f".{path.name}.*.part"):  # of a run that was killed
+                for part in cache.glob(f".{path.name}.*.part"):  # left by a killed run
                     part.unlink(missing_ok=True)
                 counts = Counter()
                 size = _write(path, schema, key, rows(counts), name)
@@ -310,22 +315,29 @@ def made_once(
     return datasets.Dataset.from_file(str(path)), counts
 
 
-def _counts(path: Path) -> Counts | None:
-    """Read the counts of a file of rows that is whole; None where it is not there, or not whole."""
+class _RowsFile(msgspec.Struct):
+    """The description of a complete file of rows."""
+
+    counts: dict[str, int]
+    bytes: int
+
+
+def _cached_counts(path: Path) -> Counts | None:
+    """Return the counts of a file of rows, or None if it is missing or incomplete."""
     try:
-        beside = json.loads(path.with_suffix(".json").read_text("utf-8"))
-        return Counter(beside["counts"]) if path.stat().st_size == beside["bytes"] else None
-    except (OSError, ValueError, KeyError, TypeError):
+        described = read_json(path.with_suffix(".json"), _RowsFile)
+        return Counter(described.counts) if path.stat().st_size == described.bytes else None
+    except (OSError, InputError):
         return None
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Iterator[None]:
     lock = FileLock(path.with_name(f".{path.name}.lock"))
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        print(f"{path}: another process is making it; waiting", file=sys.stderr)
+        print(f"{path}: waiting for another process to write it", file=sys.stderr)
         lock.acquire()
     try:
         yield
@@ -335,13 +347,13 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _write(path: Path, schema: pa.Schema, key: str, rows: Iterable[Row], name: str) -> int:
     """Write rows to an Arrow file, whole or not at all; return its size in bytes."""
-    # the dataset's own fingerprint: what is made of these rows can be found again as well
+    # with this fingerprint, results that `datasets` caches for these rows are found again
     schema = schema.with_metadata({"huggingface": json.dumps({"fingerprint": key})})
     rows = iter(rows)
     first = next(rows, None)
     if first is None:
-        raise InputError(f"{name}: no training examples in it; take a config that has articles with text")
-    # ArrowWriter of datasets is not used: it swallows what goes wrong when it closes the file
+        raise InputError(f"{name}: no training examples; use a config that has articles with text")
+    # not the ArrowWriter of datasets, which ignores errors when it closes the file
     with whole_file(path) as part:
         with part.open("wb") as file, pa.ipc.new_stream(file, schema) as writer:
             batch: list[Row] = []
@@ -368,39 +380,12 @@ def _record_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-@contextlib.contextmanager
-def progress(what: str, total: int, counts: Counts) -> Iterator[Callable[[Iterable[str]], Iterator[str]]]:
-    """Give a function that passes articles on and shows how far they are, until the block ends.
-
-    On a terminal a bar, elsewhere a plain line a minute and one at the end. ``counts`` are those of ``texts``;
-    ``total`` is the number of rows that it reads.
-    """
-    begun = time.perf_counter()
-    with tqdm(desc=what, total=total, unit="article", disable=not sys.stderr.isatty()) as bar:
-
-        def watch(articles: Iterable[str]) -> Iterator[str]:
-            said = begun
-            for article in articles:
-                done = counts["articles"] + counts["empty"]
-                bar.update(done - bar.n)
-                if bar.disable and time.perf_counter() - said > _LINE_EVERY:
-                    said = time.perf_counter()
-                    left = (said - begun) * (total - done) / done
-                    print(f"{what}: {done} of {total} articles, {left:.0f} s left", file=sys.stderr)
-                yield article
-
-        yield watch
-        bar.update(total - bar.n)
-    if bar.disable:
-        print(f"{what}: {total} articles, {time.perf_counter() - begun:.1f} s", file=sys.stderr)
-
-
 # Batches
 
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """Makes batches of chunks; see ``collate_packed``."""
+    """A data collator for chunks; see ``collate_packed``."""
 
     sequence_length: int
     pad_token: int
@@ -408,7 +393,7 @@ class PackedBatch:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, sequence_length: int) -> PackedBatch:
-        """Make the one for chunks that ``pack`` made with this tokenizer and length."""
+        """Return the collator for chunks that ``pack`` made with this tokenizer and length."""
         pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         return cls(sequence_length, pad, Separators.of(tokenizer).shared)
 
@@ -417,12 +402,12 @@ class PackedBatch:
 
 
 def collate_packed(rows: Sequence[Row], sequence_length: int, pad_token: int, shared: bool) -> dict[str, torch.Tensor]:
-    """Make a batch of chunks: ``input_ids``, ``position_ids`` and ``labels``, each int64 [rows, sequence_length].
+    """Return a batch of chunks: ``input_ids``, ``position_ids`` and ``labels``, each int64 [rows, sequence_length].
 
-    Positions count from 0 in each document, in what a chunk has of a document that began earlier, and in the padding
-    after a short chunk. ``labels[t]`` is the token after input t (they are shifted already), -100 on padding and,
-    unless documents have one ``shared`` separator, where the next token begins another document. A row without
-    tokens becomes padding. There is no attention mask, on purpose: see the top of this file.
+    Positions count from 0 in each document, in the rest of a document from an earlier chunk, and in padding.
+    ``labels[t]`` is the token after input t, so the labels are already shifted. They are -100 on padding and, unless
+    documents have a ``shared`` separator, where the next token begins another document. A row without tokens becomes
+    padding. There is deliberately no attention mask: see the top of this file.
     """
     lengths = np.fromiter((len(row["input_ids"]) for row in rows), np.int64, len(rows))
     columns = np.arange(sequence_length)

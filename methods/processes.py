@@ -1,4 +1,4 @@
-"""The processes that share a run's work, as ``accelerate launch`` starts them."""
+"""The processes of a run that `accelerate launch` starts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from accelerate import PartialState
 
 
 def processes() -> PartialState:
-    """Return them; one where nothing was launched.
+    """Return the state of the processes; a run without `accelerate launch` has one process.
 
-    Several on CPUs find each other only where CPUs are asked for when the state is first made.
+    On CPUs, several processes find each other only if the first PartialState is made with ``cpu=True``.
     """
     return PartialState(cpu=os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"))

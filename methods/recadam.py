@@ -1,20 +1,21 @@
-"""RecAdam: Adam that is pulled back to where it started, at first strongly, then ever less."""
+"""RecAdam: Adam with a pull to the starting checkpoint that fades during training."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import option
 from temporalwiki.methods.method import Method
 
 
 def anneal(step: int, k: float, t0: float) -> float:
-    """lambda(t) = sigmoid(k (t - t0)): 1/2 at t0, near 0 before it and near 1 after."""
+    """Return lambda(t) = sigmoid(k (t - t0)): 1/2 at t0, near 0 long before it and near 1 long after it."""
     exponent = -k * (step - t0)
     return 1 / (1 + math.exp(exponent)) if exponent < 700 else 0.0
 
@@ -22,9 +23,10 @@ def anneal(step: int, k: float, t0: float) -> float:
 class RecAdamOptimizer(torch.optim.Optimizer):
     """theta <- theta - lambda(t) * adam_step - min(1, lr * (1 - lambda(t)) * gamma) * (theta - theta_0).
 
-    Chen et al. 2020, algorithm 1, over all parameters. theta_0 are the parameters before the first step; they are
-    part of the state, so that a resumed run is pulled to the same place. The pull is bounded at 1, which is theta_0
-    itself: unbounded it grows without end where lr * gamma * (1 - lambda) passes 2. Steps are counted from 1.
+    Chen et al. 2020, algorithm 1, over all parameters. theta_0 are the parameters before the first step. They are part
+    of the optimizer's state, so that a resumed run has the same theta_0. The pull is at most 1, which moves a
+    parameter to theta_0 itself; without this bound, training diverges if lr * gamma * (1 - lambda) exceeds 2. Steps
+    count from 1.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class RecAdamOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """Do one step."""
+        """Update the parameters."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -60,11 +62,11 @@ class RecAdamOptimizer(torch.optim.Optimizer):
                         exp_avg_sq=torch.zeros_like(p),
                         anchor=p.detach().clone(),
                     )
-            # parameters that got their first gradient at another step are at another t
-            at: dict[int, list[torch.Tensor]] = {}
+            # parameters may have had their first gradient at different steps
+            by_step: dict[int, list[torch.Tensor]] = {}
             for p in moved:
-                at.setdefault(int(self.state[p]["step"]) + 1, []).append(p)
-            for t, params in at.items():
+                by_step.setdefault(int(self.state[p]["step"]) + 1, []).append(p)
+            for t, params in by_step.items():
                 self._update(params, group, t)
         return loss
 
@@ -93,18 +95,19 @@ class RecAdamOptimizer(torch.optim.Optimizer):
 class RecAdam(Method):
     """RecAdam with CKL's constants: gamma 5000, t0 250, k 0.5.
 
-    In the authors' code a filter by name never matches, so that the penalty is never active: theirs is plain Adam.
+    In CKL's code, a filter by parameter name never matches. Its penalty is therefore never active, and what it runs is
+    plain Adam.
     """
 
-    gamma: float = field(default=5000.0, metadata={"help": "strength of the pull to the starting checkpoint"})
-    t0: float = field(default=250.0, metadata={"help": "step at which pull and Adam weigh the same"})
-    k: float = field(default=0.5, metadata={"help": "how fast one gives way to the other"})
+    gamma: float = option(5000.0, "strength of the pull to the starting checkpoint")
+    t0: float = option(250.0, "step at which the pull and Adam have equal weight")
+    k: float = option(0.5, "how fast the weight shifts from the pull to Adam")
 
     def __post_init__(self) -> None:
-        """Refuse what would push away from the starting checkpoint."""
+        """Raise UsageError for values that would push away from the starting checkpoint."""
         if self.gamma < 0 or self.k <= 0:
             raise UsageError(f"recadam needs gamma >= 0 and k > 0, not {self.gamma:g} and {self.k:g}")
 
     def optimizer(self, groups: list[dict[str, Any]], **settings: Any) -> torch.optim.Optimizer:
-        """Return the optimizer; it takes the phase's starting checkpoint for theta_0 at its first step."""
+        """Return the optimizer. Its theta_0 is the phase's starting checkpoint."""
         return RecAdamOptimizer(groups, **settings, gamma=self.gamma, t0=self.t0, k=self.k)

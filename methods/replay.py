@@ -1,38 +1,40 @@
-"""Replay: a constant share of past data in every batch."""
+"""Replay: the same share of past data in every batch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import option
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.mix_review import sample
 
 
 @dataclass(frozen=True)
 class Replay(Method):
-    """A fixed share of each batch is past data, the baseline to beat in TiC-LM (Li et al. 2025).
+    """A fixed share of each batch is past data, as in the strongest baseline of TiC-LM (Li et al. 2025).
 
-    Every new example is read once an epoch; past examples are added to them, and drawn anew each epoch.
+    An epoch reads every new example once, and a new sample of past examples.
     """
 
     needs_past: ClassVar[bool] = True
 
-    share: float = field(default=0.1, metadata={"help": "of the examples of a batch that is past data"})
+    share: float = option(0.1, "share of past data in each batch")
 
     def __post_init__(self) -> None:
-        """Refuse what leaves no room for new data."""
+        """Raise UsageError for a share out of range."""
         if not 0 < self.share < 1:
             raise UsageError(f"replay needs a share between 0 and 1, not {self.share:g}")
 
     def epoch(self, epoch: int, new: int, past: int, draw: np.random.Generator) -> np.ndarray:
-        """Shuffle both kinds and lay the past ones out evenly, so that each batch has its share, rounded up or down.
+        """Return both kinds of examples, each shuffled, with the past ones spread evenly over the batches.
 
-        Place i of the whole run, all epochs counted, holds a past example where i * share passes a whole number.
+        Position i in the whole run (counted over all epochs) holds a past example if i * share passes a whole number
+        there.
         """
         share = Fraction(self.share).limit_denominator(10**6)
         first, end = (_place(count * new, share) for count in (epoch, epoch + 1))
@@ -45,5 +47,5 @@ class Replay(Method):
 
 
 def _place(new: int, share: Fraction) -> int:
-    """Return the place in the run of the new example with ``new`` new ones before it."""
+    """Return the position in the run of the new example that follows ``new`` other new ones."""
     return new * share.denominator // (share.denominator - share.numerator)

@@ -1,7 +1,7 @@
-"""Salient span masking for encoder-decoder models: names and dates are taken out of a text and are to be filled in.
+"""Salient span masking for encoder-decoder models: the model learns to fill in names and dates.
 
-As in CKL, after Guu et al. 2020. The input is the text with sentinels in the place of spans, the labels are the spans
-after their sentinels: "<extra_id_0> is the capital of <extra_id_1>." and "<extra_id_0> Paris <extra_id_1> France
+As in CKL, following Guu et al. 2020. The input is the text with sentinels in place of spans; the labels are the spans,
+each after its sentinel: "<extra_id_0> is the capital of <extra_id_1>." and "<extra_id_0> Paris <extra_id_1> France
 <extra_id_2>".
 """
 
@@ -29,32 +29,31 @@ from temporalwiki.methods.packing import (
     Row,
     Tokenizer,
     batches,
+    cached_rows,
     check_length,
     identity,
-    made_once,
-    progress,
-    texts,
+    texts_with_progress,
 )
 
-VERSION = 1  # of the windows that are made of a text; a new one makes kept windows stale
+VERSION = 1  # of the way windows are made: increase it when their content changes, so that cached windows are not used
 
 # Windows
 
 
 def sentinels(tokenizer: Tokenizer) -> list[int]:
-    """Return the ids of <extra_id_0>, <extra_id_1> and so on; raise InputError where there are fewer than two."""
+    """Return the ids of <extra_id_0>, <extra_id_1> and so on; raise InputError if there are fewer than two."""
     vocabulary = tokenizer.get_vocab()
     found: list[int] = []
     while True:
         token = f"<extra_id_{len(found)}>"
-        at = vocabulary.get(token, vocabulary.get(f"▁{token}"))  # mT5's are pieces of its vocabulary
+        at = vocabulary.get(token, vocabulary.get(f"▁{token}"))  # mT5 has them as ordinary pieces
         if at is None:
             break
         found.append(at)
     if len(found) < 2:
         raise InputError(
             f"{tokenizer.name_or_path or type(tokenizer).__name__}: no sentinels (<extra_id_0>, <extra_id_1> ...) in "
-            "its tokenizer; salient spans are for T5 and its like"
+            "its tokenizer; salient spans are for T5 and similar models"
         )
     return found
 
@@ -70,14 +69,13 @@ def mask_windows(
 ) -> Iterator[dict[str, Ints]]:
     """Cut articles into windows, mask salient spans in them, and yield ``input_ids`` and ``labels`` (both int32).
 
-    A window has at most ``sequence_length`` tokens, EOS included, before spans are masked. Spans are masked until
-    about ``rate`` of its tokens are: at least one, and no more than there are sentinels. Which ones depends on
-    ``seed`` and the article alone. Everything is done on the tokens of the whole article: a sentinel takes the place
-    of each token that a span touches, so that what is left reads as T5 read it in pretraining, and no piece of text
-    is tokenised without what is around it.
+    A window has at most ``sequence_length`` tokens before masking, including EOS. Spans are masked until about a share
+    ``rate`` of its tokens is: at least one span, and at most as many as there are sentinels. The choice depends
+    only on ``seed`` and the article. The whole article is tokenised at once, as in T5's pretraining, and a sentinel
+    replaces every token that a span touches.
 
-    ``counts`` takes the ``windows`` cut and those left out: ``no span``, ``no context`` (nothing but spans).
-    Raises UsageError for a length or rate that makes no sense, InputError for a tokenizer without sentinels or EOS.
+    ``counts`` gets the number of ``windows`` and of those dropped: ``no span``, ``no context`` (nothing but spans).
+    Raises UsageError for a length or rate out of range, InputError for a tokenizer without sentinels or EOS.
     """
     counts = Counter() if counts is None else counts
     check_length(sequence_length)
@@ -123,12 +121,12 @@ def _masked(ids: Ints, first: int, last: int, chosen: Sequence[Span], marks: Int
 
 @dataclass(frozen=True)
 class Masked:
-    """Masked windows on disk, and what they were made of."""
+    """Masked windows on disk, and the counts of their source."""
 
     dataset: datasets.Dataset
     articles: int
-    empty: int  # articles without text, which are in no window
-    windows: int  # that were cut; those in the dataset and those dropped
+    empty: int  # articles without text
+    windows: int  # in the dataset or dropped
     dropped: dict[str, int]  # windows by reason
 
 
@@ -146,22 +144,20 @@ def mask_dataset(
     rate: float = 0.15,
     seed: int = 0,
 ) -> Masked:
-    """Mask a dataset of articles into windows that lie in the folder ``cache``; see ``mask_windows``.
+    """Mask spans in a dataset of articles and keep the windows in the folder ``cache``; see ``mask_windows``.
 
-    ``find`` is a ``finder``, the rules unless it is given. What was masked before with the same articles, tokenizer
-    and options is taken from there. Raises InputError, which calls the dataset ``name``, where there is no text, or
-    no span in it.
+    ``find`` finds the spans; the default is by rules. Windows of an earlier call are used if articles, tokenizer and
+    options are the same. Raises InputError, with ``name`` for the dataset, if it holds no text or no span.
     """
-    finds = Rules() if find is None else find
+    finder = Rules() if find is None else find
     check_length(sequence_length)
 
     def rows(counts: Counts) -> Iterator[Row]:
-        with progress(f"masking {name}", len(dataset), counts) as watch:
-            articles = watch(texts(dataset, name, counts))
-            yield from mask_windows(articles, tokenizer, sequence_length, finds, rate, seed, counts)
+        articles = texts_with_progress(dataset, name, counts, "masking")
+        yield from mask_windows(articles, tokenizer, sequence_length, finder, rate, seed, counts)
 
-    key = [VERSION, dataset._fingerprint, identity(tokenizer), sequence_length, finds.key, rate, seed]
-    made, counts = made_once(cache, "masked", key, _MASKED, rows, name)
+    key = [VERSION, dataset._fingerprint, identity(tokenizer), sequence_length, finder.key, rate, seed]
+    made, counts = cached_rows(cache, "masked", key, _MASKED, rows, name)
     dropped = {reason: counts[reason] for reason in _REASONS if counts[reason]}
     return Masked(made, counts["articles"], counts["empty"], counts["windows"], dropped)
 
@@ -171,7 +167,7 @@ def mask_dataset(
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """Makes batches of masked windows, padded at the right to the longest of them and a multiple of ``multiple``."""
+    """A data collator for masked windows. It pads at the right, to the longest one and a multiple of ``multiple``."""
 
     pad_token: int
     decoder_start_token: int
@@ -179,7 +175,7 @@ class MaskedBatch:
 
     @classmethod
     def of(cls, model: Any, tokenizer: Tokenizer) -> MaskedBatch:
-        """Make the one for what an encoder-decoder model reads."""
+        """Return the collator for an encoder-decoder model."""
         pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         start = getattr(model.config, "decoder_start_token_id", None)
         return cls(pad, pad if start is None else start)
@@ -187,8 +183,8 @@ class MaskedBatch:
     def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """Return ``input_ids``, ``attention_mask``, ``labels`` and ``decoder_input_ids``, int64 [rows, length].
 
-        Labels are -100 on padding; the decoder's input is the labels one place later, after the start token. A row
-        without tokens becomes padding, of which one token may be attended to: a softmax over nothing is not a number.
+        Labels are -100 on padding. The decoder's input is the start token, then the labels shifted by one. A row
+        without tokens becomes padding with one token to attend to: a softmax over nothing would be nan.
         """
         inputs, used = self._padded([row["input_ids"] for row in rows], self.pad_token)
         used[:, 0] = True
@@ -204,7 +200,7 @@ class MaskedBatch:
         }
 
     def _padded(self, rows: Sequence[Sequence[int]], padding: int) -> tuple[Ints, Ints]:
-        """Return rows side by side, and where they are not padding."""
+        """Return the padded rows, and a mask that is False on padding."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         width = max(-(-int(lengths.max()) // self.multiple), 1) * self.multiple
         used = np.arange(width) < lengths[:, None]

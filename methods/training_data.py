@@ -1,4 +1,4 @@
-"""What a run reads: configs of a dataset, as examples for the model at hand, in the trainer that reads them."""
+"""Load the configs that a run trains on, turn them into examples for its model, and make the trainer."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from temporalwiki.methods.method import Batch, Method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch, pack_dataset
 from temporalwiki.methods.salient_spans import MaskedBatch, mask_dataset
-from temporalwiki.methods.trainer import ContinualTrainer, Reading, reading_order, training_arguments
+from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, example_order, training_arguments
 
 _INTERVAL = re.compile(r"diffset-(?:(?P<prev>\d{8})-\d{8}|(?P<month>\d\d)\d\d)")
 
 
 @dataclass(frozen=True)
-class Material:
-    """The examples of a run, new and past, and what is said of them in the manifest."""
+class TrainingData:
+    """The examples of a run, and their description for the manifest."""
 
     new: datasets.Dataset
     past: datasets.Dataset | None
-    described: dict[str, Any]
+    description: dict[str, Any]
 
 
-def read(
+def read_training_data(
     name: str,
     method: Method,
     data: str,
@@ -54,82 +54,79 @@ def read(
     options: TrainOptions,
     model: Any,
     tokenizer: PreTrainedTokenizerBase,
-) -> Material:
-    """Load what method ``name`` reads and turn it into examples, which are kept in the cache of ``datasets``.
+) -> TrainingData:
+    """Return the examples for method ``name``, new and (if it reads them) past. They are cached by ``datasets``.
 
-    Raises UsageError for an unknown config, InputError for data without the wanted columns or without text.
+    Raises UsageError for an unknown config, InputError for data without the needed columns or without text.
     """
     configs = config_names(data)
     check_config(data, config, configs)
     if isinstance(method, LightTuning):
         loaded = load(data, config, None)
         rows = facts(datasets.concatenate_datasets(list(loaded.values())), config)
-        return Material(rows, None, {"config": config, "facts": len(rows)})
+        return TrainingData(rows, None, {"config": config, "facts": len(rows)})
     _check_length(options, model, tokenizer)
-    new, described = _examples(data, config, options, model, tokenizer)
-    described = {"new": {"config": config, **described}}
+    new, counts = _examples(data, config, options, model, tokenizer)
+    description = {"new": {"config": config, **counts}}
     if not method.needs_past:
-        return Material(new, None, described)
+        return TrainingData(new, None, description)
     past = past or past_config(name, data, config, configs)
     check_config(data, past, configs)
     old, counts = _examples(data, past, options, model, tokenizer)
-    return Material(new, old, {**described, "past": {"config": past, **counts}})
+    return TrainingData(new, old, {**description, "past": {"config": past, **counts}})
 
 
 def config_names(data: str) -> list[str]:
-    """Return the configs of a dataset folder, a Hub id or ``id@revision``.
-
-    Raises InputError where there is no dataset.
-    """
-    path, revision = checkpoint.split(data)
+    """Return the configs of a dataset folder, a Hub id or ``id@revision``; raise InputError if it is not a dataset."""
+    path, revision = checkpoint.split_revision(data)
     check_card(Path(path))
     try:
         return list(datasets.get_dataset_config_names(path, revision=revision))
     except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"{data}: no dataset can be loaded from there: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{data}: cannot load a dataset: {str(error).splitlines()[0]}") from None
 
 
 def check_config(data: str, config: str, configs: list[str]) -> None:
-    """Raise UsageError, with the nearest name, where ``config`` is not one of ``configs``."""
+    """Raise UsageError, and suggest the nearest name, if ``config`` is not one of ``configs``."""
     if config not in configs:
         raise UsageError(f"{data}: no config {config!r}{did_you_mean(config, configs)}; there are {_listed(configs)}")
 
 
 def _listed(names: list[str]) -> str:
-    """Name a few of many."""
+    """Return the names as text, shortened after the first twelve."""
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
 def past_config(name: str, data: str, config: str, configs: list[str]) -> str:
-    """Return the config that past data comes from when none is named.
+    """Return the default config of past data for ``config``.
 
-    Beside ``diffset-PREV-RECENT``: the snapshot PREV, else what did not change between the two.
-    Raises UsageError where there is none.
+    For ``diffset-PREV-RECENT`` it is ``wikipedia-PREV`` or, if that is missing, ``unchanged-PREV-RECENT``. Raises
+    UsageError if both are missing.
     """
     if match := _INTERVAL.fullmatch(config):
         candidates = [f"wikipedia-{match['prev'] or match['month']}", config.replace("diffset", "unchanged")]
         for candidate in candidates:
             if candidate in configs:
                 return candidate
-    raise UsageError(f"{name} needs past data: name a config of {data} with --past, of {_listed(configs)}")
+    raise UsageError(f"{name} needs past data: name a config of {data} with --past: {_listed(configs)}")
 
 
 def make_trainer(
     model: Any,
     method: Method,
-    material: Material,
+    training_data: TrainingData,
     tokenizer: PreTrainedTokenizerBase,
     options: TrainOptions,
     precision: str,
     folder: Path,
     name: str,
 ) -> Any:
-    """Return the trainer that reads ``material`` in its fixed order and keeps its checkpoints in ``folder``.
+    """Return the trainer for ``training_data``, with a fixed data order and checkpoints in ``folder``.
 
-    Raises UsageError where what is trained cannot be sharded, and is to be.
+    Raises UsageError if parameters would be sharded (FSDP, DeepSpeed) and the model or method does not support it.
     """
-    past = 0 if material.past is None else len(material.past)
-    order = reading_order(method, options, len(material.new), past)
+    past = 0 if training_data.past is None else len(training_data.past)
+    order = example_order(method, options, len(training_data.new), past)
     steps = len(order) // options.batch_size
     arguments: Callable[..., TrainingArguments] = partial(
         training_arguments, options=options, precision=precision, folder=folder, steps=steps, name=name
@@ -137,25 +134,25 @@ def make_trainer(
     if isinstance(method, LightTuning):
         tuner = LightTuner(
             model=model,
-            args=arguments(of=SFTConfig, max_length=None, eos_token=tokenizer.eos_token),
-            train_dataset=material.new.select(order[order >= 0]),
-            processing_class=copy.deepcopy(tokenizer),  # which is given a padding token
+            args=arguments(kind=SFTConfig, max_length=None, eos_token=tokenizer.eos_token),
+            train_dataset=training_data.new.select(order[order >= 0]),
+            processing_class=copy.deepcopy(tokenizer),  # SFTTrainer adds a padding token to it
         )
-        tuner.begin(options, method)
+        tuner.set_up(options, method)
         return tuner
-    of_spans = is_encoder_decoder(model)
-    collate: Any = MaskedBatch.of(model, tokenizer) if of_spans else PackedBatch.of(tokenizer, options.sequence_length)
-    reading = Reading(order, material.new, material.past)
+    masked = is_encoder_decoder(model)
+    collate: Any = MaskedBatch.of(model, tokenizer) if masked else PackedBatch.of(tokenizer, options.sequence_length)
+    examples = OrderedExamples(order, training_data.new, training_data.past)
     trainer = ContinualTrainer(
-        model=model, args=arguments(of=TrainingArguments), train_dataset=reading, data_collator=collate
+        model=model, args=arguments(kind=TrainingArguments), train_dataset=examples, data_collator=collate
     )
-    trainer.begin(options, method)
-    if trainer.is_fsdp_enabled and (of_spans or options.optimizer == "adafactor"):
-        raise UsageError("FSDP shards neither T5, for its shared embedding, nor Adafactor's state: train it with DDP")
+    trainer.set_up(options, method)
+    if trainer.is_fsdp_enabled and (masked or options.optimizer == "adafactor"):
+        raise UsageError("FSDP cannot shard T5 (because of its shared embedding) or Adafactor's state: train with DDP")
 
-    def some(wanted: int) -> list[Batch]:
-        source = material.new if material.past is None else material.past
-        # one in each of so many equal parts of the data, so that a small sample is not one of its beginning
+    def sample_batches(wanted: int) -> list[Batch]:
+        source = training_data.new if training_data.past is None else training_data.past
+        # evenly spaced, so that a small sample covers all of the data
         chosen = np.unique(np.linspace(0, len(source) - 1, min(wanted, len(source))).astype(int))
         size = trainer.args.per_device_train_batch_size
         at = iter(chosen.tolist())
@@ -165,18 +162,16 @@ def make_trainer(
             batches.append({key: tensor.to(trainer.args.device) for key, tensor in batch.items()})
         return batches
 
-    trainer.extra_loss = method.extra_loss(model, some, folder)
+    trainer.extra_loss = method.extra_loss(model, sample_batches, folder)
     if trainer.extra_loss is not None and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
-        raise UsageError(f"{name}: its extra loss compares whole weights or models: train it without sharding (DDP)")
+        raise UsageError(f"{name}: its extra loss needs unsharded weights: train with DDP")
     return trainer
 
 
 def load(data: str, config: str, split: str | None) -> Any:
-    """Load a config (``split``: one of its splits alone) as ``datasets`` does. Raises InputError where it cannot be
-    loaded.
-    """
-    path, revision = checkpoint.split(data)
-    # the library takes a file for the one that it read before if it has the same name
+    """Load a config, or one ``split`` of it, with ``datasets``; raise InputError if it cannot be loaded."""
+    path, revision = checkpoint.split_revision(data)
+    # the library's cache goes by file name: use another cache folder when the content has changed
     files = [
         (str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(Path(path).rglob("*.parquet"))
     ]
@@ -193,28 +188,23 @@ def load(data: str, config: str, split: str | None) -> Any:
         raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
 
 
-def content(data: str, config: str) -> str:
-    """Return a key of a config's content: of its files' bytes. A month that is published later changes it nowhere.
+def content_key(data: str, config: str) -> str:
+    """Return a fingerprint of a config's files, which a later month in the same dataset does not change.
 
-    Raises InputError where the dataset lacks it.
+    Raises InputError if the dataset has no such config.
     """
-    path, revision = checkpoint.split(data)
+    path, revision = checkpoint.split_revision(data)
     check_card(Path(path))
     try:
         builder = datasets.load_dataset_builder(path, config, revision=revision)
+        files = builder.config.data_files or {}
+        return fingerprint({str(split): [_digest(str(file)) for file in paths] for split, paths in files.items()})
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
-    try:
-        files = {
-            str(split): [_digest(str(file)) for file in of] for split, of in (builder.config.data_files or {}).items()
-        }
-    except (OSError, ValueError) as error:
-        raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
-    return fingerprint(files)
 
 
 def _digest(file: str) -> str:
-    """Return a hash of a file's bytes; of one on the Hub what git has, whose address has a commit in it."""
+    """Return a hash of a file's bytes; for a file on the Hub (at a commit), the hash in its git repository."""
     if not Path(file).is_file():
         return str(HfFileSystem().info(file)["blob_id"])
     with Path(file).open("rb") as opened:
@@ -224,7 +214,7 @@ def _digest(file: str) -> str:
 def _examples(
     data: str, config: str, options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase
 ) -> tuple[datasets.Dataset, dict[str, Any]]:
-    """Return a config as examples for the model, packed or with its salient spans masked, and their counts."""
+    """Return the examples of a config for the model (packed, or with masked spans for T5), and their counts."""
     rows = load(data, config, "train")
     cache = Path(datasets.config.HF_DATASETS_CACHE) / "temporalwiki-examples"
     if is_encoder_decoder(model):
@@ -244,9 +234,9 @@ def _examples(
 
 def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
     config = model.config
-    longest = getattr(config, "max_position_embeddings", None)  # GPT-2's n_positions, too; T5 has none
+    longest = getattr(config, "max_position_embeddings", None)  # None for T5
     if longest and options.sequence_length > longest:
-        raise UsageError(f"chunks of {options.sequence_length} tokens are too long: the model reads {longest}")
+        raise UsageError(f"sequences of {options.sequence_length} tokens are too long: the model reads {longest}")
     known = model.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > known:
-        raise InputError(f"the tokenizer has {len(tokenizer):,} tokens, the model {known:,}: they are not of one kind")
+        raise InputError(f"the tokenizer has {len(tokenizer):,} tokens, the model only {known:,}: they do not fit")

@@ -23,7 +23,14 @@ from temporalwiki.eval_harness.cached_model import training
 from temporalwiki.eval_harness.leaderboard.selection import one_line
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.methods import checkpoint
-from temporalwiki.methods.checkpoint import ADAPTER, ADAPTER_WEIGHTS, PICKLES, base_of_adapter, is_hub_id, split
+from temporalwiki.methods.checkpoint import (
+    ADAPTER,
+    ADAPTER_WEIGHTS,
+    PICKLES,
+    base_of_adapter,
+    is_hub_id,
+    split_revision,
+)
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, library_config, read_expansion
 from temporalwiki.methods.train import MANIFEST
 from temporalwiki.model_cards.eval_results import PATH, HubDataset, eval_results
@@ -116,7 +123,7 @@ def publish_model(
         results=own,
         datasets=_datasets(own),
     )
-    open_base = not any(split(named)[1] for named in (base, _named(found, history)) if named)
+    open_base = not any(split_revision(named)[1] for named in (base, _named(found, history)) if named)
     plan = functools.partial(_plan, found, card, open_base, results is not None)
     yield from publish(repo_id, "model", plan, dry_run=dry_run)
 
@@ -202,13 +209,13 @@ def _named_commit(found: Checkpoint, base: Base, head: Head) -> str | None:
     """Return the base's commit that the published files name, where they name the same base."""
     try:
         if found.kind == "model":
-            id, commit = split(json.loads(head.read(MANIFEST) or b"")["base"])
+            id, commit = split_revision(json.loads(head.read(MANIFEST) or b"")["base"])
             return commit if id == base.id else None
         if found.kind == "adapter":
             config = json.loads(head.read(ADAPTER) or b"")
             return config["revision"] if config["base_model_name_or_path"] == base.id else None
         if found.kind == "expansion":
-            id, commit = split(json.loads(head.read(SPEC) or b"")["base_model"])
+            id, commit = split_revision(json.loads(head.read(SPEC) or b"")["base_model"])
             return commit if id == base.id else None
     except (ValueError, KeyError, TypeError, RecursionError):  # not ours
         return None
@@ -312,10 +319,10 @@ def _base(found: Checkpoint, history: Mapping[str, Any], given: str | None) -> B
         given = named
     elif not is_hub_id(given):
         raise UsageError(f"--base {given}: not a model on the Hub; write its id, ORG/NAME")
-    elif on_hub and split(named)[0] != split(given)[0]:
+    elif on_hub and split_revision(named)[0] != split_revision(given)[0]:
         raise UsageError(f"--base {given}: but {found.folder} was made from {named}")
-    id, at = split(given)
-    trained_on = split(named)[1] if on_hub else None  # where it is known, no other is its base
+    id, at = split_revision(given)
+    trained_on = split_revision(named)[1] if on_hub else None  # where it is known, no other is its base
     base = _on_hub(id, at or trained_on)
     if at and trained_on and base.commit != trained_on and base.commit != _on_hub(id, trained_on).commit:
         raise UsageError(f"--base {given}: is commit {base.commit}, but {found.folder} was made from {named}")
@@ -349,7 +356,7 @@ def _on_hub(id: str, at: str | None) -> Base:
 
 def _same(local: str, base: Base) -> Base:
     """Return ``base`` if it is the model on this machine; raise InputError where it is another."""
-    path, more = checkpoint.where(local)
+    path, more = checkpoint.library_arguments(local)
     if "gguf_file" in more:
         _check_config(local, base, _SIZES)
         return replace(base, copy=more["gguf_file"])
@@ -369,7 +376,7 @@ def _same(local: str, base: Base) -> Base:
 
 def _check_config(local: str, base: Base, names: Sequence[str] | None = None) -> None:
     """Raise InputError unless two models are configured alike, in ``names`` or in all that a model computes with."""
-    path, more = checkpoint.where(local)
+    path, more = checkpoint.library_arguments(local)
     try:
         mine = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
         theirs = AutoConfig.from_pretrained(base.id, revision=base.commit, trust_remote_code=False)
@@ -400,7 +407,7 @@ def _data(found: Checkpoint) -> tuple[Manifest | None, list[str]]:
                         return None, [str(manifest["language"])]
                     return manifest, [str(manifest["interval"]["language"])]
         return None, []
-    id, at = split(named)
+    id, at = split_revision(named)
     try:
         info = ask(named, lambda: HfApi().dataset_info(id, revision=at))
     except (NotThere, UsageError):
@@ -413,7 +420,7 @@ def _datasets(results: Sequence[Result]) -> dict[str, HubDataset]:
     """Find out which of the datasets that results name are on the Hub, at which commits, and what they hold."""
     found = {}
     for named in sorted({str(result.data["data"]["dataset"]) for result in results}):
-        id, at = split(named)
+        id, at = split_revision(named)
         if checkpoint.exists(named) or id.count("/") != 1 or id.startswith((".", "/")):
             continue
         try:

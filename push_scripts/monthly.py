@@ -29,9 +29,11 @@ from temporalwiki.builders.dataset_folder import (
 from temporalwiki.builders.fetch import NoSuchDump, dates_of_wikidata, describe_plan, fetch, newest_interval, plan
 from temporalwiki.builders.finish import ALWAYS
 from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.manifests import checked
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
+from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.push_scripts.ckl_folder import ckl_published
 from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published
 from temporalwiki.push_scripts.hub import Repository, ask
@@ -141,7 +143,7 @@ def _do(job: Job, interval: Interval, there: Sequence[Manifest]) -> Iterator[str
         size = sum(file.stat().st_size for file in files)
         yield f"{interval.name}: {len(files)} files, {size / 1e9:,.2f} GB, are in {job.dumps}"
         sources = find_sources(job.dumps, interval, dates_of_wikidata(files))
-        build(sources, job.out, job.work, options, job.machine)
+        build(sources, job.out, job.work, options, job.machine, folder_card)
     yield f"{interval.name}: is built in {job.out}"
     yield from publish_dataset(job.out, job.repo_id, accept_jump=job.accept_jump, interval=interval.name)
 
@@ -213,11 +215,13 @@ def _live(job: Job, dataset: Repository, ckl: Repository, to_come: Sequence[Inte
             if first is None:
                 yield f"{config.name}: no rows of {config.counts.read:,} facts, so it is not published"
                 continue
-            manifest = write(replace(config, splits={"test": itertools.chain([first], rows)}), job.ckl_folder)
-            for warning in manifest["warnings"]:
+            manifest = write(
+                replace(config, splits={"test": itertools.chain([first], rows)}), job.ckl_folder, folder_card
+            )
+            for warning in manifest.warnings:
                 print(f"warning: {warning}", file=sys.stderr)
-            counts, written = manifest["counts"], written + 1
-            yield f"{config.name}: {counts['kept']:,} rows of {counts['read']:,} facts, in {job.ckl_folder}"
+            counts, written = manifest.counts, written + 1
+            yield f"{config.name}: {counts.kept:,} rows of {counts.read:,} facts, in {job.ckl_folder}"
     if written:
         tag = f"{months[-1][9:13]}.{months[-1][13:15]}"
         yield from publish_dataset(job.ckl_folder, ckl.repo_id, tag=None if tag in head.tags else tag)
@@ -319,7 +323,10 @@ def _check_folder(job: Job) -> None:
 
 def _built(out: Path, interval: Interval) -> bool:
     """Whether a month is whole in the dataset folder."""
-    return any(interval_name(one) == interval.name and not problems(out, one) for one in read_manifests(out))
+    return any(
+        interval_name(one) == interval.name and not problems(out, checked(one, "manifest"))
+        for one in read_manifests(out)
+    )
 
 
 def _check_goes_on(recipe: str) -> None:

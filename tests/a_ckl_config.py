@@ -1,4 +1,4 @@
-"""Configs of CKL's dataset folder, made of a few rows."""
+"""Write configs with a few rows to a CKL dataset folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.builders.ckl.config import Config, Counts, write
-from temporalwiki.builders.dataset_folder import Manifest
+from temporalwiki.builders.manifests import CklManifest
+from temporalwiki.model_cards.folder_card import folder_card
 
 RELATIONS = {"P19": {"raw": 3, "kept": 2, "dropped": {"object_in_subject": 1}}}
 
@@ -58,5 +59,5 @@ def invariantlama(rows: Sequence[Mapping[str, Any]] = (cloze(1), cloze(2, "Bo"))
     return Config("invariantlama", "invariant", {"test": rows}, "a cloze", ("cc-by-nc-4.0",), "LAMA", [], {}, counts)
 
 
-def add(folder: Path, *configs: Config) -> list[Manifest]:
-    return [write(one, folder) for one in configs]
+def add(folder: Path, *configs: Config) -> list[CklManifest]:
+    return [write(one, folder, folder_card) for one in configs]

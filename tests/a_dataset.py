@@ -1,4 +1,4 @@
-"""Dataset folders of a few rows."""
+"""Write dataset folders with a few rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_probes(
 ) -> str:
     """Write, for each interval (``20211101-20211201``), a probe for each relation of each split: for figures of data.
 
-    Each has a short name, too. The manifests hold ``types``, by interval; there is none of an interval that it lacks.
+    Each config also has a short name. The manifests hold ``types`` by interval, and omit intervals without an entry.
     """
     configs: dict[str, Any] = {}
     for interval, splits in relations.items():
@@ -49,10 +49,18 @@ def write_probes(
     write_dataset(folder, configs)
     for interval, of in (types or {}).items():
         prev, recent = interval.split("-")
+        facts = dict.fromkeys(("categorised", "sampled", "aligned", "filtered", "kept"), 0)
         manifest = {
             "interval": {"wiki": "enwiki", "prev": prev, "recent": recent},
-            "configs": {},
-            "counts": {} if of is None else {"entity_types": of},
+            "inputs": [],
+            "options": {"seed": 0, "unchanged_fraction": 1.0},
+            "configs": {f"diffset-{interval}": {"short_name": f"diffset-{prev[4:6]}{recent[4:6]}", "splits": {}}},
+            "counts": {
+                "pages": {"new": 0, "updated": 0},
+                "diffset": {"words": 0},
+                "probes": dict.fromkeys(("unchanged", "changed", "deleted"), facts),
+            }
+            | ({} if of is None else {"entity_types": of}),
         }
         path = folder / "manifests" / f"{interval}.json"
         path.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A disk of a size."""
+"""A disk of limited size."""
 
 from __future__ import annotations
 

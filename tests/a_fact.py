@@ -1,4 +1,4 @@
-"""Facts made by hand, months of a dataset folder that hold them, and the live configs made of those."""
+"""Make facts by hand, dataset folders with months of them, and live configs from these."""
 
 from __future__ import annotations
 

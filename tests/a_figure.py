@@ -1,4 +1,4 @@
-"""What a drawn figure shows: its bars, and whether its texts lie apart and inside."""
+"""Inspect a figure: its bars, and whether its texts overlap or leave it."""
 
 from __future__ import annotations
 

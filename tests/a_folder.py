@@ -1,4 +1,4 @@
-"""What lies in a folder, and other entries for its files of JSON."""
+"""Read the files in a folder, and change entries of a JSON file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def model_files(folder: Path, **base: Any) -> dict[str, bytes]:
 
 
 def rewrite(path: Path, /, **entries: Any) -> None:
-    """Give a file of JSON other entries, beside those that it has."""
+    """Change or add entries of a JSON file and keep its other entries."""
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | entries), "utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Months of a dataset folder, made without dumps: rows, manifests, and the files that they describe."""
+"""Make months of a dataset folder without dumps: rows, manifests and data files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import datetime
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.dataset_folder import Manifest, install, write_split
+from temporalwiki.builders.dataset_folder import install, write_split
+from temporalwiki.builders.manifests import checked
+from temporalwiki.model_cards.folder_card import folder_card
 
 NOON = datetime.datetime(2021, 11, 20, 12, tzinfo=datetime.UTC)
 
@@ -39,7 +41,7 @@ def stage_month(
     rows: list[dict[str, Any]],
     probes: list[dict[str, Any]],
     wikidata: str = "",
-) -> Manifest:
+) -> dict[str, Any]:
     """Stage one interval as a build does."""
     name, short = f"{prev}-{recent}", prev[4:6] + recent[4:6]
     splits = {"changed": probes, "unchanged": probes[:1], "deleted": []}
@@ -83,8 +85,8 @@ def _whole(row: dict[str, Any]) -> dict[str, Any]:
 
 def add_month(
     folder: Path, prev: str, recent: str, rows: list[Any], probes: list[Any] | None = None, wikidata: str = ""
-) -> Manifest:
+) -> dict[str, Any]:
     staged = folder.parent / f"staged-{prev}-{recent}-{len(rows)}"
     manifest = stage_month(staged, prev, recent, rows, [probe(1)] if probes is None else probes, wikidata)
-    install(staged, manifest, folder)
+    install(staged, checked(manifest, "month"), folder, folder_card)
     return manifest

@@ -1,4 +1,4 @@
-"""A JSON document with each of its fields replaced by what nobody expects there, and bytes that are no JSON."""
+"""Mutations of a JSON document: each field replaced by an unexpected value, and bytes that are not JSON."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ NO_JSON: dict[str, bytes] = {
 
 
 def mutations(document: Any) -> Iterator[tuple[str, bytes]]:
-    """Yield what was done, and the document with it: each field away, and each replaced by each of INSTEAD.
+    """Yield a name and a changed document: each field removed, or replaced by each value in INSTEAD.
 
-    Of a list the first entry stands for all.
+    Only the first entry of a list is changed.
     """
     for place in _places(document):
         name = "/".join(map(str, place))

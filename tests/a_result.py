@@ -1,4 +1,4 @@
-"""Result files as `temporalwiki evaluate` writes them, of models that never were, for tests of what reads results."""
+"""Result files of invented models, as `temporalwiki evaluate` writes them, for tests of code that reads results."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.eval_harness.measures import scores
-from temporalwiki.eval_harness.results import Outcome, Result, path_of, read_result, write_result
+from temporalwiki.eval_harness.results import SCHEMA, Outcome, Result, check_result, path_of, read_result, write_result
 
 Item = Mapping[str, Any]
 
 
 def write_probes(folder: Path, config: str, splits: Mapping[str, Sequence[Item]], **model: Any) -> Result:
-    """Write perplexity of probes, with the average of unchanged and changed."""
+    """Write the perplexity of probes, with the average of unchanged and changed."""
     tests = {split: [of] for split, of in splits.items()}
     if set(splits) == {"unchanged", "changed"}:
         tests["average"] = [splits["unchanged"], splits["changed"]]
@@ -21,7 +21,7 @@ def write_probes(folder: Path, config: str, splits: Mapping[str, Sequence[Item]]
 
 
 def write_clozes(folder: Path, config: str, items: Sequence[Item], **model: Any) -> Result:
-    """Write exact match of clozes."""
+    """Write the exact match of clozes."""
     return write(folder, "lama", config, {"test": items}, {"test": [items]}, ("exact_match",), **model)
 
 
@@ -38,7 +38,7 @@ def write(
     revision: str | None = None,
     **model: Any,
 ) -> Result:
-    """Write a result; ``rows`` tells data of one config from another's, ``model`` is what is known of the model."""
+    """Write a result. ``rows`` distinguishes data with the same config; ``model`` describes the model."""
     what = {
         "task": {"name": task, "version": 1, "options": options or {}},
         "model": {"name": name, "revision": revision or f"of {name}", "precision": "fp32"},
@@ -51,8 +51,22 @@ def write(
     return read_result(path)
 
 
+def from_content(path: Path, content: Mapping[str, Any]) -> Result:
+    """Return a result from the parts of a file's content that matter to a test."""
+    task = {"version": 1, "options": {}, **content["task"]}
+    model = {"precision": "fp32", **content["model"]}
+    data = {"dataset": "data", "rows": {}, **content["data"]}
+    rest = {"schema": SCHEMA, "scores": {}, "excluded": {}, "run": {}}
+    return check_result(path, {**rest, **content, "task": task, "model": model, "data": data})
+
+
+def changed(result: Result, part: str, **values: Any) -> Result:
+    """Return a result with other values in one part of its file ("model", "data" ...)."""
+    return check_result(result.path, {**result.data, part: {**result.data[part], **values}})
+
+
 def facts(*nlls: float, subjects: int | None = None, tokens: int = 2) -> list[Item]:
-    """Items of the given NLLs a token, of as many subjects if no fewer are asked for."""
+    """Return items with these NLLs per token, each about its own subject unless ``subjects`` is smaller."""
     return [
         {"id": f"f{i}", "cluster": f"Q{i % (subjects or len(nlls))}", "nll": nll * tokens, "tokens": tokens}
         for i, nll in enumerate(nlls)
@@ -60,5 +74,5 @@ def facts(*nlls: float, subjects: int | None = None, tokens: int = 2) -> list[It
 
 
 def clozes(hits: int, of: int = 10) -> list[Item]:
-    """Clozes of which the first ``hits`` are answered right."""
+    """Return clozes; the first ``hits`` are answered correctly."""
     return [{"id": f"c{i}", "cluster": f"Q{i}", "exact_match": float(i < hits)} for i in range(of)]

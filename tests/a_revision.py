@@ -1,4 +1,4 @@
-"""A revision to publish, and a process that can be killed while it does."""
+"""A revision to publish, and a process that publishes it and can be killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row of the leaderboard, for tests that need some that differ in a few columns."""
+"""Make rows of the leaderboard that differ in a few columns."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ _PLAIN: dict[str, Any] = {
 
 
 def make_row(**changes: Any) -> Row:
-    """Return Diff's perplexity of what changed in a month, with ``changes``."""
+    """Return a row: Diff's perplexity on a month's changed facts, with ``changes``."""
     return Row(**_PLAIN | changes)

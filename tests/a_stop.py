@@ -1,4 +1,4 @@
-"""A process that dies, or a disk that is full, at the n-th call that changes files."""
+"""Kill a process, or fill the disk, at the n-th call that changes files."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Killed(BaseException):
 
 
 class Stop:
-    """Within it, all calls from the n-th on that change files raise Killed; with ``full``, those that need room fail.
+    """A context in which calls that change files raise Killed, from the n-th on.
 
-    ``reached`` tells whether there was such a call.
+    With ``full``, only calls that need room on the disk fail. ``reached`` is True if there were n calls.
     """
 
     def __init__(self, nth: int, full: bool = False) -> None:

@@ -17,12 +17,12 @@ import pytest
 if TYPE_CHECKING:
     from loopback_hub import LoopbackHub
 
-# Read when the libraries are imported: tests load what they built, never from a network or into a user's cache.
+# The libraries read these when they are imported. Tests never use a network or a user's cache.
 os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="temporalwiki-tests-")
 os.environ["HF_HUB_OFFLINE"] = "1"
 atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
 
-# A shell's background jobs ignore Ctrl-C, and so would the commands that tests interrupt.
+# The background jobs of a shell ignore Ctrl-C, but tests interrupt the commands that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -32,13 +32,13 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name a case's bytes after their argument: gzip writes the time into them, and workers must agree on names."""
+    """Name a case of bytes after its argument: gzip's bytes contain the time, and workers must agree on names."""
     return argname if isinstance(val, bytes) else None
 
 
 @pytest.fixture(autouse=True, scope="session")
 def no_power_cuts() -> Iterator[None]:
-    """Files are not forced to the disk, which takes longer than much of what is tested."""
+    """Skip fsync, which takes longer than many tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _file: None)
         yield
@@ -46,17 +46,17 @@ def no_power_cuts() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Real dumps and texts, which lie beside the project where it is developed and are no part of it."""
+    """Return the folder of real dumps and texts, which developers have next to the project."""
     if not SHARED.is_dir():
-        pytest.skip("the real dumps (../shared/data) are not here")
+        pytest.skip("the real dumps (../shared/data) are missing")
     return SHARED
 
 
 @pytest.fixture(scope="module")
 def quick() -> Iterator[None]:
-    """Training runs with one thread, so that sums are the same everywhere; no picture, and no search for garbage.
+    """Train with one thread, so that sums are the same everywhere, without a plot and without garbage collections.
 
-    Both take longer than a run of a tiny model.
+    A plot or a full collection takes longer than a run of a tiny model.
     """
     import torch
 
@@ -66,13 +66,14 @@ def quick() -> Iterator[None]:
     gc.freeze()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "draw", lambda log, title, path: path.write_bytes(b"\x89PNG"))
+        patch.setattr(gc, "collect", lambda *_: 0)
         yield
     gc.unfreeze()
 
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub]:
-    """The loopback Hub, to which this process publishes as "me", who may write to ORG. Nobody waits for it."""
+    """Start a loopback Hub. This process publishes to it as "me", with write access to ORG, and never waits."""
     from temporalwiki.push_scripts import hub as client
 
     from loopback_hub import LoopbackHub

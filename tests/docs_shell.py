@@ -64,7 +64,7 @@ class Shell:
         return int(self._answer()), said.read_text("utf-8", errors="replace")
 
     def type(self, command: Typed) -> str:
-        """Run a line's commands, or a block of Python, and return what was said; AssertionError where one fails."""
+        """Run a line of commands or a block of Python and return its output; AssertionError if one fails."""
         if command.language == "python":
             lines = [["python", "-c", command.text]]
         else:

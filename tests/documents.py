@@ -1,7 +1,7 @@
-"""What README.md and docs/**.md tell a reader to type: commands (indented lines) and Python (fenced blocks).
+"""Find the commands (indented lines) and Python (fenced blocks) in README.md and docs/**.md.
 
-An indented line outside fences is a command, a line that ends with a backslash goes on; whatever else is shown as it
-is, what a program prints or how folders look, stands in a fence of the language `text`.
+An indented line outside fences is a command; a backslash at its end continues it on the next line. Everything else,
+such as output or a folder tree, is in a fence of the language `text`.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ def typed(file: str) -> list[Typed]:
 
 
 def inline(file: str) -> list[str]:
-    """Commands within sentences: what stands between backticks and begins with `temporalwiki`."""
+    """Return the commands in sentences: text between backticks that begins with `temporalwiki`."""
     text = re.sub(r"^```.*?^```$", "", (ROOT / file).read_text("utf-8"), flags=re.M | re.S)
     spans = (" ".join(span.split()) for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", text))
     return [span for span in spans if span.startswith("temporalwiki ")]
 
 
 def simple_commands(line: str) -> list[list[str]]:
-    """The words of a line's commands, which may be joined by `&&`; a comment at the end is none of them."""
+    """Return the words of each command in a line (commands are joined by `&&`), without a comment at the end."""
     words = shlex.split(line, comments=True)
     commands: list[list[str]] = [[]]
     for word in words:

@@ -21,9 +21,10 @@ def write_square(task: int, folder: Path) -> Report:
     """Leaves a trace of every call, so that a test can tell what ran."""
     with (folder.parent / "calls").open("a") as calls:
         calls.write(f"{task} ")
-    with whole_file(folder / f"{task}.txt") as part:
+    path = folder / f"{task}.txt"
+    with whole_file(path) as part:
         part.write_text(str(task * task))
-    return {"count": {"tasks": 1}}
+    return {"count": {"tasks": 1}, "wrote": [path]}
 
 
 def collections(fails: bool, _folder: Path) -> Report:

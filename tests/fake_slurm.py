@@ -1,4 +1,4 @@
-"""Slurm as far as the engine asks it: sbatch, squeue, scancel and scontrol on PATH that run jobs as processes.
+"""Slurm as far as the engine asks it: sbatch, squeue and scancel on PATH that run jobs as processes.
 
 A job is there as long as its file ``ARRAY_INDEX`` is in the spool. The file ``limit`` there says how many jobs there
 may be, ``ARRAY.held`` keeps those of an array from starting, ``down`` is a controller that does not answer. As with
@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-COMMANDS = ("sbatch", "squeue", "scancel", "scontrol")
+COMMANDS = ("sbatch", "squeue", "scancel")
 
 
 def install(folder: Path) -> Path:
@@ -36,8 +36,8 @@ def jobs(spool: Path) -> list[str]:
 
 
 def sbatch(spool: Path, arguments: list[str]) -> str:
-    options = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments[:-1])
-    script = Path(arguments[-1]).read_text()
+    options = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
+    script = sys.stdin.read()
     given = dict(
         line.removeprefix("#SBATCH --").partition("=")[::2]
         for line in script.splitlines()
@@ -47,8 +47,8 @@ def sbatch(spool: Path, arguments: list[str]) -> str:
     given |= options
     if "wait" in given:
         sys.exit("sbatch: error: would wait until all jobs have ended")
-    indices, _, at_once = options["array"].partition("%")
-    many = int(indices.partition("-")[2]) + 1
+    indices, _, at_once = options.get("array", "").partition("%")
+    many = int(indices.partition("-")[2]) + 1 if indices else 1
     limit = spool / "limit"
     if limit.exists() and len(jobs(spool)) + many > int(limit.read_text()):
         with (spool / "refused").open("a") as file:
@@ -60,13 +60,14 @@ def sbatch(spool: Path, arguments: list[str]) -> str:
     (spool / f"{number}.name").write_text(given["job-name"])
     (spool / f"{number}.cluster").write_text(given.get("clusters", ""))
     (spool / f"{number}.asked").write_text(shlex.join(f"{k}={v}" for k, v in sorted(given.items())))
+    (spool / f"{number}.script").write_text(script)
     for index in range(many):
         (spool / f"{number}_{index}").touch()
-    command = [sys.executable, "-S", "-E", __file__, str(spool), "run", number, str(many), at_once, options["output"]]
-    command.append(options.get("dependency", "").removeprefix("afterany:"))
+    command = [sys.executable, "-S", "-E", __file__, str(spool), "run", number, str(many), at_once or "1"]
+    command += [options["output"], options.get("dependency", "").removeprefix("afterany:")]
     environment = {name: value for name, value in os.environ.items() if name != "SLURM_ARRAY_TASK_ID"}
     runner = subprocess.Popen(
-        [*command, arguments[-1]],
+        command,
         start_new_session=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -84,18 +85,22 @@ def variables(prefix: str) -> dict[str, str]:
 
 
 def run(spool: Path, arguments: list[str]) -> str:
-    number, many, at_once, output, before, script = arguments
+    number, many, at_once, output, before = arguments
     waiting, running = list(range(int(many))), dict[int, subprocess.Popen[bytes]]()
     while before and any(job.startswith(f"{before}_") for job in jobs(spool)):
         time.sleep(0.02)
     while waiting or running:
         while waiting and len(running) < int(at_once) and not (spool / f"{number}.held").exists():
             index = waiting.pop(0)
-            log = Path(output.replace("%A", number).replace("%a", str(index)))
-            job = {"SLURM_ARRAY_TASK_ID": str(index), "SLURM_JOB_ID": number, "SLURM_NODELIST": "node-1"}
+            log = Path(output.replace("%A", number).replace("%j", number).replace("%a", str(index)))
+            job = {"SLURM_ARRAY_TASK_ID": str(index), "SLURM_JOB_ID": number}
             with log.open("wb") as file:
                 running[index] = subprocess.Popen(
-                    ["/bin/bash", script], stdout=file, stderr=file, env=os.environ | job, start_new_session=True
+                    ["/bin/bash", str(spool / f"{number}.script")],
+                    stdout=file,
+                    stderr=file,
+                    env=os.environ | job,
+                    start_new_session=True,
                 )
             (spool / f"{number}_{index}").write_text(str(running[index].pid))
         for index, process in list(running.items()):
@@ -110,7 +115,7 @@ def squeue(spool: Path, arguments: list[str]) -> str:
     if (spool / "down").exists():
         sys.exit("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
     mine = asked_for(spool, variables("SQUEUE_"), arguments)
-    return "\n".join(job.replace("_", " ") for job in jobs(spool) if job.partition("_")[0] in mine)
+    return "\n".join(job for job in jobs(spool) if job.partition("_")[0] in mine)
 
 
 def asked_for(spool: Path, hidden: dict[str, str], arguments: list[str]) -> list[str]:
@@ -138,14 +143,6 @@ def end(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def scontrol(spool: Path, arguments: list[str]) -> str:
-    return arguments[-1]  # show hostnames LIST
-
-
 if __name__ == "__main__":
     place, verb, *rest = sys.argv[1:]
-    print(
-        {"sbatch": sbatch, "run": run, "squeue": squeue, "scancel": scancel, "scontrol": scontrol}[verb](
-            Path(place), rest
-        )
-    )
+    print({"sbatch": sbatch, "run": run, "squeue": squeue, "scancel": scancel}[verb](Path(place), rest))

@@ -18,12 +18,12 @@ from typing import Any, Self
 
 from a_folder import contents
 
-_ENDLESS = 64 << 20  # bytes after which even an endless body ends, lest a test never does
+_ENDLESS = 64 << 20  # bytes after which even an endless body ends, so that every test ends
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done instead of answering as one should. What is not given is done as it should be."""
+    """How an answer differs from a correct one. Fields that are not given are correct."""
 
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Fault:
     cut: int | None = None  # the connection ends after this many bytes of the body
     length: int | None = None  # what Content-Length claims
     chunked: bool = False  # no Content-Length
-    endless: bool = False  # nothing ends the body, whatever its length
+    endless: bool = False  # nothing ends the body
     ignore_range: bool = False
     ignore_if_range: bool = False
     range_at: int | None = None  # what Content-Range claims to begin at, and the bytes do

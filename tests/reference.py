@@ -1,8 +1,8 @@
-"""An independent, slow and obvious reference of the two algorithms, written from DESIGN alone.
+"""An independent, slow and simple reference of the two algorithms, written only from DESIGN.
 
-Nothing here knows the production code: everything is read into memory and worked out with plain sets,
-lists and loops, so that each function can be read beside the sentence of DESIGN that it implements. The
-production builders are compared with it on real dumps and on generated worlds.
+Nothing here uses the production code. Everything is read into memory and worked out with plain sets, lists and loops,
+so that each function can be compared with the sentence of DESIGN that it implements. Tests compare the builders with
+it on real dumps, generated worlds and random inputs.
 
 Where DESIGN leaves something open, the choice is marked with "Choice:".
 """
@@ -17,7 +17,7 @@ import unicodedata
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -59,40 +59,19 @@ class RefPage:
     text: str
 
 
-def read_articles(path: Path | str, at: str | None = None) -> dict[int, RefPage]:
-    """All pages of a dump, by page id, each with its newest revision.
+def read_articles(path: Path | str) -> dict[int, RefPage]:
+    """Return all pages of a dump by page id, each with its newest revision.
 
-    DESIGN 3: "from a history export, or any pages-meta-history dump, a snapshot at any date can be cut: the
-    newest revision of each page at that date"; `at` "YYYYMMDD" is that day at 00:00:00 UTC, included. Pages
-    without a revision by then are not there. "a dump is complete only if </mediawiki> was read": the parser
-    raises if not. DESIGN 13: "a DOCTYPE or entities in XML (refused ...)".
-
-    Choice: newest means the greatest timestamp, and the greatest revision id among equal timestamps.
+    The newest revision has the greatest timestamp, and of equal timestamps the greatest revision id.
     """
-    data = read_bytes(path)
-    before_the_root = data[: data.find(b"<mediawiki")]
-    if b"<!DOCTYPE" in before_the_root.upper():
-        raise ValueError(f"{path}: a DOCTYPE in a dump")
-    root = ElementTree.fromstring(data)
-    if local_name(root.tag) != "mediawiki":
-        raise ValueError(f"{path}: not a MediaWiki dump")
-    version = tuple(int(part) for part in root.get("version", "0.0").split("."))
-    names = {element.text or "": int(element.attrib["key"]) for element in root.iterfind(".//{*}namespace")}
-    limit = None if at is None else datetime.strptime(at, "%Y%m%d").replace(tzinfo=UTC)
-
-    revisions: dict[int, list[RefPage]] = {}
-    for page in root.iterfind("{*}page"):
-        page_id = int(child(page, "id"))
-        title = child(page, "title")
-        ns = page.findtext("{*}ns")
-        namespace = int(ns) if ns is not None else namespace_of_title(title, names)
-        has_element = page.find("{*}redirect") is not None
-        of_this_page = [
+    pages: dict[int, RefPage] = {}
+    for page in ElementTree.fromstring(read_bytes(path)).iterfind("{*}page"):
+        revisions = [
             RefPage(
-                page_id=page_id,
-                title=title,
-                namespace=namespace,
-                redirect=has_element,
+                page_id=int(child(page, "id")),
+                title=child(page, "title"),
+                namespace=int(child(page, "ns")),
+                redirect=page.find("{*}redirect") is not None,
                 revision_id=int(child(revision, "id")),
                 parent_id=int(revision.findtext("{*}parentid") or 0) or None,
                 timestamp=datetime.strptime(child(revision, "timestamp"), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC),
@@ -100,49 +79,17 @@ def read_articles(path: Path | str, at: str | None = None) -> dict[int, RefPage]
             )
             for revision in page.iterfind("{*}revision")
         ]
-        revisions.setdefault(page_id, []).extend(of_this_page)
-
-    pages: dict[int, RefPage] = {}
-    for page_id, of_page in revisions.items():
-        candidates = [page for page in of_page if limit is None or page.timestamp <= limit]
-        if not candidates:
-            continue
-        chosen = max(candidates, key=age)
-        # Choice: <redirect> describes the page as dumped, so its newest revision only (and only schemas from
-        # 0.4 on have it); whether an older revision was a redirect is read from its text.
-        if chosen is not max(of_page, key=age) or (version < (0, 4) and not chosen.redirect):
-            chosen = replace(chosen, redirect=is_redirect_text(chosen.text))
-        pages[page_id] = chosen
+        newest = max(revisions, key=lambda revision: (revision.timestamp, revision.revision_id))
+        pages[newest.page_id] = newest
     return pages
-
-
-def age(page: RefPage) -> tuple[datetime, int]:
-    """What makes one revision newer than another."""
-    return page.timestamp, page.revision_id
-
-
-def local_name(tag: str) -> str:
-    """An element's name without its XML namespace."""
-    return tag.rpartition("}")[2]
 
 
 def child(element: ElementTree.Element, name: str) -> str:
     """The text of a child element that must be there."""
     text = element.findtext("{*}" + name)
     if text is None:
-        raise ValueError(f"<{local_name(element.tag)}> without <{name}>")
+        raise ValueError(f"{element.tag} without {name}")
     return text
-
-
-def namespace_of_title(title: str, names: Mapping[str, int]) -> int:
-    """The namespace by a title's prefix and siteinfo, for schemas before 0.6 which have no <ns>."""
-    prefix, colon, _ = title.partition(":")
-    return names.get(prefix, 0) if colon else 0
-
-
-def is_redirect_text(text: str) -> bool:
-    """Whether wikitext is a redirect. Choice: "#REDIRECT [[", which every wiki takes; no localised words."""
-    return re.match(r"\s*#redirect\s*:?\s*\[\[", text, re.IGNORECASE) is not None
 
 
 def articles(pages: Mapping[int, RefPage]) -> dict[int, RefPage]:
@@ -207,10 +154,9 @@ def diffset(
 ) -> dict[int, RefRow]:
     """The diffset's rows by page id, from all pages of two snapshots.
 
-    DESIGN 4.4 for the text; DESIGN 8 for the kind: "An article that prev lacks is not thereby new: with a
-    parent revision and an id below prev's largest it is 'missing in prev' or was moved from another
-    namespace". DESIGN 4.2 (pages with an equal revision id are skipped) is no rule of its own here: the same
-    text gives no row. Pages without any prose give none either.
+    DESIGN 4.4 for the text; DESIGN 8 for the kind: an article that prev lacks is "missing in prev", not new, if it has
+    a parent revision and an id below prev's largest. Pages with an equal revision (DESIGN 4.2) need no rule here: the
+    same text gives no row. Pages without prose give no row either.
     """
     prev_articles = articles(prev_pages)
     largest_prev_id = max(prev_pages, default=0)
@@ -245,8 +191,8 @@ def deletions(
 ) -> dict[int, RefRow]:
     """The rows of `deletions-*` by page id.
 
-    DESIGN 4, columns: "`text` holding what was removed; a page that vanished has `kind` 'deleted' and null
-    `revision_id`". Vanished: an article in prev that is none in recent (gone, a redirect, or moved out of
+    DESIGN 4, columns: `text` has the removed sentences, and a page that vanished has `kind` "deleted" and a null
+    `revision_id`. A page vanished if it is an article in prev but not in recent (gone, a redirect, or moved out of
     namespace 0).
     """
     recent_articles = articles(recent_pages)
@@ -291,7 +237,7 @@ class RefStatement:
 
 @dataclass
 class RefWikidata:
-    """What a Wikidata dump says, as far as DESIGN 5 needs it."""
+    """The content of a Wikidata dump that DESIGN 5 needs."""
 
     items: set[str] = field(default_factory=set)
     statements: list[RefStatement] = field(default_factory=list)
@@ -343,7 +289,7 @@ def read_facts(path: Path | str, wiki: str = "enwiki") -> RefWikidata:
 
 
 def lastrevid(entity: Mapping[str, Any]) -> int:
-    """An entity's revision; dumps of 2014 have none."""
+    """An entity's revision, or 0 in dumps of 2014, which lack it."""
     return int(entity.get("lastrevid") or 0)
 
 
@@ -382,7 +328,7 @@ def statements_of(subject: str, relation: str, statements: Iterable[dict[str, An
 
 
 def rank_of(statement: Mapping[str, Any]) -> str:
-    """A statement's rank; it is normal where nothing is said."""
+    """A statement's rank; normal if it is missing."""
     return str(statement.get("rank", "normal"))
 
 
@@ -398,7 +344,7 @@ def item_of(snak: Mapping[str, Any]) -> str | None:
 
 
 def times_of(snaks: Iterable[Mapping[str, Any]]) -> tuple[RefTime, ...]:
-    """The values of a time qualifier, as they are; a value that is no time is none."""
+    """The values of a time qualifier, unchanged; values that are not times are left out."""
     result = []
     for snak in snaks:
         if snak["snaktype"] != "value":
@@ -419,7 +365,7 @@ def earliest_day(time: str, precision: int | None = None) -> tuple[int, int, int
     "+2014-00-00T00:00:00Z" is a year, "+2014-05-00T00:00:00Z" a month; dumps of 2014 write a year as
     "+00000002014-01-01T00:00:00Z" with precision 9. Choice: the precision, where it is given, tells how much
     of the time counts (9: the year, 8: the decade, 7: the century, 6: the millennium, where the 20th century
-    starts with 1901); a string that is no time gives None.
+    starts with 1901); a string that is not a time gives None.
     """
     match = re.match(r"([+-]?)(\d+)-(\d\d)-(\d\d)T", time)
     if match is None:
@@ -681,8 +627,8 @@ def align_and_filter(
 
 
 def check_caps(rows: Sequence[tuple[str, str, str]]) -> None:
-    """DESIGN 5.6 (3): "one subject at most 1 %, one relation at most 5 %, one object at most 5 % of what is
-    finally kept (... at least 1 each)". In whole numbers: n // 100 is floor(n * 1 %), without rounding."""
+    """DESIGN 5.6 (3): one subject has at most 1 %, one relation at most 5 %, one object at most 5 % of the
+    final set, but at least 1 each. In whole numbers: n // 100 is floor(n * 1 %), without rounding."""
     total = len(rows)
     for position, name, percent in ((0, "subject", 1), (1, "relation", 5), (2, "object", 5)):
         most = max(1, total * percent // 100)

@@ -1,4 +1,4 @@
-"""Stage wikidata-diff as it was first: it joins all facts of both sides, and knows nothing of revisions."""
+"""The first version of stage wikidata-diff: it joins all facts of both dumps and ignores revisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.sql import database, rows_of, run_script
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import fact_diff
-from temporalwiki.builders.wikidata.extract import files
+from temporalwiki.builders.wikidata.tables import files
 from temporalwiki.builders.wikipedia.extract import files as article_files
 
 # Each statement is one step of the algorithm; $-names are the task's values.
@@ -32,7 +32,7 @@ CREATE TEMP TABLE {side} AS
 """
 
 _CATEGORIES = """
--- What holds no longer: every statement of it that recent has, of whatever rank, has an end time by now.
+-- Facts that are over: all their statements in recent, of any rank, have an end time before recent's date.
 CREATE TEMP TABLE over AS
     SELECT s, p, o FROM recent_statements
     WHERE s IN (SELECT s FROM recent_statements WHERE "end" IS NOT NULL)
@@ -63,7 +63,7 @@ CREATE TEMP TABLE deleted AS
     FROM gone;
 """
 
-# Labels of what is wanted: those of the recent snapshot; of prev only for an entity that recent does not hold.
+# Labels of the wanted entities: from the recent snapshot, or from prev if recent does not have the entity.
 KNOWN = """
 CREATE TEMP TABLE recent_known AS
     SELECT s AS id, arg_max(label, (lastrevid, seen)) FILTER (label IS NOT NULL) AS label
@@ -74,7 +74,7 @@ CREATE TEMP TABLE prev_known AS
 CREATE TEMP TABLE known AS SELECT * FROM recent_known UNION ALL SELECT * FROM prev_known;
 """
 
-# Statements of what is asked, and whether one holds at its dump's own date: begun, as far as one knows, and not ended.
+# The statements of "asked", and whether each holds at the date of its dump: it has not ended, and may have begun.
 _HOLDS = """
     SELECT s, p, o, best, statement_id, "start", "end", end_day,
         (end_day IS NULL OR end_day > ${side}_date) AND (start_day IS NULL OR start_day <= ${side}_date) AS holds
@@ -85,14 +85,14 @@ _CANDIDATES = f"""
 CREATE TEMP TABLE facts AS SELECT * FROM changed UNION ALL SELECT * FROM unchanged UNION ALL SELECT * FROM deleted;
 CREATE TEMP TABLE replaced_objects AS
     SELECT s, p, o FROM prev WHERE (s, p) IN (SELECT (s, p) FROM changed WHERE kind = 'new_object');
--- What else is right now, and what was right at the date of prev.
+-- Which objects are right now, and which were right at the date of prev.
 CREATE TEMP TABLE asked AS SELECT DISTINCT s, p FROM facts;
 CREATE TEMP TABLE prev_asked AS {_HOLDS.format(side="prev")};
 CREATE TEMP TABLE recent_asked AS {_HOLDS.format(side="recent")};
 CREATE TEMP TABLE now AS SELECT DISTINCT s, p, o FROM recent_asked WHERE best AND holds;
 CREATE TEMP TABLE before AS SELECT DISTINCT s, p, o FROM prev_asked WHERE best AND holds;
--- What is not right any more: no statement of it holds, whatever its rank. One that ended, as recent has it now, more
--- than a year before prev was only written down late; 0 is an unknown day.
+-- Objects that are no longer right: none of their statements holds. If the end time lies more than a year before
+-- prev, only the edit is new. Day 0 is an unknown day.
 CREATE TEMP TABLE gone_objects AS
     SELECT s, p, o FROM before
     WHERE (s, p, o) NOT IN (SELECT (s, p, o) FROM recent_asked WHERE holds)
@@ -144,7 +144,7 @@ _NONE = {
 
 
 def _rows(paths: list[Path], columns: str) -> str:
-    """SQL for the rows of some files, or no rows of ``columns`` where there are none."""
+    """SQL for the rows of some files, or for an empty table with ``columns``."""
     if paths:
         return rows_of(paths)
     empty = (column.split() for column in columns.split(", "))

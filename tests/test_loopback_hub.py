@@ -149,8 +149,6 @@ def test_a_new_repository_has_one_commit(hub: LoopbackHub, kind: Any, where: str
     files = hub.repo(kind, "ORG/new").files()
     assert b"*.safetensors filter=lfs" in files[".gitattributes"]
     assert (b"\nsdk: static\n" in files["README.md"]) if kind == "space" else ("README.md" not in files)
-    api.delete_repo("ORG/new", repo_type=kind)
-    assert not api.repo_exists("ORG/new", repo_type=kind)
 
 
 @pytest.mark.parametrize(
@@ -263,12 +261,6 @@ def test_a_trusted_publisher(hub: LoopbackHub, api: HfApi, monkeypatch: pytest.M
     assert status(lambda: HfApi().create_repo("ORG/new")) == 403
     assert status(HfApi().whoami) == 401
     assert sent(hub, "POST", "/oauth/token") == [400, 200]
-
-
-def test_settings(hub: LoopbackHub, api: HfApi) -> None:
-    api.update_repo_settings(DATA, private=True, repo_type="dataset")
-    assert api.dataset_info(DATA).private
-    assert not HfApi(token="hf_stranger").repo_exists(DATA, repo_type="dataset")
 
 
 # -- commits ----------------------------------------------------------------------------------------------------------
@@ -577,9 +569,6 @@ def test_tags_stay(hub: LoopbackHub, api: HfApi) -> None:
         assert status(partial(api.create_tag, DATA, tag=tag, repo_type="dataset")) == 400
     with pytest.raises(RevisionNotFoundError):
         api.create_tag(DATA, tag="x", repo_type="dataset", revision="0" * 40)
-    api.delete_tag(DATA, tag="2021.12", repo_type="dataset")
-    with pytest.raises(RevisionNotFoundError):
-        api.delete_tag(DATA, tag="2021.12", repo_type="dataset")
 
 
 def test_branches(hub: LoopbackHub, api: HfApi) -> None:
@@ -692,7 +681,7 @@ def test_hostile_paths(hub: LoopbackHub, api: HfApi, tmp_path: Path) -> None:
 
 def test_large_files_lie_elsewhere(hub: LoopbackHub, api: HfApi) -> None:
     oid = commit(api, add("a.json", b"{}"), add("b.bin", b"12345"))
-    api.update_repo_settings(DATA, private=True, repo_type="dataset")
+    hub.repo("dataset", DATA).private = True
     regular = get_hf_file_metadata(hf_hub_url(DATA, "a.json", repo_type="dataset"))
     assert (regular.commit_hash, regular.etag, regular.size) == (oid, "9e26dfeeb6e641a33dae4961196235bdb965b21b", 2)
     large = get_hf_file_metadata(hf_hub_url(DATA, "b.bin", repo_type="dataset"))
@@ -834,51 +823,6 @@ def test_a_client_that_is_killed(hub: LoopbackHub, api: HfApi, tmp_path: Path) -
         while not cut and "a.json" not in hub.repo("dataset", DATA).files() and time.monotonic() < until:
             time.sleep(0.05)
         assert ("a.json" in hub.repo("dataset", DATA).files()) != cut
-
-
-# -- pull requests ----------------------------------------------------------------------------------------------------
-
-
-def test_a_pull_request(hub: LoopbackHub, api: HfApi) -> None:
-    head = commit(api, add("a.json", b"1"))
-    info = HfApi(token="hf_stranger").create_commit(
-        DATA, [add("b.bin", b"2")], commit_message="add b", repo_type="dataset", create_pr=True
-    )
-    assert (info.pr_num, info.pr_revision) == (1, "refs/pr/1")
-    assert hub.repo("dataset", DATA).branches == {"main": head}
-    assert api.dataset_info(DATA, revision="refs/pr/1").sha == info.oid
-    refs = api.list_repo_refs(DATA, repo_type="dataset", include_pull_requests=True)
-    assert [(ref.ref, ref.target_commit) for ref in refs.pull_requests or []] == [("refs/pr/1", info.oid)]
-    commit(api, add("c.json", b"3"))
-    assert status(lambda: HfApi(token="hf_stranger").merge_pull_request(DATA, 1, repo_type="dataset")) == 403
-    api.merge_pull_request(DATA, 1, repo_type="dataset")
-    files = hub.repo("dataset", DATA).files()
-    assert [files[path] for path in ("a.json", "b.bin", "c.json")] == [b"1", b"2", b"3"]
-    details = api.get_discussion_details(DATA, 1, repo_type="dataset")
-    assert (details.status, details.merge_commit_oid) == ("merged", hub.repo("dataset", DATA).branches["main"])
-
-
-def test_a_pull_request_from_an_older_commit(hub: LoopbackHub, api: HfApi) -> None:
-    older = commit(api, add("a.json", b"1"))
-    commit(api, add("b.json", b"2"))
-    commit(api, add("c.json", b"3"), parent_commit=older, create_pr=True)
-    assert set(hub.repo("dataset", DATA).files("refs/pr/1")) == {".gitattributes", "a.json", "c.json"}
-    api.merge_pull_request(DATA, 1, repo_type="dataset")
-    assert set(hub.repo("dataset", DATA).files()) == {".gitattributes", "a.json", "b.json", "c.json"}
-
-
-def test_a_pull_request_in_conflict(hub: LoopbackHub, api: HfApi) -> None:
-    commit(api, add("a.json", b"1"))
-    draft = api.create_pull_request(DATA, "a month", repo_type="dataset")
-    assert draft.status == "draft" and draft.git_reference == "refs/pr/1"
-    commit(api, add("a.json", b"2"), revision="refs/pr/1")
-    assert status(lambda: api.merge_pull_request(DATA, 1, repo_type="dataset")) == 400
-    api.change_discussion_status(DATA, 1, "open", repo_type="dataset")
-    commit(api, add("a.json", b"3"))
-    assert api.get_discussion_details(DATA, 1, repo_type="dataset").conflicting_files == ["a.json"]
-    assert status(lambda: api.merge_pull_request(DATA, 1, repo_type="dataset")) == 409
-    assert [(item.num, item.status) for item in api.get_repo_discussions(DATA, repo_type="dataset")] == [(1, "open")]
-    assert hub.repo("dataset", DATA).files()["a.json"] == b"3"
 
 
 # -- the loopback itself ----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What CKL's configs are made of, as small as it can be: LAMA, KILT, news, and decisions of annotators."""
+"""Tiny sources of CKL's configs: LAMA, KILT, news, and decisions of annotators."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.kilt import NAMES
 
-# that a rule can ask of: a person as the subject of a clause, a place at its end
+# the rules can ask about a person as the subject of a clause, and about a place at its end
 PLACES = ("Easton", "Weston", "Norton", "Sutton", "Milton", "Dalton", "Hilton", "Walton", "Preston", "Bolton")
 PEOPLE = ("Weber", "Lind", "Moreau", "Rossi", "Novak", "Silva", "Kim", "Okafor", "Haas", "Duarte")
 
 
 def write_lama(folder: Path) -> None:
-    """LAMA's files: three facts of each of the 28 relations, of which one passes."""
+    """LAMA's files: three facts for each of the 28 relations; one of the three passes."""
     (folder / "TREx").mkdir(parents=True)
     rows = [{"relation": relation, "template": f"[X] {relation} [Y] ."} for relation in RELATIONS]
     (folder / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
@@ -29,7 +29,7 @@ def write_lama(folder: Path) -> None:
 
 
 def write_kilt(folder: Path) -> None:
-    """A row of each split of each of KILT's sets."""
+    """Write one row of each split of each dataset of KILT."""
     folder.mkdir(parents=True)
     for name in NAMES:
         for split in ("train", "dev", "test_without_answers"):
@@ -43,12 +43,12 @@ def write_kilt(folder: Path) -> None:
 
 
 def write_news(path: Path) -> None:
-    """Sixty pages as news-please writes them."""
+    """Write sixty pages as news-please does."""
     path.write_text("".join(json.dumps(row) + "\n" for row in news()), "utf-8")
 
 
 def news() -> list[dict[str, Any]]:
-    """Sixty pages of other words each, from both of CKL's phases."""
+    """Return sixty pages with different words, from both of CKL's phases."""
     rows = []
     for i in range(60):
         person, place = f"{PEOPLE[i % 10]}-{PEOPLE[i // 10]}", PLACES[i * 7 % 10]

@@ -40,7 +40,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture()
 def wanted(there: Path, tmp_path: Path) -> dict[str, Any]:
-    """What a recipe holds: two methods beside Initial, two months, one task."""
+    """A recipe: Initial and two methods, two months, one task."""
     return {
         "model": str(there / "model"),
         "batch_size": 2,
@@ -61,7 +61,7 @@ def wanted(there: Path, tmp_path: Path) -> dict[str, Any]:
 
 @pytest.fixture()
 def write(wanted: dict[str, Any], tmp_path: Path) -> Write:
-    """Write the recipe with changes: ``write(**{"experiment/limit": 3})``; None takes a key away."""
+    """Write the recipe with changes: ``write(**{"experiment/limit": 3})``; None removes a key."""
 
     def written(name: str = "recipe", **changes: Any) -> Path:
         recipe = copy.deepcopy(wanted)

@@ -1,4 +1,4 @@
-"""Models and tokenizers of each architecture, small enough to train in a test, made from nothing."""
+"""Make models and tokenizers of each architecture that are small enough to train in a test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CORPUS = ["The capital of Norland is Easton. Anna Weber was born in 1961 and liv
 
 
 def tokenizer(kind: str) -> Any:
-    """GPT-2's has one token for beginning and end, Llama's has two, T5's has 100 sentinels."""
+    """Return a tokenizer: GPT-2's has one token for beginning and end, Llama's has two, T5's has 100 sentinels."""
     if kind == "t5":
         pieces = [("▁", -2.0), *((letter, -3.0) for letter in string.printable.strip())]
         words = [(f"▁{word}", -1.0) for word in ("The", "the", "of", "is", "in", "was", "born", "and", "capital")]
@@ -47,7 +47,7 @@ def tokenizer(kind: str) -> Any:
 
 
 def model(kind: str, vocabulary: int, seed: int = 0) -> Any:
-    """A model with random weights: 4 layers of width 32."""
+    """Return a model with random weights, 4 layers and width 32."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if kind == "gpt2":
@@ -91,7 +91,7 @@ def model(kind: str, vocabulary: int, seed: int = 0) -> Any:
 
 
 def save(kind: str, folder: Path) -> Path:
-    """Write a model with its tokenizer, as a user has them."""
+    """Write a model with its tokenizer to a folder, like a user's."""
     made = tokenizer(kind)
     model(kind, len(made)).save_pretrained(folder)
     made.save_pretrained(folder)
@@ -99,7 +99,7 @@ def save(kind: str, folder: Path) -> Path:
 
 
 def save_talking(kind: str, folder: Path) -> Path:
-    """A tiny model; T5 with an output layer of its own, for else it repeats the sentinel that it has read."""
+    """Write a tiny model. T5 gets a separate output layer, because otherwise it repeats the sentinel in its input."""
     save(kind, folder)
     if kind == "t5":
         made, pieces = T5ForConditionalGeneration.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
@@ -112,7 +112,7 @@ def save_talking(kind: str, folder: Path) -> Path:
 
 
 def save_gguf(folder: Path) -> Path:
-    """Write the tiny Llama as people with llama.cpp have it."""
+    """Write the tiny Llama as a GGUF file, the format of llama.cpp."""
     gguf = pytest.importorskip("gguf")
     source = save("llama", folder / "source")
     config = json.loads((source / "config.json").read_text("utf-8"))
@@ -128,7 +128,7 @@ def save_gguf(folder: Path) -> Path:
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"] + 1)
     vocabulary = sorted(backend["model"]["vocab"], key=backend["model"]["vocab"].__getitem__)
-    vocabulary.append("<|endoftext|>")  # transformers adds it where it is missing, and the model would be too small
+    vocabulary.append("<|endoftext|>")  # transformers adds it if it is missing; the model would then be too small
     specials = {token["content"] for token in backend["added_tokens"]} | {vocabulary[-1]}
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list(vocabulary)

@@ -1,4 +1,4 @@
-"""Facts that changed and that did not, in the folders that evaluations read, and models that know some of them."""
+"""Changed and unchanged facts in a dataset folder, and models that know some of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIGHT_TUNING: list[Fact] = [(f"Town {i}", "is in", f"Norland {i}") for i in rang
 
 
 def rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
-    """Facts as rows, with the ids that Wikidata has."""
+    """Return facts as rows with Wikidata ids."""
     return [{"subject": s, "relation": r, "object": o, "subject_id": f"Q-{s}", "evidence": ""} for s, r, o in facts]
 
 
@@ -41,9 +41,9 @@ def write_month(folder: Path) -> Path:
 
 
 def save_taught(kind: str, folder: Path) -> Path:
-    """Write a tiny model that answers most probes, some with the wrong object or with more words than it has."""
+    """Write a tiny model that answers most probes, some with a wrong object or with extra words."""
     tokenizer = tiny_models.tokenizer(kind)
-    model = tiny_models.model(kind, len(tokenizer)).eval()  # no dropout, so that all runs teach the same
+    model = tiny_models.model(kind, len(tokenizer)).eval()  # no dropout, so that all runs learn the same
     said = [o if i % 3 else f"the {o} in Easton" for i, (_, _, o) in enumerate(UNCHANGED + CHANGED)]
     prompts = [f"{s} {r}" for s, r, _ in UNCHANGED + CHANGED]
     ends = [tokenizer.eos_token_id]
@@ -67,7 +67,7 @@ def save_taught(kind: str, folder: Path) -> Path:
 
 
 def padded(lists: list[list[int]], by: int) -> torch.Tensor:
-    """Return lists as rows of one length."""
+    """Return lists padded to one length."""
     longest = max(map(len, lists))
     return torch.tensor([row + [by] * (longest - len(row)) for row in lists])
 

@@ -1,4 +1,4 @@
-"""Every method trained in a second or two: a tiny model of each kind, what it is trained on, and the command."""
+"""Train any method in a second or two: tiny models, a small dataset, and the command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OWN = {"ewc": ("--fisher-examples", 2), "recadam": ("--t0", 1)}
 
 
 def write(folder: Path, *kinds: str) -> Path:
-    """Write a model of each kind, and ``data``: articles, new and past, and facts."""
+    """Write a model of each kind, and a dataset ``data`` with the configs new, past and facts."""
     for kind in kinds:
         tiny_models.save(kind, folder / kind)
     rows: dict[str, list[dict[str, Any]]] = {
@@ -29,7 +29,7 @@ def write(folder: Path, *kinds: str) -> Path:
 
 
 def train(folder: Path, method: str, start: Path | str, output: Path, *more: Any) -> None:
-    """Train a method on what is in ``folder`` from a checkpoint; ``more`` are words of the command."""
+    """Train a method from the checkpoint ``start`` on the data in ``folder``; ``more`` are words of the command."""
     given = ("--method", method, "--model", start, "--data", folder / "data", "--past", "past", *_SHORT)
     given += ("--config", "facts" if method == "light_tuning" else "new", "--learning-rate", 1e-2)
     own = ("--small", folder / "t5") if method == "modular" else _OWN.get(method, ())

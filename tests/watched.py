@@ -29,7 +29,7 @@ SECRETS = {
     "HTTPS_PROXY": "http://me:zQsEcReTqZofTheProxy@127.0.0.1:9",
     "ALL_PROXY": "http://me:zQsEcReTqZofTheProxy@127.0.0.1:9",
 }
-MARK = "zQsEcReTqZ"  # in each of them; in whatever case it is written
+MARK = "zQsEcReTqZ"  # part of each secret; compared without case
 _OURS = ("HF_", "HUGGING", "TRANSFORMERS_", "DATASETS_", "EVALUATE_", "XDG_", "PYTEST_", "COV_", "WANDB_", "AWS_")
 
 
@@ -98,7 +98,7 @@ def run(
 
 
 def leaks(folder: Path) -> list[str]:
-    """Files below a folder, but the netrc file, that hold a secret, in whatever case, or in whose name one is."""
+    """Return the files in a folder, except netrc, with a secret in their name or content; case is ignored."""
     mark = MARK.lower().encode()
     return sorted(
         path.relative_to(folder).as_posix()
@@ -109,7 +109,7 @@ def leaks(folder: Path) -> list[str]:
 
 
 def modules() -> list[str]:
-    """All modules of temporalwiki, whatever they need."""
+    """Return all modules of temporalwiki."""
     import temporalwiki
 
     return [
@@ -140,13 +140,14 @@ def _captured() -> Iterator[io.StringIO]:
 def _small_demo(out: Path) -> None:
     from temporalwiki.builders.world import World
     from temporalwiki.eval_harness.demo import Size, demo
+    from temporalwiki.model_cards.folder_card import folder_card
     from temporalwiki.model_cards.space import space_card
 
     wikipedia = ("20210801", "20210901", "20211001")
     wikidata = ("20210726", "20210830", "20210927")
-    world = World(dates=wikipedia, wikidata_dates=wikidata, people=30, changes_per_relation=2)
+    world = World(dates=wikipedia, wikidata_dates=wikidata, people=30)
     size = Size(world=world, vocabulary=400, epochs=1, methods=("initial", "diff"), max_steps=2)
-    for text in demo(out, space_card, size):
+    for text in demo(out, folder_card, space_card, size):
         print(text)
 
 

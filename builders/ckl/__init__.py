@@ -1,1 +1,1 @@
-"""CKL data sets: InvariantLAMA, UpdatedLAMA, NewLAMA and RecentNews (Jang et al., ICLR 2022)."""
+"""The datasets of CKL: InvariantLAMA, UpdatedLAMA, NewLAMA and RecentNews (Jang et al., ICLR 2022)."""

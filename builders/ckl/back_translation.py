@@ -1,6 +1,6 @@
-"""Sentences in other words: step 3 of CKL's Figure 4 (b), so that a text cannot be recited where it was read.
+"""Paraphrase sentences, so that a model cannot recite a text it has read: step 3 of CKL's Figure 4 (b).
 
-By two translation models, there and back, or by rules, which change little: see ``by_rules``.
+Two translation models do it, there and back, or rules, which change little.
 """
 
 from __future__ import annotations
@@ -10,30 +10,33 @@ from collections.abc import Sequence
 import regex
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.builders.ckl.text_model import RULES, TextModel
+from temporalwiki.builders.ckl.text_model import TextModel
+
+_SENTENCE_TOKENS = 192
 
 
-def back_translate(texts: Sequence[str], there: str = RULES, back: str = RULES) -> list[str | None]:
-    """Return each text after it was translated by the model ``there`` and back by the model ``back``.
+def back_translate(
+    texts: Sequence[str], there: TextModel | None = None, back: TextModel | None = None
+) -> list[str | None]:
+    """Return each text, translated by the model ``there`` and back by the model ``back``; None if that failed.
 
-    "rules" for both: no translation, but a few other ways to write the same. Models are translation models of one
-    pair of languages each (Marian), or language models that are told what to do: to German, and to English. None
-    where a model says nothing. Raises UsageError where only one is "rules", InputError where there is no such model.
+    Models are translation models of one pair of languages each (Marian), or language models, which get instructions:
+    to German, and to English. Without models, rules change a few phrases. Raises UsageError for one model.
     """
-    if (there == RULES) != (back == RULES):
-        raise UsageError("back-translation needs two models, there and back, or none")
-    if there == RULES:
+    if there is None and back is None:
         return [by_rules(text) for text in texts]
-    foreign = _translated(texts, TextModel(there, max_new_tokens=192), "German", "translation")
-    said = iter(_translated([text for text in foreign if text], TextModel(back, 192), "English", "back-translation"))
-    return [next(said) if text else None for text in foreign]
+    if there is None or back is None:
+        raise UsageError("back-translation needs two models, there and back, or none")
+    foreign = _translate(texts, there, "German", "translation")
+    returned = iter(_translate([text for text in foreign if text], back, "English", "back-translation"))
+    return [next(returned) if text else None for text in foreign]
 
 
-def _translated(texts: Sequence[str], model: TextModel, language: str, what: str) -> list[str | None]:
-    if model.encoder_decoder:
-        return model.answers(texts, what)
-    told = f"Translate this sentence to {language}. Write the translation only.\nSentence: "
-    return model.answers([f"{told}{text}\nTranslation:" for text in texts], what)
+def _translate(texts: Sequence[str], model: TextModel, language: str, what: str) -> list[str | None]:
+    if not model.encoder_decoder:
+        instruction = f"Translate this sentence to {language}. Write the translation only.\nSentence: "
+        texts = [f"{instruction}{text}\nTranslation:" for text in texts]
+    return model.answers(texts, what, _SENTENCE_TOKENS)
 
 
 _SPECIAL = {"won": "will", "can": "can", "shan": "shall"}
@@ -55,10 +58,10 @@ _OTHER_WAYS = (
 
 
 def by_rules(text: str) -> str:
-    """Return the text with short forms written out and long-winded ones shortened; most sentences stay as they are.
+    """Return the text with contractions written out and long phrases shortened; most sentences do not change.
 
-    "didn't" becomes "did not", "3%" "3 percent", "in order to" "to". This is no paraphrase as a translation gives
-    one: names, numbers and the order of words are left alone.
+    "didn't" becomes "did not", "3%" "3 percent", "in order to" "to". Unlike a translation, this leaves names,
+    numbers and the order of words as they are.
     """
 
     def negated(match: regex.Match[str]) -> str:

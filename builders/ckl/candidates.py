@@ -1,17 +1,17 @@
-"""Candidates of UpdatedLAMA and NewLAMA out of the news, as files that annotators decide upon (CKL, appendix B).
+"""Candidates for UpdatedLAMA and NewLAMA from the news, as files for annotators (CKL, appendix B).
 
-REVIEW/candidates.jsonl   a question, its answer, the sentence, and what a corpus of the past says of it; one a line
-REVIEW/README.md          how to decide
-REVIEW/candidates.json    how they were made, and what was left out by reason; written last
-REVIEW/decisions/         one file an annotator: see ``decisions``
+REVIEW/candidates.jsonl   a question, its answer, the sentence, and passages of an older corpus, one candidate a line
+REVIEW/README.md          instructions for annotators
+REVIEW/candidates.json    the manifest: options, inputs, and counts of dropped candidates by reason; written last
+REVIEW/decisions/         one file per annotator: see ``decisions``
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import importlib.metadata
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,29 +22,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from tqdm import tqdm
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one, whole_file
-from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
+from temporalwiki.base.progress import Progress
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Counts
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, plain
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
-from temporalwiki.builders.ckl.text_model import RULES, identity
+from temporalwiki.builders.ckl.text_model import RULES, OpenModel, TextModel, find_model, identity, no_models
 from temporalwiki.builders.streams import digest
 
 CANDIDATES, ABOUT, README, DECISIONS = "candidates.jsonl", "candidates.json", "README.md", "decisions"
 
-VERSION = 1  # of what is a candidate
+VERSION = 1  # of the candidates; recorded in their manifest
 _SENTENCE = range(6, 61)  # words
-_DRAWN = 4  # spans of a page that a model is asked for, for each candidate that may come of it; rules cost little
-_BATCH = 4096  # spans that are asked for together
-_CONTEXT = 1000  # characters before a sentence that a question model may see
-_LONGEST_ANSWER = 20  # tokens of a prediction, as in the task new_questions
+_DRAWN = 4  # spans of a page that a question model tries, per candidate of the page; rules try all spans
+_BATCH = 4096  # spans that a model gets at once
+_CONTEXT = 1000  # characters before a sentence that a question model may read
 _SPACES = re.compile(r"\s+")
 
 
@@ -59,23 +58,41 @@ class Candidate(msgspec.Struct):
     title: str
     url: str
     published: datetime.datetime
-    prediction: str | None  # of a model of the past, closed-book; null where none was asked
+    prediction: str | None  # the closed-book answer of a model of the past; null if none was asked
     past_evidence: list[Past]
+
+
+class _ReviewCounts(msgspec.Struct):
+    read: int  # spans
+    kept: int
+    dropped: dict[str, int]
+
+
+class ReviewManifest(msgspec.Struct):
+    """The content of candidates.json."""
+
+    made_by: str
+    options: dict[str, Any]
+    inputs: list[dict[str, Any]]
+    past: dict[str, Any]
+    counts: _ReviewCounts
+    sha256: str  # of candidates.jsonl
+    format: int = 1
 
 
 @dataclass(frozen=True)
 class CandidateOptions:
-    """What decides which candidates there are."""
+    """The options that decide which candidates there are."""
 
     spans: str = option(RULES, "what finds answers: rules, or a spaCy pipeline by name or folder")
-    question_model: str = option(RULES, "what asks: rules, or a language model by folder or Hub id")
-    answer_model: str | None = option(None, "a model of the past; what it answers rightly is left out")
-    per_page: int = option(3, "most candidates of a page")
-    passages: int = option(5, "of the past, shown with each candidate")
-    seed: int = option(0, "of what is drawn from a page")
+    question_model: str = option(RULES, "what writes questions: rules, or a language model by folder or Hub id")
+    answer_model: str | None = option(None, "a model of the past; questions that it answers correctly are left out")
+    per_page: int = option(3, "largest number of candidates of a page")
+    passages: int = option(5, "passages of the past that are shown with each candidate")
+    seed: int = option(0, "seed of the draw from each page")
 
     def __post_init__(self) -> None:
-        """Refuse values out of range."""
+        """Raise UsageError for values out of range."""
         if self.per_page < 1 or self.passages < 1:
             raise UsageError("per_page and passages must be at least 1")
 
@@ -83,7 +100,7 @@ class CandidateOptions:
 class _Span(NamedTuple):
     page: int
     row: Mapping[str, Any]
-    before: str  # the text before the sentence, or its end
+    before: str  # the end of the text before the sentence
     sentence: str
     start: int
     answer: str
@@ -99,104 +116,104 @@ def write_candidates(
     review: Path,
     options: CandidateOptions,
     inputs: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """Write candidates out of news (rows with url, title, text, published) into ``review``; return their manifest.
+    open_model: OpenModel = no_models,
+) -> ReviewManifest:
+    """Write candidates from news (rows with url, title, text, published) into ``review``; return their manifest.
 
-    A candidate is a name or date in a sentence, of which a question was generated. Left out by reason is what no one
-    can decide upon (the answer stands in the question, ...) and what ``answer_model`` answers rightly without any
-    text, by exact match after normalisation. ``inputs`` describe the files that the rows come from. Memory: the
-    batch at hand and some 150 bytes a question.
+    A candidate is a name or date in a sentence, with a generated question about it. Candidates that nobody can decide
+    on (the answer is part of the question, ...) are dropped. So are questions that ``answer_model`` answers correctly
+    without any text (exact match after normalisation). ``inputs`` describe the files of the rows. Memory: one batch,
+    and about 150 bytes per question.
 
-    Raises InputError where nothing is left, and where decisions upon other candidates are in the folder.
+    Raises InputError if no candidate is left, or if the folder has decisions on other candidates.
     """
     review = review.resolve()
     counts = Counts()
     target = review / CANDIDATES
+    question_model = find_model(options.question_model, open_model)
+    answer_model = None if options.answer_model is None else open_model(options.answer_model)
     with only_one(review, "review"):
-        about = {
-            "format": 1,
-            "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
-            "options": _recorded(options),
-            "inputs": list(inputs),
-            "past": {key: past.about[key] for key in ("inputs", "documents", "passages")},
-        }
         review.mkdir(parents=True, exist_ok=True)
         content = hashlib.sha256()
         with whole_file(target) as part:
-            with part.open("wb") as file:
-                for candidate in _candidates(rows, past, options, counts):
+            with part.open("wb") as file, Progress("candidates", None, "page") as progress:
+                for candidate in _candidates(progress.each(rows), past, options, counts, question_model, answer_model):
                     line = msgspec.json.encode(candidate) + b"\n"
                     content.update(line)
                     file.write(line)
             if not counts.kept:
-                raise InputError(f"{review}: no candidates in {counts.read:,} names and dates: {_told(counts)}")
+                reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(counts.dropped.items()))
+                raise InputError(f"{review}: no candidates in {counts.read:,} names and dates: {reasons}")
             _check_decisions(review, content.hexdigest())
-        about["counts"] = counts.as_json()
-        about["sha256"] = content.hexdigest()
+        manifest = ReviewManifest(
+            made_by=f"temporalwiki {importlib.metadata.version('temporalwiki')}",
+            options=_recorded(options, question_model, answer_model),
+            inputs=[dict(one) for one in inputs],
+            past={key: past.about[key] for key in ("inputs", "documents", "passages")},
+            counts=_ReviewCounts(**counts.as_json()),
+            sha256=content.hexdigest(),
+        )
         with whole_file(review / README) as part:
-            part.write_text(guide(), encoding="utf-8")
+            part.write_text(GUIDE, encoding="utf-8")
         (review / DECISIONS).mkdir(exist_ok=True)
-        write_json(review / ABOUT, about)
-    return about
+        write_json(review / ABOUT, msgspec.to_builtins(manifest))
+    return manifest
 
 
 def read_candidates(review: Path) -> Iterator[Candidate]:
-    """Yield the candidates of a review; raise InputError, naming file and line, for what is none."""
+    """Yield the candidates of a review; raise InputError with file and line for an invalid one."""
     for _, candidate in json_lines.read(review / CANDIDATES, Candidate):
         yield candidate
 
 
-def read_about(review: Path) -> dict[str, Any]:
-    """Return the manifest of a review; raise InputError unless its candidates are whole and as they were written."""
+def read_review(review: Path) -> ReviewManifest:
+    """Return the manifest of a review; raise InputError if it is damaged, or if its candidates were changed."""
     if not (review / CANDIDATES).is_file():
-        raise InputError(f"{review}: not a review: no {CANDIDATES} there")
-    try:
-        about: dict[str, Any] = json.loads((review / ABOUT).read_text("utf-8"))
-        wanted = str(about["sha256"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{review}: {ABOUT} is not there or not whole; {_AGAIN}") from None
-    if digest(review / CANDIDATES, "sha256") != wanted:
-        raise InputError(f"{review / CANDIDATES}: was changed since it was written; {_AGAIN}")
-    return about
-
-
-_AGAIN = "make the candidates again (what annotators mend belongs into their decisions)"
+        raise InputError(f"{review}: not a review: it has no {CANDIDATES}")
+    manifest = read_json(review / ABOUT, ReviewManifest, "the whole manifest of a review; make the candidates again")
+    if digest(review / CANDIDATES, "sha256") != manifest.sha256:
+        raise InputError(
+            f"{review / CANDIDATES}: was changed after it was written; make the candidates again (corrections belong "
+            "into the decisions)"
+        )
+    return manifest
 
 
 def _check_decisions(review: Path, content: str) -> None:
-    made = sorted((review / DECISIONS).glob("*.jsonl"))
-    if not made:
+    decisions = sorted((review / DECISIONS).glob("*.jsonl"))
+    if not decisions:
         return
-    try:
-        before = {json.loads((review / ABOUT).read_text("utf-8"))["sha256"]}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        before = set()
-    if (review / CANDIDATES).is_file():  # a run was killed before it could write the other
-        before.add(digest(review / CANDIDATES, "sha256"))
-    if content not in before:
-        raise InputError(f"{made[0]}: decides upon other candidates than these; take it away, or use another folder")
+    known = set()
+    with contextlib.suppress(InputError):
+        known.add(read_json(review / ABOUT, ReviewManifest).sha256)
+    if (review / CANDIDATES).is_file():  # a killed run may have written it without its manifest
+        known.add(digest(review / CANDIDATES, "sha256"))
+    if content not in known:
+        raise InputError(f"{decisions[0]}: has decisions on other candidates; remove it, or use another folder")
 
 
-def _recorded(options: CandidateOptions) -> dict[str, Any]:
-    recorded = {"version": VERSION, **asdict(options), "question_model": identity(options.question_model)}
-    if options.answer_model is not None:
-        recorded["answer_model"] = identity(options.answer_model)
-    return recorded
-
-
-def _told(counts: Counts) -> str:
-    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(counts.dropped.items())) or "there are none"
+def _recorded(
+    options: CandidateOptions, question_model: TextModel | None, answer_model: TextModel | None
+) -> dict[str, Any]:
+    recorded = {"version": VERSION, **asdict(options), "question_model": identity(question_model)}
+    return recorded if answer_model is None else {**recorded, "answer_model": identity(answer_model)}
 
 
 def _candidates(
-    rows: Iterable[Mapping[str, Any]], past: CorpusIndex, options: CandidateOptions, counts: Counts
+    rows: Iterable[Mapping[str, Any]],
+    past: CorpusIndex,
+    options: CandidateOptions,
+    counts: Counts,
+    question_model: TextModel | None,
+    answer_model: TextModel | None,
 ) -> Iterator[Candidate]:
     seen: set[int] = set()
-    predict = None if options.answer_model is None else _predictions(options.answer_model)
-    for batch in _batches(_spans(tqdm(rows, desc="candidates", unit="page", disable=None), options, counts)):
-        asked = [pair for pair in _asked(batch, options, counts) if _is_new(pair, seen, counts)]
-        said = [None] * len(asked) if predict is None else predict([question for _, question in asked])
-        for (span, question), prediction in zip(asked, said, strict=True):
+    for batch in _batches(_spans(rows, options, counts)):
+        asked = [pair for pair in _questions(batch, options, counts, question_model) if _is_new(pair, seen, counts)]
+        predictions: list[str | None] = [None] * len(asked)
+        if answer_model is not None:
+            predictions = answer_model.closed_book([question for _, question in asked], "predictions")
+        for (span, question), prediction in zip(asked, predictions, strict=True):
             if prediction is not None and normalize(prediction) == normalize(span.answer):
                 counts.drop("the model of the past knows the answer")
                 continue
@@ -216,40 +233,41 @@ def _candidates(
 
 
 def _spans(rows: Iterable[Mapping[str, Any]], options: CandidateOptions, counts: Counts) -> Iterator[_Span]:
-    """Yield names and dates in sentences that a question may be asked about, at most so many of each page."""
+    """Yield the names and dates that a question may be asked about, a limited number per page."""
     from temporalwiki.builders.ckl.salient_spans import finder, sentence_starts
 
     find = finder(options.spans)
     for page, row in enumerate(rows):
         text = plain(row["text"])
         starts = [0, *sentence_starts(text)]
-        fit = []
+        usable = []
         for start, end in find(text):
             counts.read += 1
             number = bisect_right(starts, start) - 1
-            until = starts[number + 1] if number + 1 < len(starts) else len(text)
-            if end > until:
+            sentence_end = starts[number + 1] if number + 1 < len(starts) else len(text)
+            if end > sentence_end:
                 counts.drop("goes over the end of a sentence")
                 continue
             before, answer, after = (
-                _SPACES.sub(" ", part) for part in (text[starts[number] : start], text[start:end], text[end:until])
+                _SPACES.sub(" ", part)
+                for part in (text[starts[number] : start], text[start:end], text[end:sentence_end])
             )
             before, after = before.lstrip(), after.rstrip()
             context = text[max(0, starts[number] - _CONTEXT) : starts[number]]
             span = _Span(page, row, context, before + answer + after, len(before), answer)
-            if reason := _unfit(span):
+            if reason := _reason_to_drop(span):
                 counts.drop(reason)
             else:
-                fit.append(span)
-        drawn = sorted(fit, key=lambda span: fingerprint(options.seed, row["url"], span.statement, span.answer))
+                usable.append(span)
+        drawn = sorted(usable, key=lambda span: fingerprint(options.seed, row["url"], span.statement, span.answer))
         most = len(drawn) if options.question_model == RULES else _DRAWN * options.per_page
         for _ in drawn[most:]:
             counts.drop("not drawn: enough of the page")
         yield from drawn[:most]
 
 
-def _unfit(span: _Span) -> str | None:
-    """Say why nothing can be asked about a name or date in its sentence; None where it can."""
+def _reason_to_drop(span: _Span) -> str | None:
+    """Return why no question can be asked about a name or date; None if one can."""
     if "<extra_id_" in span.sentence:
         return "a sentinel in the sentence"
     if len(span.sentence.split()) not in _SENTENCE:
@@ -264,7 +282,7 @@ def _unfit(span: _Span) -> str | None:
 
 
 def _batches(spans: Iterator[_Span]) -> Iterator[list[_Span]]:
-    """Yield spans in batches that leave no page in two."""
+    """Yield spans in batches; all spans of a page are in one batch."""
     batch: list[_Span] = []
     for _, page in groupby(spans, attrgetter("page")):
         batch += page
@@ -275,18 +293,20 @@ def _batches(spans: Iterator[_Span]) -> Iterator[list[_Span]]:
         yield batch
 
 
-def _asked(batch: list[_Span], options: CandidateOptions, counts: Counts) -> Iterator[tuple[_Span, str]]:
-    """Yield spans with their questions: one a sentence, and so many a page, in the order in which they were drawn."""
+def _questions(
+    batch: list[_Span], options: CandidateOptions, counts: Counts, model: TextModel | None
+) -> Iterator[tuple[_Span, str]]:
+    """Yield spans with their questions in the drawn order: one per sentence, and a limited number per page."""
     from temporalwiki.builders.ckl.question_generation import Passage, questions
 
-    items = [
+    passages = [
         Passage(span.sentence, span.answer, span.start, plain(span.row["title"]), span.before, span.row["published"])
         for span in batch
     ]
-    taken: dict[int, set[str]] = {}
-    for span, asked in zip(batch, questions(items, options.question_model), strict=True):
-        question = " ".join(plain(asked or "").split())
-        sentences = taken.setdefault(span.page, set())
+    used: dict[int, set[str]] = {}  # sentences by page
+    for span, raw in zip(batch, questions(passages, model), strict=True):
+        question = " ".join(plain(raw or "").split())
+        sentences = used.setdefault(span.page, set())
         if not question:
             counts.drop("no question")
         elif occurs(span.answer, question):
@@ -301,7 +321,7 @@ def _asked(batch: list[_Span], options: CandidateOptions, counts: Counts) -> Ite
 def _is_new(asked: tuple[_Span, str], seen: set[int], counts: Counts) -> bool:
     span, question = asked
     keys = {int(_id(span), 16), int(fingerprint(normalize(question)), 16)}
-    if keys & seen:  # with another answer it has no one answer
+    if keys & seen:  # a question with two answers has no right one
         counts.drop("asked before")
         return False
     seen |= keys
@@ -312,66 +332,43 @@ def _id(span: _Span) -> str:
     return fingerprint(span.row["url"], span.statement, span.answer)
 
 
-def _predictions(reference: str) -> Any:
-    """Return what asks a model for answers to questions, closed-book, as the task ``new_questions`` asks."""
-    # here and not above: the base install has no torch
-    from temporalwiki.eval_harness.cached_model import CachedModel
-    from temporalwiki.eval_harness.score_cache import cache
-    from temporalwiki.eval_harness.tasks.lama import in_question
-
-    model = CachedModel(reference, cache())
-    prompt = in_question(model)
-
-    def predict(questions: Sequence[str]) -> list[str | None]:
-        prompts = [prompt({"question": question}) for question in questions]
-        if not model.encoder_decoder:
-            prompts = [text.partition(SENTINEL)[0].strip() for text in prompts]
-        return model.generate(prompts, "predictions", _LONGEST_ANSWER)
-
-    return predict
-
-
-def guide() -> str:
-    """Return what annotators are told: REVIEW/README.md, in Markdown."""
-    return _GUIDE
-
-
-_GUIDE = """\
+GUIDE = """\
 # How to decide
 
-`candidates.jsonl` has one candidate a line: a `question` with its `answer`, both made by a program out of a `sentence`
-of a news page (`title`, `url`, `published`). `statement` is that sentence with `<extra_id_0>` where the answer stood.
-`past_evidence` are passages of a corpus that was written before the news, nearest first; `has_answer` says whether
-the answer stands in one. `prediction` is what a model of the past answered, if one was asked.
+Each line of `candidates.jsonl` is one candidate: a `question` with its `answer`. A program made both from a `sentence`
+of a news page (`title`, `url`, `published`). The `statement` is that sentence with `<extra_id_0>` in place of the
+answer. `past_evidence` has passages of a corpus that is older than the news, most similar first; `has_answer` tells
+whether a passage contains the answer. `prediction` is the answer of a model of the past, if one was asked.
 
-Write your decisions into a file of your own, `decisions/YOUR-NAME.jsonl`, one line for each candidate, in any order.
-Leave `candidates.jsonl` as it is: what is to be mended belongs into your decision.
+Write your decisions into your own file, `decisions/YOUR-NAME.jsonl`, one line per candidate, in any order. Do not
+change `candidates.jsonl`: corrections belong into your decision.
 
-1. **Is the question valid?** It asks for one thing, and can be understood without having read the page: no "he", no
-   "the company", no "yesterday". If it can be mended, mend it: write a better `question`, and a better `statement`
-   with exactly one `<extra_id_0>`. The statement must make sense alone, too. Else `"valid": false`, and you are done.
-2. **Is the answer right** by the page? Else `"answer_right": false`, and you are done. `answers` lists all that should
-   count as right, where it is more than the one; otherwise leave it null.
-3. **What did the past say?** Read the passages; look further in sources from before `published` if you can.
-   - `"past": "other"`: there was another answer, which is no longer right. Write it into `old_answers`, and where it
-     stands into `old_evidence`: the `id` of a passage, or a sentence of your own source. The fact was *updated*.
-   - `"past": "same"`: the same answer was right before. It is no news, and is left out.
-   - `"past": "none"`: nothing was known of it. The fact is *new*.
+1. **Is the question valid?** It asks for one thing, and people understand it without the page: no "he", no "the
+   company", no "yesterday". If you can correct it, write a better `question` and a better `statement` with exactly one
+   `<extra_id_0>`. People must also understand the statement without the page. If you cannot correct it, write
+   `"valid": false` and go on to the next candidate.
+2. **Is the answer right** according to the page? If not, write `"answer_right": false` and go on to the next
+   candidate. If several answers are right, list all of them in `answers`; otherwise leave it null.
+3. **What did the past say?** Read the passages. Look into other sources from before `published` if you can.
+   - `"past": "other"`: there was another answer, which is no longer right. Write it into `old_answers`. Write its
+     source into `old_evidence`: the `id` of a passage, or a sentence of your own source. The fact was *updated*.
+   - `"past": "same"`: the same answer was right before. The candidate is not news and is left out.
+   - `"past": "none"`: there was no answer. The fact is *new*.
 
-Not sure? `"valid": null` leaves a candidate undecided.
+If you are not sure, `"valid": null` leaves a candidate undecided.
 
 | field | |
 |---|---|
-| `id` | of the candidate |
+| `id` | the candidate's |
 | `valid` | true, false, or null for undecided |
-| `answer_right` | true or false; needed where `valid` is true |
-| `past` | "other", "same" or "none"; needed where `answer_right` is true |
-| `old_answers` | list; needed where `past` is "other", and empty or left out otherwise |
+| `answer_right` | true or false; needed if `valid` is true |
+| `past` | "other", "same" or "none"; needed if `answer_right` is true |
+| `old_answers` | a list; needed if `past` is "other", otherwise empty or left out |
 | `old_evidence` | text or null |
-| `statement`, `question`, `answers` | mended ones; null or left out where the candidate's are good |
-| `note` | anything you want to say; nothing reads it |
+| `statement`, `question`, `answers` | your corrections; null or left out if the candidate's are good |
+| `note` | your remarks; no program reads them |
 
-Example, one line each:
+Example, one decision per line:
 
 ```json
 {"id": "0123456789abcdef", "valid": true, "answer_right": true, "past": "other", "old_answers": ["Ann Weber"], \
@@ -381,9 +378,9 @@ Example, one line each:
 {"id": "23456789abcdef01", "valid": false, "note": "who is 'he'?"}
 ```
 
-What becomes of a candidate, by all annotators together: more than half of those who decided must call the question
-valid, more than half of these the answer right, and more than half of these must say the same of the past. Otherwise
-it is left out. So is a statement without exactly one `<extra_id_0>`, an answer that stands in its own statement or
-question, and an update whose old answer is the new one. Of several mended statements or questions that which most
-wrote is taken; of as many, that of the annotator whose file comes first by its name.
+A candidate becomes a row if more than half of the annotators who decided call the question valid, more than half of
+these call the answer right, and more than half of these agree on the past. It is left out if its statement does not
+have exactly one `<extra_id_0>`, if its answer is part of its own statement or question, or if the old answer of an
+update is the new one. If annotators corrected a statement or question differently, the most frequent correction wins;
+if several are equally frequent, the one of the annotator whose file name comes first.
 """

@@ -1,30 +1,22 @@
-"""A config of CKL's dataset folder on its way there: rows that are still to be read, and what is known of them."""
+"""A config of CKL's dataset folder, from streamed rows to Parquet files and a manifest."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import shutil
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one
+from temporalwiki.base.progress import Progress
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.dataset_folder import (
-    Manifest,
-    finish_install,
-    install,
-    is_ckl,
-    read_manifests,
-    write_split,
-)
+from temporalwiki.builders.dataset_folder import finish_install, install, write_split
+from temporalwiki.builders.manifests import CklManifest, checked_as, read_manifests
 from temporalwiki.builders.streams import digest
 
 Row = Mapping[str, Any]
@@ -32,26 +24,26 @@ Row = Mapping[str, Any]
 
 @dataclass
 class Counts:
-    """What became of the rows that a step read; final when all its splits have been read to their ends."""
+    """How many rows a step read, kept and dropped; final after all its splits have been read."""
 
     read: int = 0
     kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)  # by reason
-    more: dict[str, Any] = field(default_factory=dict)  # what else is worth a table, in JSON: rows by relation, ...
+    more: dict[str, Any] = field(default_factory=dict)  # other counts for the manifest: rows by relation, ...
 
     def drop(self, reason: str) -> None:
-        """Count one row that is left out."""
+        """Count one dropped row."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
     def as_json(self) -> dict[str, Any]:
-        """Return them as manifests have them, without what is ``more``."""
+        """Return the counts for a manifest, without ``more``."""
         return {"read": self.read, "kept": self.kept, "dropped": dict(sorted(self.dropped.items()))}
 
 
 def unique_id(id: str, taken: dict[str, int]) -> str:
-    """Return an id that no row before has: the first with it keeps it, others get a number.
+    """Return ``id``, with a number if an earlier row has it.
 
-    ``taken`` has the ids before, each with its last number: the time does not grow with how often one comes.
+    ``taken`` maps each earlier id to its last number, so that many equal ids take linear time.
     """
     found, n = id, taken.get(id, 1)
     while found in taken:
@@ -64,29 +56,29 @@ def unique_id(id: str, taken: dict[str, int]) -> str:
 
 @dataclass
 class Config:
-    """One config: its rows, streamed, and what its manifest and its card say."""
+    """One config: its rows, streamed, and the content of its manifest and its card."""
 
     name: str  # "invariantlama", "updatedlama-20211101-20211201"
-    kind: str  # of its columns, in SCHEMAS
+    kind: str  # its columns: a key of SCHEMAS
     splits: Mapping[str, Iterable[Row]]  # read once, in this order
-    about: str  # what one row is, in a line
+    about: str  # one line that describes a row
     licences: tuple[str, ...]  # as the Hub names them: "cc-by-nc-4.0", "cc0-1.0", "other"
-    source: str  # where the content comes from and whose it is
-    inputs: list[Path]  # files that were read; their SHA-1 stands in the manifest
-    options: dict[str, Any]  # what else decides the rows
+    source: str  # where the content comes from, and who owns it
+    inputs: list[Path]  # the files that were read; the manifest has their SHA-1
+    options: dict[str, Any]  # everything else that decides the rows
     counts: Counts
     short_name: str | None = None  # "updatedlama-1112"
     language: str = "en"
-    imported: bool = False  # from an archive that others released: it is theirs to publish
+    imported: bool = False  # from an archive of others, which we do not publish
     warnings: list[str] = field(default_factory=list)
 
 
-def write(config: Config, out: Path) -> Manifest:
-    """Write a config into the dataset folder ``out`` beside those that are there, and return its manifest.
+def write(config: Config, out: Path, card: dataset_folder.Card | None = None) -> CklManifest:
+    """Write a config into the dataset folder ``out``, next to its other configs, and return its manifest.
 
-    Whole or not at all: until all rows are there, nothing in ``out`` changes. A config of that name is replaced, but
-    what was imported and what was made do not replace one another, nor do those of two wikis: that raises InputError,
-    as an ``out`` does that is something else than CKL's dataset folder; and what reading the rows raises.
+    ``card`` makes the text of the folder's README.md. ``out`` changes only after all rows were written. A config of
+    the same name is replaced. Raises InputError if that one was imported and this one was not (or the reverse), if
+    they are of different wikis, or if ``out`` is not a dataset folder of CKL; and any error of reading the rows.
     """
     out = out.resolve()
     dataset_folder.check_place(out)
@@ -97,39 +89,39 @@ def write(config: Config, out: Path) -> Manifest:
         shutil.rmtree(staged, ignore_errors=True)
         try:
             manifest = _staged(config, staged)
-            install(staged, manifest, out)
+            install(staged, manifest, out, card)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
     return manifest
 
 
 def _check_replaceable(config: Config, out: Path) -> None:
-    for there in read_manifests(out):
-        if not is_ckl(there) or there["config"] != config.name:
+    for old in read_manifests(out):
+        if not isinstance(old, CklManifest) or old.config != config.name:
             continue
-        if bool(there.get("imported")) != config.imported:
-            made = "imported from an archive" if there.get("imported") else "made by `temporalwiki ckl`"
-            raise InputError(f"{out}: {config.name} is there, {made}; it is not overwritten: choose another --out")
-        wiki, other = config.options.get("wiki"), there["options"].get("wiki")
-        if wiki != other:
+        if old.imported != config.imported:
+            origin = "imported from an archive" if old.imported else "built by `temporalwiki ckl`"
+            raise InputError(f"{out}: already has {config.name}, {origin}; choose another --out")
+        wiki, old_wiki = config.options.get("wiki"), old.options.get("wiki")
+        if wiki != old_wiki:
             raise InputError(
-                f"{out}: {config.name} is there, of {other or 'no wiki'}, and this one is of {wiki or 'no wiki'}; it "
-                "is not overwritten: choose another --out"
+                f"{out}: already has {config.name} of {old_wiki or 'no wiki'}, and the new one is of "
+                f"{wiki or 'no wiki'}; choose another --out"
             )
 
 
-def _staged(config: Config, staged: Path) -> Manifest:
+def _staged(config: Config, staged: Path) -> CklManifest:
     splits = {}
     for split, rows in config.splits.items():
-        shown = tqdm(rows, desc=f"{config.name} {split}", unit="row", disable=not sys.stderr.isatty())
-        splits[split] = asdict(write_split(staged, config.name, split, shown, SCHEMAS[config.kind]))
+        with Progress(f"{config.name} {split}", None, "row") as progress:
+            splits[split] = asdict(write_split(staged, config.name, split, progress.each(rows), SCHEMAS[config.kind]))
     counts = config.counts
     written = sum(split["num_examples"] for split in splits.values())
     if (counts.kept, counts.read) != (written, written + sum(counts.dropped.values())):
-        raise AssertionError(f"{config.name}: {written} rows written, but accounted for are {counts}")
+        raise AssertionError(f"{config.name}: {written} rows written, but counted were {counts}")
     empty = [split for split, files in splits.items() if not files["num_examples"]]
     warnings = [f"{config.name}: no rows in the split {split}; `datasets` will not list it" for split in empty]
-    return {
+    content = {
         "format": 1,
         "dataset": "ckl",
         "config": config.name,
@@ -146,17 +138,18 @@ def _staged(config: Config, staged: Path) -> Manifest:
         "warnings": [*config.warnings, *warnings],
         "configs": {config.name: {"short_name": config.short_name, "splits": splits}},
     }
+    return checked_as(CklManifest, content, config.name)
 
 
-@lru_cache(100_000)  # several configs come of the same files
+@lru_cache(100_000)  # several configs come from the same files
 def _sha1(file: Path, _modified: int) -> str:
     return digest(file, "sha1")
 
 
 def described(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return size and SHA-1 of files, by their base names: where they lie is nobody's business, and decides nothing.
+    """Return name, size and SHA-1 of files; the names have no folders, which are private and decide nothing.
 
-    Raises InputError where one is not there.
+    Raises InputError if a file is missing.
     """
     found = []
     for file in files:

@@ -1,7 +1,7 @@
-"""A local index over a corpus of the past: what did people write about this before it was news?
+"""A search index over an older corpus, which shows what people wrote before something became news.
 
-CKL (appendix B) looks for the evidence in C4 and an older Wikipedia. Here the corpus is cut into passages of about 100
-words, and SQLite's full-text search (FTS5) ranks them by BM25. The index is one file on disk.
+CKL (appendix B) searches C4 and an older Wikipedia. Here the corpus is cut into passages of about 100 words, and
+SQLite's full-text search (FTS5) ranks them by BM25. The index is one file.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from typing import Any, Self
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tqdm import tqdm
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one, whole_file
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.base.progress import Progress
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
-VERSION = 1  # of the passages and of how they are found
-WORDS = 100  # in a passage, about: it ends with the sentence that passes this
-LONGEST = 2 * WORDS  # a sentence of more words is cut
-_PIECE = 1 << 20  # characters of a text file that are read at once, where it has no line breaks
+VERSION = 1  # of the passages and of the search
+WORDS = 100  # a passage ends with the sentence that reaches this
+LONGEST = 2 * WORDS  # longer sentences are cut
+_PIECE = 1 << 20  # characters of a text file without line breaks that are read at once
 _LONGEST_RECORD = 256 << 20  # bytes
-_WANTED = 'wanted is one record with a text a line, as in {"text": "...", "title": "...", "url": "..."}'
-_BATCH = 200_000  # passages a transaction
-_HELD = 64 << 20  # bytes of the index that are gathered before they are written: the fewer pieces, the fewer merges
-_TERMS = 12  # of a query, the rarest: what all texts have finds nothing and takes long
+_TO_DO = 'each line must be a record with a text, such as {"text": "...", "title": "...", "url": "..."}'
+_BATCH = 200_000  # passages per transaction
+_HELD = 64 << 20  # bytes of the index that SQLite collects before it writes: fewer pieces need fewer merges
+_TERMS = 12  # a query has at most this many terms, the rarest: frequent terms cost time and find nothing
 _LEAST_TERMS = 3
-_POSTINGS = 200_000  # of all terms of a query together, where it has more: reading a million takes a second
-_EVERYWHERE = 0.1  # a term in more than this share of passages is left out where there are others
+_POSTINGS = 200_000  # limit for the terms of a query after the first three: a million take a second to read
+_FREQUENT = 0.1  # terms in more than this share of the passages are used only if a query has nothing rarer
 _LONGEST_QUERY = 2_000  # characters
 _TOKENS = "porter unicode61 remove_diacritics 2"
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json.gz", ".txt", ".txt.gz")
@@ -50,13 +50,13 @@ Text = tuple[str, str, Iterator[str]]  # id, title and pieces of a document
 
 @dataclass(frozen=True)
 class Past:
-    """A passage of the corpus of the past."""
+    """A passage of the older corpus."""
 
-    id: str  # of the document, and after # the number of the passage in it
+    id: str  # of the document, then # and the number of the passage
     title: str
     text: str
-    score: float  # BM25: higher is nearer; comparable for one query alone
-    has_answer: bool  # the answer stands in it, word for word but for case, accents and endings
+    score: float  # BM25: higher is more similar; comparable only within one query
+    has_answer: bool  # it contains the answer, ignoring case, accents and endings
 
 
 class _Document(msgspec.Struct):
@@ -67,17 +67,17 @@ class _Document(msgspec.Struct):
 
 
 class CorpusIndex:
-    """An index that is complete."""
+    """A complete index, open for search."""
 
     def __init__(self, path: Path) -> None:
-        """Open it; raise InputError where it is none, or of another version."""
+        """Raise InputError if the file is missing or is not an index."""
         self.path = path
         if not path.is_file():
-            raise InputError(f"{path}: no index is there")
+            raise InputError(f"{path}: no such index")
         try:
             self._file = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
             about = self._file.execute("SELECT about FROM about").fetchone()[0]
-            # the same rules as the passages' make words of a query
+            # splits a query into words as FTS5 splits the passages
             self._file.execute("PRAGMA temp_store = MEMORY")
             self._file.execute(f"CREATE VIRTUAL TABLE temp.query USING fts5(text, tokenize='{_TOKENS}')")
             self._file.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(temp, query, 'instance')")
@@ -92,10 +92,10 @@ class CorpusIndex:
         self._file.close()
 
     def search(self, question: str, answer: str, count: int = 5) -> list[Past]:
-        """Return the ``count`` passages nearest to a question, nearest first, and one more that holds the answer.
+        """Return the ``count`` passages most similar to a question, best first.
 
-        That one is the nearest with the answer in it, where there is one and it is not among the first ``count``.
-        Whatever the texts hold, they are words and no query language. Raises InputError where the index is damaged.
+        If none of them has the answer, the best passage with the answer follows. Question and answer are plain text,
+        not FTS5's query language. Raises InputError if the index is damaged.
         """
         try:
             return self._search(question, answer, count)
@@ -103,17 +103,17 @@ class CorpusIndex:
             raise _damaged(self.path, error) from None
 
     def _search(self, question: str, answer: str, count: int) -> list[Past]:
-        words, said = self._words(question), self._words(answer)
+        words, has_answer_words = self._words(question), bool(self._words(answer))
         if not words:
             return []
         phrase = _quoted(answer)
         query = " OR ".join(map(_quoted, words))
         found = self._find(query, count)
-        holding = self._find(f"({query}) AND {phrase}", count) if said else []
+        holding = self._find(f"({query}) AND {phrase}", count) if has_answer_words else []
         holds = {number for number, *_ in holding}
         rows = found + [row for row in holding[:1] if row[0] not in {number for number, *_ in found}]
         missing = [number for number, *_ in rows if number not in holds]
-        if said and missing:  # as many passages with the answer may be nearer than these
+        if has_answer_words and missing:  # ``holding`` may have missed them, since it is limited to ``count``
             marks = ",".join("?" * len(missing))
             sql = f"SELECT rowid FROM passages WHERE passages MATCH ? AND rowid IN ({marks})"
             holds |= {number for (number,) in self._file.execute(sql, (phrase, *missing))}
@@ -124,19 +124,19 @@ class CorpusIndex:
         return self._file.execute(sql, (query, count)).fetchall()
 
     def _words(self, text: str) -> list[str]:
-        """Return the words of a text that tell most, the rarest in the corpus first; none that it does not have."""
+        """Return the rarest words of a text that the corpus has, rarest first."""
         words = list(dict.fromkeys(_WORD.findall(plain(text[:_LONGEST_QUERY]))))
         self._file.execute("DELETE FROM temp.query")
         self._file.executemany("INSERT INTO temp.query(rowid, text) VALUES (?, ?)", enumerate(words))
-        # in this order: the corpus has millions of terms
+        # CROSS JOIN keeps this order: the corpus has millions of terms
         sql = """SELECT min(doc), passages FROM temp.words CROSS JOIN terms USING (term)
                  GROUP BY term ORDER BY passages, term"""
         known = self._file.execute(sql).fetchall()
-        most = max(1.0, _EVERYWHERE * self.about["passages"])
-        telling = [(at, passages) for at, passages in known if passages <= most] or known
+        most = max(1.0, _FREQUENT * self.about["passages"])
+        rare = [(at, passages) for at, passages in known if passages <= most] or known
         chosen: list[str] = []
         postings = 0
-        for at, passages in telling[:_TERMS]:
+        for at, passages in rare[:_TERMS]:
             postings += passages
             if len(chosen) < _LEAST_TERMS or postings <= _POSTINGS:
                 chosen.append(words[at])
@@ -144,22 +144,22 @@ class CorpusIndex:
 
 
 def _damaged(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path}: not an index of a corpus, or damaged ({error}); remove it, and it is made again")
+    return InputError(f"{path}: not an index of a corpus, or damaged ({error}); remove it to build it again")
 
 
 def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
-    """Index a corpus and return it; what was indexed before, with the same content, is taken from ``folder``.
+    """Return an index of a corpus, which is kept in ``folder`` and built only once for the same content.
 
-    ``paths`` are files or folders of them: Parquet with a column ``text`` (and ``id``, ``title``, ``url`` where they
-    are there), ``.jsonl`` with such records, plain or as ``.gz`` (so C4's ``.json.gz``), and ``.txt``, of which each
-    is one document. A folder with a dataset of this project counts as its one config ``wikipedia-*``, or where it has
-    none ``unchanged-*``. An index takes about 2.5 times the room of its text; memory does not grow with the corpus.
+    ``paths`` are files or folders: Parquet with a column ``text`` (and possibly ``id``, ``title``, ``url``),
+    ``.jsonl`` with such records, plain or ``.gz`` (C4 has ``.json.gz``), and ``.txt``, one document per file. For a
+    dataset folder of this project, its config ``wikipedia-*`` is indexed, or else ``unchanged-*``. An
+    index is about 2.5 times as large as its text; memory does not grow with the corpus.
 
-    Raises InputError where there is nothing to index, and naming file and line for what cannot be read.
+    Raises InputError if there is nothing to index, and, with file and line, if something cannot be read.
     """
     files = sorted({file.resolve(): file for path in paths for file in _files(path)}.values())
     if not files:
-        raise InputError("no corpus of the past is named")
+        raise InputError("no files of an older corpus were given")
     inputs = [{"file": file.name, "size": file.stat().st_size, "sha1": digest(file, "sha1")} for file in files]
     order = sorted(range(len(files)), key=lambda i: (inputs[i]["file"], inputs[i]["sha1"]))
     files, inputs = [files[i] for i in order], [inputs[i] for i in order]
@@ -168,7 +168,7 @@ def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
         folder.mkdir(parents=True, exist_ok=True)
         with only_one(target, "indexing"):
             if not target.is_file():
-                for left in folder.glob(f".{target.name}.*.part*"):  # of a run that was killed
+                for left in folder.glob(f".{target.name}.*.part*"):  # left by a killed run
                     left.unlink(missing_ok=True)
                 with whole_file(target) as part:
                     _write(part, files, inputs)
@@ -180,15 +180,14 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
     documents = passages = 0
     with closing(sqlite3.connect(part, isolation_level=None)) as file:
         try:
-            # the file is thrown away if anything goes wrong
+            # no recovery is needed: after a crash the file is built again
             file.execute("PRAGMA journal_mode = OFF")
             file.execute("PRAGMA synchronous = OFF")
             file.execute(f"CREATE VIRTUAL TABLE passages USING fts5(id UNINDEXED, title, text, tokenize='{_TOKENS}')")
             file.execute("INSERT INTO passages(passages, rank) VALUES ('rank', 'bm25(0.0, 1.0, 1.0)')")
             file.execute(f"INSERT INTO passages(passages, rank) VALUES ('hashsize', {_HELD})")
             file.execute("BEGIN")
-            bar = tqdm(desc="indexing the past", unit="passage", disable=None)
-            with bar:
+            with Progress("indexing the past", None, "passage") as progress:
                 for path in files:
                     for id, title, pieces in _documents(path):
                         number = 0
@@ -196,7 +195,7 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
                             row = (f"{id}#{number}", title, text)
                             file.execute("INSERT INTO passages(id, title, text) VALUES (?, ?, ?)", row)
                             number, passages = number + 1, passages + 1
-                            bar.update()
+                            progress.update()
                             if passages % _BATCH == 0:
                                 file.execute("COMMIT")
                                 file.execute("BEGIN")
@@ -225,7 +224,7 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
 
 
 def _passages(pieces: Iterator[str]) -> Iterator[str]:
-    """Yield passages of a document, of whole sentences where they are not too long; nothing is lost or twice."""
+    """Yield all text of a document as passages; only very long sentences are split."""
     words: list[str] = []
     for piece in pieces:
         for sentence in split_sentences(piece, "en"):
@@ -249,22 +248,22 @@ def _joined(words: list[str]) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """Return text as SQLite can hold it: it ends at NUL, and lone surrogates are no text."""
+    """Return a text without NUL and lone surrogates, which SQLite cannot store."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
 def _quoted(text: str) -> str:
-    """Return a phrase of FTS5's query language that means these words and nothing else."""
+    """Return a text as a phrase of FTS5's query language, without any operators."""
     return '"' + plain(text).replace('"', " ") + '"'
 
 
-# What is read
+# Files
 
 
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         if not path.name.endswith(_SUFFIXES):
-            raise InputError(f"{path}: a corpus is read from {', '.join(_SUFFIXES)}")
+            raise InputError(f"{path}: not a file of a corpus ({', '.join(_SUFFIXES)})")
         return [path]
     if not path.is_dir():
         raise InputError(f"{path}: no such file or folder")
@@ -273,21 +272,21 @@ def _files(path: Path) -> list[Path]:
     files = [file for file in path.rglob("*") if file.name.endswith(_SUFFIXES) and file.is_file()]
     files = [file for file in files if not any(p.startswith(".") for p in file.relative_to(path).parts)]
     if not files:
-        raise InputError(f"{path}: nothing to index there; a corpus is read from {', '.join(_SUFFIXES)}")
+        raise InputError(f"{path}: has no files of a corpus ({', '.join(_SUFFIXES)})")
     return files
 
 
 def _config(folder: Path) -> Path:
-    """Return the folder of the one config of a dataset folder that is a corpus."""
+    """Return the folder of the config to index in a dataset folder."""
     for kind in ("wikipedia", "unchanged"):
         found = sorted((folder / "data").glob(f"{kind}-*"))
         if len(found) > 1:
             raise InputError(
-                f"{folder}: which of {', '.join(one.name for one in found)}? Name the folder of one: {found[0]}"
+                f"{folder}: has {', '.join(one.name for one in found)}; give the folder of one of them: {found[0]}"
             )
         if found:
             return found[0]
-    raise InputError(f"{folder}: no config wikipedia-* or unchanged-* there; build one with --include wikipedia")
+    raise InputError(f"{folder}: has no config wikipedia-* or unchanged-*; build one with --include wikipedia")
 
 
 def _documents(path: Path) -> Iterator[Text]:
@@ -305,8 +304,8 @@ def _parquet(path: Path) -> Iterator[Text]:
         with pq.ParquetFile(path) as file:
             columns = [name for name in ("id", "title", "url", "text") if name in file.schema_arrow.names]
             if "text" not in columns or not is_text(file.schema_arrow.field("text").type):
-                there = ", ".join(file.schema_arrow.names[:8])
-                raise InputError(f"{path}: no column of text named 'text'; there are {there}")
+                names = ", ".join(file.schema_arrow.names[:8])
+                raise InputError(f"{path}: needs a text column named 'text'; its columns are {names}")
             batches = file.iter_batches(256, columns=columns, use_threads=False)
             for number, row in enumerate(row for records in batches for row in records.to_pylist()):
                 name = row.get("url") or row.get("id")
@@ -322,16 +321,16 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def _records(path: Path) -> Iterator[Text]:
-    for number, record in json_lines.read(path, _Document, _LONGEST_RECORD, _WANTED):
+    for number, record in json_lines.read(path, _Document, _LONGEST_RECORD, _TO_DO):
         name = record.url or record.id
         id = str(name) if name is not None else f"{path.name.split('.')[0]}:{number}"
         yield plain(id), plain(record.title or ""), iter([plain(record.text or "")])
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield a text's lines; one of unheard-of length comes in pieces, which end with a word where there is any."""
+    """Yield the lines of a text file; a very long line comes in pieces, cut between words if possible."""
     number, rest = 1, ""
-    with json_lines.opened(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="\n") as text:
+    with json_lines.open_plain(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="\n") as text:
         try:
             while piece := text.readline(_PIECE):
                 line, rest = rest + piece, ""

@@ -1,7 +1,7 @@
-"""Sentences that can be understood alone: step 2 of CKL's Figure 4 (b), after Choi et al. 2021.
+"""Rewrite sentences so that they can be understood without their page: step 2 of CKL's Figure 4 (b).
 
-By a model that was trained for it, or by rules, which name days and years and persons that the sentence refers to and
-give up where it leans on others in another way.
+After Choi et al. 2021. A model may do it. Rules replace relative dates and surnames, and reject sentences that depend
+on their context in other ways.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import regex
 
 from temporalwiki.builders.ckl.question_generation import Passage, finite_verbs
 from temporalwiki.builders.ckl.salient_spans import find_spans
-from temporalwiki.builders.ckl.text_model import RULES, TextModel
+from temporalwiki.builders.ckl.text_model import TextModel
 from temporalwiki.builders.ckl.verb_forms import word_set
 
-_CONTEXT = 1200  # characters before a sentence that a model is shown
+_CONTEXT = 1200  # characters before a sentence that a model reads
+_SENTENCE_TOKENS = 128
 
 
-def decontextualize(items: Sequence[Passage], model: str = RULES) -> list[str | None]:
-    """Return for each passage its sentence as it can stand alone; None where it cannot.
+def decontextualize(passages: Sequence[Passage], model: TextModel | None = None) -> list[str | None]:
+    """Return each passage's sentence rewritten so that it can be understood without the page, or None.
 
-    ``model``: "rules", or a language model (see ``TextModel``). An encoder-decoder model reads what that of Choi et
-    al. does: title, section (empty), what comes before, the sentence, what comes after (empty), with " [SEP] " in
-    between; any other model is told what to do. Raises InputError where there is no such model.
+    Without a model, rules rewrite. An encoder-decoder model reads the format of Choi et al.: title, section (empty),
+    text before, sentence, text after (empty), joined by " [SEP] ". Any other model gets instructions.
     """
-    if model == RULES:
-        return [by_rules(item) for item in items]
-    asked = TextModel(model, max_new_tokens=128)
-    said = asked.answers([_prompt(item, asked) for item in items], "decontextualisation")
-    return [None if text is None else _sentence(text) for text in said]
+    if model is None:
+        return [by_rules(passage) for passage in passages]
+    prompts = [_prompt(passage, model) for passage in passages]
+    texts = model.answers(prompts, "decontextualisation", _SENTENCE_TOKENS)
+    return [None if text is None else _sentence(text) for text in texts]
 
 
 def _prompt(item: Passage, model: TextModel) -> str:
@@ -110,7 +110,7 @@ _LEANING = regex.compile(
     r"(?:[Hh]e|[Ss]he|[Ii]t|[Tt]hey|[Hh]is|[Hh]er|[Ii]ts|[Tt]heir|[Tt]hat|[Bb]oth|[Oo]thers?|[Ss]ome|[Oo]ne|[Ee]ach|"
     r"[Nn]either|[Ee]ither|[Nn]one|[Aa]ll|[Mm]ost|[Mm]any|[Ff]ew|[Ss]everal)\b"
 )
-_OPENING = 8  # words in which a predicate is looked for
+_OPENING = 8  # words that are searched for a predicate
 _SPEAKERS = regex.compile(r"\b(?:I|we|We|me|my|My|our|Our|us|you|You|your|Your)\b(?!\.)")
 _PRONOUN = regex.compile(r"\b(?:he|she|they|him|them|He|She|They|it|It)\b")
 _SAYS = r"(?:said|says|told|added|wrote|tweeted|argued|testified|recalled|explained|joked|noted)\b"
@@ -126,7 +126,7 @@ _NO_SURNAME = word_set(
 
 
 def by_rules(item: Passage) -> str | None:
-    """Return the sentence, or None where it would not be understood alone."""
+    """Return the rewritten sentence, or None if it would still depend on its context."""
     text = _ALSO.sub("", item.sentence[opening(item.sentence) :].strip())
     text = text[:1].upper() + text[1:]
     if not text or _LEANING.match(text) or _SPEAKERS.search(text) or _opens_with_known(text):
@@ -137,7 +137,7 @@ def by_rules(item: Passage) -> str | None:
         return None
     before = f"{item.title}\n{item.context}\n"
     text = _named(text, before, item.answer)
-    # a pronoun needs somebody before it whom it may mean: a name in the sentence itself
+    # a pronoun needs a name before it in the same sentence
     pronoun = _PRONOUN.search(text)
     if pronoun and not any(end <= pronoun.start() for _, end in _names(text, before)):
         return None
@@ -145,7 +145,7 @@ def by_rules(item: Passage) -> str | None:
 
 
 def opening(sentence: str) -> int:
-    """Return how many characters of a sentence open it and say nothing: "EASTON (AP) — ", "However, "."""
+    """Return the length of an opening without content: "EASTON (AP) — ", "However, "."""
     dateline = _DATELINE.match(sentence)
     at = dateline.end() if dateline else 0
     connective = _CONNECTIVE.match(sentence[at:])
@@ -153,7 +153,7 @@ def opening(sentence: str) -> int:
 
 
 def _opens_with_known(text: str) -> bool:
-    """Tell whether the sentence is about something that was named before: "The airline said ..."."""
+    """Tell whether a sentence is about something mentioned before: "The airline said ..."."""
     words = text.split()
     if words[0] != "The":
         return False
@@ -163,14 +163,14 @@ def _opens_with_known(text: str) -> bool:
 
 
 def _names(text: str, before: str) -> list[tuple[int, int]]:
-    """Return where names are, without dates; ``before`` tells which words that open a sentence are names."""
+    """Return the names in ``text``, without dates; ``before`` helps to recognise names that begin a sentence."""
     at = len(before)
     spans = [(start - at, end - at) for start, end in find_spans(before + text) if start >= at]
     return [(a, b) for a, b in spans if not text[b - 1].isdigit() and not regex.match(_MONTH, text[a:b])]
 
 
 def _dated(text: str, published: datetime) -> str:
-    """Replace "on Friday", "yesterday", "last year" by dates, as they were meant on the day of publishing."""
+    """Replace "on Friday", "yesterday", "last year" by dates, counted from the day of publishing."""
     today = published.date()
     future = bool(_FUTURE.search(text))
 
@@ -206,7 +206,7 @@ def _dated(text: str, published: datetime) -> str:
         later, before = month > today.month, month < today.month
         return f"{match[0]} {today.year - (later and not future) + (future and before)}"
 
-    if len(_WEEKDAY.findall(text)) == 1:  # of two days one may be another week's
+    if len(_WEEKDAY.findall(text)) == 1:  # two days may be of different weeks
         text = _WEEKDAY.sub(weekday, text)
     text = _MONTH_OF.sub(lambda match: f"{match[1]} {today.year + _STEPS[match[2]]}", text)
     text = _YEAR_WORD.sub(year_word, _DAY_WORD.sub(day_word, text))
@@ -219,12 +219,12 @@ def _number(month: str) -> int:
 
 
 def written(day: date) -> str:
-    """Return a day as it is written in news: "April 24, 2023"."""
+    """Return a day as news write it: "April 24, 2023"."""
     return f"{_MONTHS[day.month - 1]} {day.day}, {day.year}"
 
 
 def _named(text: str, before: str, answer: str) -> str:
-    """Replace surnames, other than the answer, by the full names of whom they are."""
+    """Replace surnames by full names, except the answer."""
     for name in dict.fromkeys(text[start:end] for start, end in _names(text, before)):
         name = _TITLES.sub("", name)
         if name == answer or len(regex.findall(rf"\b{regex.escape(name)}\b", text)) != 1:
@@ -237,10 +237,9 @@ def _named(text: str, before: str, answer: str) -> str:
 
 
 def full_name(surname: str, before: str, text: str) -> str | None:
-    """Return the full name of a person that ``text`` calls by a surname; None where it is not clear who that is.
+    """Return the full name of a person whom ``text`` calls by a surname; None if it is not clear.
 
-    It must stand in what is ``before``, be the only one with that surname there, and belong to somebody who speaks
-    or is called Mr. or Ms.
+    Exactly one full name in ``before`` must have that surname, and the person must speak or have a title (Mr., Ms.).
     """
     if not surname.isalpha() or surname.lower() in _NO_SURNAME:
         return None

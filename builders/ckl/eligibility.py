@@ -1,4 +1,4 @@
-"""Of which facts live CKL asks: why one is not new, no update of the world, or nothing that can be asked."""
+"""Which facts of an interval live CKL can ask about, and why it leaves out the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from temporalwiki.base.normalization import normalize
-from temporalwiki.builders.ckl.templates import SENTINEL, Template, one_line, unsound
+from temporalwiki.builders.ckl.templates import SENTINEL, Template, one_line, unsafe_label
 from temporalwiki.builders.wikidata.align import filtered, says
 
 Row = Mapping[str, Any]
@@ -20,10 +20,10 @@ _KINDS_OF_FACTS = {
 }
 
 
-def unfit(row: Row, kind: str, how: Template | None) -> str | None:
-    """Return why a fact is no row of the config ``kind``, a reason to count by; None if it is.
+def reason_to_drop(row: Row, kind: str, template: Template | None) -> str | None:
+    """Return why the config ``kind`` leaves out a fact, as a key of its counts; None if it takes the fact.
 
-    ``how`` is what its relation is asked with; None: there are no words for it.
+    ``template`` words the fact's relation; None means that the relation has no wording.
     """
     if row["kind"] not in _KINDS_OF_FACTS[kind]:
         return f"kind_{row['kind']}"
@@ -31,20 +31,20 @@ def unfit(row: Row, kind: str, how: Template | None) -> str | None:
         return "not_current"
     if kind != "invariantlama" and row["known_before"]:
         return "known_before_at_another_rank"
-    if kind == "updatedlama" and (reason := _not_updated(row, how)):
+    if kind == "updatedlama" and (reason := _not_updated(row, template)):
         return reason
-    return "relation_without_template" if how is None else _cannot_be_asked(row, how)
+    return "relation_without_template" if template is None else _cannot_be_asked(row, template)
 
 
-def _not_updated(row: Row, how: Template | None) -> str | None:
-    """Why a new object is no update of the world."""
+def _not_updated(row: Row, template: Template | None) -> str | None:
+    """Return why a new object does not mean that the world changed; None if it does."""
     right, right_before = ({normalize(label) for label in row[name]} for name in ("objects", "objects_before"))
     if not row["objects_before"]:
         return "nothing_held_before"
     if not row["gone_objects"]:
-        # otherwise what held is stated at another rank, ended long ago, or is no item any more
+        # in the second case the old value has another rank now, ended long ago, or is not an item any more
         return "addition_to_what_still_holds" if right & right_before else "nothing_went_in_the_interval"
-    if how is not None and how.lasting:
+    if template is not None and template.lasting:
         return "correction_of_what_does_not_change"
     if right & right_before:
         return "an_answer_was_right_before"
@@ -56,20 +56,20 @@ def _not_updated(row: Row, how: Template | None) -> str | None:
     return None
 
 
-_IDS = "QPL"  # what Wikidata's begin with; one is there for a label where an item has none
+_IDS = "QPL"  # first letters of Wikidata's ids; an item without a label is called by its id
 _FIGURES = re.compile(rf"[{_IDS}]?[0-9\s.,:;/+()−–—-]+")
 
 
-def _cannot_be_asked(row: Row, how: Template) -> str | None:
-    """Return why a fact makes no cloze that is sound; None if it does.
+def _cannot_be_asked(row: Row, template: Template) -> str | None:
+    """Return why a fact makes no sound cloze; None if it makes one.
 
-    That no label is part of another, which section 3.3 asks of a subject and its object, is asked of the subject and
-    all that is right, and that was. The other objects may have more words than the five that a fact's own may have.
+    Section 3.3 demands that subject and object do not overlap. Here the subject must not overlap with any answer that
+    is or was right. Only the fact's own object is limited to five words.
     """
     subject = row["subject"]
     answers = [*right_answers(row), *row["gone_objects"]]
     for label in (subject, *answers):
-        if reason := unsound(label):
+        if reason := unsafe_label(label):
             return reason
         if _FIGURES.fullmatch(label) and re.search("[0-9]", label):
             return "label_is_an_id" if label[0] in _IDS else "label_is_a_number"
@@ -80,29 +80,29 @@ def _cannot_be_asked(row: Row, how: Template) -> str | None:
             return "answer_of_one_letter"
     if row["ambiguous"]:
         return "another_subject_of_this_label"
-    if _says_which(row["title"], subject):
+    if _is_disambiguated(row["title"], subject):
         return "subject_ambiguous"
-    if how.ends_with_life and row["dead"]:
+    if template.ends_with_life and row["dead"]:
         return "subject_is_dead"
     if any(filtered(subject, answer) == "subject_and_object_overlap" for answer in answers):
         return "answer_and_subject_overlap"
-    said = how.statement(subject).replace(SENTINEL, " "), how.ask(subject)
-    return "answer_in_the_wording" if any(says(text, answer) for text in said for answer in answers) else None
+    texts = template.statement(subject).replace(SENTINEL, " "), template.ask(subject)
+    return "answer_in_the_wording" if any(says(text, answer) for text in texts for answer in answers) else None
 
 
-def _says_which(title: str, label: str) -> bool:
-    """Whether a title tells its subject from others of the same label: "Easton (band)", "Easton, Ohio"."""
-    whole, part = (unicodedata.normalize("NFC", one_line(text)).casefold() for text in (title, label))
-    return whole.startswith((f"{part} (", f"{part}, "))
+def _is_disambiguated(title: str, label: str) -> bool:
+    """Tell whether a title adds to its label, since others have the same: "Easton (band)", "Easton, Ohio"."""
+    title, label = (unicodedata.normalize("NFC", one_line(text)).casefold() for text in (title, label))
+    return title.startswith((f"{label} (", f"{label}, "))
 
 
 def right_answers(row: Row) -> list[str]:
-    """What is right, the fact's own object first."""
+    """Return the labels of all right answers, the fact's own object first."""
     return distinct([row["object"], *row["objects"]])
 
 
 def distinct(labels: Iterable[str]) -> list[str]:
-    """Labels, but once what an exact match takes for the same."""
+    """Return the labels without duplicates; labels that are equal after normalisation count as one."""
     found: dict[str, str] = {}
     for label in labels:
         found.setdefault(normalize(label), label)

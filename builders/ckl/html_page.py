@@ -1,7 +1,7 @@
-"""What a saved page of a news site says: news-please finds title and text, in a process that may be killed.
+"""Extract title, text, date and language from a saved news page, in a process that may be killed.
 
-Pages come from anywhere. One that makes the parser run for ever, eat the memory or crash takes down a process that
-does nothing else, and is dropped by reason; nothing that a page names is fetched.
+news-please finds title and text. A hostile page may let the parser run forever, use up the memory or crash: only the
+process that reads pages dies, and the page is dropped with a reason. Nothing that a page links to is fetched.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ import msgspec
 
 from temporalwiki.base.errors import InputError
 
-VERSION = 2  # of what is read out of a page; a new one makes kept pages stale
+VERSION = 2  # of the extraction; kept pages of other versions are not used
 LARGEST = 10 << 20  # bytes of a page or record; articles are far smaller
-CPU_SECONDS = 30  # for one page; of the processor and not of the clock, so that a busy machine drops no more
-MEMORY = 4 << 30  # bytes for one page, beyond what the libraries take
+CPU_SECONDS = 30  # for one page; CPU time, so that a busy machine does not drop more pages
+MEMORY = 4 << 30  # bytes for one page; the libraries need more
 LIBRARIES = (
     *("news-please", "newspaper4k", "readability-lxml", "langdetect", "lxml", "beautifulsoup4", "python-dateutil"),
-    *("jieba", "tinysegmenter", "pythainlp", "indic-nlp-library"),  # newspaper's, for languages without spaces
+    *("jieba", "tinysegmenter", "pythainlp", "indic-nlp-library"),  # newspaper uses them for some languages
 )
 
-# the modules of the extra "news", and what one installs for each
+# the modules of the extra "news", and their packages
 _NEEDED = {
     "newsplease": "news-please",
     "newspaper": "newspaper4k",
@@ -55,21 +55,21 @@ _NEEDED = {
     "datasketch": "datasketch",
 }
 
-_DETECTED = 5_000  # characters of a text that tell its language
+_DETECTED = 5_000  # characters that suffice to detect the language
 
 
-class Page(msgspec.Struct):
-    """An article as the page has it; None for what it does not have."""
+class NewsPage(msgspec.Struct):
+    """An article; fields that the page does not have are None."""
 
     url: str | None
     title: str | None
-    text: str | None  # a paragraph a line
+    text: str | None  # one paragraph per line
     published: int | None  # seconds since 1970, UTC
-    language: str | None  # of the text, ISO 639-1; "" where that cannot be told, None where it was chosen before
+    language: str | None  # ISO 639-1; "" if unknown, None if the articles were already selected by language
 
 
 class Response(msgspec.Struct):
-    """What is known of a page beside its bytes, where a server sent it."""
+    """What the server told about a page."""
 
     url: str | None = None
     charset: str | None = None
@@ -78,24 +78,26 @@ class Response(msgspec.Struct):
 
 
 class _Reply(msgspec.Struct):
-    page: Page | None = None
+    page: NewsPage | None = None
     reason: str | None = None
     missing: str | None = None  # a module that is not installed
 
 
 def check_installed() -> None:
-    """Raise InputError where a library that reads news is not installed."""
+    """Raise InputError if a library that reads news is not installed."""
     for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise _not_installed(module)
 
 
 def _not_installed(module: str) -> InputError:
-    return InputError(f"{_NEEDED[module]} is not installed, which news is read with; pip install 'temporalwiki[news]'")
+    return InputError(
+        f"reading news needs {_NEEDED[module]}, which is not installed: pip install 'temporalwiki[news]'"
+    )
 
 
 class Extractor:
-    """Reads pages in a process of its own, which is started when it is needed, and again after a page killed it."""
+    """Reads pages in its own process, which starts with the first page and again after a page killed it."""
 
     def __init__(self, cpu_seconds: int = CPU_SECONDS) -> None:
         self._cpu_seconds = cpu_seconds
@@ -110,42 +112,42 @@ class Extractor:
     ) -> None:
         self._end()
 
-    def read(self, data: bytes, response: Response | None = None) -> Page | str:
-        """Return what a page says, or the reason why it says nothing.
+    def read(self, data: bytes, response: Response | None = None) -> NewsPage | str:
+        """Return the article of a page, or the reason to drop it.
 
-        Raises UsageError where news-please is not installed.
+        Raises InputError if a library is not installed.
         """
         if len(data) > LARGEST:
             return f"larger than {LARGEST >> 20} MB"
         try:
-            connection = self._started()
+            connection = self._connect()
             connection.send_bytes(msgspec.json.encode(response or Response()))
             connection.send_bytes(data)
             reply = msgspec.json.decode(connection.recv_bytes(), type=_Reply)
         except (EOFError, ConnectionError):
             assert self._process is not None
             self._process.join()
-            late = self._process.exitcode == -signal.SIGXCPU
+            too_slow = self._process.exitcode == -signal.SIGXCPU
             self._end()
-            return "takes too long to parse" if late else "crashes the parser"
+            return "takes too long to parse" if too_slow else "crashes the parser"
         if reply.missing:
             raise _not_installed(reply.missing)
         return reply.page or reply.reason or "cannot be parsed"
 
-    def _started(self) -> Connection:
+    def _connect(self) -> Connection:
         if self._connection is None:
             context = multiprocessing.get_context("spawn")
-            self._connection, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs, self._cpu_seconds), daemon=True)
+            self._connection, its_end = context.Pipe()
+            self._process = context.Process(target=_serve, args=(its_end, self._cpu_seconds), daemon=True)
             self._process.start()
-            theirs.close()  # its end of the pipe closes with the process
+            its_end.close()  # so that the pipe breaks when the process dies
             try:
                 self._connection.recv_bytes()
             except (EOFError, ConnectionError):
                 self._end()
                 raise InputError(
-                    "the process that reads pages did not start; its error stands above. A script that calls this "
-                    'needs `if __name__ == "__main__":`, and news-please all its libraries'
+                    "the process that reads pages did not start; see its error above. A script that calls this needs "
+                    '`if __name__ == "__main__":`, and news-please needs all its libraries'
                 ) from None
         return self._connection
 
@@ -158,11 +160,11 @@ class Extractor:
         self._process = self._connection = None
 
 
-# In the process that may be killed
+# Functions of the process that may be killed
 
 
 def _serve(connection: Connection, cpu_seconds: int) -> None:
-    """Answer requests until the one who sends them is gone."""
+    """Answer requests until the other process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     _go_offline()
@@ -188,16 +190,16 @@ def _reply(read: _Reader, data: bytes, response: Response) -> _Reply:
         return _Reply(reason=str(error))
     except MemoryError:
         return _Reply(reason="takes too much memory to parse")
-    except ImportError as error:  # newspaper's words of Chinese, Japanese, Thai ...
+    except ImportError as error:  # newspaper splits Chinese, Japanese, Thai ... with other libraries
         if error.name in _NEEDED:
             return _Reply(missing=error.name)
         return _Reply(reason="needs a word splitter for its language that is not installed")
-    except Exception:  # noqa: BLE001  # whatever five libraries raise on what is no page
+    except Exception:  # noqa: BLE001  # five libraries raise anything on hostile pages
         return _Reply(reason="cannot be parsed")
 
 
 def _go_offline() -> None:
-    """Let no library open a connection: some would load pictures, or lists of domain names."""
+    """Refuse all connections: some libraries load pictures, or lists of domain names."""
 
     def refuse(*_args: Any, **_options: Any) -> NoReturn:
         raise OSError("pages are read offline")
@@ -217,7 +219,7 @@ def _limit_memory() -> None:
 
 
 class _Unreadable(Exception):
-    """What was given holds no page; the message is the reason."""
+    """The data is not a page; the message is the reason."""
 
 
 _CUT = "cut off in transfer"
@@ -225,9 +227,9 @@ _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 
 def decoded(data: bytes, response: Response) -> bytes:
-    """Undo what HTTP did to a page; servers say of some pages what is not so, which come back as they are.
+    """Return a page without HTTP's chunks and compression; data that does not have them is returned unchanged.
 
-    Raises _Unreadable where the content ends before its end, or is too large.
+    Raises _Unreadable if the content is cut off or too large.
     """
     if response.chunked:
         data = _unchunked(data)
@@ -253,12 +255,12 @@ def _unchunked(data: bytes) -> bytes:
         at = start + size
         at += 2 if data.startswith(b"\r\n", at) else data.startswith(b"\n", at)
     if not at:
-        return data  # chunks that somebody has undone before
+        return data  # the crawler has removed the chunks
     raise _Unreadable(_CUT if at + 10 > len(data) else "damaged in transfer")
 
 
 def _inflated(data: bytes) -> bytes:
-    """Decompress gzip or zlib or bare deflate, of which some servers mean either by "deflate"."""
+    """Decompress gzip, zlib or raw deflate; servers call each of the latter two "deflate"."""
     for format in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):
         out, rest = bytearray(), data
         try:
@@ -292,7 +294,7 @@ def _unbrotli(data: bytes) -> bytes:
 
 
 class _Reader:
-    """news-please's title and text, and what it leaves open or guesses: encoding, address, date and language."""
+    """Reads an article: title and text by news-please; encoding, address, date and language by own code."""
 
     def __init__(self) -> None:
         import langdetect
@@ -307,26 +309,27 @@ class _Reader:
         self._extractor = ArticleExtractor(
             [("newspaper_extractor_no_images", "NewspaperExtractorNoImages"), "readability_extractor"]
         )
-        # its cleaner takes tags out of what is text already, and with them "a < b and c > d"
+        # the cleaner would remove "tags" from plain text: "a < b and c > d"
         self._extractor.cleaner.delete_tags = str
 
-    def __call__(self, data: bytes, url: str | None, charset: str | None) -> Page:
+    def __call__(self, data: bytes, url: str | None, charset: str | None) -> NewsPage:
         markup = self._decode(data, [charset] if charset else [], is_html=True).unicode_markup
         if not markup or "<" not in markup:
             raise _Unreadable("not HTML")
         markup = markup.replace("\0", "")
         html = self._soup(markup, "lxml")
-        said = _said_addresses(html)
-        address = url or next(iter(said), None)
+        own_addresses = _own_addresses(html)
+        address = url or next(iter(own_addresses), None)
         item = self._item()
         item["spider_response"], item["url"], item["html_title"] = self._map(body=markup), address or "", b""
         found = self._extractor.extract(item)
         text = clean_text(found["article_text"] or "")
-        return Page(
+        dates = map(moment, _dates(html, address, own_addresses))
+        return NewsPage(
             url=address,
             title=clean_line(found["article_title"] or "") or None,
             text=text or None,
-            published=next((date for text in _dates(html, address, said) if (date := moment(text)) is not None), None),
+            published=next((date for date in dates if date is not None), None),
             language=self._language(text),
         )
 
@@ -338,18 +341,18 @@ class _Reader:
         return found.split("-")[0]
 
 
-def _said_addresses(html: Any) -> list[str]:
-    """Return the addresses that a page says it has."""
+def _own_addresses(html: Any) -> list[str]:
+    """Return the addresses that a page gives for itself."""
     links = [(link, "href") for link in html.find_all("link", rel="canonical")]
     links += [(meta, "content") for meta in html.find_all("meta", property="og:url")]
     return [url for tag, name in links if (url := web_address(tag.get(name)))]
 
 
-# When it was published. What a page says of itself for machines comes first, then its address, then what it shows.
-# Dates of pictures, and of whatever has "date" in its class, are seldom the article's.
+# The date of publishing. Metadata for machines comes first, then the address, then visible dates. Dates of pictures,
+# and of elements with "date" in their class, are seldom the article's.
 
 _METAS = (
-    # as property, name or itemprop; those for articles, those for publishing, those that only say "date"
+    # as property, name or itemprop: about articles, about publishing, and then just "date"
     *("article:published_time", "og:article:published_time", "datepublished"),
     *("article.published", "og:published_time", "pubdate", "publishdate", "publish-date", "publish_date"),
     *("published-date", "published_date", "publication-date", "publication_date", "date_published"),
@@ -365,9 +368,9 @@ _DATED = re.compile(
 )
 
 
-def _dates(html: Any, address: str | None, said: list[str]) -> Iterator[str]:
-    """Yield what may be the date of publishing, the best first."""
-    sure, doubtful = _json_dates(html, {_page(url) for url in (address, *said) if url})
+def _dates(html: Any, address: str | None, own_addresses: list[str]) -> Iterator[str]:
+    """Yield the candidates for the date of publishing, most reliable first."""
+    sure, doubtful = _json_dates(html, {_host_and_path(url) for url in (address, *own_addresses) if url})
     yield from sure
     metas: dict[str, str] = {}
     for meta in html.find_all("meta", content=True):
@@ -387,10 +390,10 @@ def _dates(html: Any, address: str | None, said: list[str]) -> Iterator[str]:
 
 
 def _json_dates(html: Any, own: set[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Return dates of publishing out of JSON-LD: sure ones, the best first, and a doubtful one.
+    """Return the reliable dates of publishing in JSON-LD, best first, and the doubtful ones.
 
-    Sure are those of the article of this page, of one that names no page, and of the page. Doubtful is that of an
-    article which names another page and is the only one: some sites name their front page there.
+    Reliable are the dates of an article of this page, of an article without a page, and of the page. If a single
+    article names another page, its date is doubtful: some sites give their front page there.
     """
     ours: list[str] = []
     unnamed: list[str] = []
@@ -403,7 +406,7 @@ def _json_dates(html: Any, own: set[tuple[str, str]]) -> tuple[list[str], list[s
         if any(word in kind for word in ("Article", "Posting", "Report")):
             main = thing.get("mainEntityOfPage")
             named = (thing.get("url"), thing.get("@id"), main.get("@id") if isinstance(main, dict) else main)
-            about = {_page(url) for name in named if (url := web_address(name))}
+            about = {_host_and_path(url) for name in named if (url := web_address(name))}
             (ours if about & own else others if about else unnamed).append(date)
         elif "WebPage" in kind:
             pages.append(date)
@@ -411,7 +414,7 @@ def _json_dates(html: Any, own: set[tuple[str, str]]) -> tuple[list[str], list[s
 
 
 def _json_things(html: Any) -> Iterator[dict[str, Any]]:
-    """Yield the things of a page's JSON-LD; what is inside lists, ``@graph`` and ``mainEntity``, too."""
+    """Yield the objects of a page's JSON-LD, with those inside lists, ``@graph`` and ``mainEntity``."""
     for script in html.find_all("script", type="application/ld+json"):
         try:
             found = [json.loads((script.string or "").strip().removeprefix("<!--").removesuffix("-->"))]
@@ -426,14 +429,14 @@ def _json_things(html: Any) -> Iterator[dict[str, Any]]:
                 found += [thing[name] for name in ("mainEntity", "@graph") if name in thing]
 
 
-def _page(url: str) -> tuple[str, str]:
-    """Return what of an address names the page: no scheme, "www.", query or slash at the end."""
+def _host_and_path(url: str) -> tuple[str, str]:
+    """Return host and path of an address, without "www." and the last slash."""
     parts = urllib.parse.urlsplit(url)
     return (parts.hostname or "").removeprefix("www."), parts.path.rstrip("/")
 
 
 def _address_dates(url: str) -> Iterator[str]:
-    """Yield days that stand in an address: /2015/03/12/, /2015-03-12, /2015/mar/12, 20150312."""
+    """Yield the days in an address: /2015/03/12/, /2015-03-12, /2015/mar/12, 20150312."""
     for year, _, month, day, *whole in _DATED.findall(urllib.parse.urlsplit(url).path):
         month, day = (month, day) if month else whole
         number = _MONTHS.index(month.lower()) + 1 if month.lower() in _MONTHS else int(month)
@@ -447,15 +450,14 @@ _EPOCH = re.compile(r"1[0-9]{9}(?:[0-9]{3})?")
 _HOURS = {"UTC": 0, "GMT": 0, "Z": 0, "WET": 0, "BST": 1, "WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3}
 _HOURS |= {"MSK": 3, "EST": -5, "CST": -6, "MST": -7, "PST": -8, "AKST": -9, "HST": -10, "JST": 9, "AEST": 10}
 _HOURS |= {"AEDT": 11, "EDT": -4, "CDT": -5, "MDT": -6, "PDT": -7, "AKDT": -8}
-_FIRST, _END = -2_208_988_800, 4_133_980_800  # 1900 to 2100: what is of no such year is a mistake
+_FIRST, _END = -2_208_988_800, 4_133_980_800  # 1900 to 2100: other years are mistakes
 _SOME_DAYS = (datetime.datetime(1972, 2, 29), datetime.datetime(1976, 1, 31))
 
 
 def moment(text: str) -> int | None:
-    """Return the moment that a date names, in seconds since 1970; None where it names no day of a year.
+    """Return a date as seconds since 1970; None unless it is a complete day from 1900 to 2100.
 
-    Without a time of day it is midnight, without a time zone that is known UTC; 08/05/2024 is in August. A day before
-    1900 or after 2100 is none.
+    The default time is midnight, the default time zone UTC; 08/05/2024 is in August.
     """
     from dateutil import parser
 
@@ -466,7 +468,7 @@ def moment(text: str) -> int | None:
         return int(text[:10])
     try:
         one, other = (parser.parse(text, default=day, tzinfos=_zone) for day in _SOME_DAYS)
-        if one != other:  # a part of the date was taken from what stands in for it
+        if one != other:  # the date is incomplete: the default filled a part of it
             return None
         return in_our_time(math.floor(one.timestamp()))
     except (ValueError, OverflowError, TypeError):
@@ -474,30 +476,30 @@ def moment(text: str) -> int | None:
 
 
 def _zone(name: str | None, offset: int | None) -> datetime.timezone:
-    """Return the zone of a date; dateutil would take names that this machine's zone has for this machine's."""
+    """Return the zone of a date; without this, dateutil interprets some names by this machine's own zone."""
     if offset is None:
         offset = _HOURS.get(name or "", 0) * 3600
     return datetime.timezone(datetime.timedelta(seconds=offset))
 
 
 def in_our_time(seconds: int) -> int | None:
-    """Return a moment, in seconds since 1970, where it is in the years 1900 to 2100, which all can hold."""
+    """Return a moment in seconds since 1970; None unless it is in the years 1900 to 2100."""
     return seconds if _FIRST <= seconds < _END else None
 
 
 def clean_text(text: str) -> str:
-    """Return a text with a paragraph a line, no empty ones, and no characters that are none."""
+    """Return a text with one paragraph per line, without empty lines and control characters."""
     lines = _CONTROL.sub("", text.replace("\r", "\n")).splitlines()
     return "\n".join(filter(None, (" ".join(line.split()) for line in lines)))
 
 
 def clean_line(text: str) -> str:
-    """Text as ``clean_text`` gives it, in one line."""
+    """Return a text on one line, without control characters."""
     return " ".join(clean_text(text).split())
 
 
 def web_address(url: object) -> str | None:
-    """Return an address of the web as it is to be kept, None if it is none."""
+    """Return a clean http or https address; None if ``url`` is not one."""
     if not isinstance(url, str):
         return None
     url = _CONTROL.sub("", url).strip()

@@ -1,4 +1,4 @@
-"""The facts of intervals in dataset folders, ``facts-*``: which there are, which follow one another, what is sound."""
+"""The configs ``facts-*`` of dataset folders: find them, chain consecutive intervals, and check their files."""
 
 from __future__ import annotations
 
@@ -12,15 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.dataset_folder import (
-    SCHEMAS,
-    SPLITS,
-    check_manifest,
-    is_ckl,
-    manifest_path,
-    names,
-    read_manifests,
-)
+from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
+from temporalwiki.builders.manifests import BuiltManifest, Split, read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import rows_of
 from temporalwiki.builders.streams import digest
@@ -32,22 +25,20 @@ class Facts:
 
     folder: Path
     interval: Interval
-    splits: dict[str, Any]  # of the manifest
-    options: dict[str, Any]  # of its build
+    splits: dict[str, Split]
+    options: dict[str, Any]  # of the build
 
     def files(self, *splits: str) -> list[Path]:
-        """Return the files of some splits, of all where none is named."""
-        return [
-            self.folder / file["path"] for split in splits or SPLITS["facts"] for file in self.splits[split]["files"]
-        ]
+        """Return the files of some splits, by default of all."""
+        return [self.folder / file.path for split in splits or SPLITS["facts"] for file in self.splits[split].files]
 
     def check(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Raise InputError unless the files are those that the manifest describes, and hold facts."""
+        """Raise InputError unless the files match the manifest and contain facts."""
         for split in self.splits.values():
-            for file in split["files"]:
-                path = self.folder / file["path"]
-                if not path.is_file() or digest(path, "sha256") != file["sha256"]:
-                    raise InputError(f"{path}: not the file that its manifest describes; build its month again")
+            for file in split.files:
+                path = self.folder / file.path
+                if not path.is_file() or digest(path, "sha256") != file.sha256:
+                    raise InputError(f"{path}: not the file that the manifest describes; build its month again")
                 _check_rows(path, db)
 
 
@@ -64,7 +55,7 @@ _SOUND = " AND ".join(
 
 
 def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
-    """Raise InputError where a file has other columns than facts have, or a row that is no fact."""
+    """Raise InputError if a file has other columns than facts, or an invalid row."""
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowInvalid, OSError) as error:
@@ -81,27 +72,26 @@ def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
     if bad is not None:
         row, *ids = bad
         what = ", ".join(f"{name} {str(id)[:40]!r}" for name, id in zip(_IDS, ids, strict=True))
-        raise InputError(
-            f"{path}: row {row + 1} is no fact, or one with a part missing ({what}); build its month again"
-        )
+        raise InputError(f"{path}: row {row + 1} is not a complete fact ({what}); build its month again")
 
 
 def read_facts(folders: Sequence[Path]) -> list[Facts]:
-    """Return all intervals with facts, oldest first. Raises InputError where they do not go together."""
+    """Return all intervals with facts, oldest first; raise InputError if two are equal or of different wikis."""
     found: dict[tuple[str, str], Facts] = {}
     for folder in dict.fromkeys(folders):
         of_folder = []
         for manifest in read_manifests(folder):
-            if is_ckl(manifest) or not any(str(name).startswith("facts-") for name in manifest["configs"]):
+            if not isinstance(manifest, BuiltManifest):
                 continue
-            check_manifest(manifest, str(folder / manifest_path(manifest)))
-            of = manifest["interval"]
-            interval = Interval(of["wiki"], of["prev"], of["recent"])
-            splits = manifest["configs"][names("facts", interval)[0]]["splits"]
-            if lacking := [split for split in SPLITS["facts"] if not splits.get(split, {}).get("files")]:
-                where = folder / manifest_path(manifest)
+            interval = manifest.interval
+            config = manifest.configs.get(names("facts", interval)[0])
+            if config is None:
+                continue
+            splits = config.splits
+            if lacking := [split for split in SPLITS["facts"] if split not in splits or not splits[split].files]:
+                where = folder / manifest.path
                 raise InputError(f"{where}: names no files of {', '.join(lacking)} facts; build its month again")
-            of_folder.append(Facts(folder, interval, splits, manifest["options"]))
+            of_folder.append(Facts(folder, interval, splits, manifest.content["options"]))
         if not of_folder:
             what = "has no config facts-*" if (folder / "manifests").is_dir() else "not a dataset folder"
             raise InputError(f"{folder}: {what}; build its months with `temporalwiki build`")
@@ -109,7 +99,7 @@ def read_facts(folders: Sequence[Path]) -> list[Facts]:
             _check_same_wiki(facts, next(iter(found.values()), facts))
             twice = found.setdefault((facts.interval.recent, facts.interval.prev), facts)
             if twice is not facts:
-                raise InputError(f"{folder}: has {facts.interval.name}, as {twice.folder} has; name one of them")
+                raise InputError(f"{folder}: has {facts.interval.name}, and so has {twice.folder}; give one of them")
     return [found[key] for key in sorted(found)]
 
 
@@ -121,22 +111,23 @@ def _check_same_wiki(facts: Facts, first: Facts) -> None:
         )
     if facts.interval.wiki != first.interval.wiki:
         raise InputError(
-            f"{facts.folder} is of {facts.interval.wiki}, {first.folder} of {first.interval.wiki}; one wiki at a time"
+            f"{facts.folder} is of {facts.interval.wiki}, {first.folder} of {first.interval.wiki}; use one wiki"
         )
 
 
 def of_interval(all_facts: list[Facts], interval: str | None) -> Facts:
-    """Return those of the interval of this name, of the newest for None. Raises InputError where there are none."""
+    """Return the facts of an interval by name, or of the newest; raise InputError if the name is unknown."""
     for facts in reversed(all_facts):
         if interval in (None, facts.interval.name, facts.interval.short_name):
             return facts
     raise _no_interval(str(interval), all_facts)
 
 
-def in_a_row(all_facts: list[Facts], interval: str | None) -> list[Facts]:
-    """Return intervals that follow one another without a gap, as many as there are from the first date to the last.
+def consecutive(all_facts: list[Facts], interval: str | None) -> list[Facts]:
+    """Return the longest chain of consecutive intervals between the dates of ``interval``.
 
-    Where a name fits several, the newest end counts, then the newest begin. Raises InputError where it fits none.
+    By default it ends with the newest interval. If a short name fits several chains, the newest end counts, then the
+    newest begin. Raises InputError if it fits none.
     """
     wiki = all_facts[0].interval.wiki
     begins = sorted({facts.interval.prev for facts in all_facts})
@@ -152,11 +143,11 @@ def in_a_row(all_facts: list[Facts], interval: str | None) -> list[Facts]:
 
 
 def _chains_from(begin: str, all_facts: list[Facts]) -> dict[str, list[Facts]]:
-    """Return, by the date where it ends, the chain of most intervals that begins at a date."""
+    """Return the longest chains of intervals that begin at a date, by their last date."""
     chains: dict[str, list[Facts]] = {begin: []}
-    for facts in all_facts:  # sorted by where they end, so that what comes before one is complete
+    for facts in all_facts:  # sorted by last date: the chains before an interval are complete
         before = chains.get(facts.interval.prev)
-        # of as many intervals the later to begin
+        # of equally long chains the one whose last interval begins later wins
         if before is not None and len(before) + 1 >= len(chains.get(facts.interval.recent, [])):
             chains[facts.interval.recent] = [*before, facts]
     return chains

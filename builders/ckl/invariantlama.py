@@ -1,4 +1,4 @@
-"""InvariantLAMA: clozes about facts that do not change, chosen from LAMA's T-REx (CKL, section 3.1)."""
+"""InvariantLAMA: clozes about facts that do not change, selected from LAMA's T-REx (CKL, section 3.1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Config, Counts, Row, unique_id
-from temporalwiki.builders.ckl.templates import Template, one_line, unsound
+from temporalwiki.builders.ckl.templates import Template, one_line, unsafe_label
 
 # The 28 relations whose facts do not change (CKL, section 3.1 and its appendix).
 RELATIONS = (
@@ -19,10 +19,10 @@ RELATIONS = (
     "P131", "P1412", "P17", "P276", "P937", "P140", "P103", "P190", "P1001", "P495", "P36", "P740", "P361",
 )  # fmt: skip
 PAPER_ROWS = 17_474
-SOURCE = "https://dl.fbaipublicfiles.com/LAMA/data.zip"  # where LAMA's authors have it; nothing here fetches it
+SOURCE = "https://dl.fbaipublicfiles.com/LAMA/data.zip"  # published by LAMA's authors; users download it themselves
 
-# Why a row is left out; the first that holds is its reason. CKL takes the first of its two rules, an answer that its
-# subject gives away, from Poerner et al. 2019, and does not say how it tells an entity.
+# Reasons to drop a row, checked in this order. CKL has two rules: the subject must not contain the answer (Poerner et
+# al. 2019), and the answer must be an entity, which the paper does not define.
 RULES = {
     "label_missing": "subject or object has no label",
     "label_with_sentinel": "a label holds <extra_id_N>, the mark of a blank",
@@ -48,21 +48,21 @@ class _Fact(msgspec.Struct):
 
 
 def invariantlama(lama: Path, on_drop: OnDrop | None = None) -> Config:
-    """Return the config ``invariantlama`` out of LAMA's ``relations.jsonl`` and ``TREx/P*.jsonl`` in ``lama``.
+    """Return the config ``invariantlama`` from LAMA's ``relations.jsonl`` and ``TREx/P*.jsonl`` in ``lama``.
 
-    Rows are in LAMA's order, relations in the paper's. ``statement`` is LAMA's template with its own white space, as
-    CKL's models read it. ``on_drop`` is called with each row that is left out, once in the order of reading, and its
-    reason, a key of ``RULES``. ``counts.more["relations"]`` says by relation how many rows LAMA has and what became
-    of them. Raises InputError where a file is missing, and on reading where one is damaged.
+    Rows are in LAMA's order, relations in the paper's. ``statement`` keeps the white space of LAMA's template, which
+    CKL's models read. ``on_drop`` is called with each dropped row and the reason, a key of ``RULES``.
+    ``counts.more["relations"]`` has the counts by relation. Raises InputError if a file is missing, and, when the rows
+    are read, if one is damaged.
     """
     templates = read_templates(lama)
     lost = [relation for relation in RELATIONS if relation not in templates]
     if lost:
-        raise InputError(f"{lama / 'relations.jsonl'}: no template for {', '.join(lost)}; take LAMA's own file")
+        raise InputError(f"{lama / 'relations.jsonl'}: no template for {', '.join(lost)}; use LAMA's original file")
     files = {relation: lama / "TREx" / f"{relation}.jsonl" for relation in RELATIONS}
     gone = [str(file.relative_to(lama)) for file in files.values() if not file.is_file()]
     if gone:
-        raise InputError(f"{lama}: no {', '.join(gone)}; InvariantLAMA is made of all {len(RELATIONS)} relations")
+        raise InputError(f"{lama}: no {', '.join(gone)}; InvariantLAMA needs all {len(RELATIONS)} relations")
     counts = Counts(more={"relations": {}})
     return Config(
         name="invariantlama",
@@ -81,30 +81,28 @@ def invariantlama(lama: Path, on_drop: OnDrop | None = None) -> Config:
 def read_templates(lama: Path) -> dict[str, str]:
     """Return LAMA's templates by relation, ``{"P19": "[X] was born in [Y] ."}``, from ``relations.jsonl``.
 
-    Raises InputError where the file is missing, damaged, has a relation twice or a template without exactly one [X]
+    Raises InputError if the file is missing or damaged, has a relation twice, or a template without exactly one [X]
     and one [Y].
     """
     path = lama / "relations.jsonl"
     if not path.is_file():
         raise InputError(
-            f"{lama}: no relations.jsonl; give the folder of LAMA's data that holds it and TREx/, out of {SOURCE}"
+            f"{lama}: no relations.jsonl; give the folder of LAMA's data that has it and TREx/; it is in {SOURCE}"
         )
     templates: dict[str, str] = {}
     for number, record in json_lines.read(path, _Relation):
         if record.relation in templates:
-            raise InputError(f"{path}: line {number}: {record.relation} for the second time; take LAMA's own file")
+            raise InputError(f"{path}: line {number}: {record.relation} for the second time; use LAMA's original file")
         if record.template.count("[X]") != 1 or record.template.count("[Y]") != 1:
-            raise InputError(
-                f"{path}: line {number}: template {record.template!r}: exactly one [X] and one [Y] are wanted"
-            )
+            raise InputError(f"{path}: line {number}: template {record.template!r}: needs exactly one [X] and one [Y]")
         templates[record.relation] = record.template
     return templates
 
 
 def table(counts: Mapping[str, Any]) -> str:
-    """Return in Markdown what became of LAMA's rows, by relation and in all, beside the paper's number.
+    """Return a Markdown table of LAMA's rows, kept and dropped, by relation and in all, with the paper's number.
 
-    ``counts`` is a manifest's ``counts``, or ``Counts.more`` when all rows have been read.
+    ``counts`` is a manifest's ``counts``, or ``Counts.more`` after all rows have been read.
     """
     relations: Mapping[str, Mapping[str, Any]] = counts["relations"]
     found = {reason for of in relations.values() for reason in of["dropped"]}
@@ -159,10 +157,10 @@ def _rows(
 
 
 def _reason(subject: str, object: str, seen: set[tuple[str, str]]) -> str | None:
-    """Why a fact is left out, by ``RULES`` in their order."""
+    """Return why a fact is dropped, the first key of ``RULES`` that applies; None if it is kept."""
     if not subject or not object:
         return "label_missing"
-    if reason := unsound(subject) or unsound(object):
+    if reason := unsafe_label(subject) or unsafe_label(object):
         return reason
     if object.casefold() in subject.casefold():
         return "object_in_subject"

@@ -1,4 +1,4 @@
-"""Files with one JSON object a line, plain or as ``.gz``: LAMA, KILT, C4, news-please's records, decisions."""
+"""Files with one JSON object a line, plain or ``.gz``: LAMA, KILT, C4, records of news-please, decisions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import msgspec
 
 from temporalwiki.base.errors import InputError
 
-LONGEST_LINE = 64 << 20  # in bytes; what is longer is no line of such a file
+LONGEST_LINE = 64 << 20  # bytes
 _BOM = b"\xef\xbb\xbf"
-_SKIPPED = 1 << 20  # bytes of a line that is too long that are passed over at once
+_SKIPPED = 1 << 20  # bytes of a line that is too long, skipped at a time
 
 Record = TypeVar("Record")
 
@@ -26,18 +26,17 @@ def read(
     longest: int | None = None,
     to_do: str = "the file is damaged or of another kind",
 ) -> Iterator[tuple[int, Record]]:
-    """Yield the number of each line, from 1, and what it holds; empty lines are skipped.
+    """Yield the number of each line, from 1, and its record; empty lines are skipped.
 
-    ``kind`` is a ``msgspec.Struct``: its fields are checked, others of the file are not read. A line has at most
-    ``longest`` bytes (default: ``LONGEST_LINE``). Raises InputError, naming file and line and what is ``to_do``, for
-    what is no such object.
+    ``kind`` is a ``msgspec.Struct``: its fields are checked, and other fields of the file ignored. A line has at most
+    ``longest`` bytes (default: ``LONGEST_LINE``). Raises InputError with file, line and ``to_do`` for any other line.
     """
     longest = LONGEST_LINE if longest is None else longest
     decoder = msgspec.json.Decoder(kind)
     for number, line in lines(path, longest):
         if line is None:
             size = f"{longest >> 20} MB" if longest >> 20 else f"{longest} bytes"
-            raise InputError(f"{path}: line {number}: more than {size}; one record a line is read")
+            raise InputError(f"{path}: line {number}: more than {size}; a line must be one record")
         try:
             record = decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -47,11 +46,11 @@ def read(
 
 
 def lines(path: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the number of each line that is not empty, and its bytes; None for more than ``longest`` of them.
+    """Yield the number and the bytes of each line that is not empty; None instead of more than ``longest`` bytes.
 
     Raises InputError for a ``.gz`` file that is damaged or cut off.
     """
-    with opened(path) as file:
+    with open_plain(path) as file:
         number = 0
         while line := file.readline(longest + 1):
             number += 1
@@ -61,14 +60,14 @@ def lines(path: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
                     line = file.readline(_SKIPPED)
                 continue
             if number == 1:
-                line = line.removeprefix(_BOM)  # of an editor
+                line = line.removeprefix(_BOM)  # some editors write it
             if line.strip():
                 yield number, line
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file, decompressed where its name ends in ``.gz``; raise InputError where that is damaged or cut off."""
+def open_plain(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, and decompress it if its name ends in ``.gz``; raise InputError if that is damaged or cut off."""
     with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
         try:
             yield cast(IO[bytes], file)

@@ -1,6 +1,6 @@
-"""A judge in the annotators' place: rules, or a language model that is asked what people are asked.
+"""A judge that replaces annotators: rules, or a language model that answers the questions that people answer.
 
-It writes REVIEW/decisions/judge-NAME.jsonl, as people write theirs. What it cannot decide stays undecided.
+It writes REVIEW/decisions/judge-NAME.jsonl, as people write their files. It may leave candidates undecided.
 """
 
 from __future__ import annotations
@@ -13,152 +13,130 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import msgspec
-from tqdm import tqdm
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one
-from temporalwiki.base.json_files import write_json
+from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.normalization import normalize
-from temporalwiki.builders.ckl.candidates import DECISIONS, Candidate, read_about, read_candidates
+from temporalwiki.base.progress import Progress
+from temporalwiki.builders.ckl.candidates import DECISIONS, Candidate, read_candidates, read_review
 from temporalwiki.builders.ckl.corpus_index import Past
-from temporalwiki.builders.ckl.decisions import Decision, read_decisions
+from temporalwiki.builders.ckl.decisions import Decision, JudgeNote, read_decisions
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
-VERSION = 1  # of what is asked and how it is read
+VERSION = 1  # of the prompts and of how answers are read
 _AT_ONCE = 256  # candidates between two writes
-_SHOWN = 3  # passages that a model reads, as its context is short
-_LONGEST = 24  # tokens of an answer
-_LONGEST_ANSWER = 8  # words of what the past said
-_ALIKE = 0.85  # share of equal letters from which on two answers are one to the rules
+_SHOWN = 3  # passages that a model reads; more may not fit into its context
+_ANSWER_TOKENS = 24
+_ANSWER_WORDS = 8  # the longest answer of the past
+_ALIKE = 0.85  # the rules call two answers the same from this share of equal letters
 
 
-class _Judge(Protocol):
-    @property
-    def identity(self) -> dict[str, str]: ...
-    def controls(self) -> dict[str, list[int]]: ...
+def judge(review: Path, model: TextModel | None = None) -> Path:
+    """Decide on the candidates in ``review`` that this judge has not decided on yet; return its file.
 
-    def decide(self, candidates: Sequence[Candidate]) -> list[Decision]: ...
-
-
-def judge(review: Path, model: str = RULES) -> Path:
-    """Decide upon all candidates in ``review`` that this judge has not decided upon, and return its file.
-
-    ``model``: "rules", or a language model by folder, Hub id, ``.gguf`` file or ``package:NAME`` (see ``TextModel``);
-    its file is called after it and its revision. A run that was killed goes on where it was. A model is first asked
-    what is known, and a warning says where it does no better than chance. Raises InputError where there is no review
-    or no such model, or the file is another judge's or of other candidates.
+    Without a model, rules decide. A model's file has its name and revision. A killed run continues where it was. A
+    model first answers questions whose answers are known, and a warning names the kinds that it answers like
+    chance. Raises InputError if ``review`` is not a review, or if the file is another judge's or of other candidates.
     """
-    about = read_about(review)
-    found: _Judge = _Rules() if model == RULES else _Model(model)
-    name = RULES if model == RULES else f"{Path(found.identity['name']).name}-{found.identity['revision'][:8]}"
-    called = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")
-    file = review / DECISIONS / f"judge-{called}.jsonl"
+    candidates = read_review(review)
+    identity = {"name": RULES, "revision": str(VERSION)} if model is None else dict(model.identity)
+    name = RULES if model is None else f"{Path(identity['name']).name}-{identity['revision'][:8]}"
+    judge = None if model is None else _ModelJudge(model)
+    safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")
+    file = review / DECISIONS / f"judge-{safe_name}.jsonl"
     file.parent.mkdir(exist_ok=True)
     with only_one(file, "judge"):
-        who = {
-            "judge": found.identity,
-            "version": VERSION,
-            "candidates": about["sha256"],
-            "controls": found.controls(),
-        }
-        done = _done(file, who)
-        for what, (right, asked) in who["controls"].items():
+        controls = {} if judge is None else judge.controls()
+        done = _done(file, JudgeNote(identity, VERSION, candidates.sha256, controls))
+        for what, (right, asked) in controls.items():
             if 2 * right <= asked:
                 print(
-                    f"warning: {model}: of {asked} questions about what is {what}, to which the answer is known, it "
-                    f"has {right} right: it is no judge of that",
+                    f"warning: {identity['name']}: it has {right} of {asked} control questions about {what!r} right, "
+                    "no better than chance: do not trust its decisions on this",
                     file=sys.stderr,
                 )
+        decide = _decide_by_rules if judge is None else judge.decide
         left = (candidate for candidate in read_candidates(review) if candidate.id not in done)
-        total = about["counts"]["kept"]
-        with file.open("ab") as out, tqdm(total=total, initial=len(done), desc="judge", disable=None) as bar:
+        total = candidates.counts.kept
+        with file.open("ab") as out, Progress("judge", total, "candidate", done=len(done)) as progress:
             while batch := list(islice(left, _AT_ONCE)):
-                out.writelines(msgspec.json.encode(decision) + b"\n" for decision in found.decide(batch))
+                out.writelines(msgspec.json.encode(decision) + b"\n" for decision in decide(batch))
                 out.flush()
                 os.fsync(out.fileno())
-                bar.update(len(batch))
+                progress.update(len(batch))
     return file
 
 
-def _done(file: Path, who: dict[str, Any]) -> set[str]:
-    """Return the candidates that are decided upon; a line that was cut off by a kill is taken away."""
-    note = file.with_suffix(".json")  # beside it, and no annotator's file
-    if file.exists():
-        try:
-            same = msgspec.json.decode(note.read_bytes()) == who
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            same = False
-        if not same:
-            raise InputError(f"{file}: another judge's, or upon other candidates; take it and {note.name} away")
-        with file.open("rb+") as lines:
-            whole = sum(len(line) for line in lines if line.endswith(b"\n"))
-            lines.truncate(whole)
-        return {decision.id for _, decision in read_decisions(file)}
-    write_json(note, who)
-    return set()
+def _done(file: Path, note: JudgeNote) -> set[str]:
+    """Return the ids that an earlier run decided on; remove a last line that a kill cut off."""
+    path = file.with_suffix(".json")
+    if not file.exists():
+        write_json(path, msgspec.to_builtins(note))
+        return set()
+    if not path.is_file() or read_json(path, JudgeNote, "the note of a judge; remove both files") != note:
+        raise InputError(f"{file}: another judge's, or on other candidates; remove it and {path.name}")
+    with file.open("rb+") as lines:
+        lines.truncate(sum(len(line) for line in lines if line.endswith(b"\n")))
+    return {decision.id for _, decision in read_decisions(file)}
 
 
-class _Rules:
-    """Decides by comparing words: offline, the same everywhere, and no judgement of language.
+def _decide_by_rules(candidates: Sequence[Candidate]) -> list[Decision]:
+    """Decide by comparing words, which needs no model and gives the same everywhere, but understands nothing.
 
-    The question is taken to be valid and the answer to be right, for both were made of the sentence. The past said
-    the same where two sentences of a passage have the answer, the statement's other names and numbers and two thirds
-    of its words, or a sentence of it is the statement with another spelling of the answer; something else where it is
-    the statement with another filling.
+    The question counts as valid and the answer as right, because both come from the sentence. The past said the same
+    if two sentences of a passage have the answer, the statement's other names and numbers and two thirds of its
+    words, or if a sentence is the statement with another spelling of the answer. It said something else if a sentence
+    is the statement with another answer.
     """
+    return [_decision_by_rules(candidate) for candidate in candidates]
 
-    identity: ClassVar = {"name": RULES, "revision": str(VERSION)}
 
-    def controls(self) -> dict[str, list[int]]:
-        return {}
-
-    def decide(self, candidates: Sequence[Candidate]) -> list[Decision]:
-        return [self._decision(candidate) for candidate in candidates]
-
-    def _decision(self, candidate: Candidate) -> Decision:
-        if not candidate.question.endswith("?"):
-            return Decision(candidate.id, valid=False, note="no question mark at the end")
-        if not occurs(candidate.answer, candidate.sentence):
-            return Decision(candidate.id, valid=True, answer_right=False)
-        for passage in candidate.past_evidence:
-            if _says(candidate, passage):
-                return Decision(candidate.id, valid=True, answer_right=True, past="same", old_evidence=passage.id)
-        for passage in candidate.past_evidence:
-            for sentence in split_sentences(passage.text, "en"):
-                other = _filling(candidate.statement, sentence)
-                if other and _alike(other, candidate.answer):
-                    return Decision(candidate.id, True, True, "same", old_evidence=passage.id)
-                if other:
-                    return Decision(candidate.id, True, True, "other", [other], old_evidence=sentence)
-        return Decision(candidate.id, valid=True, answer_right=True, past="none")
+def _decision_by_rules(candidate: Candidate) -> Decision:
+    if not candidate.question.endswith("?"):
+        return Decision(candidate.id, valid=False, note="no question mark at the end")
+    if not occurs(candidate.answer, candidate.sentence):
+        return Decision(candidate.id, valid=True, answer_right=False)
+    for passage in candidate.past_evidence:
+        if _says(candidate, passage):
+            return Decision(candidate.id, valid=True, answer_right=True, past="same", old_evidence=passage.id)
+    for passage in candidate.past_evidence:
+        for sentence in split_sentences(passage.text, "en"):
+            other = _filling(candidate.statement, sentence)
+            if other and _alike(other, candidate.answer):
+                return Decision(candidate.id, True, True, "same", old_evidence=passage.id)
+            if other:
+                return Decision(candidate.id, True, True, "other", [other], old_evidence=sentence)
+    return Decision(candidate.id, valid=True, answer_right=True, past="none")
 
 
 def _says(candidate: Candidate, passage: Past) -> bool:
+    """Tell whether two neighbouring sentences of a passage state the candidate's fact."""
     words = candidate.statement.replace(SENTINEL, "").split()
     names = {normalize(word) for word in words[1:] if word[0].isupper() or word[0].isdigit()}
     wanted = {*map(normalize, words)} - {""}
     for before, sentence in pairwise(["", *split_sentences(passage.text, "en")]):
         text = f"{before} {sentence}"
-        there = set(normalize(text).split())
-        if occurs(candidate.answer, text) and names <= there | {""} and 3 * len(wanted & there) >= 2 * len(wanted):
+        found = set(normalize(text).split())
+        if occurs(candidate.answer, text) and names <= found | {""} and 3 * len(wanted & found) >= 2 * len(wanted):
             return True
     return False
 
 
 def _alike(one: str, other: str) -> bool:
-    """Tell whether two answers are one in two spellings, as far as that can be seen: "Formation", "Formations"."""
+    """Tell whether two answers are probably spellings of one: "Formation", "Formations"."""
     ratio = SequenceMatcher(None, normalize(one), normalize(other), autojunk=False).ratio()
     return ratio >= _ALIKE or occurs(one, other) or occurs(other, one)
 
 
 def _filling(statement: str, sentence: str) -> str | None:
-    """Return what a sentence has in the place of the blank, where all else in it is the statement's; else None."""
+    """Return the words that fill the blank if a sentence is otherwise equal to the statement, else None."""
     before, _, after = (normalize(part) for part in statement.partition(SENTINEL))
     words = sentence.split()
     shown = [normalize(word) for word in words]
@@ -166,27 +144,28 @@ def _filling(statement: str, sentence: str) -> str | None:
     left, right = before.split(), after.split()
     inside = kept[len(left) : len(kept) - len(right)]
     same = [shown[at] for at in kept if at not in inside] == left + right
-    if not left + right or not same or not 1 <= len(inside) <= _LONGEST_ANSWER:
+    if not left + right or not same or not 1 <= len(inside) <= _ANSWER_WORDS:
         return None
     return " ".join(words[inside[0] : inside[-1] + 1]).strip(" .,;:!?\"'()")
 
 
-class _Model:
-    """Asks a language model three things, each of which has a short answer that is read strictly."""
+class _ModelJudge:
+    """Asks a language model three things with short answers, and accepts only clear ones."""
 
-    def __init__(self, reference: str) -> None:
-        self._model = TextModel(reference, max_new_tokens=_LONGEST)
-        self.identity = self._model.identity
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
 
     def controls(self) -> dict[str, list[int]]:
-        """Return of each thing that it is asked how often it is right about what is known, and of how many."""
+        """Return the number of right answers and of control questions, by kind of question."""
         found = {}
-        for what, prompt, cases in (("valid", _valid, _VALID), ("right", _right, _RIGHT)):
-            said = self._model.answers([prompt(_control(*case)) for case, _ in cases], f"controls: {what}")
+        for kind, prompt, cases in (("valid", _valid, _VALID), ("right", _right, _RIGHT)):
+            said = self._model.answers(
+                [prompt(_control(*case)) for case, _ in cases], f"controls: {kind}", _ANSWER_TOKENS
+            )
             right = [_first_word(text) == wanted for text, (_, wanted) in zip(said, cases, strict=True)]
-            found[what] = [sum(right), len(right)]
+            found[kind] = [sum(right), len(right)]
         shown = [_control(*case, past) for case, past, _ in _PAST]
-        said = self._model.answers([_past(control) for control in shown], "controls: past")
+        said = self._model.answers([_past(control) for control in shown], "controls: past", _ANSWER_TOKENS)
         pasts = [_of_the_past(control, text).past for control, text in zip(shown, said, strict=True)]
         found["past"] = [sum(past == wanted for past, (_, _, wanted) in zip(pasts, _PAST, strict=True)), len(pasts)]
         return found
@@ -205,7 +184,7 @@ class _Model:
     def _yes_or_no(
         self, candidates: Sequence[Candidate], prompt: Any, decisions: dict[str, Decision], what: str
     ) -> list[Candidate]:
-        """Return the candidates of which the model says yes, and decide upon the others."""
+        """Return the candidates that the model accepts; decide on the others."""
         agreed = []
         for candidate, said in self._asked(candidates, prompt, what):
             first = _first_word(said)
@@ -223,7 +202,9 @@ class _Model:
         self, candidates: Sequence[Candidate], prompt: Any, what: str
     ) -> Iterator[tuple[Candidate, str | None]]:
         if candidates:
-            said = self._model.answers([prompt(candidate) for candidate in candidates], f"judge: {what}")
+            said = self._model.answers(
+                [prompt(candidate) for candidate in candidates], f"judge: {what}", _ANSWER_TOKENS
+            )
             yield from zip(candidates, said, strict=True)
 
 
@@ -258,28 +239,28 @@ def _past(candidate: Candidate) -> str:
 
 
 def _read(candidate: Candidate) -> list[Past]:
-    """Return the passages that a model reads: the nearest, and the last, which may alone have the answer."""
+    """Return the passages that a model reads: the most similar ones, and one with the answer in the last place."""
     passages = candidate.past_evidence
     holding = [passage for passage in passages[_SHOWN - 1 :] if passage.has_answer][:1]
     return passages[: _SHOWN - 1] + (holding or passages[_SHOWN - 1 : _SHOWN])
 
 
 def _of_the_past(candidate: Candidate, said: str | None) -> Decision:
-    """Read what a model says the past answered; what stands in none of the passages that it read is made up."""
-    # only where such a run begins is it tried: the time is linear, whatever a model says
+    """Return the decision that a model's answer about the past gives; undecided if no passage contains the answer."""
+    # the look-behind starts a match only at the first character of a run: linear time for any answer
     found = re.sub(r"(?<![\s.,;:!?\"'])[\s.,;:!?\"']+\Z", "", (said or "").strip().strip("\"'"))
     words = normalize(found).split()
     if words[:1] == ["none"]:
         return Decision(candidate.id, valid=True, answer_right=True, past="none")
     holding = [passage.id for passage in _read(candidate) if words and occurs(found, passage.text)]
-    if not holding or len(words) > _LONGEST_ANSWER:
+    if not holding or len(words) > _ANSWER_WORDS:
         return _undecided(candidate, "past", said)
     if occurs(candidate.answer, found) or occurs(found, candidate.answer):
         return Decision(candidate.id, True, True, "same", old_evidence=holding[0])
     return Decision(candidate.id, True, True, "other", [found], old_evidence=holding[0])
 
 
-# What is known, to find out whether a model can tell: question, answer, sentence
+# Control questions with known answers: (question, answer, sentence)
 _Case = tuple[str, str, str]
 _EVEREST = "In May 1953 Edmund Hillary and Tenzing Norgay climbed Mount Everest."
 _MINT = "Robert Mint was elected mayor of Easton on Sunday."

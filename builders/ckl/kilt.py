@@ -1,4 +1,4 @@
-"""KILT's eleven data sets, which CKL's models are fine-tuned on (CKL, section 5 and table 8; Petroni et al. 2021)."""
+"""KILT's eleven datasets, on which CKL fine-tunes its models (CKL, section 5 and table 8; Petroni et al. 2021)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from temporalwiki.builders.ckl.config import Config, Counts, Row
 
 class _DataSet(NamedTuple):
     about: str
-    of: str  # whose it is, and on what terms, as far as that is published
+    owner: str  # with the licence, if it is published
     licences: tuple[str, ...]
-    rows: tuple[int, ...]  # of train (where there is one), validation and test, as KILT was released
+    rows: tuple[int, ...]  # of the released train (if there is one), validation and test
 
 
 _PREFIX = "kilt-"
@@ -80,7 +80,7 @@ _SETS = {
 NAMES = tuple(_SETS)
 
 _PARTS = {"train": "train", "validation": "dev", "test": "test_without_answers"}  # of file names
-# TriviaQA as KILT released it, by ids alone, and in its own archive, which has the questions.
+# KILT released only the ids of TriviaQA; the questions are in TriviaQA's own archive.
 _TRIVIA_IDS = {"train": "train_id", "validation": "dev_id", "test": "test_id_without_answers"}
 _TRIVIA_ARCHIVE = "triviaqa-rc"
 _TRIVIA_QUESTIONS = {
@@ -91,7 +91,7 @@ _TRIVIA_QUESTIONS = {
 
 
 class _Output(msgspec.Struct):
-    answer: str | None = None  # an entry may have nothing but provenance
+    answer: str | None = None  # some entries have only a provenance
 
 
 class _Line(msgspec.Struct):
@@ -111,33 +111,31 @@ class _Questions(msgspec.Struct, rename={"data": "Data"}):
 
 class _Split(NamedTuple):
     file: Path
-    questions: Path | None  # TriviaQA's file, where KILT's has ids alone
+    questions: Path | None  # the file of TriviaQA if KILT's has only ids
 
 
 def kilt(folder: Path, name: str | None = None) -> list[Config]:
-    """Return the configs ``kilt-*`` of KILT's JSONL files, which lie in ``folder`` or in ``folder/NAME``.
+    """Return the configs ``kilt-*`` of KILT's JSONL files in ``folder`` or ``folder/NAME``.
 
-    ``name`` is KILT's own name of a data set, one of ``NAMES``; unless it is given, all that ``folder`` has files of.
-    Splits are train (not in ``wned`` and ``cweb``), validation and test. ``answers`` are all that KILT accepts, each
-    once, in its order; ``output`` is the first, which a model learns. Both are empty in test: KILT keeps them back.
-    A row without input, or of train or validation without answer, is dropped by reason.
+    ``name`` is KILT's own name of a dataset, one of ``NAMES``; None stands for all that ``folder`` has files of.
+    The splits are train (not in ``wned`` and ``cweb``), validation and test. ``answers`` has all answers that KILT
+    accepts, without duplicates, in its order; a model learns ``output``, the first one. Both are empty in test, whose
+    answers KILT does not publish. Rows without input, and rows of train and validation without answer, are dropped.
 
-    KILT has TriviaQA's ids and not its questions: they are read from TriviaQA's own archive, unpacked to
-    ``folder/triviaqa-rc``, unless KILT's script has put them in already.
+    KILT's files of TriviaQA have only ids. If KILT's script has not added the questions, they are read from TriviaQA's
+    own archive, unpacked to ``folder/triviaqa-rc``.
 
-    Raises UsageError for another name, InputError where a split has no file or no questions, and on reading where a
-    file is damaged.
+    Raises UsageError for another name, InputError if a split has no file or no questions, and, when the rows are
+    read, if a file is damaged.
     """
     if name is not None:
         name = name.removeprefix(_PREFIX)
         if name not in _SETS:
-            raise UsageError(f"KILT has no data set {name!r}{did_you_mean(name, NAMES)}; it has {', '.join(NAMES)}")
+            raise UsageError(f"KILT has no dataset {name!r}{did_you_mean(name, NAMES)}; it has {', '.join(NAMES)}")
         return [_config(folder, name)]
     found = [name for name in NAMES if any(_file(folder, name, split) for split in _splits(name))]
     if not found:
-        raise InputError(
-            f"{folder}: none of KILT's files is here; they have names such as nq-dev-kilt.jsonl, here or in nq/"
-        )
+        raise InputError(f"{folder}: has none of KILT's files, such as nq-dev-kilt.jsonl or nq/nq-dev-kilt.jsonl")
     return [_config(folder, name) for name in found]
 
 
@@ -153,7 +151,7 @@ def _config(folder: Path, name: str) -> Config:
         },
         about=data_set.about,
         licences=data_set.licences,
-        source=f"{data_set.of}; as KILT (Petroni et al. 2021, MIT) has it",
+        source=f"{data_set.owner}; as KILT (Petroni et al. 2021, MIT) has it",
         inputs=[file for of in splits.values() for file in of if file],
         options={},
         counts=counts,
@@ -169,7 +167,7 @@ def _read_from(folder: Path, name: str, split: str) -> _Split:
     file = _file(folder, name, split)
     if file is None:
         raise InputError(
-            f"{folder}: {_PREFIX}{name} has no file for {split}: neither here nor in {name}/ is there KILT's "
+            f"{folder}: {_PREFIX}{name} has no file for {split}: neither this folder nor {name}/ has KILT's "
             f"{_file_names(name, split)[0]}"
         )
     if name != _TRIVIA or file.name != _file_names(name, split)[0]:
@@ -177,14 +175,14 @@ def _read_from(folder: Path, name: str, split: str) -> _Split:
     questions = folder / _TRIVIA_ARCHIVE / "qa" / _TRIVIA_QUESTIONS[split]
     if not questions.is_file():
         raise InputError(
-            f"{file}: KILT has no questions for TriviaQA, and {questions} is not there; unpack qa/ of TriviaQA's own "
-            f"{_TRIVIA_ARCHIVE}.tar.gz into {folder / _TRIVIA_ARCHIVE}, or choose other sets by name ({_PREFIX}nq)"
+            f"{file}: has no questions, and {questions} does not exist; unpack qa/ of TriviaQA's own "
+            f"{_TRIVIA_ARCHIVE}.tar.gz into {folder / _TRIVIA_ARCHIVE}, or name another dataset ({_PREFIX}nq)"
         )
     return _Split(file, questions)
 
 
 def _file(folder: Path, name: str, split: str) -> Path | None:
-    """The file of a split; of TriviaQA's two that with the questions, which is made out of the other."""
+    """Return the file of a split, or None; for TriviaQA, the file with questions if there is one."""
     places = [place / file for file in _file_names(name, split)[::-1] for place in (folder / name, folder)]
     return next((place for place in places if place.is_file()), None)
 
@@ -197,10 +195,10 @@ def _file_names(name: str, split: str) -> list[str]:
 
 def _rows(split: str, of: _Split, size: int, counts: Counts, warnings: list[str]) -> Iterator[Row]:
     questions = _trivia_questions(of.questions) if of.questions else {}
-    its_own = counts.more["splits"][split] = {"read": 0, "kept": 0}
+    of_split = counts.more["splits"][split] = {"read": 0, "kept": 0}
     for _, line in json_lines.read(of.file, _Line):
         counts.read += 1
-        its_own["read"] += 1
+        of_split["read"] += 1
         id = str(line.id)
         text = (line.input or questions.get(id) or "").strip()
         given = [one.answer.strip() for one in line.output or [] if one.answer]
@@ -211,14 +209,14 @@ def _rows(split: str, of: _Split, size: int, counts: Counts, warnings: list[str]
             counts.drop("answer_missing")
         else:
             counts.kept += 1
-            its_own["kept"] += 1
+            of_split["kept"] += 1
             yield {"id": id, "input": text, "output": answers[0] if answers else None, "answers": answers}
-    if its_own["read"] != size:
-        warnings.append(f"{of.file.name} has {its_own['read']:,} rows; KILT released {size:,}")
+    if of_split["read"] != size:
+        warnings.append(f"{of.file.name} has {of_split['read']:,} rows; KILT released {size:,}")
 
 
 def _trivia_questions(path: Path) -> Mapping[str, str]:
-    """Return the questions of a file of TriviaQA by their ids; the rest of it never is in memory as a whole."""
+    """Return the questions of a file of TriviaQA by id; mapping the file keeps the rest of it out of memory."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             read = msgspec.json.decode(data, type=_Questions)

@@ -1,8 +1,8 @@
-"""Live CKL: what an interval updated, what it brought, and what many intervals left as it was, asked for each month.
+"""Live CKL: UpdatedLAMA, NewLAMA and InvariantLAMA of each month, from Wikidata.
 
-The rows come from the configs ``facts-*`` of dataset folders: facts that were aligned with text and passed the
-filters of TemporalWiki, section 3.3, with what else is right and what was right before. CKL (Jang et al. 2022,
-section 3.1 and Appendix B) asks the same of facts that a crowd found in the news of one year.
+The rows come from the configs ``facts-*`` of dataset folders. These facts are aligned with text and passed the filters
+of TemporalWiki (section 3.3); they list all right answers and all earlier ones. CKL (Jang et al. 2022, section 3.1 and
+Appendix B) asks the same about facts that a crowd found in the news of one year.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import pyarrow as pa
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.builders.ckl.config import Config, Counts
-from temporalwiki.builders.ckl.eligibility import distinct, right_answers, unfit
-from temporalwiki.builders.ckl.interval_facts import Facts, in_a_row, of_interval, read_facts
+from temporalwiki.builders.ckl.eligibility import distinct, reason_to_drop, right_answers
+from temporalwiki.builders.ckl.interval_facts import Facts, consecutive, of_interval, read_facts
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.ckl.templates import one_line, template
+from temporalwiki.builders.ckl.templates import find_template, one_line
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import database, rows_of, run_script
 from temporalwiki.builders.wikidata import probes
 
 KINDS = ("updatedlama", "newlama", "invariantlama")
-A_RELATION = 1_000  # facts of one relation in invariantlama, as in LAMA
-MEMORY = 1 << 30  # bytes that DuckDB may take; what is more goes to disk
+PER_RELATION = 1_000  # the most facts of one relation in invariantlama, as in LAMA
+MEMORY = 1 << 30  # bytes that DuckDB may use; it puts the rest on disk
 
 _ABOUT = {
     "updatedlama": "a fact whose object was replaced within the interval, as a cloze and a question, with what is "
@@ -61,18 +61,18 @@ def live(
 ) -> list[Config]:
     """Return the config ``updatedlama-*``, ``newlama-*`` or ``invariantlama-*`` of an interval in dataset folders.
 
-    ``interval`` is its name, "20211101-20211201", or "1112"; the newest unless it is given. Of ``invariantlama`` it is
-    the first and the last date of intervals that follow one another; unless it is given, as many as there are before
-    the newest. ``templates`` are LAMA's by relation id, which then word the clozes in place of our own. What does not
-    fit into memory goes to disk, into ``work``; into a temporary folder unless it is given. Raises UsageError for
-    another kind, InputError where a folder has no such facts, they are not in English, or not what a build writes.
+    ``interval`` is a name such as "20211101-20211201" or "1112"; the default is the newest interval. For
+    ``invariantlama`` it names the first and the last date of consecutive intervals; the default is the longest chain
+    that ends with the newest one. ``templates`` are LAMA's clozes by relation id, which replace our own. Data that
+    does not fit into memory goes to ``work``, or to a temporary folder. Raises UsageError for another kind, InputError
+    if a folder has no facts, if they are not in English, or if the files are damaged.
     """
     if kind not in KINDS:
         raise UsageError(f"there is no live config {kind!r}; there are {', '.join(KINDS)}")
     all_facts = read_facts(folders)
     warnings: list[str] = []
     if kind == "invariantlama":
-        chain = in_a_row(all_facts, interval)
+        chain = consecutive(all_facts, interval)
         warnings = _left_out(all_facts if interval is None else chain, chain)
     else:
         chain = [of_interval(all_facts, interval)]
@@ -108,7 +108,7 @@ def live(
 
 
 def _left_out(all_facts: list[Facts], chain: list[Facts]) -> list[str]:
-    """Say what could make invariantlama larger, or surer."""
+    """Return warnings about intervals and facts that invariantlama could not use."""
     warnings = []
     if left := [facts.interval.name for facts in all_facts if facts not in chain]:
         warnings.append(
@@ -127,7 +127,7 @@ def _left_out(all_facts: list[Facts], chain: list[Facts]) -> list[str]:
 
 @contextlib.contextmanager
 def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database that puts what is more than MEMORY into ``work``, and leaves nothing there."""
+    """Give a database that uses MEMORY and a temporary folder in ``work``."""
     own: contextlib.AbstractContextManager[str]
     own = tempfile.TemporaryDirectory() if work is None else _own_folder(work)
     with own as place, database(Path(place), MEMORY) as db:
@@ -136,17 +136,17 @@ def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
             where = Path(place).parent
             raise InputError(
-                f"{where}: {MEMORY >> 20} MB of memory and the disk did not do for the facts: "
-                f"{str(error).splitlines()[0]}; make room there, or name another folder"
+                f"{where}: the facts need more than {MEMORY >> 20} MB of memory and the free disk space: "
+                f"{str(error).splitlines()[0]}; free some space, or use another folder"
             ) from None
 
 
 @contextlib.contextmanager
 def _own_folder(work: Path) -> Iterator[str]:
-    """A folder in ``work`` for this process alone; those of killed ones are removed."""
+    """Give a temporary folder in ``work``; remove the folders of killed processes."""
     work.mkdir(parents=True, exist_ok=True)
     for left in work.glob("live-*"):
-        with contextlib.suppress(InputError), only_one(left, "ckl"):  # or it is at work
+        with contextlib.suppress(InputError), only_one(left, "ckl"):  # InputError: in use
             shutil.rmtree(left, ignore_errors=True)
     place = work / f"live-{secrets.token_hex(4)}"
     with only_one(place, "ckl"):
@@ -157,19 +157,19 @@ def _own_folder(work: Path) -> Iterator[str]:
             shutil.rmtree(place, ignore_errors=True)
 
 
-# Facts are joined by numbers and hashes; labels and texts are read for those alone that are judged or kept.
-_PLACE = "file_index, file_row_number"  # of a fact's row in the files of its view
+# Queries join facts by numbers and hashes, and read labels and texts only of facts that are checked or kept.
+_PLACE = "file_index, file_row_number"  # identifies a row in the files of a view
 _NUMBERS = (
     "CAST(subject_id[2:] AS BIGINT) AS s, CAST(relation_id[2:] AS BIGINT) AS p, CAST(object_id[2:] AS BIGINT) AS o"
 )
-# A subject counts as ambiguous where another one of its relation has the same label.
+# A subject is ambiguous if another subject of the relation has the same label.
 _LABEL = r"hash(lower(nfc_normalize(trim(regexp_replace(subject, '\s+', ' ', 'g'))))) AS label"
 _SHARED_LABELS = """
 CREATE TEMP TABLE shared_labels AS
     SELECT p, label FROM everything SEMI JOIN candidates USING (p, label)
     GROUP BY p, label HAVING min(s) <> max(s);
 """
-_JUDGED = (
+_CHECKED = (
     "subject", "relation", "object", "subject_id", "relation_id", "kind", "title", "current", "objects",
     "objects_before", "gone_objects", "known_before", "dead",
 )  # fmt: skip
@@ -181,32 +181,32 @@ def _changed(
 ) -> Iterator[Row]:
     """Yield the rows of updatedlama or newlama, by subject and relation."""
     with _scratch(work) as db:
-        _see(db, "everything", facts.files())
-        _see(db, "asked", facts.files("changed"))
+        _create_view(db, "everything", facts.files())
+        _create_view(db, "asked", facts.files("changed"))
         db.execute(f"CREATE TEMP TABLE candidates AS SELECT {_PLACE}, s, p, o, label FROM asked")
         db.execute(_SHARED_LABELS)
         good: list[_Place] = []
-        of_good: list[probes.Fact] = []
-        for row, reason in _judged(_candidates(db, "c.s, c.p, statement_id, c.o"), kind, templates, counts):
+        good_facts: list[probes.Fact] = []
+        for row, reason in _checked(_candidates(db, "c.s, c.p, statement_id, c.o"), kind, templates, counts):
             counts.read += 1
             if reason is None:
                 good.append(_place(row))
-                of_good.append(probes.Fact(row["s"], row["p"], row["o"]))
+                good_facts.append(probes.Fact(row["s"], row["p"], row["o"]))
             else:
                 counts.drop(reason)
-        selection = probes.cap(of_good, seed)
+        selection = probes.cap(good_facts, seed)
         counts.dropped |= selection.dropped
-        for row in _whole(db, [good[position] for position in selection.kept]):
-            yield _made(row, templates, counts)
+        for row in _complete(db, [good[position] for position in selection.kept]):
+            yield _row(row, templates, counts)
 
 
-# What keeps an unchanged fact of one of the relations from being invariant by itself; null for nothing.
+# Why a single unchanged fact is not invariant, or null.
 _VARIES = """
     CASE WHEN NOT current THEN 'not_current'
          WHEN end_time IS NOT NULL THEN 'with_end_time'
     END
 """
-# An object more or less is a change, whether a text says so or not. Hashes stay within one database.
+# An added or removed object is a change. Hashes are used only within one database.
 _OBJECTS = """
     list_sort(list_distinct(objects)) = list_sort(list_distinct(objects_before)) AS same_objects,
     hash(list_sort(list_distinct(objects))) AS all_objects
@@ -236,10 +236,10 @@ def _unchanged(
 ) -> Iterator[Row]:
     """Yield the rows of invariantlama, by subject and relation."""
     with _scratch(work) as db:
-        _see(db, "everything", chain[-1].files())
-        _see(db, "asked", chain[-1].files("unchanged"))
-        _see(db, "unchanged_once", [file for facts in chain for file in facts.files("unchanged")])
-        _see(db, "changed_once", [file for facts in chain for file in facts.files("changed", "deleted")])
+        _create_view(db, "everything", chain[-1].files())
+        _create_view(db, "asked", chain[-1].files("unchanged"))
+        _create_view(db, "unchanged_once", [file for facts in chain for file in facts.files("unchanged")])
+        _create_view(db, "changed_once", [file for facts in chain for file in facts.files("changed", "deleted")])
         values = {"relations": list(RELATIONS), "seed": seed}
         reasons = db.execute(
             "SELECT CASE WHEN relation_id NOT IN (SELECT unnest($relations)) THEN 'another_relation' "
@@ -255,13 +255,13 @@ def _unchanged(
         run_script(db, _MOVED, values)
         left = _count_lost(left, _size(db), "changed_in_an_interval", counts)
         for facts in chain[:-1]:
-            _see(db, "earlier", facts.files("unchanged"))
+            _create_view(db, "earlier", facts.files("unchanged"))
             run_script(db, _STAYS, values)
         _count_lost(left, _size(db), "not_unchanged_in_every_interval", counts)
         db.execute(_SHARED_LABELS)
         kept = _drawn(db, templates, counts)
-        for row in _whole(db, kept):
-            yield _made(row, templates, counts)
+        for row in _complete(db, kept):
+            yield _row(row, templates, counts)
 
 
 def _size(db: duckdb.DuckDBPyConnection) -> int:
@@ -276,35 +276,35 @@ def _count_lost(before: int, now: int, reason: str, counts: Counts) -> int:
 
 
 def _drawn(db: duckdb.DuckDBPyConnection, templates: Mapping[str, str] | None, counts: Counts) -> list[_Place]:
-    """Return the places of up to A_RELATION facts a relation, in the order of their draws as far as they are asked.
+    """Return the places of up to PER_RELATION facts of each relation, in the order of their draws.
 
-    Draws are spread evenly over 64 bits, so a part of a relation's range holds about that part of its facts: more
-    and more is read, until there are enough.
+    Draws are uniform over 64 bits, so a part of the range has about the same part of the facts. The loop reads larger
+    and larger parts until it has enough facts.
     """
     sizes = dict(db.execute("SELECT p, count(*) FROM candidates GROUP BY p").fetchall())
     of_relation: Counter[int] = Counter()
-    judged: Counter[int] = Counter()
+    checked: Counter[int] = Counter()
     done = dict.fromkeys(sizes, -1)  # the last draw that was read
     kept: list[_Place] = []
-    wanted = 2 * A_RELATION
+    wanted = 2 * PER_RELATION
 
     def with_room(rows: Iterable[Row]) -> Iterator[Row]:
         for row in rows:
-            if of_relation[row["p"]] < A_RELATION:
-                judged[row["p"]] += 1
+            if of_relation[row["p"]] < PER_RELATION:
+                checked[row["p"]] += 1
                 yield row
 
     while parts := {
         p: (done[p] + 1, min(1 << 64, -(-(wanted << 64) // size)) - 1)
         for p, size in sizes.items()
-        if of_relation[p] < A_RELATION and done[p] < (1 << 64) - 1
+        if of_relation[p] < PER_RELATION and done[p] < (1 << 64) - 1
     }:
         db.execute("CREATE OR REPLACE TEMP TABLE part (p BIGINT, low UBIGINT, high UBIGINT)")
         db.executemany("INSERT INTO part VALUES (?, ?, ?)", [(p, low, high) for p, (low, high) in parts.items()])
         rows = _candidates(
             db, "c.p, c.draw, c.s, statement_id, c.o", "JOIN part ON part.p = c.p AND c.draw BETWEEN low AND high"
         )
-        for row, reason in _judged(with_room(rows), "invariantlama", templates, counts):
+        for row, reason in _checked(with_room(rows), "invariantlama", templates, counts):
             if reason is None:
                 of_relation[row["p"]] += 1
                 kept.append(_place(row))
@@ -312,13 +312,13 @@ def _drawn(db: duckdb.DuckDBPyConnection, templates: Mapping[str, str] | None, c
                 counts.drop(reason)
         done |= {p: high for p, (_, high) in parts.items()}
         wanted *= 4
-    if over := sum(sizes.values()) - judged.total():
-        counts.dropped[f"over_{A_RELATION}_of_the_relation"] = over
+    if over := sum(sizes.values()) - checked.total():
+        counts.dropped[f"over_{PER_RELATION}_of_the_relation"] = over
     return kept
 
 
-def _see(db: duckdb.DuckDBPyConnection, view: str, files: list[Path]) -> None:
-    """Make a view of facts with their numbers, of which a query reads the columns that it names."""
+def _create_view(db: duckdb.DuckDBPyConnection, view: str, files: list[Path]) -> None:
+    """Create a view of facts with the numbers and hashes for joins."""
     db.execute(
         f"CREATE OR REPLACE TEMP VIEW {view} AS "
         f"SELECT *, {_PLACE}, {_NUMBERS}, {_LABEL}, {_OBJECTS} FROM {rows_of(files)}"
@@ -326,8 +326,8 @@ def _see(db: duckdb.DuckDBPyConnection, view: str, files: list[Path]) -> None:
 
 
 def _candidates(db: duckdb.DuckDBPyConnection, order: str, part: str = "") -> Iterator[Row]:
-    """Yield what there is to judge of the candidates, or of a part of them, in an order."""
-    columns = ", ".join(f"f.{name}" for name in _JUDGED)
+    """Yield the candidates, or a part of them, in an order."""
+    columns = ", ".join(f"f.{name}" for name in _CHECKED)
     places = ", ".join(f"c.{name.strip()}" for name in _PLACE.split(","))
     return _rows(
         db,
@@ -337,8 +337,8 @@ def _candidates(db: duckdb.DuckDBPyConnection, order: str, part: str = "") -> It
     )
 
 
-def _whole(db: duckdb.DuckDBPyConnection, places: Sequence[_Place]) -> Iterator[Row]:
-    """Yield the facts at some places, with their texts, by subject and relation."""
+def _complete(db: duckdb.DuckDBPyConnection, places: Sequence[_Place]) -> Iterator[Row]:
+    """Yield the complete facts at some places, by subject and relation."""
     file, row = (pa.array([place[i] for place in places], pa.int64()) for i in (0, 1))
     db.register("kept", pa.table({"file_index": file, "file_row_number": row}))
     return _rows(db, f"SELECT f.* FROM asked f JOIN kept USING ({_PLACE}) ORDER BY s, p")
@@ -349,7 +349,7 @@ def _place(row: Row) -> _Place:
 
 
 def _rows(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[Row]:
-    """Yield the rows of a query, their labels in one line each."""
+    """Yield the rows of a query, with each label on one line."""
     for batch in db.sql(query).to_arrow_reader(4096):
         for row in batch.to_pylist():
             row |= {name: one_line(row[name]) for name in ("subject", "relation", "object")}
@@ -357,18 +357,18 @@ def _rows(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[Row]:
             yield row
 
 
-def _judged(
+def _checked(
     rows: Iterable[Row], kind: str, templates: Mapping[str, str] | None, counts: Counts
 ) -> Iterator[tuple[Row, str | None]]:
-    """Yield the rows, each with the reason why it is left out; a subject's of one relation come together.
+    """Yield the rows, each with the reason to drop it, or None.
 
-    Of those the first that can be asked stands for all: they have the same cloze and the same answers.
+    Rows of one subject and relation must be adjacent. They have the same cloze and answers, so only the first good
+    one is kept.
     """
     without_template = counts.more.setdefault("relations_without_template", {})
     asked: tuple[int, int] | None = None
     for row in rows:
-        how = template(row["relation_id"], row["relation"], templates)
-        reason = unfit(row, kind, how)
+        reason = reason_to_drop(row, kind, find_template(row["relation_id"], row["relation"], templates))
         if reason == "relation_without_template":
             without_template[row["relation_id"]] = without_template.get(row["relation_id"], 0) + 1
         if reason is None:
@@ -378,18 +378,17 @@ def _judged(
         yield row, reason
 
 
-def _made(row: Row, templates: Mapping[str, str] | None, counts: Counts) -> Row:
-    how = template(row["relation_id"], row["relation"], templates)
-    assert how is not None
+def _row(row: Row, templates: Mapping[str, str] | None, counts: Counts) -> Row:
+    template = find_template(row["relation_id"], row["relation"], templates)
+    assert template is not None
     counts.kept += 1
     by_relation = counts.more.setdefault("kept_by_relation", {})
     by_relation[row["relation_id"]] = by_relation.get(row["relation_id"], 0) + 1
-    made = {name: row[name] for name in SCHEMAS["live"].names if name in row}
-    return made | {
+    return {name: row[name] for name in SCHEMAS["live"].names if name in row} | {
         "id": f"{row['subject_id']}-{row['relation_id']}",
-        "statement": how.statement(row["subject"]),
-        "question": how.ask(row["subject"]),
+        "statement": template.statement(row["subject"]),
+        "question": template.ask(row["subject"]),
         "answers": right_answers(row),
         "old_answers": distinct(row["gone_objects"]),
-        "template": how.cloze,
+        "template": template.cloze,
     }

@@ -1,7 +1,7 @@
-"""Texts that are nearly the same as one before: MinHash over word 5-grams, found by locality-sensitive hashing.
+"""Near duplicates among texts: MinHash over word 5-grams, found by locality-sensitive hashing.
 
-datasketch makes the signatures and chooses the bands; the bands lie in SQLite on disk, so that memory stays what it is
-however many texts there are.
+datasketch computes the signatures and chooses the bands. The bands are in SQLite on disk, so memory does not grow with
+the number of texts.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import regex
 
 GRAM = 5  # words
 _PERMUTATIONS = 128  # the estimate of a similarity of 0.8 has a standard error of 0.035
-_MISSED = (0.1, 0.9)  # a false positive costs a look, a false negative a duplicate
+_WEIGHTS = (0.1, 0.9)  # a false positive costs one comparison, a false negative keeps a duplicate
 _CACHE = 64 << 10  # KiB of SQLite's pages in memory
 
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 
 
 class NearDuplicates:
-    """Articles that were seen; see ``near_duplicates``."""
+    """The articles that were kept; see ``near_duplicates``."""
 
     def __init__(self, database: sqlite3.Connection, threshold: float) -> None:
         from datasketch import MinHash, MinHashLSH
 
         self._database, self._threshold = database, threshold
-        chosen = MinHashLSH(threshold, _PERMUTATIONS, weights=_MISSED)
+        chosen = MinHashLSH(threshold, _PERMUTATIONS, weights=_WEIGHTS)
         self._bands, self._rows = chosen.b, chosen.r
         self._minhash = MinHash
         self._permutations = MinHash(_PERMUTATIONS, hashfunc=int).permutations
@@ -41,9 +41,9 @@ class NearDuplicates:
         database.execute("CREATE TABLE signatures (text INTEGER PRIMARY KEY, signature BLOB)")
 
     def seen(self, url: str, text: str) -> str | None:
-        """Remember an article; tell whether it has the "same address" or "same text" as one before, or nearly so.
+        """Return "same address", "same text" or "near duplicate" if an earlier article is; else remember this one.
 
-        Of texts, case, punctuation and white space do not count. What is a duplicate is not remembered.
+        Texts are compared without case, punctuation and white space.
         """
         words = _WORD.findall(text.lower())
         address, content = _hash(b"address " + url.encode()), _hash(b"text " + " ".join(words).encode())
@@ -68,7 +68,7 @@ class NearDuplicates:
         grams = {zlib.crc32(" ".join(words[at : at + GRAM]).encode()) for at in range(last)}
         made = self._minhash(_PERMUTATIONS, hashfunc=int, permutations=self._permutations, scheme="affine32")
         made.update_batch(sorted(grams))
-        # the same bytes whatever the machine's order of them
+        # little-endian: the bands hash these bytes, on any machine
         return np.asarray(made.hashvalues, "<u4")
 
     def _candidates(self, bands: list[int]) -> Iterator[np.ndarray[tuple[int], np.dtype[np.uint32]]]:
@@ -79,22 +79,22 @@ class NearDuplicates:
 
 
 def _hash(data: bytes) -> int:
-    """64 bits, as SQLite's signed integers hold them."""
+    """Return a hash that fits into a signed integer of SQLite."""
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little", signed=True)
 
 
 @contextlib.contextmanager
 def near_duplicates(folder: Path, threshold: float) -> Iterator[NearDuplicates]:
-    """Look for texts whose sets of word 5-grams have a Jaccard similarity of about ``threshold`` or more.
+    """Give a finder of texts whose sets of word 5-grams have a Jaccard similarity of about ``threshold`` or more.
 
-    The similarity is estimated: of pairs well above the threshold few are missed, of pairs well below none is taken.
-    What is remembered (about 0.9 KB a text) lies in a file in ``folder`` until the end.
+    The similarity is estimated: few pairs well above the threshold are missed, and none well below it are found.
+    A temporary file in ``folder`` takes about 0.9 KB per text.
     """
     path = folder / "near-duplicates.sqlite"
     path.unlink(missing_ok=True)
     try:
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
-            # nothing in it outlives this process
+            # temporary: it need not survive a crash
             for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE}"):
                 database.execute(f"PRAGMA {setting}")
             database.execute("BEGIN")

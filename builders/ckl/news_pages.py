@@ -1,7 +1,6 @@
-"""News pages out of files: WARC, saved pages, news-please's JSON and Parquet, as articles with their dates.
+"""Read news articles from files: WARC, saved pages, and JSON or Parquet of news-please.
 
-What is read of a page does not depend on what is asked for later (language, dates, length): it is kept, so that other
-options read no page again.
+The articles are kept before any filter (language, dates, length), so other options need not read the pages again.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders import streams
 from temporalwiki.builders.ckl import html_page, json_lines
 from temporalwiki.builders.ckl.corpus_index import is_text
-from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, Page, Response
+from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, NewsPage, Response
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.stages import Report, run_stage, total
 
-VERSION = 2  # of the articles; a new one makes kept ones stale
+VERSION = 2  # of the articles; kept ones of other versions are not used
 
 ARTICLES = pa.schema(
     {
@@ -39,52 +38,52 @@ ARTICLES = pa.schema(
         "title": pa.string(),
         "text": pa.string(),
         "published": pa.int64(),  # seconds since 1970
-        "language": pa.string(),  # null: was chosen before
+        "language": pa.string(),  # null: already selected by language
     }
 )
 
-# Kinds of files by the ends of their names; each but Parquet may be compressed.
+# Kinds of files by suffix; all except Parquet may be compressed.
 _KINDS = {"warc": "warc", "html": "page", "htm": "page", "json": "record", "jsonl": "records", "parquet": "table"}
 _PAGES_A_TASK = 500
-_LONGEST_RECORD = 1 << 40  # bytes; what says more is damaged
-_BYTES_A_TASK = 64 << 20  # of a WARC file: some ten minutes
+_LONGEST_RECORD = 1 << 40  # bytes; a longer one is damaged
+_BYTES_A_TASK = 64 << 20  # of a WARC file: about ten minutes
 
 
 @dataclass(frozen=True)
 class NewsTask:
-    """Some files, or a range of one WARC file's gzip members."""
+    """Files, or a range of a WARC file's gzip members."""
 
     index: int
     kind: str
     files: tuple[str, ...]
-    names: tuple[str, ...]  # of the files, without folders; an address is made of it where a page has none
+    names: tuple[str, ...]  # of the files, without folders; a page without an address gets one from it
     start: int = 0
     end: int | None = None
 
 
 @dataclass(frozen=True)
 class Extracted:
-    """Articles as Parquet, and what became of the pages that they were on."""
+    """Articles as Parquet, with the counts of pages."""
 
     key: str  # of the content
     articles: list[Path]
     inputs: list[Path]
     read: int
     dropped: dict[str, int]  # by reason
-    ignored: list[str]  # files of other kinds that lay in the folders
-    libraries: dict[str, str]  # that read the pages, and their versions
+    ignored: list[str]  # files of other kinds in the folders
+    libraries: dict[str, str]  # that read the pages: name and version
 
 
 def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
-    """Read the pages of files, and of what lies in folders, into ``work``; what is there already is kept.
+    """Read the pages of files and folders into ``work``, and return the articles; earlier results are reused.
 
-    Raises InputError where there is nothing to read, a file is damaged, or what reads news is not installed.
+    Raises InputError if there is nothing to read, a file is damaged, or a library is not installed.
     """
     html_page.check_installed()
     files, ignored = find_files(paths)
     tasks = _plan(files)
     libraries = {name: version for name in html_page.LIBRARIES if (version := _version(name))}
-    # the time of a file stands for its content: of WARC there are hundreds of gigabytes
+    # by time instead of content: WARC files may have hundreds of gigabytes
     stats = [(name, file.stat().st_size, file.stat().st_mtime_ns) for name, file in files]
     key = fingerprint(VERSION, html_page.VERSION, libraries, stats, [replace(task, files=()) for task in tasks])
     folder = work / f"news-pages-{key}"
@@ -110,10 +109,9 @@ def _version(library: str) -> str | None:
 
 
 def find_files(paths: list[Path]) -> tuple[list[tuple[str, Path]], list[str]]:
-    """Return the files to be read by name, in order, and the names of others that lie in the folders.
+    """Return the files to read with their names, in order, and the names of other files in the folders.
 
-    Names are those of the files alone, so that it is of no matter in which of several folders a file was found.
-    Raises InputError where there are none.
+    Names have no folders, so the result does not depend on where the files are. Raises InputError if nothing is left.
     """
     found: set[Path] = set()
     others: set[Path] = set()
@@ -125,14 +123,12 @@ def find_files(paths: list[Path]) -> tuple[list[tuple[str, Path]], list[str]]:
         elif not path.exists():
             raise InputError(f"{path}: no such file or folder")
         elif _kind(path) is None:
-            raise InputError(
-                f"{path}: not a kind of file that news is read from ({', '.join(f'.{end}' for end in _KINDS)})"
-            )
+            raise InputError(f"{path}: not a file of news ({', '.join(f'.{end}' for end in _KINDS)})")
         else:
             found.add(path.resolve())
     if not found:
         given = ", ".join(map(str, paths)) or "no path"
-        raise InputError(f"{given}: no files to read news from ({', '.join(f'.{end}' for end in _KINDS)})")
+        raise InputError(f"{given}: no files of news ({', '.join(f'.{end}' for end in _KINDS)})")
     return sorted((file.name, file) for file in found), sorted(file.name for file in others)
 
 
@@ -163,31 +159,31 @@ def _output(folder: Path, task: NewsTask) -> Path:
 
 
 def run(task: NewsTask, folder: Path) -> Report:
-    """Extract one task's articles; every page is kept or dropped by reason."""
+    """Write the articles of one task; count every page as kept or dropped for a reason."""
     dropped: Counter[str] = Counter()
     read = 0
     with Extractor() as extractor, ParquetWriter(_output(folder, task), ARTICLES) as out:
         for found in _pages(task, extractor):
             read += 1
-            reason = found if isinstance(found, str) else _missing(found)
+            reason = found if isinstance(found, str) else _missing_field(found)
             if reason:
                 dropped[reason] += 1
             else:
-                assert isinstance(found, Page)
+                assert isinstance(found, NewsPage)
                 row = msgspec.structs.asdict(found)
                 out.write(row, size=len(found.text or "") + 200)
     return {"read": read, "kept": out.rows_written, "dropped": dict(sorted(dropped.items()))}
 
 
-def _missing(page: Page) -> str | None:
+def _missing_field(page: NewsPage) -> str | None:
     for name, value in (("address", page.url), ("title", page.title), ("text", page.text)):
         if not value:
             return f"no {name}"
     return "no date" if page.published is None else None
 
 
-def _pages(task: NewsTask, extractor: Extractor) -> Iterator[Page | str]:
-    """What each page of a task says, or why it says nothing."""
+def _pages(task: NewsTask, extractor: Extractor) -> Iterator[NewsPage | str]:
+    """Yield each page of a task, or the reason why it has no article."""
     if task.kind == "warc":
         yield from _warc(Path(task.files[0]), task.start, task.end, extractor)
     elif task.kind == "records":
@@ -196,28 +192,28 @@ def _pages(task: NewsTask, extractor: Extractor) -> Iterator[Page | str]:
         yield from _table(Path(task.files[0]))
     else:
         for file, name in zip(map(Path, task.files), task.names, strict=True):
-            data = _whole(file)
+            data = _content(file)
             if data is None:
                 yield f"larger than {LARGEST >> 20} MB"
             elif _kind(file) == "record":
                 yield _record(data, str(file))
             else:
                 found = extractor.read(data)
-                if isinstance(found, Page) and not found.url:
+                if isinstance(found, NewsPage) and not found.url:
                     found.url = _file_address(name, data)
                 yield found
 
 
 def _file_address(name: str, data: bytes) -> str:
-    """Return an address for a page that says none: other content is another page, whatever it is called."""
+    """Return an address for a page without one, made of its name and its content."""
     return f"file:///{urllib.parse.quote(name)}#{hashlib.sha1(data, usedforsecurity=False).hexdigest()[:16]}"
 
 
 _FILE_ADDRESS = re.compile(r"file:///[^/#]+#[0-9a-f]{16}")
 
 
-def _whole(file: Path) -> bytes | None:
-    """A file's content, None where it is larger than a page may be."""
+def _content(file: Path) -> bytes | None:
+    """Return the content of a file; None if it is larger than a page may be."""
     if not file.stat().st_size:
         return b""
     data = bytearray()
@@ -232,9 +228,9 @@ def _whole(file: Path) -> bytes | None:
 
 
 class _Members(io.RawIOBase):
-    """The records of a WARC file that begin from one byte on and before another, decompressed.
+    """The decompressed gzip members of a WARC file that begin in a range of bytes.
 
-    A stream that ends early or is damaged is an InputError here; warcio would end without a word.
+    Reading raises InputError if the stream ends early or is damaged, where warcio would silently stop.
     """
 
     def __init__(self, file: Path, start: int, end: int | None) -> None:
@@ -258,18 +254,18 @@ class _Members(io.RawIOBase):
         return size
 
 
-def _warc(file: Path, start: int, end: int | None, extractor: Extractor) -> Iterator[Page | str]:
+def _warc(file: Path, start: int, end: int | None, extractor: Extractor) -> Iterator[NewsPage | str]:
     from warcio.archiveiterator import WARCIterator
     from warcio.exceptions import ArchiveLoadFailed
 
     members = _Members(file, start, end)
     reader = io.BufferedReader(members, streams.READ)
-    # HTTP headers are parsed below: where they are cut off, warcio would end without a word, and it needs an address
+    # no_record_parse: HTTP headers are parsed below, as warcio silently stops if they are cut off
     records = WARCIterator(reader, no_record_parse=True)
-    records.reader.set_decomp(None)  # what is compressed twice is no WARC
+    records.reader.set_decomp(None)  # do not decompress twice
 
     def place() -> str:
-        """Where the record at hand begins, or its gzip member."""
+        """Return where the current record, or its gzip member, begins."""
         return f"byte {members.member if streams.compression(file) == 'gz' else records.offset}"
 
     try:
@@ -278,7 +274,7 @@ def _warc(file: Path, start: int, end: int | None, extractor: Extractor) -> Iter
                 raise InputError(f"{file}: the record at {place()} does not say how long it is; fetch it again")
             if record.rec_type in ("response", "resource", "revisit"):
                 yield _response(record, records.loader, extractor)
-            if _left(record.raw_stream):
+            if _missing_bytes(record.raw_stream):
                 raise InputError(f"{file}: cut off inside the record at {place()}; fetch it again")
             if records.err_count:
                 raise InputError(f"{file}: the record at {place()} is not as long as it says; fetch it again")
@@ -291,20 +287,20 @@ def _warc(file: Path, start: int, end: int | None, extractor: Extractor) -> Iter
         raise InputError(f"{file}: not a WARC record near {place()}: {problem}") from None
 
 
-def _left(stream: Any) -> int:
-    """Bytes that a record promised and the file did not have."""
+def _missing_bytes(stream: Any) -> int:
+    """Return how many bytes of a record the file lacks."""
     while stream.read(streams.READ):
-        pass  # only its end is wanted
+        pass  # skip to its end
     return int(getattr(stream, "limit", 0))
 
 
-def _response(record: Any, loader: Any, extractor: Extractor) -> Page | str:
+def _response(record: Any, loader: Any, extractor: Extractor) -> NewsPage | str:
     if record.rec_type == "revisit":
         return "revisit of a page, without content"
     given = record.rec_headers.get_header("WARC-Target-URI")
     try:
         headers = loader.load_http_headers(record.rec_type, given or "", record.raw_stream, record.length)
-    except EOFError:  # the file ends here, which is told of below
+    except EOFError:  # the file ends here; ``_warc`` reports it
         return "no HTTP status"
     if headers is not None and not re.fullmatch("[1-9][0-9][0-9]", headers.get_statuscode() or ""):
         return "no HTTP status"
@@ -332,7 +328,7 @@ def _response(record: Any, loader: Any, extractor: Extractor) -> Page | str:
 
 
 class _Record(msgspec.Struct):
-    """What news-please, and CC-News, write of an article; "None" was written by some versions."""
+    """An article as news-please and CC-News write it; some versions write "None" for null."""
 
     url: str | None = None
     title: str | None = None
@@ -343,7 +339,7 @@ class _Record(msgspec.Struct):
     language: str | None = None
 
 
-def _record(data: bytes, place: str) -> Page | str:
+def _record(data: bytes, place: str) -> NewsPage | str:
     try:
         record = msgspec.json.decode(data, type=_Record)
     except msgspec.ValidationError:
@@ -354,7 +350,7 @@ def _record(data: bytes, place: str) -> Page | str:
     if not any(values[name] for name in ("url", "maintext", "text")):
         return "not a record of news-please"
     date = values["date_publish"] or values["published"]
-    return Page(
+    return NewsPage(
         url=html_page.web_address(values["url"]),
         title=html_page.clean_line(values["title"] or "") or None,
         text=html_page.clean_text(values["maintext"] or values["text"] or "") or None,
@@ -363,12 +359,12 @@ def _record(data: bytes, place: str) -> Page | str:
     )
 
 
-def _records(file: Path) -> Iterator[Page | str]:
+def _records(file: Path) -> Iterator[NewsPage | str]:
     for number, line in json_lines.lines(file, LARGEST):
         yield f"larger than {LARGEST >> 20} MB" if line is None else _record(line, f"{file}, line {number}")
 
 
-def _table(file: Path) -> Iterator[Page | str]:
+def _table(file: Path) -> Iterator[NewsPage | str]:
     columns = ["url", "title", "text", "published"]
     try:
         with pq.ParquetFile(file) as table:
@@ -377,15 +373,15 @@ def _table(file: Path) -> Iterator[Page | str]:
         raise InputError(f"{file}: not a Parquet file ({' '.join(str(error).split())[:100]})") from None
     if missing := [name for name in columns if name not in schema.names]:
         raise InputError(
-            f"{file}: no column {missing[0]}; news is read from {', '.join(columns)}, and there are "
+            f"{file}: no column {missing[0]}; news needs {', '.join(columns)}, and this file has "
             f"{in_one_line(', '.join(schema.names)) or 'none'}"
         )
     for name in columns:
         kind = schema.field(name).type
         if not (pa.types.is_timestamp(kind) if name == "published" else is_text(kind)):
-            wanted = "no timestamp" if name == "published" else "no text"
-            raise InputError(f"{file}: the column {name} is {in_one_line(kind)}, and {wanted}")
-    # as numbers: Python's moments are of fewer years and zones than a file may name
+            wanted = "a timestamp" if name == "published" else "text"
+            raise InputError(f"{file}: the column {name} is {in_one_line(kind)} instead of {wanted}")
+    # as numbers: a file may have years and zones that Python's datetime does not have
     a_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[schema.field("published").type.unit]
     try:
         with pq.ParquetFile(file) as table:
@@ -394,7 +390,7 @@ def _table(file: Path) -> Iterator[Page | str]:
                 texts = batch.select(columns[:-1]).to_pylist()
                 for row, moment in zip(texts, moments, strict=True):
                     url = row["url"] or ""
-                    yield Page(
+                    yield NewsPage(
                         url=url if _FILE_ADDRESS.fullmatch(url) else html_page.web_address(url),
                         title=html_page.clean_line(row["title"] or "") or None,
                         text=html_page.clean_text(row["text"] or "") or None,

@@ -1,7 +1,7 @@
-"""Questions about sentences: step 4 of CKL's Figure 4 (b), and the questions of its Appendix B.
+"""Generate questions about sentences: step 4 of CKL's Figure 4 (b), and the questions of its Appendix B.
 
-By a model that was trained to ask for a marked answer, or by rules, which ask where the answer is the subject of a
-plain sentence, or a date, a place or an agent at its end, and nowhere else.
+A model may write them. Rules write questions only if the answer is the subject of a simple sentence, or a date, a
+place or an agent at its end.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import regex
 
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.salient_spans import find_spans
-from temporalwiki.builders.ckl.text_model import RULES, TextModel
+from temporalwiki.builders.ckl.text_model import TextModel
 from temporalwiki.builders.ckl.verb_forms import IRREGULAR, base_form, word_set
 
 _MARKS = ("<hl>", "[HL]")  # around the answer, where a model was trained with them
-_CONTEXT = 600  # characters before a sentence that a model is shown
+_CONTEXT = 600  # characters before a sentence that a model reads
+_QUESTION_TOKENS = 96
 
 
 class Passage(NamedTuple):
-    """A sentence with the answer that is asked for, and where it stands."""
+    """A sentence with an answer, and its context."""
 
     sentence: str
     answer: str
@@ -34,36 +35,34 @@ class Passage(NamedTuple):
 
 
 def occurs(answer: str, text: str) -> bool:
-    """Tell whether an answer stands in a text; see ``occurrences``."""
+    """Tell whether a text contains an answer; see ``occurrences``."""
     return occurrences(answer, text) > 0
 
 
 def occurrences(answer: str, text: str) -> int:
-    """Return how often an answer stands in a text in whole words: as both are, but for case, or both normalised.
+    """Return how often a text contains an answer as whole words, either both normalised or both only in lower case.
 
-    "AI" stands in "AI-powered", of which normalisation makes one word, and "US" in "the U.S. army", which it changes.
+    Two comparisons are needed: normalisation makes one word of "AI-powered", and changes "the U.S. army".
     """
-    said = normalize(answer).split()
+    answer_words = normalize(answer).split()
     words = normalize(text).split()
-    normal = sum(words[at : at + len(said)] == said for at in range(len(words))) if said else 0
-    wanted, there = (" ".join(unicodedata.normalize("NFC", part).lower().split()) for part in (answer, text))
-    pattern = rf"(?<![\p{{L}}\p{{M}}\p{{N}}_]){regex.escape(wanted)}(?![\p{{L}}\p{{M}}\p{{N}}_])"
-    return max(normal, len(regex.findall(pattern, there)) if wanted else 0)
+    normal = sum(words[at : at + len(answer_words)] == answer_words for at in range(len(words))) if answer_words else 0
+    answer, text = (" ".join(unicodedata.normalize("NFC", part).lower().split()) for part in (answer, text))
+    pattern = rf"(?<![\p{{L}}\p{{M}}\p{{N}}_]){regex.escape(answer)}(?![\p{{L}}\p{{M}}\p{{N}}_])"
+    return max(normal, len(regex.findall(pattern, text)) if answer else 0)
 
 
-def questions(items: Sequence[Passage], model: str = RULES) -> list[str | None]:
-    """Return for each passage a question that its answer answers; None where there is none.
+def questions(passages: Sequence[Passage], model: TextModel | None = None) -> list[str | None]:
+    """Return a question for each passage that its answer answers, or None.
 
-    ``model``: "rules", or a language model (see ``TextModel``). One that knows the token ``<hl>`` or ``[HL]`` reads
-    the sentence with the answer between two of them; another encoder-decoder model reads "answer: ... context: ...";
-    any other model is told what to do. A question ends with a question mark; what does not is no question. Raises
-    InputError where there is no such model.
+    Without a model, rules ask. A model that knows the token ``<hl>`` or ``[HL]`` reads the sentence with the answer
+    between two of them; another encoder-decoder model reads "answer: ... context: ..."; any other model gets
+    instructions. Text of a model that does not end with a question mark is not a question.
     """
-    if model == RULES:
-        return [by_rules(item) for item in items]
-    asked = TextModel(model)
-    said = asked.answers([_prompt(item, asked) for item in items], "questions")
-    return [_question(text) for text in said]
+    if model is None:
+        return [by_rules(passage) for passage in passages]
+    texts = model.answers([_prompt(passage, model) for passage in passages], "questions", _QUESTION_TOKENS)
+    return [_question(text) for text in texts]
 
 
 def _prompt(item: Passage, model: TextModel) -> str:
@@ -94,14 +93,14 @@ def _question(text: str | None) -> str | None:
 
 _AUXILIARIES = word_set("is are was were has have had will would can could may might must should did does do")
 _BE = frozenset(("is", "are", "was", "were"))
-# Pasts that are as often a noun, a participle or another verb: "the set", "the left", "the cost".
+# Past forms that are often a noun, a participle or another verb: "the set", "the left", "the cost".
 _OFTEN_NOT = word_set("bet bit cost cut found hit hurt left let lit put quit set shot shut split spread felt")
 _NOT_PAST = word_set(
     "agreed-upon aged bleed breed creed deed embed exceed feed greed hundred indeed kindred need proceed reed "
     "sacred seed shed sled speed succeed supposed unprecedented unexpected limited related based so-called "
     "alleged red bed wed weed naked wicked interested embattled beloved"
 )
-# Participles that follow these words open no predicate: "the proposed law", "its planned merger".
+# A participle after these words is an adjective: "the proposed law", "its planned merger".
 _BEFORE_ADJECTIVE = word_set(
     "the a an his her its their our your my this that these those some any no each every of by in on at to from "
     "with for and or but newly recently previously highly most more less very so as well widely formerly not than "
@@ -119,7 +118,7 @@ _PRESENT = word_set(
     "intends uses works lives wins becomes heads chairs manages edits writes directs teaches argues warns "
     "describes"
 )
-# What only people do, or bodies of them: of whoever did it one asks "who".
+# Verbs whose subject is a person or an organisation, so that the question begins with "who".
 _AGENTIVE = word_set(
     "said told won signed announced wrote asked argued warned described defeated beat met visited married died "
     "played spoke testified resigned pleaded tweeted posted voted promised denied accused blamed praised thanked "
@@ -183,7 +182,7 @@ _PRONOUNS = word_set(
     "he she it they we i you this that these those his her its their our my your him them us there here one both "
     "all another others some such"
 )
-_OTHERS = word_set("i me my we us our you your them him this these those here")  # whom a question cannot name
+_OTHERS = word_set("i me my we us our you your them him this these those here")  # a question cannot refer to them
 _LONGEST = 30  # words of a question
 
 _DETERMINERS = frozenset(["the", "a", "an"])
@@ -193,7 +192,7 @@ _PARTICIPLES = IRREGULAR.keys() | word_set(
     "written"
 )
 
-# Nouns and verbs that ask for "in" or "at" with something that is no place: "an interest in", "looked at".
+# After these words "in" or "at" does not begin a place: "an interest in", "looked at".
 _NO_PLACE_AFTER = word_set(
     "interest interested invest invested investing investment investments stake shares stock believe believed "
     "belief trust confidence faith involved involvement specialize specialized specializing specialised engaged "
@@ -212,13 +211,13 @@ _NO_PLACE = regex.compile(
 
 
 def by_rules(item: Passage) -> str | None:
-    """Return a question, or None where the sentence is not of a form that the rules know."""
+    """Return a question, or None if the rules do not cover the form of the sentence."""
     sentence, answer, start = item.sentence, item.answer, item.start
     if sentence[start : start + len(answer)] != answer or not answer.strip() or not sentence.endswith("."):
         return None
     before, after = sentence[:start], sentence[start + len(answer) : -1]
     if answer.endswith(".") and not after and start + len(answer) == len(sentence):
-        return None  # the sentence's own point is the answer's
+        return None  # the full stop belongs to the answer
     after = _SAID.sub("", after)
     if _UNSAFE.search(before + "x" + after) or after.endswith("."):
         return None
@@ -231,7 +230,7 @@ def by_rules(item: Passage) -> str | None:
 
 
 def _of_subject(before: str, after: str, item: Passage) -> str | None:
-    """Ask for the subject: "Who won the cup in 2021?" of "Anna Weber won the cup in 2021."."""
+    """Return a question about the subject: "Anna Weber won the cup in 2021." gives "Who won the cup in 2021?"."""
     adjunct = ""
     if _ADJUNCT.fullmatch(before) or _ADJUNCT.fullmatch(before.removesuffix("the ")):
         adjunct = before.removesuffix("the ").removesuffix(", ")
@@ -254,7 +253,7 @@ def _of_subject(before: str, after: str, item: Passage) -> str | None:
     if verb in _BE and words[1] in ("his", "her", "its", "their"):
         return None
     if verb.endswith("ed") and verb not in _AUXILIARIES and words[1:2] == ["by"]:
-        return None  # "the deal signed by": what follows the verb is no predicate
+        return None  # "the deal signed by": a participle, not a predicate
     if any(_finite(words, i) and words[i] in _AUXILIARIES for i in range(1, len(words))) and not any(
         word in _SUBORDINATE for word in words
     ):
@@ -265,7 +264,7 @@ def _of_subject(before: str, after: str, item: Passage) -> str | None:
     if who is None:
         return None
     if verb in ("are", "were", "have", "do") and who == "What":
-        return None  # what is asked for are several, of what kind nobody knows
+        return None  # the answer is several things of an unknown kind
     if verb in ("have", "do"):
         return None
     end = f" {adjunct[0].lower()}{adjunct[1:]}" if adjunct else ""
@@ -281,7 +280,7 @@ def _two_clauses(words: Sequence[str]) -> bool:
 
 
 def _who(before: str, words: list[str], item: Passage) -> str | None:
-    """Return "Who" for a person, "What" for a thing; None where that is not clear."""
+    """Return "Who" for a person, "What" for a thing, None if that is not clear."""
     answer, verb = item.answer, words[0]
     noun = _predicate_noun(words) if verb in _BE else None
     surname = regex.escape(answer.split()[-1])
@@ -291,7 +290,7 @@ def _who(before: str, words: list[str], item: Passage) -> str | None:
         return "Who"
     if noun in _THING_NOUNS or _THING.search(answer):
         return "What"
-    if before.lower().endswith("the ") and not answer.endswith("s"):  # "the Dodgers" are people
+    if before.lower().endswith("the ") and not answer.endswith("s"):  # but "the Dodgers" are people
         return "What"
     return None
 
@@ -323,7 +322,7 @@ _PREPOSITIONS = word_set(
 
 
 def _of_end(before: str, item: Passage) -> str | None:
-    """Ask for what ends the sentence: "When was it founded?", "Where did she study?", "By whom was he beaten?"."""
+    """Return a question about the end of a sentence: "When was ...?", "Where did ...?", "By whom was ...?"."""
     if not before.endswith(" "):
         return None
     words = before.split()
@@ -358,7 +357,7 @@ def _looks_dated(answer: str) -> bool:
 
 
 def _inverted(ask: str, clause: list[str], passive: bool) -> str | None:
-    """Return "ask AUXILIARY SUBJECT REST?" of a clause with one verb that can be told."""
+    """Return the question "ask AUXILIARY SUBJECT REST?" from a clause with exactly one clear verb."""
     verbs = finite_verbs(clause)
     if not verbs:
         return None
@@ -367,7 +366,7 @@ def _inverted(ask: str, clause: list[str], passive: bool) -> str | None:
     if not subject or subject[0].lower() in _PRONOUNS or any(w.lower() in _SUBORDINATE - {"and"} for w in clause):
         return None
     if any(word.endswith(",") for word in clause):
-        return None  # another clause, or words put in between
+        return None  # another clause or an insertion
     if len(verbs) > 1 or "and" in rest or "to" in subject or subject[0].lower() in _PREPOSITIONS:
         return None
     adverb = subject[-1:] if subject[-1] in _ADVERBS or subject[-1].endswith("ly") else []
@@ -380,7 +379,7 @@ def _inverted(ask: str, clause: list[str], passive: bool) -> str | None:
     if verb in _BE:
         does = next((word for word in rest if word not in _ADVERBS and not word.endswith("ly")), "")
         if not (does.endswith(("ed", "ing")) or does in _PARTICIPLES):
-            return None  # "is the largest city": what follows is said of all of it
+            return None  # "is the largest city": the place belongs to the noun
         if passive and not does.endswith("ed"):
             return None
     if verb in _AUXILIARIES:
@@ -391,7 +390,7 @@ def _inverted(ask: str, clause: list[str], passive: bool) -> str | None:
 
 
 def finite_verbs(words: Sequence[str]) -> list[int]:
-    """Return which words of a sentence are, as far as the rules can tell, finite verbs."""
+    """Return the places of the words that the rules take for finite verbs."""
     return [i for i in range(1, len(words)) if _finite(words, i)]
 
 

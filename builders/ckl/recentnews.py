@@ -1,13 +1,12 @@
-"""RecentNews: articles of a time that a language model has not read of, as in CKL (section 3.1.1 and appendix).
+"""RecentNews: articles that are newer than a language model, as in CKL (section 3.1.1 and appendix).
 
-CKL's is CC-RecentNews, the articles of May 2020 to April 2021. Here it is whatever the files hold, with language and
-dates as filters; the small one is a tenth of it, in two phases for continual learning in steps.
+CKL's CC-RecentNews has articles from May 2020 to April 2021. Here the given files decide, with language and dates as
+filters. The small version is a tenth, in two phases for continual learning in steps.
 """
 
 from __future__ import annotations
 
 import datetime
-import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from typing import Any
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.files import only_one
-from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.options import option
 from temporalwiki.builders.ckl import salient_spans
 from temporalwiki.builders.ckl.config import Config, Counts, Row
@@ -28,24 +27,28 @@ from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.sql import database, rows_of
 
-VERSION = 2  # of what is kept; a new one makes kept articles stale
-_MEMORY = 1 << 30  # bytes for sorting; what is more goes to disk
+VERSION = 2  # of the filters; kept articles of other versions are not used
+_MEMORY = 1 << 30  # bytes for sorting; the rest goes to disk
 
 
 @dataclass(frozen=True)
 class NewsOptions:
-    """What decides the rows, beside the pages."""
+    """The options that decide the rows."""
 
-    language: str = option("en", "of the articles, ISO 639-1")
+    language: str = option("en", "language of the articles, ISO 639-1")
     since: str | None = option(None, "first day, as 2020-05-01")
     until: str | None = option(None, "last day")
-    least_words: int = option(50, "shortest article")
-    near_duplicates: float = option(0.8, "Jaccard similarity of word 5-grams from which on an article is one")
-    small_share: float = option(0.1, "share of the articles that the small news has")
+    least_words: int = option(50, "words of the shortest article")
+    near_duplicates: float = option(
+        0.8, "least Jaccard similarity of word 5-grams that makes an article a near duplicate"
+    )
+    small_share: float = option(0.1, "share of the articles in the small news")
     phase_two: str = option("2020-11-01", "first day of the second phase of the small news")
-    seed: int = option(0, "of what is drawn")
-    spans: str | None = option(None, "mask salient spans, found by rules, or by a spaCy pipeline by name or folder")
-    mask_rate: float = option(0.15, "share of a text that is masked")
+    seed: int = option(0, "seed of the draw")
+    spans: str | None = option(
+        None, "mask salient spans, which are found by rules, or by a spaCy pipeline (name or folder)"
+    )
+    mask_rate: float = option(0.15, "share of a text to mask")
 
     def __post_init__(self) -> None:
         for name in ("since", "until", "phase_two"):
@@ -53,19 +56,17 @@ class NewsOptions:
         if self.since and self.until and self.since > self.until:
             raise UsageError(f"news since {self.since} until {self.until}: the first day is after the last")
         if not 0.3 <= self.near_duplicates <= 0.99:
-            raise UsageError(
-                f"near duplicates must be told by a similarity from 0.3 to 0.99, not {self.near_duplicates}"
-            )
+            raise UsageError(f"the similarity of near duplicates must be from 0.3 to 0.99, not {self.near_duplicates}")
         if not 0 < self.small_share <= 1:
             raise UsageError(f"the share of the small news must be above 0 and at most 1, not {self.small_share}")
         if not 0 < self.mask_rate < 1:
-            raise UsageError(f"the share that is masked must be between 0 and 1, not {self.mask_rate}")
+            raise UsageError(f"the share to mask must be between 0 and 1, not {self.mask_rate}")
         if len(self.language) != 2 or not self.language.islower():
-            raise UsageError(f"{self.language!r} is no language; give two letters, such as en")
+            raise UsageError(f"{self.language!r} is not a language; give two letters, such as en")
 
 
 def _seconds(name: str, day: str | None) -> int | None:
-    """The midnight that a day begins with; None for none."""
+    """Return the first second of a day; None for None."""
     if day is None:
         return None
     try:
@@ -79,12 +80,12 @@ def _seconds(name: str, day: str | None) -> int | None:
 
 @dataclass(frozen=True)
 class News:
-    """Articles that were kept, in order of time, and what became of the pages."""
+    """The articles that passed the filters, in order of time, and the counts of pages."""
 
     file: Path
     kept: int
     pages: Extracted
-    dropped: dict[str, int]  # pages by reason, from first to last
+    dropped: dict[str, int]  # pages by reason, in all steps
 
     def rows(self) -> Iterator[Row]:
         """Yield the articles: id, url, title, text and published, in order of time."""
@@ -94,8 +95,8 @@ class News:
 def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1) -> list[Config]:
     """Return the configs recentnews, recentnews-small, recentnews-small-p1 and recentnews-small-p2.
 
-    Their pages are read, and kept, in the folder ``work``. Raises InputError for files or a spaCy pipeline that
-    cannot be used, UsageError for options that make no sense.
+    The folder ``work`` keeps the pages. Raises InputError for files or a spaCy pipeline that cannot be used,
+    UsageError for invalid options.
     """
     find = None if options.spans is None else salient_spans.finder(options.spans)
     news = find_news(paths, options, work, jobs)
@@ -149,9 +150,9 @@ def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 
 
 
 def find_news(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1) -> News:
-    """Read pages and keep articles, in ``work``, that pass the filters; what is there already is not made again.
+    """Return the articles that pass the filters; ``work`` keeps them, and earlier results are reused.
 
-    Paths may hold RecentNews itself, as Parquet, which is read as it is but for duplicates.
+    ``paths`` may contain RecentNews itself, as Parquet, from which only duplicates are dropped.
     """
     work.mkdir(parents=True, exist_ok=True)
     with only_one(work.resolve() / "news", "reading of news"):
@@ -160,11 +161,11 @@ def find_news(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1
         folder = work / f"news-{fingerprint(VERSION, pages.key, deciding)}"
         report = folder / "news.json"
         if not report.exists():
-            shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+            shutil.rmtree(folder, ignore_errors=True)  # left by a killed run
             folder.mkdir()
             dropped = _filter(pages, options, folder)
             write_json(report, dropped)
-    dropped = json.loads(report.read_text("utf-8"))
+    dropped = read_json(report, dict[str, int], "the counts of news; remove its folder")
     kept = pages.read - sum(dropped.values())
     return News(folder / "articles.parquet", kept, pages, dropped)
 
@@ -173,7 +174,7 @@ _FILTERS = ("language", "since", "until", "least_words", "near_duplicates")
 
 
 def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, int]:
-    """Write the articles that are kept, by time and address; return pages dropped by reason."""
+    """Write the articles that pass the filters, by time and address; return the dropped pages by reason."""
     dropped = Counter(pages.dropped)
     schema = SCHEMAS["news"]
     with (
@@ -216,7 +217,7 @@ def _unfit(row: Row, options: NewsOptions) -> str | None:
 
 
 def _chosen(news: News, left_out: Callable[[Row], str | None], counts: Counts) -> Iterator[Row]:
-    """The rows of one config; pages that gave no article are counted with it."""
+    """Yield the rows of one config; its counts include the pages without an article."""
     counts.read = news.pages.read
     counts.dropped.update(news.dropped)
     for row in news.rows():
@@ -229,7 +230,7 @@ def _chosen(news: News, left_out: Callable[[Row], str | None], counts: Counts) -
 
 
 def _masked(rows: Iterator[Row], find: salient_spans.Find, options: NewsOptions, counts: Counts) -> Iterator[Row]:
-    """Windows of articles; what is counted is windows, and articles stand beside them."""
+    """Yield masked windows of articles; ``counts`` counts windows, and its ``more`` counts articles."""
     windows = Counts()
     for row in rows:
         made = salient_spans.masked(row["text"], find, options.mask_rate, options.seed)

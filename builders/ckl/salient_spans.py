@@ -1,8 +1,8 @@
-"""Salient spans of a text, names and dates: where they are, and texts with some of them masked.
+"""Salient spans (names and dates): find them in a text, and mask some of them.
 
-As in CKL, after Guu et al. 2020: "<extra_id_0> is the capital of <extra_id_1>." and, to be learnt,
-"<extra_id_0> Paris <extra_id_1> France <extra_id_2>". What T5 trains on is masked in its tokens instead
-(methods/salient_spans.py); the texts here are for those who bring a tokenizer of their own.
+As in CKL, after Guu et al. 2020: the input "<extra_id_0> is the capital of <extra_id_1>." has the output
+"<extra_id_0> Paris <extra_id_1> France <extra_id_2>". The texts here are for users with their own tokenizer; training
+of T5 masks tokens (methods/salient_spans.py).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.builders.ckl.templates import ANY_SENTINEL
 
 RULES = "rules"
-VERSION = 1  # of what the rules find; a new one makes kept windows stale
+VERSION = 1  # of the rules; kept windows of other versions are not used
 
-WORDS = 250  # of a window: with T5's tokenizer about the 350 tokens that CKL trains on
-SENTINELS = 100  # of T5
+WORDS = 250  # in a window: about the 350 tokens of T5 that CKL trains on
+SENTINELS = 100  # that T5 has
 
 Ints = np.ndarray[Any, np.dtype[Any]]
-Span = tuple[int, int]  # characters of a text, from and up to
+Span = tuple[int, int]  # start and end in a text, in characters
 
 # Sentences
 
@@ -39,7 +39,7 @@ _ABBREVIATIONS = (
 )
 _ABBREVIATED = frozenset(_ABBREVIATIONS.split())
 _SENTENCE_END = regex.compile(
-    r"""[.!?…]["'”’»)\]]{0,3}+\s++(?!\p{Ll})    # the end of one, and no small letter after it
+    r"""[.!?…]["'”’»)\]]{0,3}+\s++(?!\p{Ll})    # no lower-case letter follows
     |   [。！？]["'”’」』）]{0,3}+
     |   \n\s*+""",
     regex.VERBOSE,
@@ -48,7 +48,7 @@ _LAST_WORD = regex.compile(r"(?:^|[^\p{L}\p{M}\p{N}])([\p{L}\p{M}\p{N}]{1,7})\.\
 
 
 def sentence_starts(text: str) -> list[int]:
-    """Return where sentences and lines of a text begin, in characters; not 0, and not after "St." or an initial."""
+    """Return where the sentences and lines of a text begin, except the first; "St." and initials end no sentence."""
     starts = []
     for match in _SENTENCE_END.finditer(text):
         word = _LAST_WORD.search(text[max(0, match.start() - 9) : match.start() + 1])
@@ -63,7 +63,7 @@ def sentence_starts(text: str) -> list[int]:
 
 # Spans by rules
 
-# Capitalised because they open a sentence or a title, hardly ever as names.
+# Words that are capitalised at the beginning of a sentence or title, but hardly ever as names.
 _OPENERS = (
     "a about above according after again against all along already also although always am among an and another "
     "any are around as at be because been before behind being below besides between both but by can consequently "
@@ -135,18 +135,18 @@ _DATE = regex.compile(
 
 
 class Rules:
-    """Finds dates and names by their looks: made for English, of use wherever names are capitalised and nouns not.
+    """Finds dates and names by their form, for English and other languages that capitalise names but not nouns.
 
-    Dates: years 1000 to 2099, and days and months with or without one. Names: sequences of capitalised words, which
-    may be joined ("University of Oxford"); a word that opens a sentence counts where it is capitalised within another
-    sentence of the text, or where a capitalised word follows and the text nowhere has it in small letters.
-    Takes time linear in the text, whatever it holds.
+    Dates are years from 1000 to 2099, and days and months with or without a year. Names are sequences of capitalised
+    words, possibly with words between them ("University of Oxford"). The first word of a sentence belongs to a name if
+    it is capitalised inside another sentence, or if a capitalised word follows and the text never has it in lower
+    case. The time is linear in the text.
     """
 
     key = f"rules {VERSION}"
 
     def __call__(self, text: str) -> list[Span]:
-        """Return spans in order; they do not overlap."""
+        """Return the spans of a text in order, without overlaps."""
         dates = [match.span() for match in _DATE.finditer(text)]
         openings = {0, *sentence_starts(text)}
         found: list[tuple[Span, bool]] = []
@@ -156,31 +156,31 @@ class Rules:
             found.append((match.span(), opens))
             words = match[0].split()
             named.update(words[1:] if opens else words)
-        small = set(text.split())
-        names = [name for span, opens in found if (name := _name(text, span, opens, named, small))]
+        lower_case = set(text.split())
+        names = [name for span, opens in found if (name := _name(text, span, opens, named, lower_case))]
         return _merged(dates, names)
 
 
 def _opens(text: str, at: int, openings: set[int]) -> bool:
-    """Tell whether a word's capital may be that of a sentence, a quotation or a line."""
+    """Tell whether a word may be capitalised because it begins a sentence, a quotation or a line."""
     if at in openings:
         return True
     before = text[max(0, at - 3) : at]
     return not before[-2:-1].isalnum() and bool(_QUOTE_BEFORE.search(before))
 
 
-def _name(text: str, span: Span, opens: bool, named: set[str], small: set[str]) -> Span | None:
-    """Return what of a capitalised sequence is a name; None where nothing is."""
+def _name(text: str, span: Span, opens: bool, named: set[str], lower_case: set[str]) -> Span | None:
+    """Return the part of a capitalised sequence that is a name, or None."""
     start, end = span
     while start < end:
         word = text[start:end].split(None, 1)[0]
         lower = word.lower()
         ordinary = lower in _OPENER and (opens or len(word) == 1 or not word.isupper())
-        acronym = sum(map(str.isupper, word)) > 1 and lower not in small
+        acronym = sum(map(str.isupper, word)) > 1 and lower not in lower_case
         if not ordinary and (not opens or acronym or word in named):
             break
         first = _FIRST_WORD.match(text, start, end)
-        if first is None or not (ordinary or first.end() == end or lower in small):
+        if first is None or not (ordinary or first.end() == end or lower in lower_case):
             break
         start, opens = first.end(), False
     if text[end - 1] == "." and text[end - 3] != ".":  # the end of a sentence after an initial, but "U.S."
@@ -191,7 +191,7 @@ def _name(text: str, span: Span, opens: bool, named: set[str], small: set[str]) 
 
 
 def _merged(dates: list[Span], names: list[Span]) -> list[Span]:
-    """Return both kinds in order; a name that overlaps a date is left out."""
+    """Return dates and names in order, without names that overlap a date."""
     spans: list[Span] = []
     at = 0
     for name in names:
@@ -207,15 +207,15 @@ def _merged(dates: list[Span], names: list[Span]) -> list[Span]:
 
 _LABELS = frozenset(
     ("PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE", "DATE")
-) | {"PER", "MISC"}  # of pipelines for other languages
+) | {"PER", "MISC"}  # labels of pipelines for other languages
 _PIPES_NOT_NEEDED = ["tagger", "morphologizer", "parser", "senter", "lemmatizer", "trainable_lemmatizer", "textcat"]
 
 
 def load_pipeline(name: str, exclude: Sequence[str], instead: str, others: Sequence[str] = ()) -> tuple[Any, str]:
-    """Load a spaCy pipeline, an installed one or one in a folder; return it and a key for its files.
+    """Return a spaCy pipeline, by name or folder, and a key for its files.
 
-    Raises InputError where spaCy or the pipeline is not there, which says what there is ``instead``; ``others`` are
-    names that may have been meant.
+    Raises InputError if spaCy or the pipeline is missing; its message recommends ``instead``, and may suggest one of
+    the names in ``others``.
     """
     try:
         spacy = importlib.import_module("spacy")
@@ -232,7 +232,7 @@ def load_pipeline(name: str, exclude: Sequence[str], instead: str, others: Seque
             + (f"did you mean {near[0]}? Otherwise " if near else "")
             + f"python -m spacy download {name}, or {instead}"
         ) from None
-    # the files and not the version: one who trains a pipeline seldom changes it
+    # a hash of the files: people who train a pipeline seldom change its version
     content = hashlib.blake2b(digest_size=8)
     for path in sorted(path for path in Path(nlp.path).rglob("*") if path.is_file()):
         content.update(path.relative_to(nlp.path).as_posix().encode() + b"\0")
@@ -241,23 +241,23 @@ def load_pipeline(name: str, exclude: Sequence[str], instead: str, others: Seque
 
 
 class Pipeline:
-    """Finds named entities and dates with a spaCy pipeline, an installed one or one in a folder."""
+    """Finds named entities and dates with a spaCy pipeline, by name or folder."""
 
     def __init__(self, name: str) -> None:
-        """Load it; raise InputError where spaCy or the pipeline is not there, or finds no entities."""
+        """Raise InputError if spaCy or the pipeline is missing, or if the pipeline finds no entities."""
         try:
-            self._nlp, self.key = load_pipeline(name, _PIPES_NOT_NEEDED, f"take --spans {RULES}", [RULES])
+            self._nlp, self.key = load_pipeline(name, _PIPES_NOT_NEEDED, f"use --spans {RULES}", [RULES])
         except InputError as error:
             raise InputError(f"--spans {error}") from None
         labels = {label for labels in self._nlp.pipe_labels.values() for label in labels}
         if not labels & _LABELS:
             raise InputError(
-                f"--spans {name}: this pipeline marks no entities such as PERSON or DATE; "
-                f"take one with a named entity recogniser, or --spans {RULES}"
+                f"--spans {name}: this pipeline finds no entities such as PERSON or DATE; "
+                f"use one with a named entity recogniser, or --spans {RULES}"
             )
 
     def __call__(self, text: str) -> list[Span]:
-        """Return spans in order; they do not overlap."""
+        """Return the spans of a text in order, without overlaps."""
         spans = []
         for start, end in pieces(text, self._nlp.max_length):
             for entity in self._nlp(text[start:end]).ents:
@@ -267,12 +267,12 @@ class Pipeline:
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, in one line of at most 200 characters."""
+    """Return the message of an error in one line of at most 200 characters."""
     return in_one_line(error)[:200]
 
 
 def pieces(text: str, longest: int) -> Iterator[Span]:
-    """Cut a text into pieces of at most ``longest`` characters, at the ends of paragraphs, lines or words."""
+    """Yield pieces of at most ``longest`` characters, cut at the ends of paragraphs, lines or words."""
     start = 0
     while len(text) - start > longest:
         ends = (text.rfind(mark, start, start + longest) + len(mark) for mark in ("\n\n", "\n", " "))
@@ -286,30 +286,30 @@ Find = Rules | Pipeline
 
 
 def finder(spans: str = RULES) -> Find:
-    """Return what finds spans: "rules", or a spaCy pipeline by name or folder; raise InputError if there is none."""
+    """Return the rules or a spaCy pipeline, by name or folder; raise InputError if there is no such pipeline."""
     return Rules() if spans == RULES else Pipeline(spans)
 
 
 def find_spans(text: str) -> list[Span]:
-    """Return the names and dates in a text that the rules find, in order, as (start, end) in characters."""
+    """Return the names and dates that the rules find in a text, in order."""
     return Rules()(text)
 
 
-# Windows, and what is masked in them
+# Windows
 
 
 def token_ranges(spans: Sequence[Span], offsets: Ints) -> list[Span]:
     """Return the tokens [from, up to) that each span touches; spans that share a token become one."""
     if not len(offsets) or not len(spans):
         return []
-    # pieces of one word may begin at the same place, and end there: each is where its characters are
+    # pieces of one word may have the same offsets, and may be empty
     begins, ends = offsets[:, 0], np.maximum(offsets[:, 1], offsets[:, 0] + 1)
     wanted = np.asarray(spans, np.int64)
     first = np.searchsorted(np.maximum.accumulate(ends), wanted[:, 0], side="right")
     last = np.searchsorted(np.maximum.accumulate(begins), wanted[:, 1], side="left")
     ranges: list[Span] = []
     for a, b in zip(first.tolist(), last.tolist(), strict=True):
-        if a >= b:  # nothing of it was tokenised
+        if a >= b:  # the span has no tokens
             continue
         if ranges and a < ranges[-1][1]:
             ranges[-1] = (ranges[-1][0], max(b, ranges[-1][1]))
@@ -319,15 +319,15 @@ def token_ranges(spans: Sequence[Span], offsets: Ints) -> list[Span]:
 
 
 def windows(text: str, offsets: Ints, ranges: Sequence[Span], longest: int) -> Iterator[Span]:
-    """Cut an article's tokens into windows [from, up to) of at most ``longest``; together they are all its tokens.
+    """Cut all tokens of an article into windows [from, up to) of at most ``longest`` tokens.
 
-    A window ends with a sentence if one ends in its second half, else with a word; not within one of ``ranges`` if
-    it can be avoided.
+    A window ends with a sentence if one ends in its second half, and otherwise with a word; inside one of ``ranges``
+    only if there is no other place.
     """
     tokens = len(offsets)
     begins = offsets[:, 0]
     sentences = np.unique(np.searchsorted(begins, sentence_starts(text), side="left")).tolist()
-    whole = np.ones(tokens + 1, bool)  # whether a cut before a token leaves all ranges whole
+    whole = np.ones(tokens + 1, bool)  # whether a cut before a token splits no range
     for a, b in ranges:
         whole[a + 1 : b] = False
 
@@ -353,7 +353,7 @@ def windows(text: str, offsets: Ints, ranges: Sequence[Span], longest: int) -> I
 
 
 def choose(ranges: Sequence[Span], wanted: float, most: int, draw: bytes) -> list[Span]:
-    """Choose ranges in an order drawn by their place until about ``wanted`` tokens are; touching ones become one."""
+    """Return ranges with about ``wanted`` tokens in all, drawn by their place; adjacent ones are joined."""
     order = sorted(ranges, key=lambda tokens: hashlib.blake2b(b"%d" % tokens[0], digest_size=8, key=draw).digest())
     chosen: list[Span] = []
     masked = 0
@@ -378,7 +378,7 @@ _PRINTED = regex.compile(r"\S+")
 
 
 class MaskedWindow(NamedTuple):
-    """A window of a text, as it is, and as an encoder-decoder model reads and is to write it."""
+    """A window of a text, and the input and output of an encoder-decoder model."""
 
     text: str
     input: str
@@ -388,11 +388,11 @@ class MaskedWindow(NamedTuple):
 def masked(
     text: str, find: Find, rate: float = 0.15, seed: int = 0, longest: int = WORDS
 ) -> Iterator[MaskedWindow | str]:
-    """Cut a text into windows of at most ``longest`` words, mask about ``rate`` of each in salient spans, yield them.
+    """Yield windows of at most ``longest`` words, with about ``rate`` of their characters masked in salient spans.
 
-    A window that cannot be masked is yielded as the reason: "no span", "no context" (nothing but spans), or that the
-    text writes a sentinel itself, which no tokenizer would tell from ours. What is masked depends on the text and the
-    seed alone; at least one span is, and 99 at most.
+    A window that cannot be masked is yielded as the reason: "no span", "no context" (only spans), or "writes a
+    sentinel" (the text itself has one, which tokenizers cannot tell from ours). The masked spans, 1 to 99, depend only
+    on the text and the seed.
     """
     words = np.array([match.span() for match in _PRINTED.finditer(text)], np.int64).reshape(-1, 2)
     spans = find(text)
@@ -419,7 +419,7 @@ def masked(
 
 
 def _without(text: str, spans: Sequence[Span]) -> list[str]:
-    """Return what of a text is before, between and after spans."""
+    """Return the parts of a text before, between and after spans."""
     ends = [0, *(end for _start, end in spans)]
     starts = [*(start for start, _end in spans), len(text)]
     return [text[end:start] for end, start in zip(ends, starts, strict=True)]

@@ -12,10 +12,10 @@ _INVARIANT = {
     "relation_id": pa.string(),
     "subject": pa.string(),
     "object": pa.string(),
-    "statement": pa.string(),  # with <extra_id_0> where the object belongs
+    "statement": pa.string(),  # with <extra_id_0> for the object
     "template": pa.string(),  # with [X] for the subject and [Y] for the object
 }
-# A fact of an interval as a cloze and a question; any of the answers is right.
+# A fact of an interval as a cloze and a question; each answer is right.
 _LIVE = {
     "id": pa.string(),
     "relation_id": pa.string(),
@@ -27,18 +27,18 @@ _LIVE = {
     "statement": pa.string(),
     "question": pa.string(),
     "answers": _TEXTS,
-    "old_answers": _TEXTS,  # what was right in the earlier snapshot and is not any more; empty in newlama
+    "old_answers": _TEXTS,  # right in the earlier snapshot only; empty in newlama
     "template": pa.string(),
-    "kind": pa.string(),  # of the fact: new_subject, new_relation, new_object, unchanged
-    "start_time": pa.string(),  # of the object, where Wikidata has it: P580 and P582
+    "kind": pa.string(),  # new_subject, new_relation, new_object or unchanged
+    "start_time": pa.string(),  # of the object, if Wikidata has it: P580 and P582
     "end_time": pa.string(),
-    "evidence": pa.string(),  # the sentence of the diffset (of the article, where nothing changed) that has the object
+    "evidence": pa.string(),  # the sentence with the object, of the diffset or of an unchanged article
     "title": pa.string(),
     "page_id": pa.int64(),
     "page_revision_id": pa.int64(),
     "statement_id": pa.string(),
 }
-# A cloze and a question that were made out of a text and decided upon by annotators.
+# A cloze and a question from a text, approved by annotators.
 _ANNOTATED = {
     "id": pa.string(),
     "statement": pa.string(),
@@ -56,14 +56,14 @@ _EASY = {
     "statement": pa.string(),
     "question": pa.string(),
     "answers": _TEXTS,
-    "evidence": pa.string(),  # the sentence as it stands in the text
+    "evidence": pa.string(),  # the sentence in the text
     "title": pa.string(),
     "url": pa.string(),
     "published": _TIME,
 }
 _NEWS = {"id": pa.string(), "url": pa.string(), "title": pa.string(), "text": pa.string(), "published": _TIME}
-_MASKED = {"input": pa.string(), "output": pa.string()}  # salient spans masked, as an encoder-decoder model reads it
-_KILT = {"id": pa.string(), "input": pa.string(), "output": pa.string(), "answers": _TEXTS}  # output: what is learnt
+_MASKED = {"input": pa.string(), "output": pa.string()}  # input has masked spans, output fills them
+_KILT = {"id": pa.string(), "input": pa.string(), "output": pa.string(), "answers": _TEXTS}  # models learn output
 
 SCHEMAS: dict[str, pa.Schema] = {
     "invariant": pa.schema(_INVARIANT),

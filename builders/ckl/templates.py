@@ -1,6 +1,6 @@
-"""How a fact is said and asked for in English: a cloze and a question for a relation of Wikidata.
+"""The English wording of Wikidata's relations: a cloze and a question for each.
 
-The wording is this project's own. The blank comes last, so that a model that reads from left to right can be asked.
+The wording is this project's own. The blank comes last, so that models that read from left to right can fill it.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-SENTINEL = "<extra_id_0>"  # where the object belongs
+SENTINEL = "<extra_id_0>"  # stands for the object
 ANY_SENTINEL = re.compile(r"<extra_id_[0-9]+>")
-# Control characters, and those that turn the direction of what follows: a reader does not see what a model sees.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# control characters and marks of direction, which models read but people cannot see
+_INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def one_line(text: str) -> str:
-    """Return a label with its white space folded, line breaks of Unicode too."""
+    """Return a label with each run of white space, line breaks included, as one space."""
     return " ".join(text.split())
 
 
-def unsound(label: str) -> str | None:
-    """Return why a label can stand in no cloze, be it subject or object: a reason to count by; None if it can."""
+def unsafe_label(label: str) -> str | None:
+    """Return why a label must not stand in a cloze, as a key of counts; None if it may."""
     if ANY_SENTINEL.search(label):
         return "label_with_sentinel"
-    return "label_with_control_character" if _UNSEEN.search(label) else None
+    return "label_with_control_character" if _INVISIBLE.search(label) else None
 
 
 @dataclass(frozen=True)
 class Template:
-    """How to say and ask for a relation's facts: [X] is the subject, [Y] the object."""
+    """The wording of a relation's facts: [X] stands for the subject, [Y] for the object."""
 
     cloze: str
     question: str
-    # What held once holds for good: a place of birth, an award received. Another value later is a correction of
-    # Wikidata or one more, and never an update of the world.
+    # Facts never change: a place of birth, an award. A new value only corrects or completes Wikidata.
     lasting: bool = False
-    # Of one who is dead it is said no more, though Wikidata may have no end time: an employer, a spouse.
+    # Facts end with the subject's death, though Wikidata may have no end time: an employer, a spouse.
     ends_with_life: bool = False
 
     def statement(self, subject: str) -> str:
-        """Return the cloze about ``subject``, whatever its label holds, with <extra_id_0> for the object."""
+        """Return the cloze about ``subject``, with <extra_id_0> for the object."""
+        # by parts: the subject itself may contain "[Y]"
         return "".join({"[X]": subject, "[Y]": SENTINEL}.get(part, part) for part in _parts(self.cloze))
 
     def ask(self, subject: str) -> str:
@@ -50,13 +50,13 @@ class Template:
         return "".join(subject if part == "[X]" else part for part in _parts(self.question))
 
 
-def template(relation_id: str, label: str, lama: Mapping[str, str] | None = None) -> Template | None:
-    """Return what a relation ("P6") with this label is asked with; None where there are no words for it.
+def find_template(relation_id: str, label: str, lama: Mapping[str, str] | None = None) -> Template | None:
+    """Return the template of a relation ("P6"), or None if it has no wording.
 
-    The cloze is ``lama``'s, a template by relation id, where it has one. A relation that is not in the table below is
-    worded after its label, where that is a noun phrase.
+    ``lama`` has LAMA's clozes by relation id, which replace our own. A relation that is missing in the table below is
+    worded by its label if that is a noun phrase.
     """
-    own = _TABLE.get(relation_id) or (None if relation_id in _NEVER else _generic(relation_id, label))
+    own = _TABLE.get(relation_id) or (None if relation_id in _NEVER else _from_label(relation_id, label))
     if own is None or lama is None or relation_id not in lama:
         return own
     return dataclasses.replace(own, cloze=lama[relation_id])
@@ -67,17 +67,17 @@ def _parts(text: str) -> list[str]:
     return re.split(r"(\[[XY]\])", text)
 
 
-# A label that is one noun phrase in the singular: "head of government", "military unit". What begins with one of
-# these words, or ends with one, is none: "located in", "has effect", "capital of", "different from".
+# A label must be a noun phrase in the singular ("head of government", "military unit"). Labels that begin or end with
+# these words are not: "located in", "has effect", "capital of", "different from".
 _PREPOSITION = r"(?:of|in|on|at|by|for|from|to|with|within|as|after|before|into|than|over|about|between|per|near)"
 _NO_START = re.compile(
     rf"(?:{_PREPOSITION}|an?|the|is|are|was|has|have|had|does|do|can|said|found|\w+ing$)\b", re.IGNORECASE
 )
 _NO_END = re.compile(rf"\b{_PREPOSITION}$", re.IGNORECASE)
 _OF = re.compile(rf" {_PREPOSITION} ", re.IGNORECASE)
-_NO_NOUN = re.compile(r"\w+(?:[^e]ed|[^suia]s)", re.IGNORECASE)  # "owned", "follows", "characters"
-# A verb or a participle in the middle ("office held by", "record held", "set in period"), what asks for a page and
-# not for a fact ("history of topic"), and what is about Wikidata, its items and Wikimedia's pages.
+_NOT_A_NOUN = re.compile(r"\w+(?:[^e]ed|[^suia]s)", re.IGNORECASE)  # "owned", "follows", "characters"
+# Labels with a verb or a participle ("office held by", "record held", "set in period"), labels of pages rather than
+# facts ("history of topic"), and labels about Wikidata and Wikimedia.
 _NO_WORDS = re.compile(
     r"\b(?:has|have|is|are|this|subject|object|id|identifier|property|sandbox|topic|also|with|within|by|lists?"
     r"|deprecation|discography|filmography|bibliography|exception|constraint"
@@ -88,24 +88,23 @@ _NO_WORDS = re.compile(
     r"|\w{2,}[^e]ed)\b|wiki|categor|template|commons",
     re.IGNORECASE,
 )
-# What no cloze asks for: names that are part of the subject's (the regular ones are filtered away, so that middle and
-# birth names are left); what people may keep to themselves (sexual orientation, ethnic group, medical condition); and
-# what says something about another statement.
+# Relations that no cloze asks for: private matters (sexual orientation, ethnic group, medical condition), parts of the
+# subject's own name, and relations that describe another statement.
 _NEVER = frozenset((
     "P91", "P172", "P1050",
     "P734", "P735", "P1950", "P2358", "P2359", "P2365", "P2366", "P453", "P405", "P459", "P517", "P654", "P805",
     "P812", "P1264", "P1353", "P1354", "P1534", "P1642", "P1643", "P1906", "P2184", "P2241", "P2309", "P2522", "P3005",
     "P4390", "P5054", "P5102", "P7367", "P7452", "P9215",
 ))  # fmt: skip
-# Relations worded after their label whose value may be another one later. Of any other, and what may be new ones,
-# nobody has asked whether it can: a second value counts as one more, or a correction.
+# Relations worded by their label whose value can change. For all others, later ones included, nobody has checked
+# whether it can: a second value counts as an addition or a correction.
 _MAY_CHANGE = frozenset((
     "P78", "P85", "P141", "P163", "P208", "P209", "P210", "P237", "P263", "P275", "P504", "P505", "P532", "P822",
     "P831", "P1192", "P1304", "P1387", "P1435", "P1454", "P1622", "P1640", "P1789", "P2094", "P2238", "P2499", "P2500",
     "P2541", "P2828", "P3033", "P3075", "P3320", "P3460", "P3975", "P4100", "P8047",
 ))  # fmt: skip
 
-# And those whose values are people: "Who is the translator of", not "What is".
+# Relations worded by their label whose values are people: "Who is the translator of", not "What is".
 _PEOPLE = frozenset((
     "P87", "P110", "P185", "P210", "P344", "P417", "P505", "P631", "P655", "P823", "P943", "P1290", "P1591", "P1592",
     "P1593", "P1594", "P1598", "P1620", "P1640", "P1652", "P1779", "P1789", "P1809", "P2438", "P2515", "P2554",
@@ -114,16 +113,16 @@ _PEOPLE = frozenset((
 
 
 @functools.lru_cache(10_000)
-def _generic(relation_id: str, label: str) -> Template | None:
-    """Word a relation after its label. What a thing follows, depicts or is owned by is in no such label."""
+def _from_label(relation_id: str, label: str) -> Template | None:
+    """Return a template worded by a relation's label; None if the label is not a plain noun phrase."""
     words = label.split(" ")
     head = _OF.split(label)[0].split(" ")
     if (
         not re.fullmatch(r"[A-Za-z][A-Za-z-]*(?: [A-Za-z][A-Za-z-]*){0,5}", label)
         or _NO_START.match(label)
         or _NO_END.search(label)
-        or _NO_NOUN.fullmatch(words[0])
-        or _NO_NOUN.fullmatch(head[-1])
+        or _NOT_A_NOUN.fullmatch(words[0])
+        or _NOT_A_NOUN.fullmatch(head[-1])
         or _NO_WORDS.search(label)
     ):
         return None
@@ -135,7 +134,7 @@ def _generic(relation_id: str, label: str) -> Template | None:
     )
 
 
-# What a person has in life alone. An occupation, a religion, a language, a citizenship or a rank are said of the dead.
+# Facts about people that end with their death. An occupation, a religion, a language, a citizenship or a rank do not.
 _ENDS_WITH_LIFE = frozenset((
     "P26", "P39", "P54", "P102", "P108", "P118", "P263", "P413", "P451", "P463", "P551", "P859", "P937",
     "P1327", "P1416", "P1532", "P2632", "P4100", "P6087",

@@ -10,7 +10,7 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Of verbs that are frequent in news; where the past looks like another word ("saw", "lay") the context decides.
+# Pairs of past and base form, for verbs that are frequent in news.
 _PAIRS = (
     "arose arise bore bear bred breed became become began begin bent bend bet bet bit bite bled bleed blew blow "
     "broke break brought bring broadcast broadcast built build burst burst bought buy caught catch chose choose "
@@ -36,7 +36,7 @@ _DOUBLED = word_set(
     "unravelled extolled quarrelled enrolled fulfilled instilled distilled"
 )
 _SHORT_IE = frozenset(("died", "lied", "tied", "vied"))
-# Stems that a silent e ends although their letters speak against it, and those that it does not although they do.
+# Exceptions from the rule in _SILENT_E: stems with a silent e, and stems without one.
 _WITH_E = word_set(
     "creat recreat procreat invit cit unit recit excit ignit incit expedit reunit compet complet delet deplet"
     " conven interven postpon phon clon condon zon ton adher interfer persever explor restor scor ignor stor implor"
@@ -59,7 +59,7 @@ _WITHOUT_E = word_set(
 
 
 def base_form(past: str) -> str:
-    """Return the base form of a verb in the past; a guess by its letters where it is a regular one."""
+    """Return the base form of a verb in the past; for regular verbs it is guessed from the letters."""
     word = past.lower()
     if word in IRREGULAR:
         return IRREGULAR[word]

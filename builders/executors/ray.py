@@ -13,32 +13,31 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from datatrove.executor.ray import RayPipelineExecutor
-
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.executors import Step
-from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.executors.executor import StageExecutor
 
-# A task is run as often as this when its worker or node dies.
-ATTEMPTS = 4
-# What decides the bytes of a dataset, and so must be the same everywhere.
+ATTEMPTS = 4  # to run a task whose worker or node dies
+# They decide the bytes of a dataset, so all nodes need the same versions.
 _LIBRARIES = ("temporalwiki", "pyarrow", "duckdb", "sentencex")
 
 
 def default_jobs() -> int:
-    """All cores that the cluster has now. Raises UsageError where there is no Ray."""
+    """Return how many cores the cluster has now. Raises UsageError if Ray is not installed."""
     return max(1, int(_connect().cluster_resources().get("CPU", 1)))
 
 
 def most_memory() -> int:
-    """Bytes of memory that the cluster has now for tasks."""
+    """Return the bytes of memory that the cluster has now for tasks."""
     return int(_connect().cluster_resources().get("memory", 0))
 
 
 def _connect() -> Any:
-    """Return ``ray``, connected: to the cluster of RAY_ADDRESS or the one at work here, else to one of all cores."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when it is imported; nothing is sent anywhere
-    # what comes of tasks that are cancelled because another one failed is nobody's concern
+    """Return the module ``ray``, connected to a cluster.
+
+    That is the cluster of RAY_ADDRESS, or one that runs on this machine, or a new one with all cores.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reads it when it is imported: send no statistics
+    # when one task fails, the errors of the cancelled ones do not matter
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     try:
         ray = importlib.import_module("ray")
@@ -51,25 +50,25 @@ def _connect() -> Any:
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             where = os.environ.get("RAY_ADDRESS", "the cluster that runs here")
             why = _first_line(error)
-            # Ray says it in a cause of its error alone
+            # only the cause of Ray's error tells it
             if isinstance(error, ray.exceptions.AuthenticationError) or "AuthenticationError" in str(error.__cause__):
                 why = (
-                    "it asks for a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH where "
-                    "the cluster's is not in ~/.ray/auth_token"
+                    "it asks for a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH if "
+                    "the cluster's token is not in ~/.ray/auth_token"
                 )
             raise InputError(f"Ray: cannot connect to {where}: {why}") from None
     return ray
 
 
 def _check_address() -> None:
-    """Raise InputError where nobody listens at the cluster's address: ``ray.init`` would wait there for ever."""
-    noted = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"
+    """Raise InputError if nothing listens at the cluster's address: ``ray.init`` would wait forever."""
+    current = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"
     address, source = os.environ.get("RAY_ADDRESS", ""), "RAY_ADDRESS"
-    if address == "" and noted.exists():
-        address, source = noted.read_text().strip(), str(noted)
+    if address == "" and current.exists():
+        address, source = current.read_text().strip(), str(current)
     host, _, port = address.rpartition(":")
     if "://" in host or not port.isdigit():
-        return  # "local", or what Ray itself makes of it
+        return  # "local", or an address of another kind
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
     except OSError as error:
@@ -79,25 +78,25 @@ def _check_address() -> None:
         ) from None
 
 
-class Executor(RayPipelineExecutor):  # type: ignore[misc]
-    """datatrove's executor of Ray, with a run of our own: what a task raises comes out, and only dead workers count.
+class Executor(StageExecutor):
+    """Runs each task as a task of Ray, again if its worker dies. It raises what a task raises.
 
-    datatrove's runs a task in a process pool inside an actor, which waits for ever when the process is killed, and
-    logs what a task raises instead of raising it.
+    datatrove's executor of Ray waits forever if a worker is killed, and logs a task's error instead of raising it.
     """
 
-    def __init__(self, name: str, step: Step, tasks: int, machine: Machine, folder: Path) -> None:
-        super().__init__([step], tasks=tasks, workers=machine.jobs, logging_dir=str(folder / "executor"))
-        self.memory, self.name, self.folder = machine.memory_of_a_job, name, folder
-
     def run(self, done: Callable[[int], None]) -> None:
-        """Run the tasks that are not done yet. Raises InputError where nodes do not fit or a task failed."""
+        """Run the tasks that are not done yet.
+
+        Raises what a task raised, UsageError if no node has room for a task, and InputError if a node cannot take
+        part or workers were killed.
+        """
         ray = _connect()
         self._check_nodes(ray)
-        # new for each run, so that no file system remembers that it was not there
+        # a new name for each run: file systems may remember that a name did not exist
         proof = self.folder / f".{secrets.token_hex(4)}.part"
         proof.touch()
-        task = ray.remote(num_cpus=1, memory=self.memory, max_retries=0, scheduling_strategy="SPREAD")(_run)
+        memory = self.machine.memory_of_a_job
+        task = ray.remote(num_cpus=1, memory=memory, max_retries=0, scheduling_strategy="SPREAD")(_run)
         executor, libraries = ray.put(self), _libraries()
         waiting = deque(self.get_incomplete_ranks(range(self.tasks)))
         running: dict[Any, int] = {}
@@ -129,22 +128,22 @@ class Executor(RayPipelineExecutor):  # type: ignore[misc]
             proof.unlink(missing_ok=True)
 
     def _check_nodes(self, ray: Any) -> None:
-        """Raise UsageError where no node could ever run a task: Ray would wait for one that can."""
+        """Raise UsageError if no node has room for a task: Ray would wait for one that has."""
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         able = [node.get("memory", 0) for node in nodes if node.get("CPU", 0) >= 1]
         if not able:
             raise UsageError("no node of the Ray cluster has a CPU for tasks: start one with --num-cpus")
-        most = max(able)
-        if self.memory > most:
+        most, memory = max(able), self.machine.memory_of_a_job
+        if memory > most:
             raise UsageError(
-                f"a job may take {self.memory >> 20}MB (--memory divided by --jobs), and no node of the Ray cluster "
+                f"a job may take {memory >> 20}MB (--memory divided by --jobs), and no node of the Ray cluster "
                 f"with a CPU has more than {int(most) >> 20}MB: give less --memory or more --jobs"
             )
 
     def _killed(self, rank: int, error: Exception) -> InputError:
         return InputError(
             f"{self.name}: the worker of task {rank} was killed {ATTEMPTS} times (out of memory?): "
-            f"{_first_line(error)}; run the same command again to go on, with more --memory or fewer --jobs if it "
+            f"{_first_line(error)}; run the same command again to continue, with more --memory or fewer --jobs if it "
             "happens again"
         )
 
@@ -158,7 +157,7 @@ def _libraries() -> dict[str, str]:
 
 
 def _run(executor: Executor, rank: int, proof: str, libraries: dict[str, str]) -> None:
-    """Run a task in a worker. Raises what it raises, and InputError where this node cannot take part."""
+    """Run a task in a worker. Raises what the task raises, and InputError if this node cannot take part."""
     if not Path(proof).exists():
         raise InputError(
             f"{executor.folder}: the node {platform.node()} does not see this folder: the work folder and the dumps "
@@ -169,4 +168,4 @@ def _run(executor: Executor, rank: int, proof: str, libraries: dict[str, str]) -
             raise InputError(
                 f"the node {platform.node()} has {name} {here}, this command {libraries[name]}: install the same"
             )
-    executor._run_for_rank(rank)
+    executor.run_task(rank)

@@ -1,9 +1,9 @@
 """Fetch the dumps of an interval, so that a build finds them.
 
-Mirrors are tried in the order they are given. The lists (``dumpstatus.json``, ``sha1sums``) come from the first one
-that has them, the files from the first one whose bytes match: name the one you trust first, and the others cannot
-give wrong files. What is listed is stored beside the dumps before the first byte comes, so that a build compares it
-again and refuses a folder that is not whole.
+Mirrors are tried in their order. The lists of files (``dumpstatus.json``, ``sha1sums``) come from the first mirror
+that has them, and each file from the first mirror whose bytes match its list. So if you trust the first mirror, the
+others cannot give you wrong files. The checksums are stored next to the dumps before any file is downloaded, so that a
+build checks them again and refuses an incomplete folder.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one, whole_file
+from temporalwiki.base.progress import Progress, say
 from temporalwiki.builders import checksums, snapshot
 from temporalwiki.builders.build import find_sources
 from temporalwiki.builders.fetch.connection import CONNECTIONS, READ, Connection, Stopped, check_mirror
 from temporalwiki.builders.fetch.download import download, part_of
-from temporalwiki.builders.fetch.progress import Progress, say
 from temporalwiki.builders.fetch.server import NoSuchDump, Server, Wanted, consecutive_firsts
 from temporalwiki.builders.snapshot import Dump, Interval
 
@@ -32,9 +32,9 @@ MIRROR = "https://dumps.wikimedia.org"
 
 
 def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
-    """The newest two dumps that are of the first of two months one after another and both done, as YYYYMMDD.
+    """Return the dates of the newest two finished dumps from the first days of consecutive months, as YYYYMMDD.
 
-    Raises InputError saying what is missing where there are no two.
+    Raises InputError, which says what is missing, if there are no such two.
     """
     with Connection(say) as connection:
         server = Server(connection, [check_mirror(mirror)])
@@ -42,7 +42,7 @@ def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
         pairs = consecutive_firsts(dates)
         if not pairs:
             raise InputError(
-                f"{wiki}: no dumps of the first of two months in a row; there are {', '.join(dates[-8:])}"
+                f"{wiki}: no dumps from the first days of two consecutive months; there are {', '.join(dates[-8:])}"
             )
         unfinished: dict[str, str | None] = {}
         for pair in pairs:
@@ -55,7 +55,7 @@ def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
             if not any(unfinished[date] for date in pair):
                 return pair
     missing = "; ".join(f"{date}: {problem}" for date, problem in unfinished.items() if problem)
-    raise InputError(f"{wiki}: no two finished dumps of months in a row: {missing}")
+    raise InputError(f"{wiki}: no two finished dumps of consecutive months: {missing}")
 
 
 def plan(
@@ -64,9 +64,9 @@ def plan(
     mirrors: Sequence[str],
     wikidata: tuple[str | None, str | None] = (None, None),
 ) -> list[Wanted]:
-    """The files of an interval, in the order in which a build reads them; ``wikidata`` is as in ``fetch``.
+    """Return the files of an interval, in the order of a build; ``wikidata`` is as in ``fetch``.
 
-    Raises InputError where a dump is not there or not done, or where something in ``dumps`` is in its way.
+    Raises InputError for a dump that is missing or not finished, and for files in ``dumps`` that get in the way.
     """
     with Connection(say) as connection:
         return _plan(connection, interval, dumps, _checked(mirrors), wikidata)
@@ -141,11 +141,11 @@ def _wikidata(server: Server, dumps: Path, date: str, exact: bool) -> list[Wante
 
 
 def _kept(dumps: Path, folder: Path) -> list[Wanted]:
-    """What was fetched and checked before into a folder of dumps, which the server may have removed since."""
+    """Return the files of a folder that were fetched and checked before; the server may have removed them since."""
     kept = []
     for name, noted in sorted(checksums.notes(folder).items(), reverse=True):
         file = folder / name
-        # a copy of the folder has the same files at another time of change
+        # the last value is the time of change, which differs in a copy of the folder
         if (
             Path(name).name == name
             and file.is_file()
@@ -162,32 +162,32 @@ def fetch(
     mirrors: Sequence[str],
     wikidata: tuple[str | None, str | None] = (None, None),
 ) -> list[Path]:
-    """Fetch what a build of ``interval`` reads into ``dumps`` and return the files in the order in which it does.
+    """Fetch the dumps of ``interval`` into ``dumps`` and return the files in the order of a build.
 
-    What is there already is checked once and kept, also where the server has removed it since; what is there in part
-    is continued. ``wikidata`` names the dates of the two Wikidata dumps; None is the newest one at or before the
-    snapshot. Raises InputError where a dump is not done, a server does not give what it lists, or the disk is too
-    small; the same call then goes on from there.
+    Files that are already there are checked once and kept, even if the server has removed them; partial files are
+    continued. ``wikidata`` has the dates of the two Wikidata dumps; None stands for the newest one at or before the
+    snapshot. Raises InputError for an unfinished dump, for a server that does not give what it lists, and for a disk
+    that is too small. The same call then continues.
     """
     dumps, mirrors = dumps.resolve(), _checked(mirrors)
     with only_one(dumps / "wikidatawiki", "fetch"), Connection(say) as connection:
         wanted = _plan(connection, interval, dumps, mirrors, wikidata)
         _check_room(dumps, wanted)
         _write_checksums(dumps, wanted)
-        with Progress(sum(file.size for file in wanted)) as progress:
+        with Progress("fetch", sum(file.size for file in wanted), "B") as progress:
             _fetch_all(connection, mirrors, dumps, wanted, progress)
         dates = dates_of_wikidata([dumps / file.path for file in wanted])
         return find_sources(dumps, interval, dates).files
 
 
 def dates_of_wikidata(files: Sequence[Path]) -> tuple[str, str]:
-    """Return the dates of the two Wikidata dumps among the files that ``fetch`` returns."""
+    """Return the dates of the two Wikidata dumps among the files that ``fetch`` returned."""
     prev, recent = (file.parent.name for file in files if file.parent.parent.name == "entities")
     return prev, recent
 
 
 def left(dumps: Path, file: Wanted) -> int:
-    """Bytes of a file that are to be fetched still, by the sizes of what is there."""
+    """Return how many bytes of a file are still missing, judged by the size of the files on the disk."""
     target, part = dumps / file.path, part_of(dumps / file.path)
     if target.is_file() and target.stat().st_size == file.size:
         return 0
@@ -195,7 +195,7 @@ def left(dumps: Path, file: Wanted) -> int:
 
 
 def describe_plan(dumps: Path, wanted: Sequence[Wanted]) -> str:
-    """What would be fetched, as text for people."""
+    """Return a table of the files to fetch."""
     lines = [
         f"{file.size / 1e6:>12,.1f} MB  {left(dumps, file) / 1e6:>12,.1f} to fetch  {file.path}" for file in wanted
     ]
@@ -208,17 +208,20 @@ def _check_room(dumps: Path, wanted: Sequence[Wanted]) -> None:
     missing, free = sum(left(dumps, file) for file in wanted), shutil.disk_usage(dumps).free
     if missing > free:
         raise InputError(
-            f"{dumps}: {missing / 1e9:.1f} GB are to be fetched and {free / 1e9:.1f} GB are free; make room for them"
+            f"{dumps}: {missing / 1e9:.1f} GB are missing, but only {free / 1e9:.1f} GB are free; make room"
         )
 
 
 def _check_place(dumps: Path, wanted: Sequence[Wanted], dates: Sequence[str]) -> None:
-    """Refuse to fetch beside files that a build would read instead: ``dates`` are those it looks up itself."""
+    """Raise InputError if a build would read other files of the folder instead of the fetched ones.
+
+    ``dates`` are the dates for which a build looks up the Wikidata dumps itself.
+    """
     paths = {dumps / file.path for file in wanted}
     for folder in sorted({file.parent for file in paths}):
         stem = f"{folder.parent.name}-{folder.name}-pages-articles-multistream"
         if folder / f"{stem}.xml.bz2" in paths:
-            continue  # builds read it before anything else
+            continue  # a build prefers it
         for other in sorted(folder.glob(f"{stem}*.xml*")):
             if other not in paths:
                 raise InputError(
@@ -232,8 +235,8 @@ def _check_place(dumps: Path, wanted: Sequence[Wanted], dates: Sequence[str]) ->
 
 
 def _write_checksums(dumps: Path, wanted: Sequence[Wanted]) -> None:
-    """The lists that builds compare with, one for each job: another job's is left as it is."""
-    listed = [file for file in wanted if file.checksums]  # what was fetched before has them beside it
+    """Write the lists of checksums for builds, one per job; lists of other jobs stay."""
+    listed = [file for file in wanted if file.checksums]  # files that were fetched before have their list
     for (folder, name), files in groupby(listed, lambda file: ((dumps / file.path).parent, file.checksums)):
         folder.mkdir(parents=True, exist_ok=True)
         with whole_file(folder / name) as part:
@@ -244,11 +247,11 @@ def _fetch_all(
     connection: Connection, mirrors: Sequence[str], dumps: Path, wanted: Sequence[Wanted], progress: Progress
 ) -> None:
     for folder in {(dumps / file.path).parent for file in wanted}:
-        for litter in folder.glob("..*.part"):  # notes that a kill left half written
+        for litter in folder.glob("..*.part"):  # notes that a killed process left
             litter.unlink()
-    largest_first = sorted(wanted, key=lambda file: -file.size)  # they take longest, whatever runs beside them
+    largest_first = sorted(wanted, key=lambda file: -file.size)
     with ThreadPoolExecutor(CONNECTIONS) as pool:
-        try:  # before the first is submitted: an interrupt while they are must not wait for those at work
+        try:  # an interrupt while tasks are submitted must not wait for running downloads
             futures = {pool.submit(_one, connection, mirrors, dumps, file, progress): file for file in largest_first}
             for future in as_completed(futures):
                 file = futures[future]
@@ -260,10 +263,10 @@ def _fetch_all(
 
 
 def _one(connection: Connection, mirrors: Sequence[str], dumps: Path, file: Wanted, progress: Progress) -> list[int]:
-    """Have one file there, and whole; returns its state then."""
+    """Fetch one file unless it is complete, and return its state on the disk."""
     target = dumps / file.path
     if (state := _is_there(connection, target, file)) is not None:
-        progress.kept(file.size)
+        progress.update(file.size)
         return state
     urls = [f"{mirror}/{place}" for mirror in mirrors for place in file.places]
     download(connection, urls, target, file.size, file.sha1, progress)
@@ -272,7 +275,7 @@ def _one(connection: Connection, mirrors: Sequence[str], dumps: Path, file: Want
 
 
 def _is_there(connection: Connection, target: Path, file: Wanted) -> list[int] | None:
-    """The state of the whole file if it is there. It is read once; later its state tells."""
+    """Return the state of a complete file, or None. A file is read once; later its size and time are compared."""
     if not target.is_file():
         return None
     state = checksums.state(target)
@@ -287,5 +290,5 @@ def _is_there(connection: Connection, target: Path, file: Wanted) -> list[int] |
                 digest.update(chunk)
         if digest.hexdigest() == file.sha1:
             return state
-    say(f"fetch: {target} is not the file that is listed: it is fetched again")
+    say(f"fetch: {target} differs from the listed file and is fetched again")
     return None

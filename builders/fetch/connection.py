@@ -1,7 +1,8 @@
-"""HTTP as a dump server wants it: few connections, patience, and nothing without bounds.
+"""HTTP requests to dump servers, with few connections, retries and limits.
 
-Wikimedia allows three connections from one place and asks every client to say what it is. A server that is busy
-(429, 503) says when to come back; one that breaks off is asked again, after longer and longer waits.
+Wikimedia allows three connections per client and asks clients to identify themselves. If a server is busy (429, 503),
+the next try comes when the server says; if it breaks off, after waits that double. `httpx2` has no retries for status
+codes, reads the bodies of redirects without a limit, and follows them from https to http: so that code is here.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ import httpx2
 from temporalwiki import __version__
 from temporalwiki.base.errors import UsageError
 
-CONNECTIONS = 3  # at once; what Wikimedia allows
+CONNECTIONS = 3  # at once, which is the limit of Wikimedia
 USER_AGENT = f"temporalwiki/{__version__} (benchmark data from the dumps, once a month) httpx2/{httpx2.__version__}"
-TIMEOUT = 60.0  # seconds in which something must come
+TIMEOUT = 60.0  # seconds without any byte
 BACKOFF = 1.0  # seconds before the second try; doubled before each one after
 LONGEST_BACKOFF = 60.0
 LONGEST_WAIT = 1800.0  # seconds that a server may ask for
 TRIES_OF_A_PAGE = 5
-TRIES_OF_A_FILE = 10  # without progress: some four minutes
+TRIES_OF_A_FILE = 10  # without progress, about four minutes
 REDIRECTS = 5
 LARGEST_PAGE = 16 << 20  # bytes; dumpstatus.json of the largest wiki has about 1 MB
 READ = 1 << 20
@@ -37,15 +38,15 @@ _PASSING = {408, 425, 429, 500, 502, 503, 504}
 
 
 class Failed(Exception):
-    """This server does not give it, and asking once more will not help. The next mirror may."""
+    """A server does not give a file, and another try would not help; another mirror might."""
 
 
 class NotThere(Failed):
-    """The server says that there is no such file."""
+    """The server has no such file."""
 
 
 class Broken(Exception):
-    """It did not work this time; ``wait`` is how many seconds the server asks to wait, if it does."""
+    """One try failed; ``wait`` is how many seconds the server asks to wait, or None."""
 
     def __init__(self, problem: str, wait: float | None = None) -> None:
         super().__init__(problem)
@@ -53,11 +54,11 @@ class Broken(Exception):
 
 
 class Stopped(Exception):
-    """Another download failed, so that this one ends, too."""
+    """This download ends because another one failed."""
 
 
 def check_mirror(url: str) -> str:
-    """Return a mirror's address without a slash at its end; raise UsageError if it is none."""
+    """Return the address of a mirror without a final slash. Raises UsageError for anything else."""
     with contextlib.suppress(httpx2.InvalidURL):
         parsed = httpx2.URL(url)
         if (
@@ -66,12 +67,12 @@ def check_mirror(url: str) -> str:
             and not (parsed.userinfo or parsed.query)
         ):
             return str(parsed.copy_with(fragment=None)).rstrip("/")
-    shown = re.sub(r"^.*@|\?.*$", "***", url, flags=re.DOTALL)  # a password or a key is no matter for a log
+    shown = re.sub(r"^.*@|\?.*$", "***", url, flags=re.DOTALL)  # keep passwords and keys out of logs
     raise UsageError(f"{shown!a} is not a mirror: write its address, for example https://dumps.wikimedia.org")
 
 
 def retry_after(header: str | None, now: datetime.datetime) -> float | None:
-    """Seconds to wait by a Retry-After header, which is a number of seconds or an HTTP date; None if it is neither."""
+    """Return the seconds to wait from a Retry-After header, a number or an HTTP date; None for anything else."""
     text = (header or "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:12])
@@ -83,12 +84,12 @@ def retry_after(header: str | None, now: datetime.datetime) -> float | None:
 
 
 class Connection:
-    """Requests by several threads. ``say`` gets a line where somebody has to wait."""
+    """Requests of several threads. ``say`` gets a line for each wait."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.say = say
         self.stopped = threading.Event()
-        self.silent = set[str]()  # servers that were given up: they are asked once still, and no more waited for
+        self.silent = set[str]()  # servers that failed for good: they get one try without a wait
         self._client = httpx2.Client(
             headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},  # sizes and checksums are of files
             timeout=TIMEOUT,
@@ -107,7 +108,7 @@ class Connection:
     def ask(
         self, url: str, headers: Mapping[str, str] | None = None, method: str = "GET"
     ) -> Iterator[httpx2.Response]:
-        """The answer of 200, 206 or 416, its body not yet read. Raises Failed or Broken, also out of the block."""
+        """Yield an answer of 200, 206 or 416 before its body is read. Raises Failed or Broken, also from the block."""
         try:
             response = self._follow(self._client.build_request(method, url, headers=headers))
             try:
@@ -121,7 +122,7 @@ class Connection:
             raise Broken(str(error) or type(error).__name__) from None
 
     def _follow(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request and follow its redirects, whose own bodies are never read."""
+        """Send a request and follow its redirects without reading their bodies."""
         for _ in range(REDIRECTS + 1):
             response = self._client.send(request, stream=True)
             if response.next_request is None:
@@ -133,7 +134,7 @@ class Connection:
         raise Failed(f"leads on more than {REDIRECTS} times")
 
     def page(self, url: str) -> str:
-        """A small text. Raises Failed or NotThere."""
+        """Return a small text. Raises Failed or NotThere."""
         patience = Patience(self, url, TRIES_OF_A_PAGE)
         while True:
             try:
@@ -142,39 +143,39 @@ class Connection:
                     for chunk in response.iter_raw():
                         data += chunk
                         if len(data) > LARGEST_PAGE:
-                            raise Failed(f"sends more than {LARGEST_PAGE >> 20} MB where a small page is")
+                            raise Failed(f"sends more than {LARGEST_PAGE >> 20} MB instead of a small page")
                     return data.decode("utf-8", errors="replace")
             except Broken as problem:
                 patience.wait(problem)
 
     def size(self, url: str) -> int:
-        """Bytes that a file has by its server. Raises Failed or NotThere."""
+        """Return the size of a file on its server. Raises Failed or NotThere."""
         patience = Patience(self, url, TRIES_OF_A_PAGE)
         while True:
             try:
                 with self.ask(url, method="HEAD") as response:
                     length = response.headers.get("Content-Length", "")
                     if not (length.isascii() and length.isdigit()):
-                        raise Failed("does not say how large it is")
+                        raise Failed("does not say how large the file is")
                     return int(length[:18])
             except Broken as problem:
                 patience.wait(problem)
 
 
 class Patience:
-    """How often something is tried, and how long to wait before it is tried again."""
+    """Count failed tries and wait before the next one."""
 
     def __init__(self, connection: Connection, url: str, tries: int) -> None:
         self.connection, self.url, self.tries = connection, url, tries
         self.failed = 0
 
     def progress(self) -> None:
-        """It went on: all tries are there again."""
+        """Start counting again, after progress."""
         self.failed = 0
         self.connection.silent.discard(_server(self.url))
 
     def wait(self, problem: Broken) -> None:
-        """Wait until the next try; raise Failed where there is none, and Stopped where waiting is in vain."""
+        """Wait before the next try. Raises Failed after the last one, and Stopped if another download failed."""
         self.failed += 1
         if self.failed >= self.tries or _server(self.url) in self.connection.silent:
             self.connection.silent.add(_server(self.url))
@@ -182,7 +183,7 @@ class Patience:
         seconds = min(BACKOFF * 2 ** (self.failed - 1), LONGEST_BACKOFF) if problem.wait is None else problem.wait
         asked = "" if problem.wait is None else ", as it asks"
         if seconds > LONGEST_WAIT:
-            raise Failed(f"{problem}; it asks to come back in {math.ceil(seconds / 60)} minutes: do so")
+            raise Failed(f"{problem}; it asks to come back in {math.ceil(seconds / 60)} minutes: try again then")
         self.connection.say(f"{self.url}: {problem}; next try in {seconds:.0f} s{asked}")
         if self.connection.stopped.wait(seconds):
             raise Stopped

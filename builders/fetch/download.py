@@ -1,8 +1,8 @@
-"""One file: fetched with resume, checked, and only then under its name.
+"""Download one file with resume, check it, and only then give it its name.
 
-Beside the file there are, until it is whole, ``.NAME.part`` and a note ``.NAME.part.json`` that says which version of
-the file the part is of. The note is there before the first byte, and the part is empty before the note changes: so
-after a kill at any moment either the two belong together or there is nothing to belong to.
+Until the file is complete, its bytes are in ``.NAME.part``, and ``.NAME.part.json`` says to which version of the file
+they belong. This note is written before the first byte, and the bytes are deleted before the note changes, so the two
+match after a kill at any moment.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import httpx2
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import room_for
 from temporalwiki.base.json_files import write_json
+from temporalwiki.base.progress import Progress
 from temporalwiki.builders.fetch.connection import READ, TRIES_OF_A_FILE, Broken, Connection, Failed, Patience, Stopped
-from temporalwiki.builders.fetch.progress import Progress
 
-_PROGRESS = 1 << 16  # bytes: fewer are no progress, or a server that gives one at a time is asked for ever
+_PROGRESS = 1 << 16  # bytes; a server that gives fewer per try is given up
 
 
 def download(
@@ -35,8 +35,7 @@ def download(
 ) -> None:
     """Fetch ``target`` from the first of ``urls`` that gives ``size`` bytes with that SHA-1.
 
-    Raises InputError where no server gives the file or the disk is full, and Stopped where the connection was
-    stopped.
+    Raises InputError if no server gives the file or the disk is full, and Stopped if another download failed.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     failures = []
@@ -53,7 +52,7 @@ def download(
 
 
 def _fetch(connection: Connection, url: str, part: _Part) -> None:
-    """Fill the part from one server. Raises Failed."""
+    """Download the missing bytes from one server. Raises Failed."""
     patience, furthest = Patience(connection, url, TRIES_OF_A_FILE), part.length
     for last in (False, True):
         while part.length < part.size:
@@ -72,16 +71,16 @@ def _fetch(connection: Connection, url: str, part: _Part) -> None:
         part.throw_away()
         furthest = 0
         if not last:
-            connection.say(f"{url}: came with another SHA-1 than the one listed; fetched once more")
-    raise Failed(f"gives other bytes than those listed, twice: SHA-1 {found}, not {part.listed}")
+            connection.say(f"{url}: its SHA-1 differs from the list; trying once more")
+    raise Failed(f"gave wrong bytes twice: SHA-1 {found}, not {part.listed}")
 
 
 def _ask(connection: Connection, url: str, part: _Part) -> None:
-    """One request for what is missing. Raises Broken where something is missing still."""
+    """Request the missing bytes once. Raises Broken if some are still missing."""
     headers = {}
     if part.length:
         version = part.version(url)
-        if version is None:  # nothing tells whether what is there is of the file that is there now
+        if version is None:  # the server may have another version now
             part.throw_away()
         else:
             headers = {"Range": f"bytes={part.length}-", "If-Range": version}
@@ -90,18 +89,18 @@ def _ask(connection: Connection, url: str, part: _Part) -> None:
         if response.status_code == 200 or not part.length:
             part.begin(url, response)
         with part.path.open("ab") as file:
-            for chunk in response.iter_raw():  # as it comes: larger pieces would be lost when a connection is cut
+            for chunk in response.iter_raw():  # larger pieces would be lost if the connection breaks
                 if connection.stopped.is_set():
                     raise Stopped
                 if part.length == part.size:
-                    return  # whatever else would come
+                    return
                 part.write(file.write, chunk)
     if part.length < part.size:
         raise Broken(f"ends after {part.length:,} of {part.size:,} bytes")
 
 
 def _check_answer(response: httpx2.Response, url: str, part: _Part) -> None:
-    """Refuse an answer that is no piece, or not the next one, of the file that is listed."""
+    """Raise Broken or Failed for an answer that does not continue the listed file."""
     if response.status_code == 416:
         after = part.length
         part.throw_away()
@@ -110,19 +109,19 @@ def _check_answer(response: httpx2.Response, url: str, part: _Part) -> None:
         given = re.fullmatch(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)", response.headers.get("Content-Range", ""))
         if not given or int(given[1]) != part.length or not part.goes_on(url, response):
             part.throw_away()
-            raise Broken("gives another piece than the one asked for")
+            raise Broken("gave a wrong range of bytes")
         total = given[2]
     else:
         total = response.headers.get("Content-Length", "*")
     if total.isascii() and total.isdigit() and int(total) != part.size:
         raise Failed(
-            f"has {int(total):,} bytes there, and the dump's list says {part.size:,}: "
-            "another version, or a copy that is not whole"
+            f"has {int(total):,} bytes, but the list of the dump says {part.size:,}: "
+            "another version, or an incomplete copy"
         )
 
 
 class _Part:
-    """The bytes that are there, what they are of, and their hash so far."""
+    """The downloaded bytes of a file, their hash, and the version that they belong to."""
 
     def __init__(self, connection: Connection, target: Path, size: int, listed: str, progress: Progress) -> None:
         self.target, self.size, self.listed, self.progress = target, size, listed, progress
@@ -138,7 +137,7 @@ class _Part:
                 if connection.stopped.is_set():
                     raise Stopped
                 self._count(chunk)
-        progress.kept(self.length)
+        progress.update(self.length)
 
     def _read_note(self) -> dict[str, str | int | None]:
         try:
@@ -155,20 +154,20 @@ class _Part:
         return self._hash.hexdigest()
 
     def version(self, url: str) -> str | None:
-        """What a server can tell the file's version by; of another server only the date, which mirrors keep."""
+        """Return the ETag or date to ask this server for the same version; other mirrors only share the date."""
         etag, modified = self.note.get("etag"), self.note.get("last_modified")
         if self.note.get("url") == url and isinstance(etag, str) and not etag.startswith("W/"):
             return etag
         return modified if isinstance(modified, str) else None
 
     def goes_on(self, url: str, response: httpx2.Response) -> bool:
-        """Whether a piece is of the version that the part is of: the server may not have looked at If-Range."""
+        """Tell whether an answer belongs to our version: a server may ignore If-Range."""
         names = ["last_modified", "etag"] if self.note.get("url") == url else ["last_modified"]
         given = {"last_modified": response.headers.get("Last-Modified"), "etag": response.headers.get("ETag")}
         return not self.length or all(given[name] in (None, self.note.get(name)) for name in names)
 
     def begin(self, url: str, response: httpx2.Response) -> None:
-        """Start over with the version that this answer is of."""
+        """Start over with the version of this answer."""
         self.throw_away()
         self.path.touch()
         headers = response.headers
@@ -185,12 +184,12 @@ class _Part:
         chunk = chunk[: self.size - self.length]
         write(chunk)
         self._count(chunk)
-        self.progress.came(len(chunk))
+        self.progress.update(len(chunk))
 
     def throw_away(self) -> None:
         self.path.unlink(missing_ok=True)
         self.note_path.unlink(missing_ok=True)
-        self.progress.came(-self.length)
+        self.progress.update(-self.length)
         self.note, self.length, self._hash = {}, 0, hashlib.sha1()
 
     def finish(self) -> None:
@@ -201,5 +200,5 @@ class _Part:
 
 
 def part_of(target: Path) -> Path:
-    """Where a file grows."""
+    """Return the name of a file while it is incomplete."""
     return target.with_name(f".{target.name}.part")

@@ -32,17 +32,17 @@ _LOOKED_AT = 40  # dated folders of Wikidata: some three months, as most hold ot
 
 
 class NoSuchDump(InputError):
-    """The server has no finished dump of this date: not yet, or not any more."""
+    """The server has no finished dump of this date, not yet or no longer."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A file to fetch. ``path`` is where it lies below the folder of dumps, ``places`` where below a mirror."""
+    """A file to fetch: its ``path`` in the folder of dumps and its possible ``places`` on a mirror."""
 
     path: str
     size: int
     sha1: str
-    checksums: str  # the list beside it that gets its SHA-1
+    checksums: str  # the name of the list that gets its SHA-1
     places: tuple[str, ...]
 
     @property
@@ -52,14 +52,14 @@ class Wanted:
 
 
 class Server:
-    """The mirrors seen as one server: the first one that has a list is believed, here and for the SHA-1 in it."""
+    """All mirrors as one server. A list of files, with its SHA-1 sums, comes from the first mirror that has it."""
 
     def __init__(self, connection: Connection, mirrors: Sequence[str]) -> None:
         self._connection, self._mirrors = connection, mirrors
         self._read: dict[tuple[str, ...], tuple[str, str]] = {}
 
     def dates(self, wiki: str) -> list[str]:
-        """Dates of the wiki's dumps, complete or not, oldest first. Raises InputError where there are none."""
+        """Return the dates of all dumps of a wiki, oldest first. Raises InputError if there are none."""
         place, text = self._page(wiki, (f"{wiki}/",))
         dates = _dates(text)
         if not dates:
@@ -67,11 +67,11 @@ class Server:
         return dates
 
     def articles(self, wiki: str, date: str, folder: Path) -> list[Wanted]:
-        """The multistream articles of a dump, in page order.
+        """Return the multistream article files of a dump, in page order.
 
-        Numbered parts where there are some: they can be fetched and read side by side, and a broken one is soon
-        fetched again. The one file that holds them all is taken only where it lies in ``folder`` already.
-        Raises InputError where they are not there, not done, or not listed as they should be.
+        Numbered parts are preferred: they are fetched and read in parallel, and a damaged part is small. The single
+        file is only chosen if it is already in ``folder``. Raises InputError for files that are missing, unfinished
+        or listed wrongly.
         """
         url, jobs = self._jobs(wiki, date)
         stem = f"{wiki}-{date}-pages-articles-multistream"
@@ -89,16 +89,16 @@ class Server:
         parts.sort()
         for (_, last, _), (first, _, _) in pairwise([(0, 0, ""), *parts]):
             if first != last + 1:
-                raise InputError(f"{wiki} {date}: {url} lists no part with page {min(first, last + 1)} alone")
+                raise InputError(f"{wiki} {date}: {url} does not list page {min(first, last + 1)} in exactly one part")
         names = [name for _, _, name in parts] or [name for name in listed if name == whole]
         if not names:
-            raise InputError(f"{wiki} {date}: {url} lists no {whole}, nor numbered parts of it")
+            raise InputError(f"{wiki} {date}: {url} lists neither {whole} nor numbered parts")
         return _wanted(wiki, date, {name: listed[name] for name in names}, "pages-articles-multistream", url)
 
     def page_props(self, wiki: str, date: str) -> list[Wanted]:
-        """The table of page properties; none where the dump has no such job, and a build does without it.
+        """Return the table of page properties; an empty list if the dump has none, since a build works without it.
 
-        Raises InputError where it is not done.
+        Raises InputError if the table is not finished.
         """
         url, jobs = self._jobs(wiki, date)
         if _PAGE_PROPS not in jobs:
@@ -112,7 +112,7 @@ class Server:
         return _wanted(wiki, date, {name: files[name]}, "page_props", url)
 
     def unfinished(self, wiki: str, date: str) -> str | None:
-        """What of a dump is not done yet; None where everything that a build reads is."""
+        """Return which job of a dump is not done; None if all jobs that a build needs are done."""
         _, jobs = self._jobs(wiki, date)
         for job in (_ARTICLES, *([_PAGE_PROPS] if _PAGE_PROPS in jobs else [])):
             if (status := _status(jobs, job)) != "done":
@@ -120,10 +120,10 @@ class Server:
         return None
 
     def wikidata(self, date: str, exact: bool) -> list[Wanted]:
-        """The newest JSON dump at or before ``date`` (of that very date if ``exact``), gz before bz2.
+        """Return the newest JSON dump at or before ``date`` (only at ``date`` if ``exact``), gz before bz2.
 
-        A dump without its line in the list of checksums is being written still, and not taken. Where a server shows
-        no index, the one of that very date is looked for. Raises InputError where there is none.
+        A dump that the list of checksums does not name is not finished and is skipped. If a server has no index,
+        only ``date`` is tried. Raises InputError if there is no dump.
         """
         indexes = tuple(f"{entities}/" for entities in _ENTITIES)
         try:
@@ -146,7 +146,7 @@ class Server:
                 if sha1 := _sha1_in(sums, name):
                     files = tuple(f"{place}/{name}" for place in places)
                     if day != candidates[-1]:
-                        self._connection.say(f"wikidata {date}: {day} is taken; {candidates[-1]} lists no JSON dump")
+                        self._connection.say(f"wikidata {date}: using {day}; {candidates[-1]} lists no JSON dump")
                     path = f"{_ENTITIES[0]}/{day}/{name}"
                     return [Wanted(path, self._size(files), sha1, f"wikidata-{day}-sha1sums-entities.txt", files)]
         there = f"; the newest dates are {', '.join(dates[-6:])}" if dates != [date] else ""
@@ -154,7 +154,7 @@ class Server:
         raise NoSuchDump(f"wikidata: no finished JSON dump {at} {date} at {place}{there}")
 
     def _jobs(self, wiki: str, date: str) -> tuple[str, Mapping[str, Any]]:
-        """Jobs of a dump by name, and where they are listed."""
+        """Return the URL of a dump's status and its jobs by name."""
         place = f"{wiki}/{date}/dumpstatus.json"
         try:
             url, text = self._first([place])
@@ -168,7 +168,7 @@ class Server:
         except (ValueError, TypeError, KeyError, RecursionError):
             jobs = None
         if not isinstance(jobs, dict):
-            raise InputError(f"{wiki} {date}: {url} is not the status of a dump: no jobs in it")
+            raise InputError(f"{wiki} {date}: {url} is not the status of a dump: it has no jobs")
         return url, jobs
 
     def _check_done(self, wiki: str, date: str, url: str, jobs: Mapping[str, Any], job: str) -> None:
@@ -187,7 +187,7 @@ class Server:
         return [f"{mirror}/{place}" for mirror in self._mirrors for place in places]
 
     def _first(self, places: Sequence[str]) -> tuple[str, str]:
-        """The first page there is, and its address. Raises NotThere where all servers say so, or Failed."""
+        """Return the first page that exists, and its URL. Raises NotThere if all servers say so, or Failed."""
         key, failures = tuple(places), list[Failed]()
         if key in self._read:
             return self._read[key]
@@ -213,7 +213,7 @@ class Server:
 
 
 def consecutive_firsts(dates: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of dates that are the first days of two months one after another, newest first."""
+    """Return the pairs of dates that are the first days of consecutive months, newest first."""
     firsts = {day for day in dates if day.endswith("01")}
     pairs = []
     for day in sorted(firsts, reverse=True):
@@ -224,7 +224,7 @@ def consecutive_firsts(dates: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _dates(index: str) -> list[str]:
-    """The dated folders that an index page links to, oldest first."""
+    """Return the dated folders that an index page links to, oldest first."""
     linked = set(re.findall(r"""href\s*=\s*["']?(?:[^"'\s<>=]*/)?([0-9]{8})/?["'\s>]""", index, re.IGNORECASE))
     return sorted(day for day in linked if _is_date(day))
 
@@ -237,7 +237,7 @@ def _is_date(day: str) -> bool:
 
 
 def _status(jobs: Mapping[str, Any], job: str) -> str:
-    """``done``, ``in-progress``, ``waiting``, ``skipped``, ``failed``, or what a stranger wrote, made harmless."""
+    """Return the status of a job, such as ``done`` or ``in-progress``; unknown text is escaped."""
     entry = jobs.get(job)
     if not isinstance(entry, dict):
         return "not there"
@@ -251,21 +251,21 @@ def _files(jobs: Mapping[str, Any], job: str) -> dict[str, Any]:
 
 
 def _wanted(wiki: str, date: str, files: Mapping[str, Any], what: str, url: str) -> list[Wanted]:
-    """Files of a dump, whose names were compared with what they must be. The urls in the list are not looked at."""
+    """Return checked files of a dump. The caller has checked their names; the URLs in the list are not used."""
     wanted = []
     for name, entry in files.items():
         size, sha1 = (entry.get("size"), entry.get("sha1")) if isinstance(entry, dict) else (None, None)
         if type(size) is not int or not 0 < size < _LARGEST or not isinstance(sha1, str):
             raise InputError(f"{wiki} {date}: {url} has no size and SHA-1 of {name}; try later")
         if not _SHA1.fullmatch(sha1.lower()):
-            raise InputError(f"{wiki} {date}: {url} has for {name} what is no SHA-1: {sha1[:60]!a}")
+            raise InputError(f"{wiki} {date}: {url} has no valid SHA-1 of {name}: {sha1[:60]!a}")
         path = f"{wiki}/{date}/{name}"
         wanted.append(Wanted(path, size, sha1.lower(), f"{wiki}-{date}-sha1sums-{what}.txt", (path,)))
     return wanted
 
 
 def _sha1_in(sums: str, name: str) -> str | None:
-    """A file's SHA-1 in a list of them; of several the last, as lists are added to."""
+    """Return the SHA-1 of a file in a list. If a name is listed twice, the last entry wins."""
     found = None
     for line in sums.splitlines():
         sha1, _, named = line.partition(" ")

@@ -1,7 +1,7 @@
-"""Alignment (TemporalWiki, section 3.3) and the two filters on single facts: stage align.
+"""Stage align: find the sentence that supports each fact (TemporalWiki, section 3.3) and filter single facts.
 
-A changed fact must be said in what changed on its subject's page, an unchanged one in the page as it is, a
-deleted one in what was removed from it.
+The text that must mention a fact's object is, for a changed fact, the changed text of its subject's page; for an
+unchanged fact, the whole recent text; for a deleted fact, the removed text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from temporalwiki.builders.wikipedia.sentences import Paragraph, article_sentenc
 
 VERSION = 3
 MAX_OBJECT_WORDS = 5
-LONGEST_LABEL = 250  # characters; Wikidata takes no longer ones
+LONGEST_LABEL = 250  # characters; Wikidata allows no longer ones
 
 ALIGNED = pa.schema(
     [
@@ -45,8 +45,8 @@ class AlignTask:
 
     index: int
     candidates: str
-    diffs: str  # folder of stage wiki-diff
-    recent: str  # folder of the recent snapshot's extract
+    diffs: str  # the folder of stage wiki-diff
+    recent: str  # the extract of the recent Wikipedia dump
     first: int
     end: int
     language: str
@@ -54,10 +54,10 @@ class AlignTask:
 
 
 def says(sentence: str, label: str) -> bool:
-    """Whether ``sentence`` holds ``label`` as whole words, whatever their case, after NFC.
+    """Return whether ``sentence`` contains ``label`` as whole words, after NFC and ignoring case.
 
-    Where the label begins or ends with a character of a script that writes no spaces between words, that end
-    needs no word boundary. A label longer than LONGEST_LABEL is nowhere: to look for it could take for ever.
+    An end of the label that is in a script without spaces between words needs no word boundary. A label longer than
+    LONGEST_LABEL is never found, because the search could take for ever.
     """
     if len(label) > LONGEST_LABEL:
         return False
@@ -82,7 +82,10 @@ def _in_word(character: str) -> bool:
 
 
 def _unspaced(character: str) -> bool:
-    """Han, kana and Hangul; Thai, Lao, Khmer, Burmese, Tibetan and Javanese."""
+    """Return whether a character is of a script without spaces between words.
+
+    These are Han, kana and Hangul; Thai, Lao, Khmer, Burmese, Tibetan and Javanese.
+    """
     c = ord(character)
     return (
         0x2E80 <= c <= 0x9FFF
@@ -96,17 +99,17 @@ def _unspaced(character: str) -> bool:
 
 
 def evidence(paragraphs: Sequence[Paragraph], label: str) -> str | None:
-    """The first sentence that holds ``label``."""
+    """Return the first sentence that contains ``label``, or None."""
     return next((s.strip() for sentences in paragraphs for s in sentences if says(s, label)), None)
 
 
 def run(task: AlignTask, folder: Path) -> Report:
-    """Align the candidates of one page range and filter them; every one is counted."""
+    """Align and filter the candidates of one page range, and count what becomes of each."""
     counts: dict[str, dict[str, Any]] = {
         split: {"candidates": 0, "not_aligned": {}, "aligned": 0, "filtered": {}, "kept": 0}
         for split in ("unchanged", "changed", "deleted")
     }
-    texts = _Texts(task)
+    texts = _PageTexts(task)
     with ParquetWriter(folder / f"aligned-{task.index:05d}.parquet", ALIGNED, rows=20_000) as out:
         for row in _candidates(task):
             count = counts[row["split"]]
@@ -122,7 +125,7 @@ def run(task: AlignTask, folder: Path) -> Report:
                 continue
             count["kept"] += 1
             out.write(aligned, size=len(aligned["evidence"]))
-    return {"alignment": counts}
+    return {"alignment": counts, "wrote": [out.path]}
 
 
 class _NotAligned(ValueError):
@@ -132,7 +135,7 @@ class _NotAligned(ValueError):
 
 
 def _candidates(task: AlignTask) -> Iterator[dict[str, Any]]:
-    """Candidates of the range in page order."""
+    """Yield the candidates of the range, sorted by page."""
     parts = [_candidates_in(path, task) for path in sorted(Path(task.candidates).glob("candidates-*.parquet"))]
     return heapq.merge(*parts, key=lambda row: (row["page_id"], row["s"], row["p"], row["o"], row["split"]))
 
@@ -155,8 +158,8 @@ class _PageText:
     paragraphs: list[Paragraph]
 
 
-class _Texts:
-    """The texts of one page after another, as candidates come in page order."""
+class _PageTexts:
+    """Finds the texts of pages; pages must be asked for in ascending order."""
 
     def __init__(self, task: AlignTask) -> None:
         name = f"{task.index:05d}.parquet"
@@ -170,7 +173,7 @@ class _Texts:
         self._article: tuple[int, _PageText | None] = (0, None)
 
     def of(self, split: str, page_id: int) -> _PageText | None:
-        """What a fact of ``split`` must be said in; None if there is no such text."""
+        """Return the text that must mention a fact of ``split``, or None if it does not exist."""
         if split == "unchanged":
             return self._whole_article(page_id)
         row = self._changed[split].at(page_id)
@@ -183,7 +186,7 @@ class _Texts:
         if self._article[0] != page_id:
             text, article = None, self._articles.find(page_id)
             if article is not None:
-                with contextlib.suppress(UnreadablePage):  # wiki-diff has counted the page
+                with contextlib.suppress(UnreadablePage):  # stage wiki-diff has counted the page
                     sentences = article_sentences(article.wikitext, self._language, self._namespaces)
                     text = _PageText(article["title"], article.revision_id, sentences)
             self._article = page_id, text
@@ -191,7 +194,7 @@ class _Texts:
 
 
 class _Cursor:
-    """Looks rows up in page order; ids asked for must not go down."""
+    """Finds rows by page id; pages must be asked for in ascending order."""
 
     def __init__(self, rows: Iterator[dict[str, Any]]) -> None:
         self._rows, self._row = rows, next(rows, None)
@@ -202,8 +205,8 @@ class _Cursor:
         return self._row if self._row is not None and self._row["page_id"] == page_id else None
 
 
-def _align(row: dict[str, Any], texts: _Texts) -> dict[str, Any]:
-    """The candidate as a probe with its evidence. Raises _NotAligned with the reason."""
+def _align(row: dict[str, Any], texts: _PageTexts) -> dict[str, Any]:
+    """Return a candidate with its evidence. Raises _NotAligned with the reason if nothing supports it."""
     for name in ("subject", "relation", "object"):
         if not row[name]:
             raise _NotAligned(f"{name}_without_label")
@@ -219,9 +222,10 @@ def _align(row: dict[str, Any], texts: _Texts) -> dict[str, Any]:
 
 
 def filtered(subject: str, obj: str) -> str | None:
-    """Why a single fact is no probe: filters 1 and 2 of section 3.3.
+    """Return why filters 1 and 2 of section 3.3 drop a fact, or None if they keep it.
 
-    One label is a substring of the other, whatever their case; or the object has more than five words.
+    Filter 1 drops a fact if one label contains the other, ignoring case; filter 2 if the object has more than five
+    words.
     """
     a, b = subject.casefold(), obj.casefold()
     if a in b or b in a:

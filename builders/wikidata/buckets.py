@@ -1,7 +1,8 @@
-"""Reading some buckets of an extract, in one pass and with bounded memory: all that counts in it, and nothing else.
+"""Reading some buckets of a Wikidata extract in one pass, with bounded memory, without the rows that no longer count.
 
-An extract is layers of generations: its own files, and those that it has of its base. Its tables of superseded items
-say of an item up to which generation rows of it do not count, because it was read anew or is gone.
+An extract has files of its own and files linked from its base (see module ``extract``). If an item was read again or
+deleted since the base was made, its rows in the linked files no longer count. Tables of *superseded* items say up to
+which generation the rows of an item are void.
 """
 
 from __future__ import annotations
@@ -12,22 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.builders.incremental import Base, base_of, made_with
 from temporalwiki.builders.parquet import KeptFile
-from temporalwiki.builders.wikidata.extract import BUCKETS, FACTS, files
-from temporalwiki.builders.wikidata.revision_index import Integers
+from temporalwiki.builders.wikidata.tables import FACTS, Integers, Mask, files, in_buckets
 
-ENTITY = ("s", "lastrevid", "title", "seen")  # the columns by which entities are compared
-ROWS = 50_000  # held in memory, beside one row group; with more, arrays do not stay in the processor's caches
+ENTITY = ("s", "lastrevid", "title", "seen")  # the columns with which entities are compared
+ROWS = 50_000  # held in memory, plus one row group; larger arrays do not fit into the processor's caches
 
 
 @dataclass(frozen=True)
-class Details:
-    """Columns that are read for some items, which must ascend; in rows of others they may be null."""
+class ExtraColumns:
+    """Columns that are only needed for some items, in ascending order; they may be null in rows of others."""
 
     columns: Sequence[str]
     items: Integers
@@ -39,37 +38,36 @@ def read(
     first: int,
     end: int,
     columns: Sequence[str],
-    details: Details | None = None,
+    extra: ExtraColumns | None = None,
     above: int = -1,
 ) -> Iterator[pa.Table]:
-    """Rows of ``facts`` or ``entities`` in buckets [first, end), in pieces; ``s`` must be among the columns.
+    """Yield the rows of ``facts`` or ``entities`` in buckets [first, end) that count, in tables of about ROWS rows.
 
-    The rows of one reading of an entity come one after another, and are never cut into two pieces. What the extract
-    has of its base is left out up to the generation ``above``.
+    ``columns`` must include ``s``. The rows of one record of an item follow one another, and are never split between
+    two tables. Linked files are read only if their generation is greater than ``above``.
     """
     held: list[pa.Table] = []
     rows = 0
-    place: tuple[Path, int] | None = None  # a reading stands in one bucket of one file, row group after row group
-    gone = None
+    place: tuple[Path, int] | None = None  # the file and last bucket of the row group before: a record stays in both
+    void = None
     for path in files(folder, table, first, end):
         if path.parent != folder and generation(path) <= above:
             continue
         with KeptFile(path) as file:
-            for groups in _together(file, first, end):
+            for groups in _group_batches(file, first, end):
                 numbers = [group for group, _, _ in groups]
                 found = file.read_row_groups(numbers, columns)
-                if details is not None:
-                    found = _with_details(file, numbers, found, details)
+                if extra is not None:
+                    found = _add_columns(file, numbers, found, extra)
                 if any(low < first or high >= end for _, low, high in groups):
-                    of_bucket = found["s"].to_numpy() % BUCKETS
-                    found = found.filter(pa.array((of_bucket >= first) & (of_bucket < end)))
+                    found = found.filter(pa.array(in_buckets(found["s"].to_numpy(), first, end)))
                 if path.parent != folder:
-                    gone = gone or superseded(folder, first, end)
-                    found = _counting(found, generation(path), *gone)
+                    void = void or superseded(folder, first, end)
+                    found = _without_superseded(found, generation(path), *void)
                 if not found.num_rows:
                     continue
-                cut = _last_reading(found)
-                if cut or place != (path, groups[0][1]):  # what is held ends here or is cut off
+                cut = _start_of_last_subject(found)
+                if cut or place != (path, groups[0][1]):  # the record that is held last is complete
                     held.append(found.slice(0, cut))
                     rows += cut
                     if rows >= ROWS:
@@ -82,118 +80,120 @@ def read(
         yield pa.concat_tables(held)
 
 
-def _with_details(file: KeptFile, groups: list[int], rows: pa.Table, details: Details) -> pa.Table:
-    """The rows of some row groups with further columns: these are read where any row is of an item that has them."""
-    if are_of(rows, details.items).any():
-        columns = file.read_row_groups(groups, details.columns).columns
+def _add_columns(file: KeptFile, groups: list[int], rows: pa.Table, extra: ExtraColumns) -> pa.Table:
+    """Add the extra columns to the rows of some row groups: nulls if none of the rows needs them."""
+    if subject_in(rows, extra.items).any():
+        columns = file.read_row_groups(groups, extra.columns).columns
     else:
-        columns = [pa.nulls(rows.num_rows, FACTS.field(name).type) for name in details.columns]
-    return pa.table([*rows.columns, *columns], [*rows.column_names, *details.columns])
+        columns = [pa.nulls(rows.num_rows, FACTS.field(name).type) for name in extra.columns]
+    return pa.table([*rows.columns, *columns], [*rows.column_names, *extra.columns])
 
 
-def _together(file: KeptFile, first: int, end: int) -> Iterator[list[tuple[int, int, int]]]:
-    """Row groups and their buckets, in lists of some that are read at once: small ones take longer one by one."""
+def _group_batches(file: KeptFile, first: int, end: int) -> Iterator[list[tuple[int, int, int]]]:
+    """Yield lists of (row group, smallest bucket, largest bucket): small row groups are faster to read together."""
     groups: list[tuple[int, int, int]] = []
     rows = 0
-    for group in range(file.num_row_groups):
-        of = file.metadata.row_group(group)
-        buckets = of.column(0).statistics  # the first column of all tables
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        buckets = group.column(0).statistics  # the first column of all tables
         if buckets.min < end and first <= buckets.max:
-            if groups and rows + of.num_rows > ROWS // 2:
+            if groups and rows + group.num_rows > ROWS // 2:
                 yield groups
                 groups, rows = [], 0
-            groups.append((group, buckets.min, buckets.max))
-            rows += of.num_rows
+            groups.append((number, buckets.min, buckets.max))
+            rows += group.num_rows
     if groups:
         yield groups
 
 
 def generation(path: Path) -> int:
-    """The generation of a file that an extract has of its base."""
+    """Return the generation of a linked file, which its name holds."""
     return int(path.name.split("-")[1])
 
 
-def superseded(folder: Path, first: int, end: int | None = None) -> tuple[Integers, Integers]:
-    """Items of buckets [first, end), ascending, and the generation up to which rows of them do not count.
-
-    Without ``end``, of one bucket.
-    """
-    paths = [_superseded(folder / "carried", bucket) for bucket in range(first, end or first + 1)]
+def superseded(folder: Path, first: int, end: int) -> tuple[Integers, Integers]:
+    """Return the superseded items of buckets [first, end), ascending, and up to which generation each is void."""
+    paths = [_superseded_file(folder / "carried", bucket) for bucket in range(first, end)]
     tables = [np.load(path) for path in paths if path.parent.exists()]
     items, generations = np.concatenate([np.empty((2, 0), np.int64), *tables], axis=1)
     order = np.argsort(items)
     return items[order], generations[order]
 
 
-def write_superseded(folder: Path, bucket: int, items: Integers, generations: Integers) -> None:
-    """Write such a table to ``folder``, which must be ``carried`` in an extract's."""
+def write_superseded(folder: Path, bucket: int, items: Integers, generations: Integers) -> Path:
+    """Write the superseded items of a bucket to an extract's folder ``carried``, and return the file."""
     folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(_superseded(folder, bucket)) as part, part.open("wb") as file:
+    path = _superseded_file(folder, bucket)
+    with whole_file(path) as part, part.open("wb") as file:
         np.save(file, np.stack([items, generations]))
+    return path
 
 
-def _superseded(folder: Path, bucket: int) -> Path:
+def _superseded_file(folder: Path, bucket: int) -> Path:
     return folder / f"superseded-{bucket:02d}.npy"
 
 
-def _counting(rows: pa.Table, generation: int, items: Integers, generations: Integers) -> pa.Table:
-    """Those of a generation's rows that count."""
+def _without_superseded(rows: pa.Table, generation: int, items: Integers, generations: Integers) -> pa.Table:
     if not len(items):
         return rows
-    gone = are_of(rows, items[generations >= generation])
-    return rows.filter(pa.array(~gone)) if gone.any() else rows
+    void = subject_in(rows, items[generations >= generation])
+    return rows.filter(pa.array(~void)) if void.any() else rows
 
 
-def are_of(rows: pa.Table, items: Integers) -> npt.NDArray[np.bool_]:
-    """Whether each row is one of ``items``, which must ascend."""
+def find(items: Integers, values: Integers) -> tuple[Integers, Mask]:
+    """Return where each value is in ``items``, which must ascend and not be empty, and whether it is in there."""
+    at = np.minimum(np.searchsorted(items, values), len(items) - 1)
+    return at, items[at] == values
+
+
+def subject_in(rows: pa.Table, items: Integers) -> Mask:
+    """Return whether the subject of each row is one of ``items``, which must ascend."""
     subjects = rows["s"].to_numpy()
     if not len(items) or not len(subjects):
         return np.zeros(len(subjects), bool)
-    starts = np.flatnonzero(np.append(True, subjects[1:] != subjects[:-1]))  # rows of a subject come together
-    at = np.minimum(np.searchsorted(items, subjects[starts]), len(items) - 1)
-    return np.repeat(items[at] == subjects[starts], np.diff(np.append(starts, len(subjects))))
+    starts = np.flatnonzero(np.append(True, subjects[1:] != subjects[:-1]))  # rows of a subject follow one another
+    return np.repeat(find(items, subjects[starts])[1], np.diff(np.append(starts, len(subjects))))
 
 
-def _last_reading(rows: pa.Table) -> int:
-    """Where the rows of the last subject begin."""
+def _start_of_last_subject(rows: pa.Table) -> int:
     subjects = rows["s"].to_numpy()
     others = np.flatnonzero(subjects != subjects[-1])
     return int(others[-1]) + 1 if len(others) else 0
 
 
 class Changes:
-    """What differs, in buckets [first, end), between two extracts of which the second was read with the first as base.
+    """What changed, in buckets [first, end), between an extract and the next one, which was built on it.
 
-    An item that is not ``touched`` stands once in either, in the same revision, and its rows are the same ones.
+    An item that is not ``touched`` has one record in each, in the same revision and with the same rows.
     """
 
     def __init__(self, prev: Path, base: Base, recent: Path, first: int, end: int) -> None:
         self._prev, self._recent, self._first, self._end = prev, recent, first, end
         self._generation = base.generation
         items, generations = superseded(recent, first, end)
-        self.superseded = items[generations == base.generation]  # of which no row of prev counts in recent
+        self.superseded = items[generations == base.generation]  # no row of prev counts for them in recent
 
     @functools.cached_property
     def own_entities(self) -> list[pa.Table]:
-        """The rows of table ``entities`` that recent does not have of prev."""
+        """The rows of table ``entities`` that recent does not have from prev."""
         return list(self.read_own("entities", ENTITY))
 
     @functools.cached_property
     def touched(self) -> Integers:
-        """Items that are not the same in both, ascending."""
+        """The items that are not the same in both, ascending."""
         return np.unique(np.concatenate([self.superseded, *(rows["s"].to_numpy() for rows in self.own_entities)]))
 
-    def read_own(self, table: str, columns: Sequence[str], details: Details | None = None) -> Iterator[pa.Table]:
-        """Rows that recent does not have of prev."""
-        return read(self._recent, table, self._first, self._end, columns, details, self._generation)
+    def read_own(self, table: str, columns: Sequence[str], extra: ExtraColumns | None = None) -> Iterator[pa.Table]:
+        """Yield the rows that recent does not have from prev."""
+        return read(self._recent, table, self._first, self._end, columns, extra, self._generation)
 
-    def read_prev(self, table: str, columns: Sequence[str], details: Details | None = None) -> Iterator[pa.Table]:
-        """Rows of prev."""
-        return read(self._prev, table, self._first, self._end, columns, details)
+    def read_prev(self, table: str, columns: Sequence[str], extra: ExtraColumns | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of prev."""
+        return read(self._prev, table, self._first, self._end, columns, extra)
 
 
 def changes(prev: Path, recent: Path, first: int, end: int) -> Changes | None:
-    """What differs between two extracts; None where that is not known, as the second was not read with the first."""
+    """Return what changed between two extracts, or None if the second was not built on the first."""
     base = base_of(prev)
     if base is None or not made_with(recent, base):
         return None

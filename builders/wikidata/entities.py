@@ -1,8 +1,8 @@
-"""Entities and their facts out of one line of a Wikidata JSON dump.
+"""Decode one line of a Wikidata JSON dump into an entity and its statements.
 
 A fact (subject, relation, object) is the main snak of a best-rank statement whose value is an item. Qualifiers and
-references are not facts about the subject. Reading the JSON by its structure, not as text, is what sets this apart
-from earlier pipelines, whose probes took any item id that stands in an entity.
+references are not facts about the subject. Earlier pipelines searched the JSON as text and took every item id in an
+entity for an object; this module reads the JSON by its structure.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-_LARGEST = 10**18 - 1  # of an id: all that is written with 18 digits
+_LARGEST = 10**18 - 1  # ids have at most 18 digits
 _ID = re.compile(r"[QP][1-9][0-9]{0,17}")
 _TIME = re.compile(r"([+-]?)(\d{1,16})-(\d\d)-(\d\d)T")
-# Why a statement is no fact, unless a better one of its property hides it.
+# Why a statement is dropped. A statement that one of better rank hides is kept, and counted as not_best_rank.
 DROPPED = ("bad_property", "deprecated", "no_value", "not_an_item", "unexpected_structure", "unknown_rank")
-SOMEVALUE = "somevalue"  # a time that is known to exist and not known
+SOMEVALUE = "somevalue"  # Wikidata's word for a value that exists but is unknown
 
 
-# Structs of one JSON text hold no cycles: the garbage collector need not look at the millions that are made.
+# Millions of these structs are made, and none is part of a reference cycle: gc=False saves the garbage collector time.
 class _DataValue(msgspec.Struct, gc=False):
     value: msgspec.Raw
     type: str = ""
@@ -45,7 +45,7 @@ class _EntityId(msgspec.Struct, gc=False):
 
 
 class _MainValue(msgspec.Struct, gc=False):
-    value: _EntityId | str  # another object has none of an id's members
+    value: _EntityId | str  # any other JSON object is decoded as an _EntityId without members
     type: str = ""
 
 
@@ -62,7 +62,7 @@ class _Statement(msgspec.Struct, gc=False):
 
 
 class _AnyStatement(msgspec.Struct, gc=False):
-    """A statement whose value may be anything: what it is, is only asked where it should be an item."""
+    """A statement with any kind of value, which is only decoded if it should be an item."""
 
     mainsnak: _Snak
     rank: str = "normal"
@@ -106,19 +106,19 @@ _new = tuple.__new__  # Statement(...) takes three times as long
 
 
 class Entity(msgspec.Struct, frozen=True):
-    """An item (Q) or property (P) with what a probe can need of it."""
+    """An item (Q) or property (P), reduced to what the dataset needs."""
 
     kind: str  # "item" or "property"
     number: int
     lastrevid: int
     label: str | None
-    title: str | None  # of its page in the wiki
+    title: str | None  # title of its page in the wiki
     statements: list[Statement] = []
     dropped: dict[str, int] = {}
 
 
 class NotAnEntity(ValueError):
-    """A line that holds no item or property; ``reason`` says what it holds."""
+    """Raised for a line that is neither an item nor a property; ``reason`` is the key under which it is counted."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -126,7 +126,7 @@ class NotAnEntity(ValueError):
 
 
 def label_languages(language: str) -> tuple[str, ...]:
-    """Languages in which a label is looked for, in order: its own, its base, any ("mul"), English."""
+    """Return the languages whose labels are used, best first: the wiki's, its base language, "mul", then English."""
     chain = [language, language.split("-")[0], "mul", "en"]
     if language == "en":
         chain += ["en-gb", "en-us", "en-ca"]
@@ -134,7 +134,7 @@ def label_languages(language: str) -> tuple[str, ...]:
 
 
 class EntityReader:
-    """Decodes lines for one wiki: labels in its language (with fallbacks) and its sitelinks; skips all else."""
+    """Decodes lines for one wiki: labels in its language (with fallbacks), its sitelinks and statements."""
 
     def __init__(self, wiki: str, language: str) -> None:
         languages = label_languages(language)
@@ -167,13 +167,13 @@ class EntityReader:
     def read(self, line: bytes) -> Entity:
         """Decode one line (one JSON object).
 
-        Raises NotAnEntity by reason, msgspec.DecodeError if it is no JSON in UTF-8. A statement of another shape than
-        Wikidata's is dropped by reason and leaves the rest of its entity.
+        Raises NotAnEntity, or msgspec.DecodeError if the line is not JSON in UTF-8. A statement with an unexpected
+        structure is dropped and counted; the rest of its entity is kept.
         """
         try:
             return self._read(line)
         except UnicodeDecodeError as error:
-            raise msgspec.DecodeError(f"no UTF-8: {error.reason}") from None
+            raise msgspec.DecodeError(f"not UTF-8: {error.reason}") from None
 
     def _read(self, line: bytes) -> Entity:
         try:
@@ -202,7 +202,7 @@ class EntityReader:
         return entity
 
     def _read_leniently(self, line: bytes) -> Any:
-        """The entity with those of its statements that have Wikidata's shape, None for the others."""
+        """Decode a line statement by statement: a statement with an unexpected structure becomes None."""
         try:
             raw: Any = self._lenient.decode(line)
         except (msgspec.ValidationError, RecursionError):
@@ -226,7 +226,7 @@ def _property(relation: str) -> int | None:
 
 def _add_statements(entity: Entity, relation: str, statements: Sequence[_Statement | _AnyStatement | None]) -> None:
     dropped = entity.dropped
-    number = _property(relation) if len(relation) < 20 else None  # what is longer is none, and is not to be kept
+    number = _property(relation) if len(relation) < 20 else None  # longer strings must not fill the cache
     if number is None:
         dropped["bad_property"] = dropped.get("bad_property", 0) + len(statements)
         return
@@ -253,7 +253,7 @@ def _add_statements(entity: Entity, relation: str, statements: Sequence[_Stateme
 
 
 def _item(statement: _Statement | _AnyStatement | None) -> int | str:
-    """The number of the item that is a statement's value, or the reason why it has none."""
+    """Return the number of the item that is a statement's value, or the reason why the statement is dropped."""
     if statement is None:
         return "unexpected_structure"
     rank = statement.rank
@@ -276,16 +276,17 @@ def _item(statement: _Statement | _AnyStatement | None) -> int | str:
     if target.entity_type != "item":
         return "not_an_item"
     number = target.numeric_id
-    if number is not None:  # all that dumps before 2015 have
+    if number is not None:  # dumps before 2015 have no "id"
         return number
     text = target.id or ""
     return int(text[1:]) if text[:1] == "Q" and _ID.fullmatch(text) else "unexpected_structure"
 
 
 def _earliest(snaks: Sequence[_Snak]) -> tuple[str | None, int | None]:
-    """The earliest of a qualifier's times, as written and as first_day; ("somevalue", 0) if one is unknown.
+    """Return the earliest time of a qualifier, as written and as ``first_day``.
 
-    (None, None) without any: "novalue" says that there is none, and what is no time says nothing.
+    Returns ("somevalue", 0) if a time is unknown and (None, None) without any time: "novalue" and values that are
+    not times are ignored.
     """
     times: list[tuple[int, str]] = []
     for snak in snaks:
@@ -303,10 +304,10 @@ def _earliest(snaks: Sequence[_Snak]) -> tuple[str | None, int | None]:
 
 
 def first_day(time: str, precision: int = 11) -> int | None:
-    """First day that a Wikidata time ("+2014-05-00T00:00:00Z") can mean, as the number YYYYMMDD.
+    """Return the first day that a Wikidata time ("+2014-05-00T00:00:00Z") can mean, as the number YYYYMMDD.
 
-    The precision says how much of the time counts. Negative before the year 1; clamped to what 32 bits hold;
-    None for what is no time.
+    The precision says which parts of the time count. Years before 1 give negative numbers, years after 9999 count as
+    9999, so that the number fits into 32 bits. Returns None if ``time`` is not a time.
     """
     match = _TIME.match(time)
     if not match:

@@ -1,4 +1,4 @@
-"""What kinds of things probes are about: the classes of their subjects and objects (TemporalWiki's figure 6)."""
+"""Count what kinds of things probes are about, by the classes of subjects and objects (TemporalWiki, figure 6)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 from temporalwiki.builders.wikidata import labels
 from temporalwiki.builders.wikidata.probes import Fact
 
-UNKNOWN = "unknown"  # of an entity without a class
+UNKNOWN = "unknown"  # the type of an entity without a class
 
 EntityTypes = dict[str, dict[str, dict[str, int]]]
 
 
 def count(probes: Mapping[str, Iterable[Fact]], folder: Path) -> EntityTypes:
-    """Count the probes of each split by the type of their subject and of their object.
+    """Return how many probes of each split have a subject, and how many an object, of each type.
 
-    An entity's type is the label of its class, the object of its first best-rank P31 statement, both as stage
-    wikidata-labels has them in ``folder``; the class's id where it has no label; "unknown" without a class. Every
-    probe counts once a role, so the counts add up to the number of probes.
+    An entity's class is the object of its first best-rank P31 statement. Its type is the label of the class, the id
+    of a class without a label, or "unknown" without a class. ``folder`` is the folder of stage wikidata-labels. The
+    counts of subjects add up to the number of probes, and so do the counts of objects.
     """
     split_facts = {split: list(facts) for split, facts in probes.items()}
     classes = _look_up(
@@ -31,8 +31,8 @@ def count(probes: Mapping[str, Iterable[Fact]], folder: Path) -> EntityTypes:
     names = _look_up(folder, "label", set(classes.values()))
 
     def type_of(entity: int) -> str:
-        of = classes.get(entity)
-        return UNKNOWN if of is None else names.get(of) or f"Q{of}"
+        number = classes.get(entity)
+        return UNKNOWN if number is None else names.get(number) or f"Q{number}"
 
     return {
         split: {
@@ -44,7 +44,7 @@ def count(probes: Mapping[str, Iterable[Fact]], folder: Path) -> EntityTypes:
 
 
 def _look_up(folder: Path, column: str, ids: Iterable[int]) -> dict[int, Any]:
-    """A column of those entities that have a value there."""
+    """Return a column of LABELS by entity, without nulls."""
     found = labels.look_up(folder, np.array(sorted(ids), np.int64))
     rows = zip(found["id"].to_pylist(), found[column].to_pylist(), strict=True)
     return {entity: value for entity, value in rows if value is not None}

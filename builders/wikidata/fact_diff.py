@@ -1,4 +1,8 @@
-"""Algorithm 2 of TemporalWiki (section 3.2), and stage wikidata-diff, which runs it bucket by bucket in DuckDB."""
+"""Stage wikidata-diff: compare the facts of two dumps with Algorithm 2 of TemporalWiki (section 3.2), in DuckDB.
+
+A subject is *touched* if the two dumps do not both have it in the same revision. Only touched subjects can have new
+or deleted facts, so only their statements are loaded into the database; of all others, a sample is.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +18,29 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from temporalwiki.builders.measurement import give_back_memory
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.sql import database, run_script
-from temporalwiki.builders.stages import Report, give_back_memory
+from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import buckets, item_versions, labels
-from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, PROPERTIES, files
-from temporalwiki.builders.wikidata.item_versions import Mask
-from temporalwiki.builders.wikidata.revision_index import Integers
+from temporalwiki.builders.wikidata.tables import (
+    BUCKETS,
+    ENTITIES,
+    PROPERTIES,
+    Integers,
+    Mask,
+    bucket_ranges,
+    files,
+    in_buckets,
+)
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 from temporalwiki.builders.wikipedia.titles import are_articles, articles_titled
 
 VERSION = 7
-FACTS_A_TASK = 4_000_000  # each opens all files that have its buckets, and a database; memory grows with them
-_PAGE_ITEMS = 1_000_000  # looked through at once; 16 MB
+FACTS_A_TASK = 4_000_000  # memory grows with it; every task opens a database and all files that have its buckets
+_PAGE_ITEMS = 1_000_000  # rows read at once; 16 MB
 
-# One row a fact whose subject has an article; a null label is a drop that the next stage counts.
+# One row for each fact whose subject has an article. Stage align drops and counts facts without a label.
 CANDIDATES = pa.schema(
     {
         "split": pa.string(),
@@ -62,10 +73,10 @@ class DiffTask:
     index: int
     prev: str
     recent: str
-    labels: str  # folder of stage wikidata-labels over both
+    labels: str  # the folder of stage wikidata-labels
     prev_articles: str
     recent_articles: str
-    page_items: str | None  # Parquet of (page_id, item), where the dump has page_props
+    page_items: str | None  # a Parquet file of (page_id, item), if the Wikipedia dump has page_props
     first: int
     end: int
     prev_date: int
@@ -75,23 +86,22 @@ class DiffTask:
 
 
 def count_tasks(facts: int) -> int:
-    """How many tasks compare so many facts."""
+    """Return how many tasks compare so many facts."""
     return max(1, min(BUCKETS, math.ceil(facts / FACTS_A_TASK)))
 
 
 def plan(facts: int, **common: Any) -> list[DiffTask]:
-    """Group the buckets so that a task has at most FACTS_A_TASK facts, as far as there are buckets."""
-    tasks = count_tasks(facts)
-    bounds = [BUCKETS * i // tasks for i in range(tasks + 1)]
-    return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(pairwise(bounds))]
+    """Group the buckets so that a task has about FACTS_A_TASK facts; ``common`` are the tasks' other fields."""
+    ranges = bucket_ranges(count_tasks(facts))
+    return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(ranges)]
 
 
 _STATEMENT = ("s", "p", "o", "best", "end_day")
 _DETAILED = ("s", "p", "o", "best", "statement_id", "start", "start_day", "end", "end_day")
-_HELD = 100_000  # rows on their way into DuckDB
+_MAX_PENDING = 100_000  # rows that are inserted into DuckDB together
 
-# Each statement is one step of the algorithm; $-names are the task's values. Of subjects that are not touched, both
-# sides have the same statements. Details are of subjects with an article alone.
+# Each SQL statement is one step of the algorithm; $-names are values of the task.
+# Tables *_details hold more columns, of subjects with an article only; same_details are of untouched subjects.
 _TABLES = """
 CREATE TEMP TABLE sampled (s BIGINT, p BIGINT, o BIGINT);
 CREATE TEMP TABLE prev_statements (s BIGINT, p BIGINT, o BIGINT, best BOOL, end_day INT);
@@ -104,8 +114,9 @@ CREATE TEMP TABLE same_details AS FROM prev_details;
 """
 
 _COMPARED = """
--- Facts of the touched: best-rank statements, a (subject, relation, object) once. What is over holds no longer: every
--- statement of it that recent has, of whatever rank, has an end time by now. What ended is over, and was open in prev.
+-- Every fact of touched subjects once. A fact is in a dump if one of its statements there has the best rank. It is
+-- over if all its statements in recent, of any rank, have an end time before recent's date. It ended if it is over
+-- now and was not in prev.
 CREATE TEMP TABLE compared AS
     SELECT s, p, o, in_prev, in_recent, over, open AND over AS ended FROM (
         SELECT s, p, o,
@@ -135,7 +146,8 @@ CREATE TEMP TABLE found AS
     SELECT DISTINCT 'unchanged', s, p, o, 'unchanged' FROM sampled;
 """
 
-# Statements of what is asked, and whether one holds at its dump's own date: begun, as far as one knows, and not ended.
+# The statements of "asked" (s, p), and whether each holds at the date of its dump: it has not ended, and no start time
+# says that it has not begun.
 _HOLDS = """
     SELECT s, p, o, best, statement_id, "start", "end", end_day,
         (end_day IS NULL OR end_day > ${side}_date) AND (start_day IS NULL OR start_day <= ${side}_date) AS holds
@@ -143,19 +155,19 @@ _HOLDS = """
 """
 
 _ASKED = f"""
--- Nothing is said of a subject that has no article: what is left of Wikidata is little.
+-- Facts about subjects without an article, which are most, cannot be aligned.
 CREATE TEMP TABLE facts AS
     SELECT found.*, page_id FROM found JOIN pages ON id = s WHERE is_now OR split = 'deleted';
 CREATE TEMP TABLE replaced_objects AS
     SELECT s, p, o FROM compared WHERE in_prev AND (s, p) IN (SELECT (s, p) FROM facts WHERE kind = 'new_object');
--- What else is right now, and what was right at the date of prev.
+-- Which objects are right now, and which were right at the date of prev.
 CREATE TEMP TABLE asked AS SELECT DISTINCT s, p FROM facts;
 CREATE TEMP TABLE prev_asked AS {_HOLDS.format(side="prev")};
 CREATE TEMP TABLE recent_asked AS {_HOLDS.format(side="recent")};
 CREATE TEMP TABLE now AS SELECT DISTINCT s, p, o FROM recent_asked WHERE best AND holds;
 CREATE TEMP TABLE before AS SELECT DISTINCT s, p, o FROM prev_asked WHERE best AND holds;
--- What is not right any more: no statement of it holds, whatever its rank. One that ended, as recent has it now, more
--- than a year before prev was only written down late; 0 is an unknown day.
+-- Objects that are no longer right: none of their statements in recent, of any rank, holds. An object whose end time
+-- lies more than a year before prev is left out: only the edit is new. Day 0 is an unknown day.
 CREATE TEMP TABLE gone_objects AS
     SELECT s, p, o FROM before
     WHERE (s, p, o) NOT IN (SELECT (s, p, o) FROM recent_asked WHERE holds)
@@ -163,11 +175,11 @@ CREATE TEMP TABLE gone_objects AS
             SELECT (s, p, o) FROM recent_asked GROUP BY s, p, o
             HAVING max(coalesce(nullif(end_day, 0), 99999999)) <= $prev_date - 10000
         );
--- Who has a place, cause or manner of death, or a place of burial.
+-- Subjects with a place, cause or manner of death, or a place of burial.
 CREATE TEMP TABLE dead AS
     SELECT DISTINCT s FROM (FROM recent_details UNION ALL FROM same_details)
     WHERE best AND p IN (20, 509, 1196, 119);
--- Times of a fact are those of a best-rank statement, if possible of one that holds; prev's where recent has none.
+-- The times of a fact come from a best-rank statement: preferably of recent, then one that holds.
 CREATE TEMP TABLE times AS
     SELECT s, p, o, statement_id, "start" AS start_time, "end" AS end_time FROM (
         SELECT 0 AS side, * FROM recent_asked UNION ALL SELECT 1, * FROM prev_asked
@@ -193,7 +205,7 @@ CREATE TEMP TABLE now_labels AS
 CREATE TEMP TABLE before_labels AS
     SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels
     FROM before LEFT JOIN known ON o = id GROUP BY s, p;
--- An item that recent does not hold was merged into another, or deleted: what was right may still be.
+-- An item that recent does not have was deleted or merged into another, under which the fact may still be right.
 CREATE TEMP TABLE gone_labels AS
     SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels
     FROM gone_objects JOIN known ON o = id WHERE recent GROUP BY s, p;
@@ -203,31 +215,27 @@ CREATE TEMP TABLE gone_labels AS
 def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """Categorise the facts of some buckets and write the candidates with labels and pages.
 
-    DuckDB takes up to ``memory`` bytes; what is more goes to disk. Raises InputError where that does not do.
+    DuckDB takes up to ``memory`` bytes and spills the rest to disk. Raises InputError if that is not enough.
     """
     with database(folder, memory) as db:
         for side in ("prev", "recent"):
             db.register(f"{side}_properties", _properties(Path(getattr(task, side))))
-        values = {
-            "prev_date": task.prev_date,
-            "recent_date": task.recent_date,
-        }
-        drawn = functools.partial(item_versions.drawn, task.unchanged_fraction, task.seed)
-        sides = _Sides(task)
+        values = {"prev_date": task.prev_date, "recent_date": task.recent_date}
+        sampled = functools.partial(item_versions.sampled, task.unchanged_fraction, task.seed)
+        dumps = _BothDumps(task)
         give_back_memory()
-        pages = _pages(db, task, sides.titles)
+        pages = _pages(db, task, dumps.titles)
         db.register("pages", pages)
-        untouched = _read_statements(db, sides, np.sort(pages["id"].to_numpy()), drawn)
+        untouched = _read_statements(db, dumps, np.sort(pages["id"].to_numpy()), sampled)
         give_back_memory()
-        db.register("prev_touched", pa.table({"s": sides.touched["prev"].items}))
+        db.register("prev_touched", pa.table({"s": dumps.touched["prev"].items}))
         run_script(db, _COMPARED, values)
         same = db.sql("SELECT s, p, o FROM compared WHERE in_prev AND in_recent AND NOT ended").to_arrow_table()
-        of_touched = same.filter(pa.array(drawn(*[column.to_numpy() for column in same])))
-        _insert(db, {"sampled": [of_touched]})
+        _insert(db, {"sampled": [same.filter(pa.array(sampled(*[column.to_numpy() for column in same])))]})
         run_script(db, _FOUND + _ASKED, values)
         db.register("known", labels.look_up(Path(task.labels), db.sql("FROM wanted").fetchnumpy()["id"]))
         run_script(db, _NAMES, {})
-        report = _counts(db, untouched, same.num_rows, sides.twice)
+        report = _counts(db, untouched, same.num_rows, dumps.repeated)
         rows = db.sql(
             """
             SELECT split, kind, f.s, f.p, f.o, times.statement_id,
@@ -256,109 +264,112 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         with ParquetWriter(folder / f"candidates-{task.index:05d}.parquet", CANDIDATES, rows=20_000) as out:
             for batch in rows.to_arrow_reader(20_000):
                 out.write_table(pa.Table.from_batches([batch]))
-    return report
+    return report | {"wrote": [out.path]}
 
 
-class _Sides:
-    """The entities of both extracts in a task's buckets, and their statements."""
+class _BothDumps:
+    """The items of both extracts in a task's buckets, and their statements."""
 
     def __init__(self, task: DiffTask) -> None:
         self._task = task
         self._changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
-        columns = pa.schema([ENTITIES.field(name) for name in buckets.ENTITY])
-        found = {side: [columns.empty_table()] for side in ("prev", "recent")}
-        titled = {side: [columns.empty_table()] for side in ("prev", "recent")}
-        for side, rows, there in self._read("entities", buckets.ENTITY):
-            with_title = rows.filter(pa.array(there & rows["title"].is_valid().to_numpy()))
+        none = ENTITIES.empty_table().select(buckets.ENTITY)
+        records = {side: [none] for side in ("prev", "recent")}
+        titled = {side: [none] for side in ("prev", "recent")}
+        for side, rows, mask in self._read("entities", buckets.ENTITY):
+            with_title = rows.filter(pa.array(mask & rows["title"].is_valid().to_numpy()))
             if side != "both":
                 numbers = rows.select(["s", "lastrevid", "seen"])
-                found[side].append(numbers if there.all() else numbers.filter(pa.array(there)))
+                records[side].append(numbers if mask.all() else numbers.filter(pa.array(mask)))
             titled["recent" if side == "both" else side].append(with_title)
-        newest = {side: item_versions.newest(tables) for side, tables in found.items()}
-        self.twice = sum(len(of_side.twice) for of_side in newest.values())
-        prev, recent = item_versions.touched(newest["prev"], newest["recent"])
+        self._newest = {side: item_versions.newest(tables) for side, tables in records.items()}
+        self.repeated = sum(len(newest.repeated) for newest in self._newest.values())
+        prev, recent = item_versions.touched(self._newest["prev"], self._newest["recent"])
         self.touched = {"prev": prev, "recent": recent}
-        self._newest = newest
         before, now = pa.concat_tables(titled["prev"]), pa.concat_tables(titled["recent"])
-        self.titles = {  # of prev's articles only those of subjects whose facts can be gone are asked for
-            "prev": before.filter(pa.array(prev.have(before))),
-            "recent": now.filter(pa.array(newest["recent"].counting(now))),
+        self.titles = {  # articles of prev matter only for subjects whose facts can be gone
+            "prev": before.filter(pa.array(prev.contain(before))),
+            "recent": now.filter(pa.array(self._newest["recent"].not_outdated(now))),
         }
 
     def read_statements(self, with_details: Integers) -> Iterator[tuple[str, pa.Table, Mask]]:
-        """Whole readings, and which of their rows are ``prev``'s or ``recent``'s of touched subjects, or the ``same``.
+        """Yield ("prev", "recent" or "same", rows, which of the rows are meant), never splitting a record.
 
-        Those of the other subjects are the same in both, and come once. Only ``with_details`` have all columns.
+        "prev" and "recent" are statements of touched subjects. "same" are statements of other subjects, which
+        both dumps have, and come once. All columns are read only for the items ``with_details``.
         """
-        columns = (*_STATEMENT, "seen") if self.twice else _STATEMENT
-        details = buckets.Details([name for name in _DETAILED if name not in _STATEMENT], with_details)
-        for side, rows, there in self._read("facts", columns, details):
+        columns = (*_STATEMENT, "seen") if self.repeated else _STATEMENT
+        extra = buckets.ExtraColumns([name for name in _DETAILED if name not in _STATEMENT], with_details)
+        for side, rows, mask in self._read("facts", columns, extra):
             if side == "both":
-                yield "same", rows, there
+                yield "same", rows, mask
                 continue
-            touched = self.touched[side].have(rows)
-            yield side, rows, there & touched
+            touched = self.touched[side].contain(rows)
+            yield side, rows, mask & touched
             if side == "recent":
-                yield "same", rows, there & ~touched & self._newest[side].counting(rows)
+                yield "same", rows, mask & ~touched & self._newest[side].not_outdated(rows)
 
     def _read(
-        self, table: str, columns: Sequence[str], details: buckets.Details | None = None
+        self, table: str, columns: Sequence[str], extra: buckets.ExtraColumns | None = None
     ) -> Iterator[tuple[str, pa.Table, Mask]]:
-        """All rows of both sides, and which of them the side has; what is known to be the same is of side ``both``."""
+        """Yield ("prev", "recent" or "both", rows, which of the rows that side has).
+
+        Rows of "both" are known to be the same without a look at their revisions.
+        """
         task, changes = self._task, self._changes
         if changes is None:
             for side in ("prev", "recent"):
                 folder = Path(getattr(task, side))
-                for rows in buckets.read(folder, table, task.first, task.end, columns, details):
+                for rows in buckets.read(folder, table, task.first, task.end, columns, extra):
                     yield side, rows, np.ones(rows.num_rows, bool)
             return
-        for rows in changes.own_entities if table == "entities" else changes.read_own(table, columns, details):
+        for rows in changes.own_entities if table == "entities" else changes.read_own(table, columns, extra):
             yield "recent", rows, np.ones(rows.num_rows, bool)
-        for rows in changes.read_prev(table, columns, details):
-            touched = buckets.are_of(rows, changes.touched)
+        for rows in changes.read_prev(table, columns, extra):
+            touched = buckets.subject_in(rows, changes.touched)
             yield "both", rows, ~touched
             changed = rows.filter(pa.array(touched))
             yield "prev", changed, np.ones(changed.num_rows, bool)
-            yield "recent", changed, ~buckets.are_of(changed, changes.superseded)
+            yield "recent", changed, ~buckets.subject_in(changed, changes.superseded)
 
 
 def _read_statements(
-    db: duckdb.DuckDBPyConnection, sides: _Sides, with_article: Integers, drawn: Callable[..., Mask]
+    db: duckdb.DuckDBPyConnection, dumps: _BothDumps, with_article: Integers, sampled: Callable[..., Mask]
 ) -> int:
-    """Read the statements that can matter; returns how many facts untouched subjects have.
+    """Load the statements that matter into the database, and return how many facts untouched subjects have.
 
-    These are all statements of touched subjects, and of those of which unchanged facts are drawn into the sample.
+    All statements of touched subjects matter, and the statements of the sampled unchanged facts.
     """
     run_script(db, _TABLES, {})
     facts = 0
-    held: dict[str, list[pa.Table]] = collections.defaultdict(list)
-    for kind, rows, wanted in sides.read_statements(with_article):
+    pending: dict[str, list[pa.Table]] = collections.defaultdict(list)
+    for kind, rows, mask in dumps.read_statements(with_article):
         if kind == "same":
-            of_best = wanted & rows["best"].to_numpy()
-            columns = [rows[name].to_numpy() for name in ("s", "p", "o")]
-            facts += item_versions.count_facts(columns[0], columns[1], columns[2], of_best)
-            sample = _some(rows, of_best & drawn(*columns), ("s", "p", "o"))
-            held["sampled"].append(sample)
-            asked = np.unique(sample["s"].to_numpy()[buckets.are_of(sample, with_article)])
+            best = mask & rows["best"].to_numpy()
+            s, p, o = (rows[name].to_numpy() for name in ("s", "p", "o"))
+            facts += item_versions.count_facts(s, p, o, best)
+            sample = _select(rows, best & sampled(s, p, o), ("s", "p", "o"))
+            pending["sampled"].append(sample)
+            with_details = np.unique(sample["s"].to_numpy()[buckets.subject_in(sample, with_article)])
         else:
-            held[f"{kind}_statements"].append(_some(rows, wanted, _STATEMENT))
-            asked = with_article
-        detailed = wanted & buckets.are_of(rows, asked)
+            pending[f"{kind}_statements"].append(_select(rows, mask, _STATEMENT))
+            with_details = with_article
+        detailed = mask & buckets.subject_in(rows, with_details)
         if detailed.any():
-            held[f"{kind}_details"].append(_some(rows, detailed, _DETAILED))
-        if sum(piece.num_rows for pieces in held.values() for piece in pieces) >= _HELD:
-            _insert(db, held)
-    _insert(db, held)
+            pending[f"{kind}_details"].append(_select(rows, detailed, _DETAILED))
+        if sum(piece.num_rows for pieces in pending.values() for piece in pieces) >= _MAX_PENDING:
+            _insert(db, pending)
+    _insert(db, pending)
     return facts
 
 
-def _some(rows: pa.Table, which: Mask, columns: Sequence[str]) -> pa.Table:
-    return rows.select(columns).take(pa.array(np.flatnonzero(which)))  # of few rows in many, quicker than a filter
+def _select(rows: pa.Table, mask: Mask, columns: Sequence[str]) -> pa.Table:
+    return rows.select(columns).take(pa.array(np.flatnonzero(mask)))  # faster than a filter if few rows are selected
 
 
-def _insert(db: duckdb.DuckDBPyConnection, held: Mapping[str, list[pa.Table]]) -> None:
-    """Move rows into their tables: for a few at a time that takes long."""
-    for table, pieces in held.items():
+def _insert(db: duckdb.DuckDBPyConnection, pending: Mapping[str, list[pa.Table]]) -> None:
+    """Insert pending rows into their tables in one go, because inserting a few rows at a time is slow."""
+    for table, pieces in pending.items():
         if pieces:
             db.register("piece", pa.concat_tables(pieces))
             db.execute(f"INSERT INTO {table} FROM piece")
@@ -367,14 +378,14 @@ def _insert(db: duckdb.DuckDBPyConnection, held: Mapping[str, list[pa.Table]]) -
 
 
 def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, pa.Table]) -> pa.Table:
-    """The article of every subject that has one: in recent (``is_now``), or in prev where recent has it not."""
+    """Return the article of every subject that has one: in recent (``is_now``), or else in prev."""
     recent = Path(task.recent_articles)
     if task.page_items is None:
         items, pages = _titled(recent, titles["recent"])
     else:
         items, pages = _page_items(Path(task.page_items), task.first, task.end)
-        there = are_articles(recent, pages)
-        items, pages = items[there], pages[there]
+        exists = are_articles(recent, pages)
+        items, pages = items[exists], pages[exists]
     items_then, pages_then = _titled(Path(task.prev_articles), titles["prev"])
     gone = ~are_articles(recent, pages_then)
     db.register("pages_now", pa.table({"id": items, "page_id": pages}))
@@ -389,24 +400,24 @@ def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, p
 
 
 def _titled(articles: Path, subjects: pa.Table) -> tuple[Integers, Integers]:
-    """Those of ``subjects`` whose title an article of the extract ``articles`` has, and its page id."""
+    """Return the ``subjects`` whose title is an article's in the extract ``articles``, and the articles' page ids."""
     which, page_ids = articles_titled(articles, subjects["title"].combine_chunks())
     return subjects["s"].to_numpy()[which], page_ids
 
 
 def _page_items(path: Path, first: int, end: int) -> tuple[Integers, Integers]:
-    """The items in buckets [first, end) of a table of PAGE_ITEMS, and their pages, which need not be articles."""
+    """Return the items in buckets [first, end) of a PAGE_ITEMS file and their pages, which need not be articles."""
     found = [PAGE_ITEMS.empty_table()]
     with KeptFile(path) as file:
         for batch in file.iter_batches(_PAGE_ITEMS, columns=PAGE_ITEMS.names, use_threads=False):
-            bucket = batch["item"].to_numpy() % BUCKETS
-            found.append(pa.Table.from_batches([batch.filter(pa.array((bucket >= first) & (bucket < end)))]))
+            wanted = pa.array(in_buckets(batch["item"].to_numpy(), first, end))
+            found.append(pa.Table.from_batches([batch.filter(wanted)]))
     rows = pa.concat_tables(found)
     return rows["item"].to_numpy(), rows["page_id"].to_numpy()
 
 
 def _properties(extract: Path) -> pa.Table:
-    """All readings of properties in an extract: DuckDB does not look at the checksums of pages."""
+    """Return all records of properties in an extract. DuckDB could read them, but would not verify checksums."""
     found = [PROPERTIES.empty_table()]
     for path in files(extract, "properties"):
         with KeptFile(path) as file:
@@ -414,8 +425,8 @@ def _properties(extract: Path) -> pa.Table:
     return pa.concat_tables(found)
 
 
-def _counts(db: duckdb.DuckDBPyConnection, untouched: int, same: int, twice: int) -> Report:
-    """Count what was found, beside ``untouched`` and the ``same`` facts of subjects that are touched."""
+def _counts(db: duckdb.DuckDBPyConnection, untouched: int, same: int, repeated: int) -> Report:
+    """Return the report: facts of ``untouched`` subjects, ``same`` facts of touched ones, ``repeated`` items."""
     counts: dict[str, dict[str, int]] = {"changed": {}, "unchanged": {}, "deleted": {}}
     for split, kind, number in db.execute("SELECT split, kind, count(*) FROM found GROUP BY ALL").fetchall():
         counts[split][kind] = number
@@ -433,9 +444,9 @@ def _counts(db: duckdb.DuckDBPyConnection, untouched: int, same: int, twice: int
             "unchanged": untouched + same,
             "unchanged_sampled": counts["unchanged"].get("unchanged", 0),
             "deleted": counts["deleted"],
-            "duplicate_entities": twice,
+            "duplicate_entities": repeated,
         },
-        # of those that stage align is not given, as if it had dropped them
+        # facts that stage align does not get are counted as if it had dropped them
         "alignment": {
             split: {"candidates": number, "not_aligned": {"subject_without_article": number}}
             for split, number in without_article

@@ -1,4 +1,7 @@
-"""Which reading of an item counts, and which items two extracts have in another revision: by arrays of whole tasks."""
+"""The newest record of each item, and the items whose revision differs between two extracts.
+
+A dump can hold several records (lines) of one item. Only the newest one counts.
+"""
 
 from __future__ import annotations
 
@@ -6,79 +9,79 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from temporalwiki.builders.wikidata.buckets import are_of
-from temporalwiki.builders.wikidata.revision_index import Integers
-
-Mask = npt.NDArray[np.bool_]
+from temporalwiki.builders.wikidata.buckets import find, subject_in
+from temporalwiki.builders.wikidata.tables import Integers, Mask
 
 
 @dataclass(frozen=True)
-class Readings:
-    """The reading of every item that counts, its newest; ``items`` ascend."""
+class NewestRecords:
+    """Item, revision and record number of the newest record of each item, in ascending order of items."""
 
     items: Integers
     revisions: Integers
-    seen: Integers
-    twice: Integers  # items that there are several readings of
+    records: Integers
+    repeated: Integers  # items with several records
 
-    def have(self, rows: pa.Table) -> Mask:
-        """Whether each row is of such a reading; column ``seen`` is needed only where an item has several."""
-        if not len(self.twice) or not len(self.items) or not rows.num_rows:
-            return are_of(rows, self.items)
+    def contain(self, rows: pa.Table) -> Mask:
+        """Return whether each row is of one of these records.
+
+        ``rows`` needs its column ``seen``, the number of the record, only if there are repeated items.
+        """
+        if not len(self.repeated) or not len(self.items) or not rows.num_rows:
+            return subject_in(rows, self.items)
         subjects, seen = rows["s"].to_numpy(), rows["seen"].to_numpy()
         ends = (subjects[1:] != subjects[:-1]) | (seen[1:] != seen[:-1])
-        starts = np.flatnonzero(np.append(True, ends))  # rows of a reading come together
-        at = np.minimum(np.searchsorted(self.items, subjects[starts]), len(self.items) - 1)
-        found = (self.items[at] == subjects[starts]) & (self.seen[at] == seen[starts])
+        starts = np.flatnonzero(np.append(True, ends))  # rows of a record follow one another
+        at, found = find(self.items, subjects[starts])
+        found &= self.records[at] == seen[starts]
         return np.repeat(found, np.diff(np.append(starts, len(subjects))))
 
-    def counting(self, rows: pa.Table) -> Mask:
-        """Whether each row counts: it is of no superseded reading."""
-        if not len(self.twice):
+    def not_outdated(self, rows: pa.Table) -> Mask:
+        """Return whether each row counts: rows of a repeated item count only in its newest record."""
+        if not len(self.repeated):
             return np.ones(rows.num_rows, bool)
-        return ~are_of(rows, self.twice) | self.have(rows)
+        return ~subject_in(rows, self.repeated) | self.contain(rows)
 
-    def only(self, mask: Mask) -> Readings:
-        """Some of them."""
-        return Readings(self.items[mask], self.revisions[mask], self.seen[mask], self.twice)
+    def where(self, mask: Mask) -> NewestRecords:
+        """Return the records for which ``mask`` is true."""
+        return NewestRecords(self.items[mask], self.revisions[mask], self.records[mask], self.repeated)
 
 
-def newest(entities: Iterable[pa.Table]) -> Readings:
-    """The readings that count, from the columns ``s``, ``lastrevid`` and ``seen`` of a table of entities."""
+def newest(entities: Iterable[pa.Table]) -> NewestRecords:
+    """Return the newest records in tables of entities; only the columns ``s``, ``lastrevid`` and ``seen`` are used."""
     columns = [
         [np.asarray(rows[name].to_numpy(), np.int64) for name in ("s", "lastrevid", "seen")] for rows in entities
     ]
     none = np.empty(0, np.int64)
-    items, revisions, seen = (
+    items, revisions, records = (
         np.concatenate([none, *found]) for found in (zip(*columns, strict=True) if columns else [[]] * 3)
     )
     order = np.argsort(items, kind="stable")
     last = np.append(np.diff(items[order]) != 0, True)[: len(items)]
-    twice = none
+    repeated = none
     if not last.all():
-        order = np.lexsort((seen, revisions, items))
-        twice = np.unique(items[order][~last])
+        order = np.lexsort((records, revisions, items))
+        repeated = np.unique(items[order][~last])
     order = order[last]
-    return Readings(items[order], revisions[order], seen[order], twice)
+    return NewestRecords(items[order], revisions[order], records[order], repeated)
 
 
-def touched(prev: Readings, recent: Readings) -> tuple[Readings, Readings]:
-    """Those of either side that the other has not in the same revision.
+def touched(prev: NewestRecords, recent: NewestRecords) -> tuple[NewestRecords, NewestRecords]:
+    """Return the records of each side whose item the other side does not have in the same revision.
 
-    A subject of the same revision in both has the same statements in both: nothing of it is new, gone or ended.
+    An item with the same revision in both has the same statements in both, so none of its facts changed.
     """
     _, before, after = np.intersect1d(prev.items, recent.items, assume_unique=True, return_indices=True)
     same = (prev.revisions[before] == recent.revisions[after]) & (prev.revisions[before] > 0)
     of_prev, of_recent = np.ones(len(prev.items), bool), np.ones(len(recent.items), bool)
     of_prev[before[same]] = of_recent[after[same]] = False
-    return prev.only(of_prev), recent.only(of_recent)
+    return prev.where(of_prev), recent.where(of_recent)
 
 
-def drawn(share: float, seed: int, *columns: Integers) -> Mask:
-    """Whether each fact is in a seeded sample of such a share: by its own hash, so neither order nor workers matter.
+def sampled(share: float, seed: int, *columns: Integers) -> Mask:
+    """Return whether each fact is in a seeded sample of this share; each depends only on its own hash.
 
     The hash is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014) over the seed and one column after another.
     """
@@ -95,14 +98,14 @@ def drawn(share: float, seed: int, *columns: Integers) -> Mask:
     return numbers < np.uint64(share * 2**64)
 
 
-def count_facts(subjects: Integers, relations: Integers, objects: Integers, of: Mask) -> int:
-    """How many different ones there are in a mask; those of a subject must come together."""
-    if not of.any():
+def count_facts(subjects: Integers, relations: Integers, objects: Integers, mask: Mask) -> int:
+    """Return how many different facts a mask selects; the facts of a subject must follow one another."""
+    if not mask.any():
         return 0
     number = np.cumsum(np.append(True, subjects[1:] != subjects[:-1]))
     bits = [int(column.max()).bit_length() for column in (number, relations, objects)]
     if sum(bits) > 63:
-        return len(np.unique(np.stack([number, relations, objects])[:, of], axis=1).T)
-    keys = ((number << (bits[1] + bits[2])) | (relations << bits[2]) | objects)[of]
+        return len(np.unique(np.stack([number, relations, objects])[:, mask], axis=1).T)
+    keys = ((number << (bits[1] + bits[2])) | (relations << bits[2]) | objects)[mask]
     keys.sort()
     return int(np.count_nonzero(np.diff(keys))) + 1

@@ -1,7 +1,7 @@
-"""Stage wikidata-labels: labels and classes of all items of two dumps, in files where a few can be looked up.
+"""Stage wikidata-labels: write the labels and classes of all items of two dumps, sorted for quick look-ups.
 
-A fact's object can be any item. Were its label only in the extracts, every task of wikidata-diff would read all of
-them; here it reads the pages of the files that hold what it asks for.
+The object of a fact can be any item. Without these files, every task of stage wikidata-diff would have to read all
+entities of both extracts to find a few labels.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import buckets
-from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES
+from temporalwiki.builders.wikidata.tables import ENTITIES, Integers, in_buckets
 
 if TYPE_CHECKING:
     from temporalwiki.builders.wikidata.fact_diff import DiffTask
@@ -40,74 +39,68 @@ class LabelsTask:
 
 
 def plan(tasks: Sequence[DiffTask]) -> list[LabelsTask]:
-    """A task for each of stage wikidata-diff."""
+    """Return one task for each task of stage wikidata-diff."""
     return [LabelsTask(task.index, task.prev, task.recent, task.first, task.end) for task in tasks]
 
 
 def run(task: LabelsTask, folder: Path) -> Report:
-    """Write the items of some buckets in the order of their numbers.
+    """Write the labels and classes of the items in some buckets: the recent dump's, else the previous dump's.
 
-    The label of an item is that of its newest reading that has one, its class that of its newest reading: recent's;
-    prev's if recent does not hold the item.
+    The label of an item comes from its newest record that has a label, its class from its newest record.
     """
-    name = f"labels-{task.first:02d}-{task.end:02d}.arrow"
-    with whole_file(folder / name) as part, pa.ipc.new_file(part, LABELS) as out:
+    path = folder / f"labels-{task.first:02d}-{task.end:02d}.arrow"
+    with whole_file(path) as part, pa.ipc.new_file(part, LABELS) as out:
         changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
         recent = _newest(buckets.read(Path(task.recent), "entities", task.first, task.end, _COLUMNS))
         _write(out, recent, in_recent=True)
-        known = recent["id"].to_numpy()
+        recent_ids = recent["id"].to_numpy()
         del recent
         if changes is None:
             prev = _newest(buckets.read(Path(task.prev), "entities", task.first, task.end, _COLUMNS))
-        else:  # all others are in recent
+        else:  # all items that are not superseded are in recent
             found = changes.read_prev("entities", _COLUMNS)
-            prev = _newest(rows.filter(pa.array(buckets.are_of(rows, changes.superseded))) for rows in found)
-        gone = prev.filter(pa.array(~np.isin(prev["id"].to_numpy(), known, assume_unique=True)))
+            prev = _newest(rows.filter(pa.array(buckets.subject_in(rows, changes.superseded))) for rows in found)
+        gone = prev.filter(pa.array(~np.isin(prev["id"].to_numpy(), recent_ids, assume_unique=True)))
         _write(out, gone, in_recent=False)
-    return {"labels": {"items": len(known), "gone_items": gone.num_rows}}
+    return {"labels": {"items": len(recent_ids), "gone_items": gone.num_rows}, "wrote": [path]}
 
 
 def _newest(entities: Iterable[pa.Table]) -> pa.Table:
-    """``id``, ``label`` and ``class`` of every item once, sorted."""
-    readings = pa.concat_tables([ENTITIES.empty_table().select(_COLUMNS), *entities])
-    readings = readings.rename_columns(["id", *_COLUMNS[1:]])
-    ids = readings["id"].to_numpy()
+    """Return ``id``, ``label`` and ``class`` of every item once, sorted by id."""
+    records = pa.concat_tables([ENTITIES.empty_table().select(_COLUMNS), *entities])
+    records = records.rename_columns(["id", *_COLUMNS[1:]])
+    ids = records["id"].to_numpy()
     newest = labelled = np.argsort(ids, kind="stable")
     if (np.diff(ids[newest]) == 0).any():
-        keys = [readings[name].to_numpy() for name in ("seen", "lastrevid")]
+        keys = [records[name].to_numpy() for name in ("seen", "lastrevid")]
         last = np.append(np.diff(ids[newest]) != 0, True)
         newest = np.lexsort((*keys, ids))[last]
-        labelled = np.lexsort((*keys, readings["label"].is_valid().to_numpy(), ids))[last]
-    items = readings.select(["id", "class"]).take(pa.array(newest))
-    return items.add_column(1, "label", readings["label"].take(pa.array(labelled)))
+        labelled = np.lexsort((*keys, records["label"].is_valid().to_numpy(), ids))[last]
+    items = records.select(["id", "class"]).take(pa.array(newest))
+    return items.add_column(1, "label", records["label"].take(pa.array(labelled)))
 
 
 def _write(out: pa.ipc.RecordBatchFileWriter, items: pa.Table, in_recent: bool) -> None:
-    """One batch of its own: it is searched by halves."""
+    """Write items as a single batch, which ``look_up`` can search by bisection."""
     if items.num_rows:
         items = items.append_column("recent", pa.repeat(in_recent, items.num_rows))
         out.write_table(items.cast(LABELS).combine_chunks())
 
 
-def look_up(folder: Path, ids: npt.NDArray[np.int64]) -> pa.Table:
-    """The rows of LABELS of those of ``ids`` that a dump holds."""
+def look_up(folder: Path, ids: Integers) -> pa.Table:
+    """Return the rows of LABELS for those ``ids`` that are in either dump."""
     paths = sorted(folder.glob("labels-*.arrow"))
     return pa.concat_tables([LABELS.empty_table(), *(_look_up_in(path, ids) for path in paths)])
 
 
-def _look_up_in(path: Path, ids: npt.NDArray[np.int64]) -> pa.Table:
-    """One file is mapped into memory at a time, so that what was read of the others need not stay there."""
+def _look_up_in(path: Path, ids: Integers) -> pa.Table:
     first, end = map(int, path.stem.split("-")[1:])
-    bucket = ids % BUCKETS
-    asked = np.sort(ids[(bucket >= first) & (bucket < end)])
+    wanted = np.sort(ids[in_buckets(ids, first, end)])
     found = [LABELS.empty_table()]
-    with pa.memory_map(str(path)) as source:
+    with pa.memory_map(str(path)) as source:  # closed before the next file is mapped, which keeps memory low
         file = pa.ipc.open_file(source)
-        for number in range(file.num_record_batches if len(asked) else 0):
+        for number in range(file.num_record_batches if len(wanted) else 0):
             batch = file.get_batch(number)
-            known = batch["id"].to_numpy()
-            at = np.searchsorted(known, asked)
-            at = at[at < len(known)]
-            at = at[known[at] == asked[: len(at)]]
-            found.append(pa.Table.from_batches([batch.take(pa.array(at))]))
+            at, in_batch = buckets.find(batch["id"].to_numpy(), wanted)
+            found.append(pa.Table.from_batches([batch.take(pa.array(at[in_batch]))]))
     return pa.concat_tables(found)

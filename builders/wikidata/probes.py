@@ -1,4 +1,4 @@
-"""From aligned facts to probes: the caps of section 3.3 and the light-tuning sets of Appendix F."""
+"""Choose probes among the aligned facts (the caps of section 3.3) and the light-tuning sets (Appendix F)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-CAPS = {"s": 0.01, "p": 0.05, "o": 0.05}  # of what is kept: one subject, one relation, one object
+CAPS = {"s": 0.01, "p": 0.05, "o": 0.05}  # the largest share of the probes with one subject, relation or object
 LIGHT_TUNING = 500  # facts a split
 
 
@@ -22,14 +22,14 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """Positions of the kept facts in the input, in order, and what each cap dropped."""
+    """The positions of the kept facts, in ascending order, and how many facts each cap dropped."""
 
     kept: list[int]
     dropped: dict[str, int]
 
 
 def shuffled(facts: Sequence[Fact], seed: int, purpose: str) -> list[int]:
-    """Positions of ``facts`` in an order that depends on the seed and the facts, not on where they stand."""
+    """Return the positions of ``facts`` in a random order that depends on the seed, but not on their present order."""
 
     def key(position: int) -> tuple[bytes, Fact]:
         s, p, o = facts[position]
@@ -40,10 +40,10 @@ def shuffled(facts: Sequence[Fact], seed: int, purpose: str) -> list[int]:
 
 
 def cap(facts: Sequence[Fact], seed: int) -> Selection:
-    """Filter 3: a subject at most 1 %, a relation and an object at most 5 % of what is kept, at least 1 each.
+    """Apply filter 3: a subject has at most 1 % of the kept facts, a relation and an object 5 %, but always 1 fact.
 
-    The share is of the result, so this is a fixed point: facts are taken in a seeded order as long as their
-    counts allow, with limits from the size of the last result, until a result fills its own limits.
+    The shares refer to the result, so the filter looks for a fixed point: it takes facts in a seeded order, within
+    limits computed from the size of the last result, until the result is as large as its limits assume.
     """
     order = shuffled(facts, seed, "cap")
     size = len(facts)
@@ -55,7 +55,7 @@ def cap(facts: Sequence[Fact], seed: int) -> Selection:
 
 
 def limits(size: int) -> dict[str, int]:
-    """How often one subject, relation and object may occur among ``size`` probes."""
+    """Return how often one subject, relation and object may occur among ``size`` probes."""
     return {name: max(1, size * round(share * 100) // 100) for name, share in CAPS.items()}
 
 
@@ -78,10 +78,10 @@ def _take(facts: Sequence[Fact], order: Iterable[int], size: int) -> tuple[list[
 
 
 def light_tuning(facts: Sequence[Fact], probes: Iterable[int], avoid: Iterable[int], seed: int) -> list[int]:
-    """Positions of up to LIGHT_TUNING facts whose subjects are none of ``avoid``, relations as in the probes.
+    """Return the positions of up to LIGHT_TUNING facts with subjects that are not in ``avoid``.
 
-    Each relation's share is its share of ``probes`` (positions in ``facts``), by largest remainder; what one
-    relation cannot fill goes to the others in the same way.
+    Relations get the shares that they have among ``probes`` (positions in ``facts``), rounded by largest remainder.
+    Places that a relation cannot fill go to the others in the same way.
     """
     taken = set(avoid)
     pool: dict[int, list[int]] = {}
@@ -99,7 +99,7 @@ def light_tuning(facts: Sequence[Fact], probes: Iterable[int], avoid: Iterable[i
 
 
 def _largest_remainder(weights: dict[int, int], seats: int) -> dict[int, int]:
-    """``seats`` shared out in proportion to ``weights`` (evenly if all are 0); every call shares out at least one."""
+    """Share out ``seats``, at least one, in proportion to ``weights``, or evenly if all weights are 0."""
     if not any(weights.values()):
         weights = dict.fromkeys(weights, 1)
     total = sum(weights.values())

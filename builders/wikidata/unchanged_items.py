@@ -1,14 +1,13 @@
-"""Stages wikidata-index and wikidata-carry: what an extract has of an item that the next dump did not change.
+"""Stages wikidata-index and wikidata-carry: reuse what the last dump's extract, the base, has of unchanged items.
 
-The index tells the revision of every item of a finished extract. The next dump's extract asks it and does not parse
-the items that have the same revision; here base's files are linked into it, so that every extract stands alone, and
-the items whose rows in them do not count any more are written down. No row is copied.
+Stage wikidata-index writes the revision of every item of the base. With this index, the next dump's extract skips the
+items that have the same revision. Stage wikidata-carry then links the base's files into the new extract, so that it
+is complete without the base, and writes down whose rows in these files no longer count. No row is copied.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +20,24 @@ from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import buckets, revision_index
 from temporalwiki.builders.wikidata.entities import DROPPED
-from temporalwiki.builders.wikidata.extract import BUCKETS, ENTITIES, KEPT, Buckets, files
-from temporalwiki.builders.wikidata.revision_index import Integers
+from temporalwiki.builders.wikidata.tables import (
+    BUCKETS,
+    ENTITIES,
+    UNCHANGED,
+    BucketWriter,
+    Integers,
+    bucket_ranges,
+    files,
+    in_buckets,
+    integers,
+)
 
 ITEMS_A_TASK = 500_000
-_OF_INDEX, _OF_KEPT = ("s", "lastrevid"), ("s", "digest")
 _COUNTS = ("facts", "not_best_rank", *DROPPED)
 
 
 @dataclass(frozen=True)
-class CarryTask:
+class BucketTask:
     """The items in buckets [first, end) of the extract ``base``."""
 
     index: int
@@ -40,58 +47,58 @@ class CarryTask:
     tasks: int  # how many there are
 
 
-def plan(items: int, base: Base) -> list[CarryTask]:
+def plan(items: int, base: Base) -> list[BucketTask]:
     """Group the buckets so that a task has about ITEMS_A_TASK of ``items``."""
-    tasks = max(1, min(BUCKETS, items // ITEMS_A_TASK))
-    bounds = [BUCKETS * i // tasks for i in range(tasks + 1)]
-    return [CarryTask(i, base, first, end, tasks) for i, (first, end) in enumerate(pairwise(bounds))]
+    ranges = bucket_ranges(max(1, min(BUCKETS, items // ITEMS_A_TASK)))
+    return [BucketTask(i, base, first, end, len(ranges)) for i, (first, end) in enumerate(ranges)]
 
 
-def index(task: CarryTask, folder: Path) -> Report:
-    """Write the revisions of some buckets' items in base to ``folder``, which must be ``revisions`` in base's.
+def index(task: BucketTask, folder: Path) -> Report:
+    """Write the revisions of the base's items in some buckets to ``folder``, which must be ``revisions`` in the base.
 
-    One that base holds twice has none: it is read again, as there is no telling which of its rows would be kept. The
-    report counts those that have one.
+    An item with several records in the base gets no revision and is read again, because nobody could tell which of
+    its rows to reuse. The report counts the items with a revision.
     """
-    none = pa.schema([ENTITIES.field(name) for name in _OF_INDEX]).empty_table()
-    table = pa.concat_tables([none, *buckets.read(folder.parent, "entities", task.first, task.end, _OF_INDEX)])
-    items, at, times = np.unique(_integers(table, "s"), return_index=True, return_counts=True)
-    found = np.where(times == 1, _integers(table, "lastrevid")[at], 0)
-    revision_index.write(folder, task.first, task.end, items, found)
-    return {"items": {"indexed": int(np.count_nonzero(found))}}
+    columns = ("s", "lastrevid")
+    none = ENTITIES.empty_table().select(columns)
+    table = pa.concat_tables([none, *buckets.read(folder.parent, "entities", task.first, task.end, columns)])
+    items, at, times = np.unique(integers(table, "s"), return_index=True, return_counts=True)
+    revisions = np.where(times == 1, integers(table, "lastrevid")[at], 0)
+    path = revision_index.write(folder, task.first, task.end, items, revisions)
+    return {"items": {"indexed": int(np.count_nonzero(revisions))}, "wrote": [path]}
 
 
-def run(task: CarryTask, folder: Path) -> Report:
-    """Link some of base's files, and write down which items' rows in them do not count, for some buckets.
+def run(task: BucketTask, folder: Path) -> Report:
+    """Link a share of the base's files, and write down the superseded items of some buckets.
 
-    ``folder`` must be ``carried`` in the new dump's extract, which lies beside base. The report counts statements of
-    the kept items as if they had been read, and under ``differ`` the items that were parsed all the same and are not
-    what base has: then equal revisions mean nothing in these dumps, and all of the new one must be read. Raises
-    InputError where base is not the one any more that the new dump was read with.
+    ``folder`` must be ``carried`` in the new extract, which lies next to the base. The report counts the statements
+    of unchanged items as if they had been read. Its counter ``differ`` counts the checked items whose content is not
+    the base's: then equal revisions mean nothing in these dumps, and all of the new one must be read. Raises
+    InputError if the base is missing or has changed since the new dump was read.
     """
     extract, base = folder.parent, folder.parent.parent / task.base.name
     if base_of(base) != task.base:
-        raise InputError(f"{base}: gone, or not what {extract} was read with; delete {extract} and build again")
-    _link(base, task, folder)
-    lines = _kept(extract, task)
-    kept, times = np.unique(_integers(lines, "s"), return_counts=True)
+        raise InputError(f"{base}: missing, or not what {extract} was read with; delete {extract} and build again")
+    wrote = _link_files(base, task, folder)
+    lines = _unchanged(extract, task)
+    unchanged, times = np.unique(integers(lines, "s"), return_counts=True)
     checked = lines.filter(pc.is_valid(lines["digest"])).to_pylist()
     counts = dict.fromkeys(_COUNTS, 0)
     digests: dict[int, str] = {}
-    gone, found = [np.empty(0, np.int64)], 0
+    superseded, found = [np.empty(0, np.int64)], 0
     for rows in buckets.read(base, "entities", task.first, task.end, ("s", "digest", *_COUNTS)):
-        items = _integers(rows, "s")
-        lines_of = _times(items, kept, times)
-        gone.append(items[lines_of == 0])
+        items = integers(rows, "s")
+        lines_of = _count_lines(items, unchanged, times)
+        superseded.append(items[lines_of == 0])
         found += int(np.count_nonzero(lines_of))
         for name in _COUNTS:
-            counts[name] += int(_integers(rows, name) @ lines_of)
+            counts[name] += int(integers(rows, name) @ lines_of)
         with_digest = rows.select(["s", "digest"]).filter(pc.is_valid(rows["digest"]))
         digests |= {row["s"]: row["digest"] for row in with_digest.to_pylist()}
-    if found != len(kept):
-        raise AssertionError(f"{base}: {len(kept)} items kept of it, {found} found in it")
-    _supersede(base, task, np.unique(np.concatenate(gone)), folder)
-    _write_repeated(base, task, kept[times > 1], times[times > 1] - 1, folder)
+    if found != len(unchanged):
+        raise AssertionError(f"{base}: {len(unchanged)} items are unchanged, {found} of them found")
+    wrote += _write_superseded(base, task, np.unique(np.concatenate(superseded)), folder)
+    wrote += _write_repeated(base, task, unchanged[times > 1], times[times > 1] - 1, folder)
     return {
         "statements": {
             "facts": counts["facts"],
@@ -102,67 +109,67 @@ def run(task: CarryTask, folder: Path) -> Report:
             "items": len(checked),
             "differ": sum(digests.get(row["s"]) != row["digest"] for row in checked),
         },
+        "wrote": wrote,
     }
 
 
-def _link(base: Path, task: CarryTask, folder: Path) -> None:
-    """Give a share of base's files names in ``folder`` that say their generation.
-
-    What is there already is right: a link is there or not, and base's layers are part of what the stage is made by.
-    """
+def _link_files(base: Path, task: BucketTask, folder: Path) -> list[Path]:
+    """Link this task's share of the base's files into ``folder``, under names with their generation."""
     folder.mkdir(parents=True, exist_ok=True)
+    links = []
     for path in [*files(base, "facts"), *files(base, "entities")][task.index :: task.tasks]:
         table, rest = path.name.split("-", 1)
-        link(path, folder / (path.name if path.parent != base else f"{table}-{task.base.generation:02d}-{rest}"))
+        links.append(folder / (path.name if path.parent != base else f"{table}-{task.base.generation:02d}-{rest}"))
+        link(path, links[-1])
+    return links
 
 
-def _supersede(base: Path, task: CarryTask, gone: Integers, folder: Path) -> None:
-    """Write that no row of base counts for the items in ``gone``, and what base itself has so."""
-    of_bucket = gone % BUCKETS
+def _write_superseded(base: Path, task: BucketTask, items: Integers, folder: Path) -> list[Path]:
+    """Write that no row of the base counts for ``items``, and the items that the base itself has superseded."""
+    bucket_of = items % BUCKETS
+    wrote = []
     for bucket in range(task.first, task.end):
-        here = gone[of_bucket == bucket]
-        before, generations = buckets.superseded(base, bucket)
-        items, at = np.unique(np.concatenate([here, before]), return_index=True)  # the first of equal ones
+        here = items[bucket_of == bucket]
+        before, generations = buckets.superseded(base, bucket, bucket + 1)
+        both, at = np.unique(np.concatenate([here, before]), return_index=True)  # prefers ``here``
         generations = np.concatenate([np.full(len(here), task.base.generation), generations])[at]
-        buckets.write_superseded(folder, bucket, items, generations)
+        wrote.append(buckets.write_superseded(folder, bucket, both, generations))
+    return wrote
 
 
-def _write_repeated(base: Path, task: CarryTask, items: Integers, times: Integers, folder: Path) -> None:
-    """Write readings for further lines of a dump that hold the same kept item: they are counted, and never the newest.
+def _write_repeated(base: Path, task: BucketTask, items: Integers, times: Integers, folder: Path) -> list[Path]:
+    """Write records for the further lines of a dump that hold the same unchanged item.
 
-    They have no facts: of several readings the one that has the largest ``seen`` counts.
+    They are counted as duplicates but never used: they have no facts, and the record with the largest ``seen`` counts.
     """
     if not len(items):
-        return
-    with Buckets(folder, "entities", f"{task.base.generation + 1:02d}-again-{task.index:05d}") as again:
+        return []
+    with BucketWriter(folder, "entities", f"{task.base.generation + 1:02d}-again-{task.index:05d}") as writer:
         for rows in buckets.read(base, "entities", task.first, task.end, ENTITIES.names):
-            lines = _times(_integers(rows, "s"), items, times)
+            lines = _count_lines(integers(rows, "s"), items, times)
             which = np.repeat(np.arange(len(lines)), lines)
             nth = np.arange(len(which)) - np.repeat(np.cumsum(lines) - lines, lines)
             column = ENTITIES.get_field_index("seen")
-            again.add_table(rows.take(pa.array(which)).set_column(column, "seen", pa.array(-1 - nth)))
+            writer.add_table(rows.take(pa.array(which)).set_column(column, "seen", pa.array(-1 - nth)))
+    return writer.wrote
 
 
-def _times(items: Integers, kept: Integers, times: Integers) -> Integers:
-    """How often each of ``items`` was kept."""
-    if not len(kept):
+def _count_lines(items: Integers, unchanged: Integers, times: Integers) -> Integers:
+    """Return in how many lines of the new dump each item is unchanged."""
+    if not len(unchanged):
         return np.zeros(len(items), np.int64)
-    at = np.minimum(np.searchsorted(kept, items), len(kept) - 1)
-    return np.where(kept[at] == items, times[at], 0)
+    at, found = buckets.find(unchanged, items)
+    return np.where(found, times[at], 0)
 
 
-def _kept(extract: Path, task: CarryTask) -> pa.Table:
-    """The items that were kept of base, and the digests of those that are checked."""
-    found = [KEPT.empty_table().select(_OF_KEPT)]
+def _unchanged(extract: Path, task: BucketTask) -> pa.Table:
+    """Return the task's unchanged items of the new extract, with digests if they are checked."""
+    columns = ("s", "digest")
+    found = [UNCHANGED.empty_table().select(columns)]
     for path in files(extract, "kept"):
         with KeptFile(path) as file:
             ranges = [file.group_range(group, "bucket") for group in range(file.num_row_groups)]
             groups = [group for group, (low, high) in enumerate(ranges) if low < task.end and task.first <= high]
-            lines = file.read_row_groups(groups, _OF_KEPT)
-        of_bucket = _integers(lines, "s") % BUCKETS  # a row group has those of other tasks, too
-        found.append(lines.filter(pa.array((of_bucket >= task.first) & (of_bucket < task.end))))
+            lines = file.read_row_groups(groups, columns)
+        found.append(lines.filter(pa.array(in_buckets(integers(lines, "s"), task.first, task.end))))
     return pa.concat_tables(found)
-
-
-def _integers(table: pa.Table, column: str) -> Integers:
-    return np.asarray(table[column].to_numpy(), np.int64)

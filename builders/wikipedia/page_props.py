@@ -1,4 +1,4 @@
-"""Which Wikidata item a page belongs to, out of the ``page_props`` table of a Wikipedia dump."""
+"""Stage page-props: read the Wikidata item of each page from the table ``page_props`` of a Wikipedia dump."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from temporalwiki.builders.streams import pieces
 VERSION = 1
 PAGE_ITEMS = pa.schema({"page_id": pa.int64(), "item": pa.int64()})
 
-# A quote inside an SQL string is written \', so this matches whole values only.
+# Quotes inside SQL strings are escaped (\'), so this matches whole values only.
 _ROW = re.compile(rb"\((\d{1,18}),'wikibase_item','Q([1-9]\d{0,17})',")
 _LONGEST = 80
-_END = re.compile(rb"(?:\A|\n)-- Dump completed[^\n]{0,100}\s*\Z")  # a line of its own, which no value can hold
+_END = re.compile(rb"(?:\A|\n)-- Dump completed[^\n]{0,100}\s*\Z")  # on its own line, as in no value
 
 
 def run(task: str, folder: Path) -> Report:
-    """Read the SQL file ``task`` and write ``page_items.parquet``. Raises InputError if it is cut or no such table."""
+    """Read the SQL file ``task`` and write ``page_items.parquet``.
+
+    Raises InputError if the file was cut off or is a dump of another table.
+    """
     path = Path(task)
     rest, last, found, dump_of_table = b"", b"", 0, False
     with ParquetWriter(folder / "page_items.parquet", PAGE_ITEMS) as out:
@@ -38,4 +41,4 @@ def run(task: str, folder: Path) -> Report:
         raise InputError(f"{path}: not a dump of the table page_props")
     if not _END.search(last):
         raise InputError(f"{path}: no '-- Dump completed' at its end: it was cut off; fetch it again")
-    return {"page_items": {"rows": found}}
+    return {"page_items": {"rows": found}, "wrote": [out.path]}

@@ -1,47 +1,44 @@
-"""Wikitext to paragraphs of prose.
+"""Turn wikitext into paragraphs of prose.
 
-`paragraphs` is what the rest of the build uses. The page goes through a fixed number of passes, in MediaWiki's own
-order (verbatim tags, templates, tables, links, HTML, lines). Each pass cuts the text at its tokens with one regular
-expression that cannot backtrack and pairs the tokens with an explicit stack, so the time is proportional to the
-length of the page whatever is in it, and nothing recurses.
+A page goes through a fixed number of passes in MediaWiki's own order: verbatim tags, templates, tables, links, HTML,
+lines. Each pass finds its tokens with one regular expression that cannot backtrack, and pairs them with an explicit
+stack. So the time is proportional to the length of any page, and nothing recurses.
 
-What is kept and what is dropped, and why: docs/wikitext.md. What each template says: template_text.py.
+docs/wikitext.md explains which text is kept and why. Module ``template_text`` has the text of each template,
+and module ``prose_lines`` the last pass.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from html.entities import html5
 from itertools import pairwise
-from typing import NamedTuple
 
-from temporalwiki.builders.wikipedia.template_text import END_SOUND, JOINT, SOUND, template_text
+from temporalwiki.builders.wikipedia.prose_lines import (
+    ASIDE,
+    GONE,
+    MARKS,
+    PAGE_START,
+    SectionState,
+    read_lines,
+    words,
+)
+from temporalwiki.builders.wikipedia.template_text import template_text
 
 MAX_CHARACTERS = 4_000_000
 MAX_DEPTH = 200
-MAX_BLOCKS = 10_000  # between blank lines, that are compared one by one; no real page has as many
+MAX_BLOCKS = 10_000  # texts between blank lines that are compared one by one; no real page has so many
 
 FILE, CATEGORY = 6, 14
 
-# Marks that live in the text between passes. No XML document can hold these characters.
-GONE = "\x01"  # something was dropped here: whoever comes last tidies what it left behind
-BESIDE = "\x02"  # a picture or category stood here: it does not interrupt the paragraph
-MARKS = (GONE, BESIDE, SOUND, END_SOUND, JOINT)
-
-
-def _words(text: str, separator: str | None = None) -> frozenset[str]:
-    return frozenset(" ".join(word.split()) for word in text.split(separator))
-
 
 class UnreadablePage(ValueError):
-    """The page is outside the fixed bounds of this parser.
+    """Raised for a page outside the fixed bounds of this parser.
 
-    `reason` is a short name under which the build counts the drop: "too_long" or "nested_too_deep".
+    ``reason`` is the key under which the build counts the page: "too_long" or "nested_too_deep".
     """
 
     def __init__(self, reason: str) -> None:
@@ -50,34 +47,34 @@ class UnreadablePage(ValueError):
 
 
 def paragraphs(wikitext: str, *, namespaces: Mapping[str, int] | None = None) -> list[str]:
-    """The prose paragraphs of a page in reading order.
+    """Return the prose paragraphs of a page in reading order.
 
-    A list is one paragraph whose items are separated by a newline; every other paragraph is one line. All text is
-    NFC with single spaces. `namespaces` maps the wiki's own namespace names to their numbers (from the dump's
-    siteinfo), so that its files (6) and categories (14) are known under every name.
+    A list is one paragraph whose items are separated by newlines; every other paragraph is one line. All text is in
+    NFC with single spaces. ``namespaces`` maps the wiki's own namespace names, from the dump's siteinfo, to their
+    numbers, so that files (6) and categories (14) are recognised by every name.
 
-    Raises UnreadablePage if the page has over MAX_CHARACTERS characters or constructs nested deeper than MAX_DEPTH.
+    Raises UnreadablePage if the page is longer than MAX_CHARACTERS, or nests deeper than MAX_DEPTH.
     """
     _check_length(wikitext)
-    return _read(_legible(wikitext), [], _hidden_prefixes(namespaces), {})
+    return _read(_normalized(wikitext), [], _hidden_prefixes(namespaces), {})
 
 
 def both_paragraphs(
     previous: str, recent: str, *, namespaces: Mapping[str, int] | None = None
 ) -> tuple[list[str], list[str]]:
-    """The ``paragraphs`` of two versions of a page. What both have is read once.
+    """Return the ``paragraphs`` of two versions of a page; the parts that both versions have are read once.
 
-    Raises UnreadablePage; where it is the previous version that cannot be read, the reason ends in "_in_prev".
+    Raises UnreadablePage. If the previous version cannot be read, the reason ends in "_in_prev".
     """
     hidden = _hidden_prefixes(namespaces)
-    known: Known = {}
+    cache: PartCache = {}
     _check_length(recent)
-    before, after = _legible(previous), _legible(recent)
+    before, after = _normalized(previous), _normalized(recent)
     blocks_before, blocks = before.split("\n\n", MAX_BLOCKS), after.split("\n\n", MAX_BLOCKS)
-    said = _read(after, _cut(blocks, blocks_before), hidden, known)
+    recent_paragraphs = _read(after, _cut(blocks, blocks_before), hidden, cache)
     try:
         _check_length(previous)
-        return _read(before, _cut(blocks_before, blocks), hidden, known), said
+        return _read(before, _cut(blocks_before, blocks), hidden, cache), recent_paragraphs
     except UnreadablePage as problem:
         raise UnreadablePage(f"{problem.reason}_in_prev") from None
 
@@ -87,28 +84,28 @@ def _check_length(wikitext: str) -> None:
         raise UnreadablePage("too_long")
 
 
-def _legible(text: str) -> str:
+def _normalized(text: str) -> str:
     for mark in MARKS:
-        if mark in text:  # found faster than replaced
+        if mark in text:  # searching is faster than replacing
             text = text.replace(mark, "")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
 
 
-def _read(text: str, cut: Iterable[list[Part]], hidden: AbstractSet[str], known: Known) -> list[str]:
-    """The paragraphs of a page, read in parts as it is `cut`, unless something reaches over every such cut."""
+def _read(text: str, cuts: Iterable[list[Part]], hidden: AbstractSet[str], cache: PartCache) -> list[str]:
+    """Return the paragraphs of a page, read part by part if one of the ``cuts`` into parts allows it."""
     if text[:40].lstrip().lower().startswith("#redirect"):
         return []
-    for parts in cut:
-        if (found := _read_parts(parts, hidden, known)) is not None:
+    for parts in cuts:
+        if (found := _read_parts(parts, hidden, cache)) is not None:
             return found
     text, _ = _without_verbatim(text)
     text = _expand_templates(text)
     text = _without_tables(text)
     text = _unlink(text, hidden)
     text = _without_html(text)
-    return _read_lines(text, BEGINNING)[0]
+    return read_lines(text, PAGE_START)[0]
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -119,23 +116,23 @@ _NOT_PROSE = (
     "|maplink|categorytree|charinsert|templatestyles|indicator|pre|includeonly|references|section|listing|rss|phonos"
     "|dynamicpagelist|languages|nowiki"
 )
-# (?a: or else <nowıki> and <ſource>, which are no tags, would be matched as well.
+# Without (?a:, this would also match <nowıki> and <ſource>, which are not tags.
 _VERBATIM = re.compile(rf"<(?:!--|((?a:{_NOT_PROSE}))(?=[\s/>])([^<>]*)>)", re.IGNORECASE)
 _VERBATIM_END = {name: re.compile(rf"</(?a:{name})\s*>", re.IGNORECASE) for name in _NOT_PROSE.split("|")}
-# Every opening tag that _VERBATIM takes for a reference is one here too: no stretch is searched twice.
+# This matches every opening tag of a reference that _VERBATIM matches: so no text is searched twice.
 _NEXT_REF = re.compile(r"<(?:(/ref)\s*>|ref(?=[\s/>])[^<>]*(?<!/)>)", re.IGNORECASE)
 _REST_OF_LINE = re.compile(r"[ \t]*+\n")
 _BLANK_LINE = re.compile(r"\n[ \t]*+\n|\n=")
-# A formula in which no character has a meaning to TeX is what a reader sees: <math>m</math>.
+# A formula without TeX's special characters is shown as it is written: <math>m</math>.
 _PLAIN_FORMULA = re.compile(r"[^\\{}^_~&%$#]*")
 _INLINE_CODE = re.compile(r"\binline\b|enclose\s*=\s*[\"']?none", re.IGNORECASE)
-# In kept content these are letters like any other; as entities they pass through the later passes.
+# These have no special meaning in kept content; written as entities, they pass through the later passes.
 _INERT = {ord(character): f"&#{ord(character)};" for character in "[]{}|'<>=*#:;_"}
 _BEFORE_GONE = ' (;,/\n[“"$£€'
 
 
 def _without_verbatim(text: str) -> tuple[str, bool]:
-    """The text without them, and whether all that open in it close in it."""
+    """Return the text without comments, references and verbatim tags, and whether all of them are closed in it."""
     match = _VERBATIM.search(text)
     if not match:
         return text, True
@@ -152,7 +149,7 @@ def _without_verbatim(text: str) -> tuple[str, bool]:
             close = text.find("-->", end)
             closed = closed and close >= 0
             end = len(text) if close < 0 else close + 3
-            # A comment that has a line for itself goes with its line, or it would split the paragraph.
+            # A comment on a line of its own is removed with its line, which would otherwise split the paragraph.
             indent = before.rstrip(" \t")
             line_start = indent[-1:] == "\n" or (line_start and not indent)
             if line_start and (line_end := _REST_OF_LINE.match(text, end)):
@@ -164,12 +161,12 @@ def _without_verbatim(text: str) -> tuple[str, bool]:
             line_start = False
             name = match[1].lower()
             if match[2].endswith("/"):
-                pass  # it has no content
+                pass  # the tag has no content
             elif name == "ref":
                 end, ends = _end_of_reference(text, end)
                 closed = closed and ends
             elif name in never_closed:
-                pass  # its end was looked for before, up to the end of the page
+                pass  # an earlier search found no closing tag in the rest of the page
             elif close_tag := _VERBATIM_END[name].search(text, end):
                 left = _kept_content(name, match[2], text[end : close_tag.start()])
                 end = close_tag.end()
@@ -186,10 +183,10 @@ def _without_verbatim(text: str) -> tuple[str, bool]:
 
 
 def _end_of_reference(text: str, start: int) -> tuple[int, bool]:
-    """Where the reference ends whose opening tag ends at `start`, and whether that depends on nothing after the text.
+    """Return where the reference ends whose opening tag ends at ``start``, and whether later text cannot change that.
 
-    References do not nest: if another one opens first, this one was never closed, and takes at most the rest of its
-    paragraph with it.
+    References do not nest. If another one opens first, this one was never closed: it ends with its paragraph at the
+    latest.
     """
     following = _NEXT_REF.search(text, start)
     if following and following[1]:
@@ -203,29 +200,29 @@ def _kept_content(tag: str, attributes: str, content: str) -> str:
     if tag == "math" and _PLAIN_FORMULA.fullmatch(content):
         return " ".join(content.split()).translate(_INERT)
     if tag == "math" and (stop := content.rstrip()[-1:]) in (".", ",", ";"):
-        return GONE + stop  # of the sentence, not of the formula
+        return GONE + stop  # the sentence's punctuation, inside the formula
     if tag in ("source", "syntaxhighlight") and _INLINE_CODE.search(attributes) and "\n" not in content:
         return content.translate(_INERT)
     return content.translate(_INERT) if tag == "nowiki" else ""
 
 
 # ---------------------------------------------------------------------------------------------------
-# What nests: templates and links.
+# Pairs that nest: templates and links.
 
-# The text between two tokens of a pair: raw, child, raw, child, ... raw. Children are finished and are never looked
-# into again, which keeps nesting linear.
+# The text between two tokens of a pair: raw, child, raw, child, ... raw. Children are finished and never examined
+# again, which keeps the time linear.
 Frame = list[str]
-# What is left of a pair, and of the text after it, given its frame and the text before and after.
+# Given the frame of a pair and the text before and after it, returns what replaces the pair, and the text after it.
 Replacement = Callable[[Frame, str, str], tuple[str, str]]
 
 
 def _without_pairs(text: str, opening: str, closing: str, replacement: Replacement) -> list[Frame]:
-    """The text with every pair of tokens replaced, innermost first.
+    """Return the text with every pair of tokens replaced, innermost first.
 
-    Gives one frame, and another for each opening token that is never closed. A closing token that was never opened
-    stays. Raises UnreadablePage if pairs are nested deeper than MAX_DEPTH.
+    The result is one frame, and one more for each opening token that is never closed. A closing token that was never
+    opened stays in the text. Raises UnreadablePage if pairs are nested deeper than MAX_DEPTH.
     """
-    # The two tokens have no character in common, so cutting at one and then at the other finds both.
+    # The two tokens have no character in common, so the text can be split at one and then at the other.
     head, *pieces = text.split(opening)
     first, *strays = head.split(closing)
     frame: Frame = [first]
@@ -239,7 +236,7 @@ def _without_pairs(text: str, opening: str, closing: str, replacement: Replaceme
             open_frames.append((frame, depth))
             frame, depth = parts, 0
             continue
-        # most pairs have none inside
+        # a pair without another one inside, as most are
         frame += replacement(parts[:1], frame[-1], parts[1])
         depth = depth or 1
         for after in parts[2:]:
@@ -262,18 +259,18 @@ def _without_pairs(text: str, opening: str, closing: str, replacement: Replaceme
 def _expand_templates(text: str) -> str:
     if "{{" not in text:
         return text
-    frames = _without_pairs(text, "{{", "}}", _said_by_template)
-    # What was never closed: MediaWiki shows the braces.
+    frames = _without_pairs(text, "{{", "}}", _replace_template)
+    # MediaWiki shows braces that are never closed.
     return "{{".join("".join(frame) for frame in frames)
 
 
-def _said_by_template(inside: Frame, before: str, after: str) -> tuple[str, str]:
-    said = template_text(inside)
-    if not said and before[-1:] in _BEFORE_GONE:
-        said = GONE
+def _replace_template(inside: Frame, before: str, after: str) -> tuple[str, str]:
+    shown = template_text(inside)
+    if not shown and before[-1:] in _BEFORE_GONE:
+        shown = GONE
     if inside[0][:1] == "{" and after[:1] == "}":  # {{{a parameter}}}
         after = after[1:]
-    return said, after
+    return shown, after
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -317,27 +314,27 @@ def _without_tables(text: str) -> str:
 # ---------------------------------------------------------------------------------------------------
 # Pass 4: links.
 
-# A link without another one in it. The groups of nearly all: its target, and its text if that is another.
+# A link without another one in it. The groups, which nearly all links have: its target, and its text if it has one.
 _LINK = re.compile(r"\[\[(?:([^\[\]|:\n]*+)(?:\|([^\[\]|\s][^\[\]]*+))?+\]\]|[^\[\]]*+\]\])")
 _EXTERNAL = re.compile(
     r"\[(?:(?:https?|ftps?|ircs?|gopher|news|sftp|git|svn|telnet|nntp|worldwind|mms|rtsp)://|//|mailto:|urn:|tel:)"
     r"[^\s\[\]<>\"]*+([^\[\]\n]*+(?:\[[^\[\]\n]*+\][^\[\]\n]*+)*+)\]",
     re.IGNORECASE,
 )
-# Tried only where a run of blanks begins, not at each of them.
+# Tried only where a run of blanks begins, not at each blank.
 _QUALIFIER = re.compile(r"(?<![ _])[ _]*+(?:\([^()]*\)|（[^（）]*）)\Z|,[^,]*\Z")
 
-# Names of the file and category namespaces that any wiki understands, and those of some larger wikis. A wiki's own
-# names come from its siteinfo.
-FILES_AND_CATEGORIES = _words("""
+# Names of the file and category namespaces that every wiki understands, with the local names of some large wikis. The
+# names of other wikis come from their siteinfo.
+FILES_AND_CATEGORIES = words("""
     file image datei bild fichier archivo imagen immagine bestand afbeelding ficheiro imagem arquivo fil plik grafika
     файл изображение зображення ファイル 画像 파일 그림 文件 檔案 图像 ملف صورة پرونده tập_tin hình dosya resim
     tiedosto kuva soubor fájl kép fișier imagine berkas gambar קובץ תמונה चित्र
     category kategorie catégorie categoría categoria categorie kategoria kategori категория категорія カテゴリ 분류
     分类 分類 تصنيف رده thể_loại luokka kategória קטגוריה श्रेणी
 """)
-# Prefixes of the other language editions: [[de:Wort]] is shown beside the page, not in it.
-INTERLANGUAGE = _words("""
+# Prefixes of the other language editions: [[de:Wort]] is shown next to the page, not in it.
+INTERLANGUAGE = words("""
     ab ace ady af ak als alt am an ang ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bcl be
     be-tarask be-x-old bg bh bi bjn bm bn bo bpy br bs bug bxr ca cbk-zam cdo ce ceb ch cho chr chy ckb co cr crh
     cs csb cu cv cy da de din diq dsb dty dv dz ee el eml en eo es et eu ext fa ff fi fiu-vro fj fo fr frp frr fur
@@ -353,11 +350,11 @@ INTERLANGUAGE = _words("""
 
 
 def _hidden_prefixes(namespaces: Mapping[str, int] | None) -> AbstractSet[str]:
-    """Prefixes of links that are shown elsewhere than in the sentence, and whose text is not of the sentence."""
+    """Return the prefixes of links whose text is not part of the sentence: files and categories."""
     return _with_own_names(tuple(namespaces.items())) if namespaces else FILES_AND_CATEGORIES
 
 
-@functools.lru_cache(maxsize=16)  # it is the same for every page of a wiki
+@functools.lru_cache(maxsize=16)  # every page of a wiki has the same
 def _with_own_names(namespaces: tuple[tuple[str, int], ...]) -> AbstractSet[str]:
     own = (name for name, key in namespaces if key in (FILE, CATEGORY))
     return FILES_AND_CATEGORIES.union(name.replace(" ", "_").lower() for name in own)
@@ -369,7 +366,7 @@ def _unlink(text: str, hidden: AbstractSet[str]) -> str:
     first, *never_closed = _without_links(text, hidden)
     pieces = list(first)
     for frame in never_closed:
-        if _prefix(frame[0]) in hidden:  # a picture takes the rest of its line with it
+        if _prefix(frame[0]) in hidden:  # a picture that is never closed ends with its line
             pieces.append("\n" + frame[0].partition("\n")[2])
         else:
             pieces += ("[[", frame[0])
@@ -378,14 +375,15 @@ def _unlink(text: str, hidden: AbstractSet[str]) -> str:
 
 
 def _without_links(text: str, hidden: AbstractSet[str]) -> list[Frame]:
-    """The text with every link replaced, as `_without_pairs` gives it."""
+    """Return the text with every link replaced, in frames as ``_without_pairs`` returns them."""
 
     def shown(match: re.Match[str]) -> str:
         target, text = match.groups()
         return text or (_shown_text([match[0][2:-2]], hidden) if target is None else target.strip())
 
-    flat = text if "[[[" in text else _LINK.sub(shown, text)  # quicker; enough if no link is in another, or not closed
-    # a character is found faster than two
+    # faster, and enough if no link contains another one and all are closed
+    flat = text if "[[[" in text else _LINK.sub(shown, text)
+    # searching for one character is faster than for two
     if not ("[" in flat and "[[" in flat) and not ("]" in flat and "]]" in flat):
         return [[flat]]
     return _without_pairs(text, "[[", "]]", lambda inside, _, after: (_shown_text(inside, hidden), after))
@@ -398,22 +396,22 @@ def _without_external(text: str) -> str:
 
 
 def _prefix(target: str) -> str | None:
-    """What stands before the colon of a link's target, as a namespace is written; None if there is no colon."""
+    """Return the text before the colon of a link's target, written like a namespace; None without a colon."""
     prefix, colon, _ = target.partition(":")
     return prefix.strip().replace(" ", "_").lower() if colon else None
 
 
 def _shown_text(inside: Frame, hidden: AbstractSet[str]) -> str:
-    """What a reader sees of [[...]]; BESIDE for pictures, categories and links to other languages."""
+    """Return the text that a reader sees for [[...]]; ASIDE for pictures, categories and links to other languages."""
     target, bar, text = inside[0].partition("|")
     if ":" in target:
         prefix = _prefix(target)
         if prefix in hidden or prefix in INTERLANGUAGE:
-            return BESIDE
+            return ASIDE
         if not prefix:
             target = target.lstrip(" :")
     if len(inside) > 1:
-        # A link inside a link: MediaWiki makes no link of the outer one. Its text is what counts.
+        # A link inside a link: MediaWiki does not link the outer one, but shows its text.
         children = "".join(inside[1:])
         return text + children if bar else target + children
     if not bar:
@@ -431,15 +429,15 @@ def _shown_text(inside: Frame, hidden: AbstractSet[str]) -> str:
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)\b[^<>]*>")
 _BROKEN_REF = re.compile(r"</?ref\b[^<>\n]*+>?", re.IGNORECASE)
 _RAISED = re.compile(r"<sup[^<>]*>[ ]?([+\-−–]?\d{1,9}[+\-−–]?|[+\-−–])[ ]?</sup\s*>", re.IGNORECASE)
-# Only after a number, where plain digits would make another number of it: 20<sub>16</sub>, but H<sub>2</sub>O.
+# Only after a number, where plain digits would give another number: 20<sub>16</sub>, but not H<sub>2</sub>O.
 _LOWERED = re.compile(r"\b(\d[0-9A-F]{0,15})<sub[^<>]*>[ ]?(\d{1,3})[ ]?</sub\s*>", re.IGNORECASE)
 _LOWERED_DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _RAISED_SIGNS = str.maketrans("–-−+0123456789", "⁻⁻⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BREAKS = re.compile(r"<br\b[^<>]*>(?:\s*+<br\b[^<>]*>)++", re.IGNORECASE)
-_BLOCK_TAGS = _words(
+_BLOCK_TAGS = words(
     "p div blockquote center hr ul ol dl table tr td th caption tbody thead h1 h2 h3 h4 h5 h6 section poem"
 )
-_INLINE_TAGS = _words(_NOT_PROSE, "|") | _words("""
+_INLINE_TAGS = words(_NOT_PROSE, "|") | words("""
     a abbr b bdi bdo big br cite code data del dfn em font i ins kbd mark noinclude nobr onlyinclude q rb rp rt rtc
     ruby s samp small span strike strong sub sup time tt u var wbr
 """)
@@ -473,7 +471,7 @@ def _shown_tag(match: re.Match[str]) -> str:
 
 
 def _with_lines_of_verse(text: str) -> str:
-    """Each line of a <poem> becomes an item, so that a poem is one paragraph of lines."""
+    """Turn each line of a <poem> into a list item, so that the poem is one paragraph of lines."""
     pieces: list[str] = []
     position = 0
     while (start := text.find("<poem", position)) >= 0 and (end := text.find("</poem", start)) >= 0:
@@ -486,162 +484,68 @@ def _with_lines_of_verse(text: str) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------
-# Pass 6: lines, sections and paragraphs.
+# Reading a page part by part, so that parts of two versions of a page are read once.
 
-# Sections that hold apparatus and lists of links; their prose, where there is any, is about sources.
-APPARATUS = _words("""
-    references|external links|external link|see also|further reading|notes and references|external sources
-    |references and notes|references and sources|sources and references|citations and references|general references
-    |footnotes and references|references and further reading|cited sources|works cited|see also and references
-    |further reading and external links|related articles|web links|weblinks|links|reference literature
-    |secondary references
-""", "|")  # fmt: skip
-# In these the lists are apparatus but a paragraph may be about the subject.
-LISTS_ARE_APPARATUS = _words(
-    "notes|footnotes|endnotes|citations|sources|bibliography|notes and citations|notes and sources|gallery", "|"
-)
-_SWITCH = re.compile(r"__[^\W\d_a-z]{2,40}+(?:_[^\W\d_a-z]{1,40}+)*+__")
-_QUOTES = re.compile(r"'{2,}")
-_ENTITY = re.compile(r"&(#[0-9]{1,8}|#[xX][0-9A-Fa-f]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
-_INVISIBLE = re.compile(
-    "[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\x00\x06-\x08\x0e-\x1b\x7f]"
-)
-_UNSEEN = f" \t{GONE}{BESIDE}"
-
-
-class Place(NamedTuple):
-    """Where in a page a line stands: what the headings above it have said."""
-
-    lead: bool
-    skipped_level: int  # of the heading of the apparatus that it is part of; 0: it is in none
-    lists_only: bool  # the lists of that section are apparatus, its prose is not
-
-
-BEGINNING = Place(lead=True, skipped_level=0, lists_only=False)
-
-
-def _read_lines(text: str, place: Place) -> tuple[list[str], Place]:
-    """The paragraphs of a text that begins in `place`, and where it ends."""
-    if "_" in text:
-        text = _SWITCH.sub("", text)
-    result: list[str] = []
-    prose: list[str] = []
-    items: list[str] = []
-    lead, skipped_level, lists_only = place
-
-    def finish() -> None:
-        if prose:
-            paragraph = _clean(" ".join(prose), lead)
-            prose.clear()
-            if paragraph:
-                result.append(paragraph)
-        elif items:
-            cleaned = [item for item in (_clean(_unquote(item), lead) for item in items) if item]
-            items.clear()
-            if cleaned:
-                result.append("\n".join(cleaned))
-
-    for line in text.split("\n"):
-        first = line[:1]
-        if first in _UNSEEN:  # true of an empty line as well
-            bare = line.strip(_UNSEEN)
-            if not bare:
-                if BESIDE not in line:
-                    finish()
-                continue
-            if first not in " \t" and bare[0] in "=*#:;":
-                line, first = bare, bare[0]
-        if first == "=" and (heading := _heading(line)):
-            finish()
-            lead = False
-            level, title = heading
-            if not skipped_level or level <= skipped_level:
-                lists_only = title in LISTS_ARE_APPARATUS
-                skipped_level = level if lists_only or title in APPARATUS else 0
-            continue
-        if skipped_level and (not lists_only or first in "*#:;"):
-            finish()
-            continue
-        if first in "*#:;":
-            if prose:
-                finish()
-            if first == ";" and ":" in line:
-                term, _, definition = line.lstrip("*#:; ").partition(":")
-                items.append(term)
-                items.append(definition)
-            else:
-                items.append(line.lstrip("*#:; "))
-        elif first == "|" or line.startswith("----") or line.isspace():
-            finish()
-        else:
-            if items:
-                finish()
-            prose.append(_unquote(line))
-    finish()
-    return result, Place(lead, skipped_level, lists_only)
-
-
-# ---------------------------------------------------------------------------------------------------
-# A page part by part.
-
-# By its text and the place where it begins: the paragraphs of a part and the place where it ends; None for one that
-# cannot be read by itself.
-Part = tuple[str, ...]  # what is between blank lines
-Known = dict[tuple[Part, Place], tuple[list[str], Place] | None]
+Part = tuple[str, ...]  # texts between blank lines
+# By part and the state at its start: its paragraphs and the state at its end; None if it cannot be read by itself.
+PartCache = dict[tuple[Part, SectionState], tuple[list[str], SectionState] | None]
 
 _OPEN_TAG = re.compile(r"<[^<>\s\d=][^<>]*+(?:<|\Z)")  # it may end in the next part
-# `_without_html` looks at the whole page: whether it has <sup or <sub in small letters anywhere, where a poem ends,
-# and whether a <br is the first of several.
-_READS_ELSEWHERE = re.compile(r"<(?:(?!su[bp])(?i:su[bp])|poem)|\A\s*+<(?i:br)")
+# ``_without_html`` depends on the whole page in these cases: whether it has <sup or <sub in small letters anywhere,
+# where a poem ends, and whether a <br is the first of several.
+_DEPENDS_ON_PAGE = re.compile(r"<(?:(?!su[bp])(?i:su[bp])|poem)|\A\s*+<(?i:br)")
 
 
 def _cut(blocks: Sequence[str], others: Sequence[str]) -> Iterator[list[Part]]:
-    """The parts of a page, of the `blocks` between blank lines, cut where another version, of `others`, may differ.
+    """Yield ways to cut a page, given as ``blocks`` between blank lines, into parts that another version may share.
 
-    What stands beside each other in both stays together, and so does what only this version has. If something in it
-    reaches over such a cut, as a table does, the next try is to cut at the headings before and after it.
+    The first way cuts between two blocks that are not neighbours in the other version, if it has one of them.
+    Something that reaches over such a cut, as a table does, makes the parts unreadable: the second way cuts at the
+    headings before and after these places.
     """
 
     def parts(cuts: Iterable[int]) -> list[Part]:
         return [tuple(blocks[start:end]) for start, end in pairwise([0, *cuts, len(blocks)])]
 
     new = set(pairwise(blocks)).difference(pairwise(others))
-    there = set(others) if new else frozenset()
+    in_other = set(others) if new else frozenset()
     cuts = [
-        at for at, pair in enumerate(pairwise(blocks), 1) if pair in new and (pair[0] in there or pair[1] in there)
+        at
+        for at, (one, two) in enumerate(pairwise(blocks), 1)
+        if (one, two) in new and (one in in_other or two in in_other)
     ]
     yield parts(cuts)
     headings = [at for at, block in enumerate(blocks) if at and block[:1] == "="]
-    beside = {at for cut in cuts for at in (bisect_right(headings, cut) - 1, bisect_left(headings, cut))}
+    nearest = {at for cut in cuts for at in (bisect_right(headings, cut) - 1, bisect_left(headings, cut))}
     if cuts:
-        yield parts(headings[at] for at in sorted(beside) if 0 <= at < len(headings))
+        yield parts(headings[at] for at in sorted(nearest) if 0 <= at < len(headings))
 
 
-def _read_parts(parts: Sequence[Part], hidden: AbstractSet[str], known: Known) -> list[str] | None:
-    """All passes over one part after another; None where that might not be the same as over the whole page.
+def _read_parts(parts: Sequence[Part], hidden: AbstractSet[str], cache: PartCache) -> list[str] | None:
+    """Run all passes over each part. Return None if the whole page might give another result.
 
-    It is the same if nothing of a part reaches beyond it: whatever opens in it closes in it, and `_read_lines` ends
-    every paragraph at the blank line between two of them.
+    The result is the same if everything that opens in a part also closes in it: ``read_lines`` ends every paragraph at
+    the blank line between two parts.
     """
     result: list[str] = []
-    place = BEGINNING
+    state = PAGE_START
     for part in parts:
-        key = part, place
-        if key not in known:
-            known[key] = _read_part("\n\n".join(part), hidden, place)
-        if (found := known[key]) is None:
+        key = part, state
+        if key not in cache:
+            cache[key] = _read_part("\n\n".join(part), hidden, state)
+        if (found := cache[key]) is None:
             return None
-        said, place = found
-        result += said
+        paragraphs, state = found
+        result += paragraphs
     return result
 
 
-def _read_part(text: str, hidden: AbstractSet[str], place: Place) -> tuple[list[str], Place] | None:
+def _read_part(text: str, hidden: AbstractSet[str], state: SectionState) -> tuple[list[str], SectionState] | None:
     text, closed = _without_verbatim(text)
     if not closed or ("<" in text and _OPEN_TAG.search(text)):
         return None
     if "{{" in text:
-        frames = _without_pairs(text, "{{", "}}", _said_by_template)
+        frames = _without_pairs(text, "{{", "}}", _replace_template)
         if len(frames) > 1:
             return None
         text = "".join(frames[0])
@@ -660,145 +564,7 @@ def _read_part(text: str, hidden: AbstractSet[str], place: Place) -> tuple[list[
             return None
         text = _without_external("".join(frames[0]))
     if "<" in text:
-        if _OPEN_TAG.search(text) or _READS_ELSEWHERE.search(text):
+        if _OPEN_TAG.search(text) or _DEPENDS_ON_PAGE.search(text):
             return None
         text = _without_html(text)
-    return _read_lines(text, place)
-
-
-def _heading(line: str) -> tuple[int, str] | None:
-    line = line.strip(_UNSEEN)
-    left = len(line) - len(line.lstrip("="))
-    right = len(line) - len(line.rstrip("="))
-    level = min(left, right, 6)
-    title = line[level : len(line) - level].strip(f"{_UNSEEN}:.'")
-    if not level or not title or left == len(line):
-        return None
-    return level, " ".join(title.split()).lower()
-
-
-def _rank_as_apostrophe(before: str) -> int:
-    if before[-1:] in (" ", ""):
-        return 2
-    return 0 if len(before) < 2 or before[-2] == " " else 1
-
-
-def _unquote(line: str) -> str:
-    """Bold and italic marks taken away as MediaWiki reads them: l'''orage'' keeps its apostrophe."""
-    if "'" not in line:
-        return line
-    if "'''" not in line:
-        return line.replace("''", "")
-    pieces = _QUOTES.split(line)
-    lengths = [len(run) for run in _QUOTES.findall(line)]
-    italics = sum(length in (2, 5) or length > 5 for length in lengths)
-    bolds = sum(length in (3, 4, 5) or length > 5 for length in lengths)
-    literal = [0 if length in (2, 3, 5) else 1 if length == 4 else length - 5 for length in lengths]
-    threes = [index for index, length in enumerate(lengths) if length == 3]
-    if threes and italics % 2 and bolds % 2:
-        # One ''' must be an apostrophe and ''. Best after a one-letter word, then inside a word.
-        literal[min(threes, key=lambda index: _rank_as_apostrophe(pieces[index]))] = 1
-    return pieces[0] + "".join("'" * count + piece for count, piece in zip(literal, pieces[1:], strict=True))
-
-
-# What dropped templates leave behind. The text is folded to single spaces before, and every repetition is bounded, so
-# that no pattern can look far from where it starts.
-_GONE_RUN = re.compile(rf"{GONE}(?:(?: ?[,;/:])?(?: or| and)?(?: sometimes| also| locally)? ?{GONE})+")
-_AFTER_OPENING = re.compile(rf"([(\[（]) ?{GONE}(?: ?[,;:，、/](?![^ {GONE}])| or(?= )| and(?= )){{0,3}} ?")
-_BEFORE_CLOSING = re.compile(
-    rf"[ ,;:–—]{{0,3}}(?:\b(?:pronounced|pronunciation|IPA|pron\.)[ :]{{0,2}})?{GONE}[ ,;:]{{0,3}}(?=[)\]）])"
-)
-_EMPTIED = re.compile(rf" ?[(\[（]{GONE}{{1,3}}[)\]）]")
-_BETWEEN_STOPS = re.compile(rf"[,;:] ?{GONE} ?(?=[,;:.])|\. ?{GONE} ?(?=\.(?: |$))")
-# Amounts in today's money come from a table outside the article: "$5 ($75 in 2014 dollars)".
-_AMOUNT_GONE = re.compile(rf"\([A-Za-z ]{{0,40}}[$£€]{GONE}[^()]{{0,80}}\)")
-_BEFORE_STOP = re.compile(rf" ?{GONE} ?(?=[.,;:!?)\]）])")
-_BRACKET_GONE = re.compile(rf"([(\[（]){GONE} ?")
-# What the patterns above cannot do without. They may begin with nothing in particular and are tried at every letter;
-# these are found at once.
-_GONE_CLOSING = re.compile(rf"{GONE}[ ,;:]{{0,3}}[)\]）]")
-_GONE_STOP = re.compile(rf"{GONE} ?[.,;:!?)\]）]")
-_OPENING_GONE = re.compile(rf"[(\[（] ?{GONE}")
-_SOUNDS = re.compile(rf"([()])|{SOUND}([^{SOUND}{END_SOUND}]*){END_SOUND}")
-_JOINT_AFTER_DIGIT = re.compile(rf"(?<=[0-9]){JOINT}")
-_WORD_CHARACTER = re.compile(r"[^\W_]")
-# Normalization sorts the accents of a letter, in a time that grows with the square of their number. No language has
-# more than a few; the bound is that of Unicode's stream-safe text.
-MAX_ACCENTS = 30
-_MANY_ACCENTS = re.compile(rf"[^\w\s]{{{MAX_ACCENTS + 1},}}")
-
-
-def _clean(line: str, lead: bool) -> str:
-    """One line as it is emitted; "" if no letter or digit is left."""
-    if "&" in line:
-        line = _ENTITY.sub(_character, line)
-    if line.isprintable():  # so there are no marks in it, and no white space but blanks
-        if "  " in line or line[:1] == " " or line[-1:] == " ":
-            line = " ".join(line.split())
-    else:
-        line = line.replace(BESIDE, "")
-        if JOINT in line:
-            line = _JOINT_AFTER_DIGIT.sub(" ", line).replace(JOINT, "")
-        line = " ".join(_INVISIBLE.sub("", line).split())
-        if SOUND in line or END_SOUND in line:
-            line = _without_sounds(line, lead)
-        if GONE in line:
-            line = _tidy(line)
-    if not _WORD_CHARACTER.search(line):
-        return ""
-    if unicodedata.is_normalized("NFC", line):
-        return line
-    return unicodedata.normalize("NFC", _MANY_ACCENTS.sub(_without_most_accents, line))
-
-
-def _without_most_accents(match: re.Match[str]) -> str:
-    kept = []
-    count = 0
-    for character in match[0]:
-        count = count + 1 if unicodedata.category(character)[0] == "M" else 0
-        if count <= MAX_ACCENTS:
-            kept.append(character)
-    return "".join(kept)
-
-
-def _character(match: re.Match[str]) -> str:
-    name = match[1]
-    if name[0] != "#":
-        return html5.get(name + ";", match[0])
-    code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
-    if code < 32 or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
-        return " " if code in (9, 10, 13) else ""
-    return chr(code)
-
-
-def _without_sounds(line: str, lead: bool) -> str:
-    """Pronunciations dropped from the brackets that follow the name in the lead, kept elsewhere."""
-    depth = 0
-
-    def shown(match: re.Match[str]) -> str:
-        nonlocal depth
-        if match[1]:
-            depth = depth + 1 if match[1] == "(" else max(0, depth - 1)
-            return match[1]
-        return GONE if depth and lead else match[2]
-
-    line = _SOUNDS.sub(shown, line)
-    return " ".join(line.replace(SOUND, "").replace(END_SOUND, "").split())
-
-
-def _tidy(line: str) -> str:
-    if f"${GONE}" in line or f"£{GONE}" in line or f"€{GONE}" in line:
-        line = _AMOUNT_GONE.sub(GONE, line)
-    for _ in range(2):  # twice, for brackets within brackets
-        line = _GONE_RUN.sub(GONE, line)
-        if _OPENING_GONE.search(line):
-            line = _AFTER_OPENING.sub(rf"\1{GONE}", line)
-        if _GONE_CLOSING.search(line):
-            line = _BEFORE_CLOSING.sub(GONE, line)
-            line = _EMPTIED.sub(GONE, line)
-    if _GONE_STOP.search(line):
-        line = _BETWEEN_STOPS.sub("", line)
-        line = _BEFORE_STOP.sub("", line)
-    if _OPENING_GONE.search(line):
-        line = _BRACKET_GONE.sub(r"\1", line)
-    return " ".join(line.replace(GONE, "").split())
+    return read_lines(text, state)

@@ -1,4 +1,4 @@
-"""Algorithm 1 of TemporalWiki (section 3.1), and stage wiki-diff, which runs it over two snapshots."""
+"""Stage wiki-diff: compare the articles of two snapshots with Algorithm 1 of TemporalWiki (section 3.1)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from temporalwiki.builders.wikipedia.sentences import (
     time_limit,
 )
 from temporalwiki.builders.wikipedia.titles import titles_among
-from temporalwiki.builders.wikipedia.unchanged_pages import CarriedTexts
+from temporalwiki.builders.wikipedia.unchanged_pages import LinkedTexts
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
 VERSION = 4
@@ -59,40 +59,39 @@ WHOLE = pa.schema(
 
 
 def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) -> list[Paragraph]:
-    """Algorithm 1: what ``recent`` says that ``previous`` does not.
+    """Return the sentences of ``recent`` that occur nowhere in ``previous``, by paragraph (Algorithm 1).
 
-    Of each paragraph of ``recent``, the sentences that occur nowhere in ``previous``; a paragraph without any is
-    left out. So a paragraph that is new as a whole comes whole, and a sentence that merely moved does not come.
-    With the arguments exchanged it gives what was deleted.
+    Paragraphs without such a sentence are left out. So an entirely new paragraph is returned completely, and a
+    sentence that merely moved is not returned. Swap the arguments to get the deleted sentences.
     """
     known = {sentence_key(sentence) for paragraph in previous for sentence in paragraph}
-    fresh = (_without(known, paragraph) for paragraph in recent)
-    return [paragraph for paragraph in fresh if paragraph]
+    new = (_without(known, paragraph) for paragraph in recent)
+    return [paragraph for paragraph in new if paragraph]
 
 
-class Versions:
-    """Two versions of an article, as ``plain_text.paragraphs`` gives them; of those that both have none is cut into
-    sentences, unless a sentence of another one may be in it. What is given must be NFC with white space folded, as
-    ``plain_text.paragraphs`` gives it: paragraphs are compared as they stand.
+class ArticleVersions:
+    """Compares two versions of an article, given as the paragraphs that ``plain_text.paragraphs`` returns.
 
-    ``fresh`` and ``gone`` are what ``new_sentences`` gives for the sentences of all paragraphs.
+    ``added`` and ``removed`` return what ``new_sentences`` returns for all paragraphs. But paragraphs that both
+    versions have are only split into sentences if they may contain a sentence of another paragraph. The paragraphs are
+    compared as strings, so they must be in NFC with single spaces.
     """
 
     def __init__(self, previous: Sequence[str], recent: Sequence[str], language: str) -> None:
         self._language = language
         self._both = set(previous).intersection(recent)
         self._text = "|".join(self._both)
-        self._squeezed: str | None = None
-        self._shared: set[str] | None = None
+        self._text_without_spaces: str | None = None
+        self._keys: set[str] | None = None  # of the sentences in both
         self._previous = self._split(text for text in previous if text not in self._both)
         self._recent = self._split(text for text in recent if text not in self._both)
 
-    def fresh(self) -> list[Paragraph]:
-        """What the recent version says that the previous one does not."""
+    def added(self) -> list[Paragraph]:
+        """Return the sentences that only the recent version has."""
         return self._new_sentences(self._previous, self._recent)
 
-    def gone(self) -> list[Paragraph]:
-        """What the previous version says that the recent one does not."""
+    def removed(self) -> list[Paragraph]:
+        """Return the sentences that only the previous version has."""
         return self._new_sentences(self._recent, self._previous)
 
     def _new_sentences(self, previous: list[Paragraph], recent: list[Paragraph]) -> list[Paragraph]:
@@ -101,28 +100,31 @@ class Versions:
         return new_sentences([*previous, sorted(known)], recent) if known else candidates
 
     def _in_both(self, key: str) -> bool:
-        """Whether a paragraph that both versions have holds the sentence."""
-        # cutting leaves words of letters alone, and loses nothing but white space
+        """Return whether a paragraph that both versions have contains the sentence."""
+        # quick checks first: splitting cuts no word and loses nothing but white space
         if not all(word in self._text for word in key.split() if word.isalpha()):
             return False
-        if self._squeezed is None:
-            self._squeezed = _squeezed(self._text)
-        if _squeezed(key) not in self._squeezed:
+        if self._text_without_spaces is None:
+            self._text_without_spaces = _without_spaces(self._text)
+        if _without_spaces(key) not in self._text_without_spaces:
             return False
-        if self._shared is None:
-            self._shared = {sentence_key(s) for paragraph in self._split(self._both) for s in paragraph}
-        return key in self._shared
+        if self._keys is None:
+            self._keys = {sentence_key(s) for paragraph in self._split(self._both) for s in paragraph}
+        return key in self._keys
 
     def _split(self, texts: Iterable[str]) -> list[Paragraph]:
         return [sentences for text in texts if (sentences := split_sentences(text, self._language))]
 
 
-def _squeezed(text: str) -> str:
+def _without_spaces(text: str) -> str:
     return text.replace(" ", "").replace("\n", "")
 
 
 def _without(known: set[str], paragraph: Paragraph) -> Paragraph:
-    """Sentences that are not known; where the one that opens a list item is, the item's next one opens its line."""
+    """Return the sentences that are not known.
+
+    If the first sentence of a list item is known, the item's first unknown sentence opens the line instead.
+    """
     fresh: Paragraph = []
     new_line = False
     for sentence in paragraph:
@@ -135,7 +137,7 @@ def _without(known: set[str], paragraph: Paragraph) -> Paragraph:
 
 @dataclass(frozen=True)
 class DiffTask:
-    """The pages with ``first`` <= id < ``end`` of two extracted snapshots."""
+    """The pages with ids in [first, end) of two extracts."""
 
     index: int
     prev: str
@@ -146,8 +148,8 @@ class DiffTask:
     namespaces: tuple[tuple[str, int], ...]
     largest_prev_id: int
     seed: int
-    unchanged_share: float  # of the recent articles, whose text outside the diffset is sampled
-    whole: bool  # write the whole snapshot, too
+    unchanged_share: float  # of the recent articles: their text outside the diffset is written
+    whole: bool  # also write the text of the whole recent snapshot
 
 
 def plan(
@@ -159,7 +161,7 @@ def plan(
     unchanged_pages: int,
     whole: bool,
 ) -> list[DiffTask]:
-    """Cut the page ids into ranges of about RANGE bytes of recent articles."""
+    """Cut the page ids into ranges with about RANGE bytes of recent wikitext."""
     groups: list[tuple[int, int]] = []
     articles = 0
     for path in files(recent, "articles"):
@@ -188,8 +190,8 @@ def plan(
     ]
 
 
-class _Group:
-    """A row group whose columns are read when they are asked for."""
+class _RowGroup:
+    """A row group of an articles file, whose columns are read on first use."""
 
     def __init__(self, file: KeptFile, number: int) -> None:
         self.path, self._file, self._number = file.path, file, number
@@ -200,19 +202,19 @@ class _Group:
         if name not in self._columns:
             file = self._file.unverified if name == "packed" else self._file
             column = file.read_row_group(self._number, columns=[name], use_threads=False)[name]
-            if name == "timestamp":  # as seconds: objects for them take longer to make than all of an article's row
+            if name == "timestamp":  # as integers: datetime objects take longer to make than the rest of a row
                 column = column.cast(CHANGED.field(name).type).cast(pa.int64())
             self._columns[name] = column
         return self._columns[name]
 
 
 class Article:
-    """A row of an extract; what is more than its numbers is only read when it is asked for."""
+    """An article of an extract; its columns and text are read on first use."""
 
     __slots__ = ("_articles", "_group", "_row", "at", "page_id", "revision_id")
 
-    def __init__(self, articles: Articles, at: int, group: _Group, row: int) -> None:
-        self.at = at  # its place in ``articles``
+    def __init__(self, articles: Articles, at: int, group: _RowGroup, row: int) -> None:
+        self.at = at  # its position in ``articles``
         self.page_id, self.revision_id = int(articles.page_ids[at]), int(articles.revision_ids[at])
         self._articles, self._group, self._row = articles, group, row
 
@@ -221,10 +223,10 @@ class Article:
 
     @property
     def wikitext(self) -> str:
-        """Its text as the dump has it, unpacked anew each time. Raises InputError where it is damaged."""
-        generation, carried = self["generation"], self._articles.carried
-        if carried.has(generation):
-            path, packed = carried.packed(generation, self.page_id, self.revision_id)
+        """Its wikitext, unpacked at every call. Raises InputError if it is damaged."""
+        generation, linked = self["generation"], self._articles.linked
+        if linked.has(generation):
+            path, packed = linked.packed(generation, self.page_id, self.revision_id)
         else:
             path, packed = self._group.path, self._group.column("packed")[self._row].as_buffer()
         try:
@@ -238,16 +240,17 @@ class Article:
 
 
 class Articles:
-    """The articles of an extract with first <= id < end, by id; of one that occurs twice the newest revision.
+    """The articles of an extract with ids in [first, end), sorted by id, one for each page.
 
-    Of two equal revisions the one in the last file counts.
-    Their numbers are here as arrays; what is more of an article is read where it is looked at, a row group at a time.
+    If an extract has several rows for a page, the newest revision counts, and of equal revisions the last row. Ids,
+    revisions and SHA-1 are in memory as arrays. The rest is read by row group, so articles should be asked for in
+    ascending order.
     """
 
     def __init__(self, folder: Path, first: int, end: int) -> None:
-        self.carried = CarriedTexts(folder)
+        self.linked = LinkedTexts(folder)
         self._groups: list[tuple[KeptFile, int]] = []
-        self._open: dict[int, _Group] = {}
+        self._open: dict[int, _RowGroup] = {}
         parts: list[Sequence[npt.NDArray[Any]]] = [[np.empty(0, kind) for kind in ("i8", "i8", "V20", "i8", "i8")]]
         for path in files(folder, "articles"):
             for file, number in _groups(path, first, end):
@@ -258,28 +261,28 @@ class Articles:
                 self._groups.append((file, number))
         pages, revisions, *_ = found = [np.concatenate(column) for column in zip(*parts, strict=True)]
         order = np.lexsort((revisions, pages))
-        last = np.append(np.diff(pages[order]) > 0, True)[: len(order)]  # of each page
+        last = np.append(np.diff(pages[order]) > 0, True)[: len(order)]  # the last row of each page
         self.duplicates = len(order) - int(last.sum())
         self.page_ids, self.revision_ids, self.sha1s, self._group, self._row = (c[order[last]] for c in found)
 
     def __getitem__(self, at: int) -> Article:
         group, page_id = int(self._group[at]), int(self.page_ids[at])
-        if group not in self._open:  # who asks does so by id: what lies behind it is not asked for any more
+        if group not in self._open:  # callers go up by id: groups with only smaller ids are done
             self._open = {number: held for number, held in self._open.items() if held.last >= page_id}
-            self._open[group] = _Group(*self._groups[group])
+            self._open[group] = _RowGroup(*self._groups[group])
         return Article(self, at, self._open[group], int(self._row[at]))
 
     def __len__(self) -> int:
         return len(self.page_ids)
 
     def find(self, page_id: int) -> Article | None:
-        """The article of a page, if there is one."""
+        """Return the article of a page, or None."""
         at = int(np.searchsorted(self.page_ids, page_id))
         return self[at] if at < len(self) and self.page_ids[at] == page_id else None
 
 
 def _groups(path: Path, first: int, end: int) -> Iterator[tuple[KeptFile, int]]:
-    """Row groups that may hold pages with first <= id < end; an article needs its file for as long as it is there."""
+    """Yield the row groups that may have pages in [first, end). The files stay open, for articles to read from."""
     file = KeptFile(path)
     for number in range(file.num_row_groups):
         low, high = file.group_range(number, "page_id")
@@ -287,8 +290,8 @@ def _groups(path: Path, first: int, end: int) -> Iterator[tuple[KeptFile, int]]:
             yield file, number
 
 
-class _KnownBefore:
-    """The revision of every page of prev in a range, whatever its namespace, redirects included."""
+class _PreviousPages:
+    """The revision of every page of prev in a range, with redirects and pages of all namespaces."""
 
     def __init__(self, folder: Path, first: int, end: int) -> None:
         parts = [(np.empty(0, "i8"), np.empty(0, "i8"))]
@@ -299,7 +302,7 @@ class _KnownBefore:
                 within = (pages >= first) & (pages < end)
                 parts.append((pages[within], revisions[within]))
         pages, revisions = map(np.concatenate, zip(*parts, strict=True))
-        # of a page that occurs twice the last one counts
+        # the last row of a page counts
         self.pages, last = np.unique(pages[::-1], return_index=True)
         self._revisions = revisions[::-1][last]
 
@@ -309,16 +312,16 @@ class _KnownBefore:
 
 
 def sampled(share: float, seed: int, what: str, numbers: Iterable[int]) -> npt.NDArray[np.bool_]:
-    """Whether things are in a seeded sample: each by its own hash, so neither order nor workers matter."""
+    """Return whether each number is in a seeded sample; each depends only on its own hash."""
     texts = (f"{seed} {what} {number}".encode() for number in numbers)
     hashes = b"".join([hashlib.md5(text, usedforsecurity=False).digest() for text in texts])
-    drawn = np.frombuffer(hashes, "<u8")[::2]
+    values = np.frombuffer(hashes, "<u8")[::2]
     limit = math.ceil(share * 2**64)
-    return drawn < np.uint64(limit) if limit < 2**64 else np.ones(len(drawn), dtype=bool)
+    return values < np.uint64(limit) if limit < 2**64 else np.ones(len(values), dtype=bool)
 
 
 def run(task: DiffTask, folder: Path) -> Report:
-    """Diff one range of pages; every recent article is counted as unchanged, new, updated or dropped."""
+    """Compare one range of pages, and count every recent article as unchanged, new, updated or dropped."""
     prev, recent = (Articles(Path(side), task.first, task.end) for side in (task.prev, task.recent))
     _, in_prev, in_recent = np.intersect1d(prev.page_ids, recent.page_ids, assume_unique=True, return_indices=True)
     same_revision = prev.revision_ids[in_prev] == recent.revision_ids[in_recent]
@@ -340,7 +343,7 @@ def run(task: DiffTask, folder: Path) -> Report:
             if at_after < 0:
                 diff.vanished(prev[at_before])
             elif unchanged[at_after]:
-                # a text that both have is read where others are read, too
+                # prefer the text of prev, whose row groups are read anyway
                 same = prev.sha1s[at_before] == recent.sha1s[at_after]
                 diff.unchanged(recent[at_after], prev[at_before] if same else recent[at_after])
             else:
@@ -355,10 +358,10 @@ class _RangeDiff(contextlib.ExitStack):
         super().__init__()
         self.task, self.namespaces = task, dict(task.namespaces)
         self.sampled = sampled(task.unchanged_share, task.seed, "unchanged page", recent.page_ids.tolist())
-        self.wanted = self.sampled | task.whole  # articles of which the whole text is wanted
-        self.known_before = _KnownBefore(Path(task.prev), task.first, task.end)
-        new = np.flatnonzero(~np.isin(recent.page_ids, self.known_before.pages))
-        # titles of new pages that another page has in prev
+        self.wanted = self.sampled | task.whole  # articles whose whole text is written
+        self.previous_pages = _PreviousPages(Path(task.prev), task.first, task.end)
+        new = np.flatnonzero(~np.isin(recent.page_ids, self.previous_pages.pages))
+        # titles of new pages that another page had in prev
         self.old_titles = titles_among(Path(task.prev), sorted({recent[at]["title"] for at in new.tolist()}))
         self.pages = {"read": len(recent), "unchanged": 0, "new": 0, "updated": 0}
         self.dropped: dict[str, int] = {}
@@ -380,65 +383,68 @@ class _RangeDiff(contextlib.ExitStack):
         }
 
     def vanished(self, before: Article) -> None:
-        """An article of prev that recent does not have, or has as a redirect."""
+        """Write an article of prev that is not an article in recent."""
         try:
-            gone = self._sentences(before)
+            removed = self._sentences(before)
         except UnreadablePage as problem:
             _count(self.prev_dropped, problem.reason)
             return
         self.prev["deleted"] += 1
-        if gone:
+        if removed:
             revisions = {"revision_id": None, "previous_revision_id": before.revision_id}
-            self._write("deletions", before, gone, kind="deleted", **revisions)
+            self._write("deletions", before, removed, kind="deleted", **revisions)
 
-    def unchanged(self, after: Article, read: Article) -> None:
-        """An article whose wikitext did not change, and whose text is wanted; ``read`` has the same."""
-        with contextlib.suppress(UnreadablePage):  # its text is not to be had; it is unchanged all the same
-            self._write_whole(after, self._sentences(read), [])
+    def unchanged(self, after: Article, same: Article) -> None:
+        """Write the text of an article whose wikitext did not change; ``same`` has the same wikitext."""
+        with contextlib.suppress(UnreadablePage):  # counted as unchanged all the same
+            self._write_whole(after, self._sentences(same), [])
 
     def changed(self, before: Article | None, after: Article) -> None:
-        """An article with another wikitext than in prev, or none there."""
+        """Compare an article whose wikitext changed, or that was no article in prev, and write what differs."""
         language = self.task.language
         text, text_before = after.wikitext, "" if before is None else before.wikitext
         try:
-            with time_limit(SECONDS):  # of the page: an alarm for every step takes longer than most steps
+            with time_limit(SECONDS):  # once for the page: setting a timer takes longer than most steps
                 prev, recent = both_paragraphs(text_before, text, namespaces=self.namespaces)
-                versions = Versions(prev, recent, language)
-                fresh, gone = versions.fresh(), versions.gone()
+                versions = ArticleVersions(prev, recent, language)
+                added, removed = versions.added(), versions.removed()
                 wanted = recent if self.wanted[after.at] else []
                 whole = [sentences for text in wanted if (sentences := split_sentences(text, language))]
         except UnreadablePage as problem:
             _count(self.dropped, problem.reason)
             return
-        self._write_whole(after, whole, fresh)
-        if before is not None and gone:
-            self._write("deletions", after, gone, kind="updated", previous_revision_id=before.revision_id)
-        if before is not None and not fresh:
+        self._write_whole(after, whole, added)
+        if before is not None and removed:
+            self._write("deletions", after, removed, kind="updated", previous_revision_id=before.revision_id)
+        if before is not None and not added:
             self.pages["unchanged"] += 1
-            self.unchanged_because["only_deletions" if gone else "same_sentences"] += 1
-        elif not fresh:
+            self.unchanged_because["only_deletions" if removed else "same_sentences"] += 1
+        elif not added:
             _count(self.dropped, "no_prose")
         else:
             kind, previous_revision = self._kind(before, after)
             self.pages[kind] += 1
-            self._write("diffset", after, fresh, kind=kind, previous_revision_id=previous_revision)
-            self.text["paragraphs"] += len(fresh)
-            self.text["sentences"] += sum(map(len, fresh))
-            self.text["words"] += sum(len(s.split()) for p in fresh for s in p)
+            self._write("diffset", after, added, kind=kind, previous_revision_id=previous_revision)
+            self.text["paragraphs"] += len(added)
+            self.text["sentences"] += sum(map(len, added))
+            self.text["words"] += sum(len(s.split()) for p in added for s in p)
 
     def _kind(self, before: Article | None, after: Article) -> tuple[str, int | None]:
-        """("new" or "updated", the previous revision): a page that was no article in prev need not be new."""
+        """Return "new" or "updated", and the previous revision if prev has one.
+
+        A page that was no article in prev is not always new.
+        """
         if before is not None:
             self.updated_because["article_before"] += 1
             return "updated", before.revision_id
-        if (known := self.known_before.revision(after.page_id)) is not None:  # a redirect, or in another namespace
+        if (revision := self.previous_pages.revision(after.page_id)) is not None:  # redirect or other namespace
             self.updated_because["no_article_before"] += 1
-            return "updated", known
+            return "updated", revision
         if after["parent_id"] is not None and after.page_id < self.task.largest_prev_id:
-            # it has a history that prev's dump does not show: undeleted, or left out by the export
+            # an old page that prev's dump does not have: it was deleted at that time, or the export missed it
             self.updated_because["missing_in_prev"] += 1
             return "updated", None
-        if after["title"] in self.old_titles:  # of a page that was deleted or moved away
+        if after["title"] in self.old_titles:  # the page with that title was deleted or moved away
             self.updated_because["title_before"] += 1
             return "updated", None
         return "new", None
@@ -446,10 +452,10 @@ class _RangeDiff(contextlib.ExitStack):
     def _sentences(self, article: Article) -> list[Paragraph]:
         return article_sentences(article.wikitext, self.task.language, self.namespaces)
 
-    def _write_whole(self, after: Article, recent: list[Paragraph], fresh: list[Paragraph]) -> None:
+    def _write_whole(self, after: Article, recent: list[Paragraph], added: list[Paragraph]) -> None:
         if self.task.whole and recent:
             self._write("wikipedia", after, recent)
-        if self.sampled[after.at] and (rest := new_sentences(fresh, recent)):
+        if self.sampled[after.at] and (rest := new_sentences(added, recent)):
             self._write("unchanged", after, rest)
 
     def _write(self, table: str, article: Article, paragraphs: list[Paragraph], **columns: Any) -> None:
@@ -474,7 +480,8 @@ class _RangeDiff(contextlib.ExitStack):
             },
             "prev_pages": {**self.prev, "dropped": self.prev_dropped},
             "diffset": self.text,
-            "found": {  # rows of the extracts
+            "wrote": [out.path for out in self.out.values()],
+            "found": {  # rows, to compare with the reports of the extracts
                 "prev": self.prev["prev_articles"] + self.prev_duplicates,
                 "recent": pages["read"] + self.duplicates,
             },

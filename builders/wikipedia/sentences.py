@@ -1,7 +1,7 @@
-"""An article's wikitext as paragraphs of sentences: what Algorithm 1 compares.
+"""Split an article into paragraphs of sentences, which Algorithm 1 compares.
 
-A paragraph is a list of sentences. The items of a list are one paragraph; a sentence that opens a new line of it
-carries that line break in front, so that joining gives the lines back.
+A paragraph is a list of sentences. All items of a list are one paragraph. A sentence that opens a new line in it
+starts with a line break, so that joining the sentences restores the lines.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ import sentencex
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, paragraphs
 
 Paragraph = list[str]
-VERSION = 2  # of the text of an article; a new one, like another sentencex, makes kept diffs stale
+VERSION = 2  # a new version, like another version of sentencex, makes the diffs of earlier builds stale
 
-# No page of any dump read so far needed a second. The text step is linear and bounded by its own rules, so this
-# is only the net under them.
-SECONDS = 60.0  # of CPU time
+# CPU time for one page. No page of any dump so far needed a second: this is a safety net.
+SECONDS = 60.0
 
-LONGEST_LINE = 20_000  # characters; no paragraph of the dumps read so far comes near
+LONGEST_LINE = 20_000  # characters; all paragraphs of the dumps so far are far shorter
 CLOSERS = frozenset(")]}.,;:!?'\"”’»")
-# "(He died.) She lived." and "tea, etc. She drank" end sentences, which the segmenter does not see.
+# The segmenter misses these ends of sentences: "(He died.) She lived." and "tea, etc. She drank".
 _ENDS_IN_SEGMENT = re.compile(r"(?:(?<=[a-z0-9]{2}[.!?]\))|(?<=\betc\.)) +(?=[\"“]?[A-Z])")
 _RAISED_AFTER_STOP = re.compile(r"([⁰¹²³⁴-⁹]+)(?: |$)")
 _ENUMERATION = re.compile(r"(?:[;:]|\bas|; (?:and|or)) \d{1,2}\.$")
@@ -40,9 +39,9 @@ def article_sentences(
     language: str,
     namespaces: Mapping[str, int] | None = None,
 ) -> list[Paragraph]:
-    """Paragraphs of sentences of an article, NFC, white space folded.
+    """Return the paragraphs of an article as sentences, in NFC with single spaces.
 
-    Raises UnreadablePage with a reason for a page that cannot be read or takes longer than SECONDS.
+    Raises UnreadablePage, with a reason, for a page that cannot be read or takes longer than SECONDS.
     """
     with time_limit(SECONDS):
         found = [split_sentences(text, language) for text in paragraphs(wikitext, namespaces=namespaces)]
@@ -50,7 +49,7 @@ def article_sentences(
 
 
 def split_sentences(paragraph: str, language: str) -> Paragraph:
-    """Sentences of one paragraph, in order; nothing but white space is lost."""
+    """Return the sentences of a paragraph in order; nothing but white space is lost."""
     sentences: Paragraph = []
     for number, line in enumerate(paragraph.split("\n")):
         opening = "\n" if number and sentences else ""
@@ -61,10 +60,11 @@ def split_sentences(paragraph: str, language: str) -> Paragraph:
 
 
 def _segments(line: str, language: str) -> Iterator[str]:
-    """The segmenter's sentences, white space folded; a line of unheard-of length goes in pieces.
+    """Yield the segmenter's sentences with single spaces.
 
-    On runs of opening quotes its time grows with the square of the length, and it cannot be interrupted. White space
-    beyond ASCII makes it panic: a letter, a no-break space, a full stop.
+    The segmenter cannot be interrupted, and on runs of opening quotes its time grows with the square of the length: so
+    very long lines are cut. White space beyond ASCII can make it panic (a letter, a no-break space, a full stop): so
+    all white space becomes single spaces first.
     """
     line = " ".join(line.split())
     start = 0
@@ -79,12 +79,12 @@ def _segments(line: str, language: str) -> Iterator[str]:
 
 
 def _mended(segments: Iterable[str]) -> Iterator[str]:
-    """Join what the segmenter cut although the sentence goes on, and cut what it left although one ends."""
-    parts: list[str] = []  # of the current sentence; only the last one is looked at, so the time stays linear
+    """Yield the sentences, corrected where the segmenter cut inside a sentence or missed the end of one."""
+    parts: list[str] = []  # of the current sentence; only the last one is examined, so the time stays linear
     for segment in (part for whole in segments for part in _cut_further(whole)):
-        if parts and parts[-1][-2:] in (' "', " “"):  # it belongs to the sentence after it
+        if parts and parts[-1][-2:] in (' "', " “"):  # the quote opens the next sentence
             parts[-1], segment = parts[-1][:-2], parts[-1][-1] + segment
-        elif parts and (raised := _RAISED_AFTER_STOP.match(segment)):  # in.², of the sentence before it
+        elif parts and (raised := _RAISED_AFTER_STOP.match(segment)):  # "in.²": it ends the sentence before
             parts[-1], segment = parts[-1] + raised[1], segment[raised.end() :]
         if not segment:
             continue
@@ -99,7 +99,7 @@ def _mended(segments: Iterable[str]) -> Iterator[str]:
 
 
 def _cut_further(segment: str) -> list[str]:
-    if ") " in segment or "etc. " in segment:  # the pattern costs ten times the segmenter
+    if ") " in segment or "etc. " in segment:  # the pattern is ten times slower than the segmenter
         return _ENDS_IN_SEGMENT.split(segment)
     return [segment]
 
@@ -115,28 +115,28 @@ def _goes_on(before: str, after: str) -> bool:
 
 
 def join_sentences(sentences: Sequence[str]) -> str:
-    """Text of a paragraph: sentences joined by one space, lines of a list by a line break."""
+    """Return the text of a paragraph: sentences joined by spaces, lines of a list by line breaks."""
     return " ".join(sentences).replace(" \n", "\n").strip()
 
 
 def join_paragraphs(paragraphs: Sequence[Paragraph]) -> str:
-    """Text of an article: paragraphs joined by a blank line."""
+    """Return the text of an article: paragraphs joined by blank lines."""
     return "\n\n".join(join_sentences(sentences) for sentences in paragraphs)
 
 
 def sentence_key(sentence: str) -> str:
-    """What two equal sentences have in common: NFC, white space folded."""
+    """Return a sentence in NFC with single spaces; equal sentences have equal keys."""
     return " ".join(unicodedata.normalize("NFC", sentence).split())
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise UnreadablePage where what is done in it takes more CPU time; in the main thread only.
+    """Raise UnreadablePage if the block takes more CPU time than this. Has no effect outside of the main thread.
 
-    On the clock, a page at which the machine slept, or the process was stopped, would be dropped.
+    CPU time, because by the clock a page would be dropped if the machine slept while it was read.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals reach the main thread only; the text step's own bounds still hold
+        yield  # only the main thread gets signals
         return
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

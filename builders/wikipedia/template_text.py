@@ -1,14 +1,12 @@
-"""What a template says in the sentence it stands in.
+"""The text that a template adds to its sentence.
 
-`template_text` gives it for one {{...}}. Most templates say nothing: infoboxes, maintenance notes, citations. Those
-that hold a part of the sentence are in RULES, at the end of this module. To add one, add its name there: to the row
-of a template that behaves alike, or in a row of its own with a phrase or one of the renderers above; and a case to
-tests/builders/wikipedia/test_plain_text.py.
+Most templates (infoboxes, maintenance notes, citations) add none. The others are listed in RULES, at the end of
+this module. To add a template, add its name to the row of a template that behaves alike, or a row with a phrase or
+one of the renderers above it, and a case to tests/builders/wikipedia/test_plain_text.py.
 
-A renderer is given the arguments as wikitext and returns wikitext, in which links, quotes and HTML are resolved
-later. Characters that would be taken for markup then are written as entities. The time of a renderer must be
-proportional to the length of its arguments: patterns that could look back or try again are applied to values of
-bounded length only.
+A renderer gets a template's arguments as wikitext and returns wikitext. Later passes resolve its links, quotes and
+HTML, so it writes characters that are not meant as markup as entities. Its time must be proportional to the length of
+its arguments: it applies patterns that can backtrack only to values of bounded length.
 """
 
 from __future__ import annotations
@@ -17,44 +15,44 @@ import re
 from collections.abc import Callable
 from itertools import takewhile
 
-# Marks that a renderer leaves in the text. No XML document can hold these characters.
-SOUND, END_SOUND = "\x03", "\x04"  # around a pronunciation, which goes if it stands in brackets
-JOINT = "\x05"  # a fraction begins here: 1{{frac|1|4}} is 1 1/4 and not 11/4
+# Marks that renderers leave in the text. No XML document can contain these characters.
+SOUND, END_SOUND = "\x03", "\x04"  # around a pronunciation, which is dropped if it is in brackets
+JOINT = "\x05"  # before a fraction: 1{{frac|1|4}} is 1 1/4 and not 11/4
 
 
 class Arguments(dict[str, str]):
-    """The arguments by name; those without one are "1", "2", ...; "0" is the template's own name."""
+    """The arguments of a template by name; positional ones are "1", "2", ...; "0" is the template's own name."""
 
-    def said(self, *names: str) -> str:
-        """The first of these arguments that is not blank, stripped; "" if all are."""
+    def first(self, *names: str) -> str:
+        """Return the first of these arguments that is not blank, stripped, or ""."""
         for name in names:
             if value := self.get(name, "").strip():
                 return value
         return ""
 
     def positional(self, least: int = 0) -> list[str]:
-        """Positional arguments, stripped, up to the first that is missing; filled up with "" to `least`."""
+        """Return the positional arguments, stripped, filled up with "" to ``least``."""
         found: list[str] = []
         while (value := self.get(str(len(found) + 1))) is not None:
             found.append(value.strip())
         return found + [""] * (least - len(found))
 
     def given(self) -> list[str]:
-        """Positional arguments that are not blank."""
+        """Return the positional arguments that are not blank."""
         return [value for value in self.positional() if value]
 
     def yes(self, name: str) -> bool:
-        """Whether the argument ``name`` says yes, as templates take it."""
-        return self.said(name).lower() in ("y", "yes", "1", "true", "on", "dmy")
+        """Return whether the argument ``name`` means yes to a template."""
+        return self.first(name).lower() in ("y", "yes", "1", "true", "on", "dmy")
 
 
 Renderer = Callable[[Arguments], str]
 
 
 def template_text(inside: list[str]) -> str:
-    """The text that a template puts into the sentence, often none.
+    """Return the text that a template adds to the sentence, often "".
 
-    `inside` is what stands between its braces: raw text, then by turns what an inner template says and raw text.
+    ``inside`` is the text between its braces: by turns raw text and the text of an inner template, raw text first.
     """
     name = inside[0].partition("|")[0].strip().replace("_", " ").lower()
     name = name.removeprefix("template:").lstrip()
@@ -86,7 +84,7 @@ def _arguments(inside: list[str]) -> Arguments:
 
 
 def _split_arguments(inside: list[str]) -> list[str]:
-    """What stands between the bars; those in links are no bars."""
+    """Split at bars that are not inside of links."""
     values: list[str] = []
     current: list[str] = []
     links = 0
@@ -108,13 +106,13 @@ def _split_arguments(inside: list[str]) -> list[str]:
 
 
 def _table(text: str) -> dict[str, str]:
-    """A table of `key,key value` entries, separated by | or the end of the line."""
+    """Parse a table of "key,key value" entries, separated by | or line breaks."""
     entries = (entry.strip().partition(" ") for entry in text.replace("\n", "|").split("|"))
     return {key: value for keys, _, value in entries if value for key in keys.split(",")}
 
 
 # ---------------------------------------------------------------------------------------------------
-# An argument, or all of them.
+# Templates that show an argument, or all of them.
 
 
 def _text(args: Arguments) -> str:
@@ -122,7 +120,7 @@ def _text(args: Arguments) -> str:
 
 
 def _last(args: Arguments) -> str:
-    """The last positional argument that says something: {{transl|ar|ALA|kitab}} -> kitab."""
+    """Return the last positional argument that is not blank: {{transl|ar|ALA|kitab}} -> kitab."""
     return (args.given() or [""])[-1]
 
 
@@ -134,7 +132,7 @@ _ACCIDENTALS = {"flat": "♭", "b": "♭", "sharp": "♯", "#": "♯", "natural"
 
 
 def _music(args: Arguments) -> str:
-    return _ACCIDENTALS.get(args.said("1").lower(), "")
+    return _ACCIDENTALS.get(args.first("1").lower(), "")
 
 
 def _sic(args: Arguments) -> str:
@@ -142,7 +140,7 @@ def _sic(args: Arguments) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------
-# Blocks. Text that stands for itself goes into its own paragraph.
+# Blocks: text that becomes a paragraph of its own.
 
 
 def _items(args: Arguments) -> str:
@@ -155,7 +153,7 @@ def _inline_list(args: Arguments) -> str:
 
 
 def _block(args: Arguments) -> str:
-    """A block of lines, after which some give a number of columns."""
+    """Return a block of lines; a number among the arguments is a number of columns."""
     content = next((value for value in args.given() if not value.isdecimal()), args.get("content", ""))
     return f"\n{content}\n" if content else ""
 
@@ -184,7 +182,7 @@ LANGUAGES = _table("""
 def _language_text(code: str, args: Arguments) -> str:
     if code == "zh":
         return _chinese(args)
-    word = args.said("1", "text")
+    word = args.first("1", "text")
     name = LANGUAGES.get(code) or LANGUAGES.get(code.partition("-")[0])
     return f"{name}: {word}" if word and name and args.get("label", "") != "none" else word
 
@@ -196,27 +194,28 @@ def _language_in_name(args: Arguments) -> str:
 
 def _langx(args: Arguments) -> str:
     """{{langx|de|Wort}}"""
-    return _language_text(args.said("1").lower(), Arguments({**args, "1": args.get("2", "")}))
+    return _language_text(args.first("1").lower(), Arguments({**args, "1": args.get("2", "")}))
 
 
 def _labelled(parts: tuple[tuple[str, str], ...], alone: str) -> Renderer:
-    """Named arguments, each with its label: {{zh|c=牌照|p=pái zhào}} -> Chinese: 牌照; pinyin: pái zhào.
+    """Make a renderer of labelled arguments: {{zh|c=牌照|p=pái zhào}} -> Chinese: 牌照; pinyin: pái zhào.
 
-    `alone` is the label of an only argument without a name. A label with a full stop is before a translation.
+    ``alone`` is the label of a single argument without a name. A label that ends with a full stop precedes a
+    translation, which is quoted.
     """
 
     def render(args: Arguments) -> str:
-        with_labels = args.said("labels") != "no"
+        with_labels = args.first("labels") != "no"
         found = []
         for key, label in parts:
-            value = args.said(key)
+            value = args.first(key)
             if value and label.endswith("."):
                 value = f"{label} '{value}'" if with_labels else f"'{value}'"
             elif value and with_labels:
                 value = f"{label}: {value}"
             if value:
                 found.append(value)
-        if not found and (word := args.said("1")):
+        if not found and (word := args.first("1")):
             found.append(f"{alone}: {word}" if alone and with_labels else word)
         return "; ".join(found)
 
@@ -242,7 +241,7 @@ def _japanese(args: Arguments) -> str:
     english, kanji, romaji, *more = args.positional(3)
     if not english:
         english, romaji = romaji, ""
-    inside = ", ".join(value for value in (kanji, romaji, *more, args.said("extra")) if value)
+    inside = ", ".join(value for value in (kanji, romaji, *more, args.first("extra")) if value)
     return f"{english} ({inside})" if english and inside else english or inside
 
 
@@ -251,23 +250,23 @@ _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[a-z]+)?\Z")
 
 def _interlanguage_link(args: Arguments) -> str:
     first, second, third, fourth = args.positional(4)[:4]
-    if args.said("lt"):
+    if args.first("lt"):
         return args["lt"]
     if second and _LANGUAGE_CODE.match(first) and not _LANGUAGE_CODE.match(second):
-        # The form before 2015: language, foreign title, local title, text.
+        # the form before 2015: language, foreign title, local title, text
         return fourth or third or second
     return first
 
 
 def _ipa(args: Arguments) -> str:
-    """One argument is shown as it is; with a language before it, in brackets."""
-    sound = args.said("2")
-    shown = f"&#91;{sound}&#93;" if sound and sound[0] not in "[/⟨" else sound or args.said("1")
+    """Return a single argument as it is, or one after a language in brackets."""
+    sound = args.first("2")
+    shown = f"&#91;{sound}&#93;" if sound and sound[0] not in "[/⟨" else sound or args.first("1")
     return f"{SOUND}{shown}{END_SOUND}" if shown else ""
 
 
 def _pronunciation(args: Arguments) -> str:
-    sound = args.said("1")
+    sound = args.first("1")
     if not sound:
         return ""
     if sound[0] not in "[/⟨":
@@ -300,18 +299,18 @@ def _date_text(year: str, month: str, day: str, *, day_first: bool) -> str:
 
 
 def _date(args: Arguments) -> str:
-    """A date given as year, month, day. Ages depend on the day one reads them, so they are left out."""
-    year, month, day = (args.said(key) for key in "123")
+    """Return a date given as year, month, day. An age is left out because it depends on the day of reading."""
+    year, month, day = (args.first(key) for key in "123")
     return _date_text(year, month, day, day_first=args.yes("df")) if year.isdecimal() else year
 
 
 def _as_of(args: Arguments) -> str:
-    if args.said("alt"):
+    if args.first("alt"):
         return args["alt"]
     word = "since" if args.yes("since") else "as of"
     word = word if args.yes("lc") else word.capitalize()
-    year, month, day = (args.said(key) for key in "123")
-    date = _date_text(year, month, day, day_first=args.said("df").upper() != "US")
+    year, month, day = (args.first(key) for key in "123")
+    date = _date_text(year, month, day, day_first=args.first("df").upper() != "US")
     return (date if args.yes("bare") else f"{word} {date}".rstrip()) + args.get("post", "")
 
 
@@ -329,7 +328,7 @@ _THOUSANDS_BOUND = re.compile(r"(?<=\d)(?=(?:\d{3})+\Z)")
 
 
 def _thousands(number: str) -> str:
-    """A plain number with commas between thousands and a true minus; anything else as it is."""
+    """Return a plain number with commas between thousands and a true minus sign, and anything else unchanged."""
     number = number.strip()
     plain = _PLAIN_NUMBER.match(number) if len(number) <= 40 else None
     if not plain:
@@ -355,7 +354,7 @@ def _fraction(args: Arguments) -> str:
 
 
 def _raised(text: str) -> str:
-    """An exponent or a charge in superscript; a text that is too long for one as it is."""
+    """Return an exponent or a charge in superscript, and a text that is too long for one unchanged."""
     return text.translate(_SUPERSCRIPT) if len(text) <= 100 else text
 
 
@@ -370,18 +369,18 @@ def _value(args: Arguments) -> str:
         number += f" +{uncertainty} −{below}"
     elif uncertainty:
         number += uncertainty if uncertainty.startswith("(") else f"±{uncertainty}"
-    if exponent := args.said("e"):
+    if exponent := args.first("e"):
         number += f"×10{_raised(exponent)}"
-    unit = _UNIT_EXPONENT.sub(lambda match: _raised(match[1]), args.said("u", "ul")[:60])
-    if per := args.said("up", "upl"):
+    unit = _UNIT_EXPONENT.sub(lambda match: _raised(match[1]), args.first("u", "ul")[:60])
+    if per := args.first("up", "upl"):
         unit += f"/{per}"
     if unit and unit not in ("%", "°"):
         unit = f" {unit}"
-    return f"{args.said('p')}{number}{args.said('s')}{unit}"
+    return f"{args.first('p')}{number}{args.first('s')}{unit}"
 
 
 def _ordinal(args: Arguments) -> str:
-    number = args.said("1")
+    number = args.first("1")
     if not number.isdecimal():
         return number
     ending = {"1": "st", "2": "nd", "3": "rd"}.get(number[-1], "th")
@@ -407,15 +406,15 @@ CURRENCIES = _table("""
 
 
 def _currency(args: Arguments) -> str:
-    code = args.said("2", "type") or "usd"
+    code = args.first("2", "type") or "usd"
     symbol = CURRENCIES.get(code.lower())
-    amount = _thousands(args.said("1"))
+    amount = _thousands(args.first("1"))
     return f"{symbol}{amount}" if symbol else f"{amount} {code}"
 
 
 # ---------------------------------------------------------------------------------------------------
-# Measures. Only what the editor measured is kept: the conversion depends on rounding rules of a module of 4,000
-# lines that has changed over the years, and a number that we compute is not in the article.
+# Measures. Only the value that the editor wrote is kept, and not its conversion: the rounding rules of MediaWiki's
+# module, with 4,000 lines, have changed over the years, and a number that we compute is not in the article.
 
 _RANGES = {
     "-": "–", "–": "–", "—": "–", "to": " to ", "to(-)": " to ", "and": " and ", "and(-)": " and ", "or": " or ",
@@ -431,7 +430,7 @@ def _named_unit(entry: str) -> tuple[str, str, str]:
     return symbol.replace("_", " "), one.replace("_", " "), many.replace("_", " ")
 
 
-# Codes, then symbol, singular and plural unless that ends in s; a low line stands for a space.
+# Codes, then symbol, singular and plural (if it does not just add an s), with _ for spaces.
 UNITS = {
     code.replace("_", " "): _named_unit(entry)
     for code, entry in _table("""
@@ -477,7 +476,7 @@ _COMPOUND = {("ft", "in"), ("mi", "yd"), ("lb", "oz"), ("st", "lb"), ("mi", "cha
 
 
 def _unit(code: str) -> tuple[str, str, str]:
-    """Symbol, singular and plural of a unit as `convert` knows it; the code itself where it does not."""
+    """Return symbol, singular and plural of a unit of ``convert``, or the code three times if it is unknown."""
     if code in UNITS:
         return UNITS[code]
     scaled = _SCALED.match(code)
@@ -516,10 +515,10 @@ def _convert(args: Arguments) -> str:
     units = [(code, "")]
     if (code, second) in _COMPOUND and _MEASURED.match(number):
         units.append((second, _measured(number)))
-    abbreviation = args.said("abbr") or ("on" if args["0"].strip().lower() == "cvt" else "")
+    abbreviation = args.first("abbr") or ("on" if args["0"].strip().lower() == "cvt" else "")
     if abbreviation in ("none", "values"):
         return text
-    adjective = args.said("adj")
+    adjective = args.first("adj")
     last = values[index - 1]
     one_of_them = last in ("1", "-1", "−1") or last.startswith(("1/", "0."))
     for code, number in units:
@@ -529,7 +528,7 @@ def _convert(args: Arguments) -> str:
             text += f" {symbol}"
             continue
         name = one if adjective in ("on", "mid", "pre") or (one_of_them and not number) else many
-        if args.said("sp") == "us":
+        if args.first("sp") == "us":
             name = name.replace("metre", "meter").replace("litre", "liter")
         text += f"-{name.replace(' ', '-')}" if adjective in ("on", "mid") else f" {name}"
         has_noun = index + 1 < len(values) and values[-1] not in UNITS and not _MEASURED.match(values[-1])
@@ -545,19 +544,19 @@ def _population_density(args: Arguments) -> str:
         density = f"{people / area:.{digits}f}"
     except (ValueError, ZeroDivisionError, OverflowError):
         return ""
-    return f"{_thousands(density)}/{_unit(args.said('3'))[0]}"
+    return f"{_thousands(density)}/{_unit(args.first('3'))[0]}"
 
 
 _GAUGE = re.compile(r"([\d.]+)\s*(mm|m|ft|in)?")
 
 
 def _rail_gauge(args: Arguments) -> str:
-    gauge = _GAUGE.match(args.said("1"))
+    gauge = _GAUGE.match(args.first("1"))
     return f"{_thousands(gauge[1])} {gauge[2] or 'mm'}" if gauge else _text(args)
 
 
 def _coordinates(args: Arguments) -> str:
-    """The position as text, unless it is only shown beside the title."""
+    """Return the position as text, unless it is only shown next to the title."""
     display = args.get("display", "inline")
     if "inline" not in display and display not in ("i", "it", "ti"):
         return ""
@@ -578,7 +577,7 @@ def _coordinates(args: Arguments) -> str:
 # ---------------------------------------------------------------------------------------------------
 # Ships, sources that are part of the sentence, flags.
 
-# What is shown by the number in the template's last argument; without it, everything is.
+# The parts of the name that each number in the template's last argument selects; without it, all parts are shown.
 _SHIP_FORMS = {
     "1": "{hull}", "2": "{name}", "3": "{name} ({hull})", "4": "{prefix} {hull}", "5": "{name}", "6": "{prefix} {name}"
 }  # fmt: skip
@@ -592,13 +591,13 @@ def _ship_name(prefix: str, name: str, hull: str, form: str) -> str:
 
 
 def _ship(args: Arguments) -> str:
-    return _ship_name(*(args.said(key) for key in "1234"))
+    return _ship_name(*(args.first(key) for key in "1234"))
 
 
 def _prefixed_ship(args: Arguments) -> str:
     """{{HMS|Ajax|22|6}}"""
     prefix = args["0"].strip().upper()
-    return _ship_name("SM" if prefix == "SMU" else prefix, *(args.said(key) for key in "123"))
+    return _ship_name("SM" if prefix == "SMU" else prefix, *(args.first(key) for key in "123"))
 
 
 def _textual_citation(args: Arguments) -> str:
@@ -640,9 +639,9 @@ COUNTRIES = _table("""
 """)
 
 # ---------------------------------------------------------------------------------------------------
-# Phrases: a text with arguments in it. {1} stands for an argument, {1/text} for the first of them that is not blank,
-# {1:,} for one with commas between thousands, {1:^} for one raised. What is in [...] is left out if an argument in it
-# is blank; everything is, if one outside is.
+# Phrases: text with arguments in it. {1} is an argument, {1/text} the first of two that is not blank, {1:,} a number
+# with commas between thousands, {1:^} a superscript. Text in [...] is left out if an argument in it is blank. If one
+# outside of [...] is blank, the whole phrase is left out.
 
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 _FIELD = re.compile(r"\{([\w/]+)(?::([,^]))?\}")
@@ -655,9 +654,9 @@ def _phrase(pattern: str) -> Renderer:
     def render(args: Arguments) -> str:
         text = ""
         for index, (part, fields) in enumerate(parts):
-            if all(args.said(*names) for names in fields):
-                text += _FIELD.sub(lambda field: _STYLES[field[2]](args.said(*field[1].split("/"))), part)
-            elif index % 2 == 0:  # what is outside of brackets
+            if all(args.first(*names) for names in fields):
+                text += _FIELD.sub(lambda field: _STYLES[field[2]](args.first(*field[1].split("/"))), part)
+            elif index % 2 == 0:  # outside of brackets
                 return ""
         return text
 
@@ -665,11 +664,11 @@ def _phrase(pattern: str) -> Renderer:
 
 
 # ---------------------------------------------------------------------------------------------------
-# The rules. Template names, in lower case and separated by |, and what they leave in the text: a phrase or a
-# renderer. Redirects of the same template stand side by side. A template that is not here leaves nothing.
+# The rules: names of templates, in lower case and separated by |, and the phrase or renderer for their text. Redirects
+# to the same template share a row. A template without a rule adds no text.
 
 RULES: tuple[tuple[str, str | Renderer], ...] = (
-    # The text itself, in some look.
+    # The text itself, with some formatting.
     (
         "nowrap|nobr|nobreak|j|small|smaller|big|larger|large|huge|resize|sup|sub|center|strong|em|smallcaps|sc|sc1|sc2"
         "|smcaps|allcaps|uppercase|caps|mono|monospace|code|kbd|samp|var|mvar|math|bigmath|overline|underline|u|strike"
@@ -761,7 +760,7 @@ RULES: tuple[tuple[str, str | Renderer], ...] = (
     ("plainlist|flatlist|columns-list|col-list|columns list|block indent", _block),
     ("ubl|unbulleted list|ublist|bulleted list|bulletlist|blist|ordered list|unordered list", _items),
     ("hlist|horizontal list|cslist|comma separated entries|comma separated values", _inline_list),
-    # Characters that wikitext cannot hold or that are awkward to type.
+    # Characters that wikitext cannot contain, or that are awkward to type.
     ("!", "&#124;"), ("=", "&#61;"), ("ell", "ℓ"), ("eqm", "⇌"),
     ("snd|snds|sndash|spnd|spaced ndash|spaced en dash|spaced en-dash|nbndash|dash", " – "),
     ("ndash|endash|en dash|--", "–"),
@@ -777,7 +776,7 @@ RULES: tuple[tuple[str, str | Renderer], ...] = (
     ("numero", "№[ {1}]"),
     ("lord", "LORD"), ("carbon", "C"), ("hydrogen", "H"), ("radium", "Ra"), ("bismuth", "Bi"),
 )  # fmt: skip
-# The same for all templates whose names begin so.
+# Rules for all templates whose names begin with a prefix.
 FAMILIES: dict[str, Renderer] = {
     "lang-": _language_in_name,
     "script/": _text,

@@ -1,7 +1,8 @@
-"""Titles and ids of a Wikipedia extract's pages, to be looked up: a few are found in millions that are never read.
+"""Tables for looking up titles and page ids of a Wikipedia extract without reading the extract.
 
-Three tables of 64-bit integers a task, in files of sorted columns: ``titles``, hashes of all titles in namespace 0;
-``article_titles``, hashes of the titles of articles, and their page ids; ``article_ids``, these alone.
+Every task of stage wiki-extract writes three tables of 64-bit integers, in files of sorted columns:
+``titles`` has the hashes of all titles in namespace 0, ``article_titles`` the hashes of the articles' titles with
+their page ids, and ``article_ids`` only these page ids.
 """
 
 from __future__ import annotations
@@ -18,37 +19,38 @@ import pyarrow as pa
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 
-HASH = pa.binary(16)  # a column of title_hash's
+HASH = pa.binary(16)  # the type of a column with values of title_hash
 
 _Integers = npt.NDArray[np.int64]
 _Hashes = npt.NDArray[np.uint64]
 
-_TABLES = {"titles": 1, "article_titles": 3, "article_ids": 1}  # and how many columns they have
-_ROWS = 1 << 20  # a file
+_TABLES = {"titles": 1, "article_titles": 3, "article_ids": 1}  # with their numbers of columns
+_ROWS = 1 << 20  # rows of a file, which are held in memory until it is written
 _NUMBER = "<u8"
-_BITS = 20  # by which titles are told apart at first sight
-_REST = np.uint64(64 - _BITS)
+_PREFIX_BITS = 20  # most titles that are not wanted differ from all wanted ones in these bits of their hash
+_REST = np.uint64(64 - _PREFIX_BITS)
 
 
 class TitleWriter:
-    """Writes the tables, a file for each _ROWS rows, so that memory stays the same."""
+    """Writes the tables of one task."""
 
     def __init__(self, folder: Path, task: int) -> None:
         self._folder, self._task = folder, task
         self._rows = {table: bytearray() for table in _TABLES}
         self._files = dict.fromkeys(_TABLES, 0)
+        self.wrote: list[Path] = []
 
     def __enter__(self) -> Self:
         return self
 
     def add(self, title: str) -> bytes:
-        """Note the title of a page in namespace 0, and return its hash for ``add_article``."""
+        """Add the title of a page in namespace 0, and return its hash for ``add_article``."""
         found = title_hash(title)
         self._add("titles", found[:8])
         return found
 
     def add_article(self, title_hash: bytes, page_id: int) -> None:
-        """Note that the page is an article."""
+        """Add an article."""
         number = page_id.to_bytes(8, "little")
         self._add("article_titles", title_hash + number)
         self._add("article_ids", number)
@@ -61,11 +63,12 @@ class TitleWriter:
 
     def _write(self, table: str) -> None:
         rows = np.frombuffer(self._rows[table], _NUMBER).reshape(-1, _TABLES[table])
-        name = f"{table}-{self._task:05d}-{self._files[table]:03d}.npy"
-        with whole_file(self._folder / name) as part, part.open("wb") as out:
+        path = self._folder / f"{table}-{self._task:05d}-{self._files[table]:03d}.npy"
+        with whole_file(path) as part, part.open("wb") as out:
             ascending = rows[np.argsort(rows[:, 0], kind="stable")]
             np.save(out, np.ascontiguousarray(ascending.T), allow_pickle=False)
         self._rows[table], self._files[table] = bytearray(), self._files[table] + 1
+        self.wrote.append(path)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for table, rows in self._rows.items():
@@ -74,71 +77,72 @@ class TitleWriter:
 
 
 def titles_among(folder: Path, titles: Sequence[str]) -> set[str]:
-    """Those of ``titles`` that a page in namespace 0 of the extract in ``folder`` has, redirects included."""
+    """Return the ``titles`` that a page in namespace 0 of an extract has; redirects count as pages."""
     hashes, order = _sorted(b"".join(map(title_hash, titles)))
-    there = [order[_equal(hashes[0], known[0])[0]] for known in _files(folder, "titles", len(titles))]
-    return {titles[at] for of_file in there for at in of_file.tolist()}
+    found = [order[_equal(hashes[0], known[0])[0]] for known in _files(folder, "titles", len(titles))]
+    return {titles[at] for in_file in found for at in in_file.tolist()}
 
 
 def articles_titled(folder: Path, hashed: pa.FixedSizeBinaryArray) -> tuple[_Integers, _Integers]:
-    """The articles of the extract in ``folder`` that have one of the ``hashed`` titles: which it is, and the page id.
+    """Return the articles of an extract with one of the ``hashed`` titles: positions in ``hashed``, and page ids.
 
-    ``hashed`` is an array of HASH without nulls. A title that two articles have, as in made-up dumps, comes twice.
+    ``hashed`` is an array of HASH without nulls. If two articles have the same title, as in made-up dumps, both are
+    returned.
     """
     length = HASH.byte_width
     hashes, order = _sorted(hashed.buffers()[1][hashed.offset * length : (hashed.offset + len(hashed)) * length])
-    begin = np.zeros(1 << _BITS, bool)  # tells most others apart, before anything is searched
-    begin[hashes[0] >> _REST] = True
-    which, page_ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    has_prefix = np.zeros(1 << _PREFIX_BITS, bool)
+    has_prefix[hashes[0] >> _REST] = True
+    positions, page_ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for known in _files(folder, "article_titles", len(hashed)):
-        near = np.flatnonzero(begin[known[0] >> _REST])
-        asked, at = _equal(hashes[0], known[0][near])
-        at = near[at]
-        same = hashes[1][asked] == known[1][at]
-        which.append(order[asked[same]])
+        candidates = np.flatnonzero(has_prefix[known[0] >> _REST])
+        wanted, at = _equal(hashes[0], known[0][candidates])
+        at = candidates[at]
+        same = hashes[1][wanted] == known[1][at]
+        positions.append(order[wanted[same]])
         page_ids.append(known[2][at[same]].astype(np.int64))
-    return np.concatenate(which), np.concatenate(page_ids)
+    return np.concatenate(positions), np.concatenate(page_ids)
 
 
 def are_articles(folder: Path, page_ids: _Integers) -> npt.NDArray[np.bool_]:
-    """Which of ``page_ids``, none of them negative, are those of articles of the extract in ``folder``."""
+    """Return whether each page id, which must not be negative, is of an article of an extract."""
     order = np.argsort(page_ids)
-    asked = page_ids[order].astype(np.uint64)
-    there = np.zeros(len(page_ids), bool)
+    wanted = page_ids[order].astype(np.uint64)
+    result = np.zeros(len(page_ids), bool)
     for [known] in _files(folder, "article_ids", len(page_ids)):
-        first, end = np.searchsorted(asked, known[0]), np.searchsorted(asked, known[-1], "right")
-        found, _ = _equal(asked[first:end], known)
-        there[order[first + found]] = True
-    return there
+        first, end = np.searchsorted(wanted, known[0]), np.searchsorted(wanted, known[-1], "right")
+        found, _ = _equal(wanted[first:end], known)
+        result[order[first + found]] = True
+    return result
 
 
-def _files(folder: Path, table: str, asked: int) -> Iterator[_Hashes]:
-    """The columns of every file of a table, if anything is asked."""
-    for path in sorted(folder.glob(f"{table}-*.npy")) if asked else []:
+def _files(folder: Path, table: str, wanted: int) -> Iterator[_Hashes]:
+    """Yield the columns of every file of a table, or nothing if nothing is wanted."""
+    for path in sorted(folder.glob(f"{table}-*.npy")) if wanted else []:
         try:
             yield np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            said = str(error).splitlines()[0]
-            raise InputError(f"{path}: damaged or gone ({said}); delete its folder and build again") from None
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path}: damaged or missing ({reason}); delete its folder and build again") from None
 
 
 def title_hash(title: str) -> bytes:
-    """128 bits of a title, the same on every machine: as many that nobody makes two titles that share them."""
+    """Return a hash of a title, the same on every machine; nobody can find two titles with the same 128 bits."""
     return hashlib.blake2b(title.encode(), digest_size=16).digest()
 
 
 def _sorted(hashed: bytes | pa.Buffer) -> tuple[_Hashes, _Integers]:
-    """Both halves of titles' hashes, ascending by the first, and where each title is."""
+    """Return both halves of the hashes, sorted by the first half, and the position of each before sorting."""
     hashes = np.frombuffer(hashed, _NUMBER).reshape(-1, 2).T
     order = np.argsort(hashes[0], kind="stable")
     return hashes[:, order], order
 
 
 def _equal(a: _Hashes, b: _Hashes) -> tuple[_Integers, _Integers]:
-    """Where ``a`` and ``b``, which must ascend, have the same value: all pairs."""
-    if len(a) > len(b):  # it is quicker to search the shorter in the longer
-        of_b, of_a = _equal(b, a)
-        return of_a, of_b
+    """Return the positions of all pairs of equal values in ``a`` and ``b``, which must ascend."""
+    if len(a) > len(b):  # searching the shorter array in the longer one is faster
+        in_b, in_a = _equal(b, a)
+        return in_a, in_b
     first = np.searchsorted(b, a)
     found = np.flatnonzero(first < len(b))
     found = found[b[first[found]] == a[found]]

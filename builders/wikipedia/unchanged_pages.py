@@ -1,7 +1,8 @@
-"""What a Wikipedia extract has of the one before it, its base: the text of articles with the same revision.
+"""Reuse the texts of unchanged articles from the extract of the last dump, the *base*.
 
-An extract's own files hold a row for every article. Where the text was not read, the row says of which generation it
-is, and the files of that one, which base had, are linked into the extract's folder ``carried``.
+An extract has a row for every article in its own files. A row without text names the *generation* of the text: of
+files that are linked from the base into the extract's folder ``carried``. The base may have linked files itself, from
+its own base; each file keeps the generation of the extract that wrote it.
 """
 
 from __future__ import annotations
@@ -17,33 +18,35 @@ from temporalwiki.base.json_files import write_json
 from temporalwiki.builders.incremental import Base, link
 from temporalwiki.builders.parquet import KeptFile, byte_strings
 
-_SPANS = "spans.json"  # in an extract's folder: which of its files hold which pages
-_CARRIED = "carried"
-_ROWS = 1 << 14  # of base held in memory, beside one row group
+_PAGE_RANGES = "spans.json"  # in an extract's folder: the smallest and largest page id of each of its files
+_LINKED = "carried"  # the subfolder with the files that are linked from the base
+_ROWS = 1 << 14  # of the base held in memory, plus one row group
 _LAST = 1 << 62
 
-
-# An article of base: its revision, the size and SHA-1 of its text, and the generation whose files have that
-Known = tuple[int, int, bytes, int]
+# An article of the base: its revision, the size and SHA-1 of its text, and the generation of the text
+KnownArticle = tuple[int, int, bytes, int]
 
 
 class BaseArticles:
-    """Looks articles up in base, where page ids hardly ever go down; one that base has twice is not found."""
+    """Finds articles of the base; pages should be asked for in ascending order.
+
+    Earlier pages than the last ones are not found, and neither are pages with two rows in the base.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._files = sorted(span for span in _spans(folder) if span[2].parent == folder)
-        self._known: dict[int, Known] = {}  # by page
-        self._end = 0  # what is known ends before this page
+        self._files = sorted(entry for entry in _page_ranges(folder) if entry[2].parent == folder)
+        self._known: dict[int, KnownArticle] = {}  # by page
+        self._end = 0  # pages from here on have not been read yet
 
-    def find(self, page_id: int, revision_id: int) -> Known | None:
-        """The article, if base has it in this revision. Of pages behind the last ones asked for nothing is known."""
+    def find(self, page_id: int, revision_id: int) -> KnownArticle | None:
+        """Return the article if the base has it in this revision, else None."""
         if page_id >= self._end:
             self._read(page_id)
         known = self._known.get(page_id)
         return known if known is not None and known[0] == revision_id > 0 else None
 
     def _read(self, first: int) -> None:
-        """Read the next articles, from ``first`` on."""
+        """Read about _ROWS articles, from page ``first`` on."""
         groups: list[tuple[int, int, int, KeptFile]] = []
         end, rows = _LAST, 0
         for low, high, path in self._files:
@@ -74,40 +77,40 @@ class BaseArticles:
         chosen = (pages >= first) & (pages < end) & (times == 1)
         at = at[chosen]
         revisions, sizes, generations = (table[name].to_numpy()[at] for name in ("revision_id", "size", "generation"))
-        of_pages = revisions.tolist(), sizes.tolist(), byte_strings(table["sha1"])[at].tolist(), generations.tolist()
-        self._known = dict(zip(pages[chosen].tolist(), zip(*of_pages, strict=True), strict=True))
+        values = revisions.tolist(), sizes.tolist(), byte_strings(table["sha1"])[at].tolist(), generations.tolist()
+        self._known = dict(zip(pages[chosen].tolist(), zip(*values, strict=True), strict=True))
 
 
-class CarriedTexts:
-    """Finds the texts that an extract has of its base. Asked in page order, it reads every row group at most once."""
+class LinkedTexts:
+    """Finds texts in an extract's linked files; each row group is read once if pages are asked for in order."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[int, list[tuple[int, int, Path]]] = {}
-        for low, high, path in _spans(folder):
+        for low, high, path in _page_ranges(folder):
             if path.parent != folder:
                 self._files.setdefault(int(path.name.split("-")[1]), []).append((low, high, path))
-        self._open: dict[Path, _Texts] = {}
+        self._open: dict[Path, _TextFile] = {}
 
     def has(self, generation: int | None) -> bool:
-        """Whether texts of a generation lie here, and not in the extract's own files."""
+        """Return whether texts of a generation are in linked files, and not in the extract's own."""
         return generation in self._files
 
     def packed(self, generation: int, page_id: int, revision_id: int) -> tuple[Path, pa.Buffer]:
-        """The text of an article, packed, and the file that has it. Raises InputError if it is not there."""
+        """Return the packed text of an article and the file that has it. Raises InputError if it is missing."""
         for low, high, path in self._files[generation]:
             if not low <= page_id <= high:
                 self._open.pop(path, None)
                 continue
             if path not in self._open:
-                self._open[path] = _Texts(path)
+                self._open[path] = _TextFile(path)
             if (found := self._open[path].find(page_id, revision_id)) is not None:
                 return path, found
-        raise InputError(f"{self._folder}: the text of page {page_id} is not there; delete the folder and build again")
+        raise InputError(f"{self._folder}: the text of page {page_id} is missing; delete the folder and build again")
 
 
-class _Texts:
-    """One file, and one row group of it in memory."""
+class _TextFile:
+    """A file of articles, with one row group in memory."""
 
     def __init__(self, path: Path) -> None:
         self._file = KeptFile(path)
@@ -133,31 +136,30 @@ class _Texts:
         self._group = number
 
 
-def carry(folder: Path, base: Base | None) -> None:
-    """Link base's files into an extract whose own files are there, and note which files hold which pages."""
-    own = sorted(folder.glob("articles-*.parquet"))
-    spans = {path.name: span for path in own if (span := _span(path)) is not None}
+def link_base(folder: Path, base: Base | None) -> None:
+    """Link the base's files into an extract that is otherwise complete, and note which pages each file has."""
+    ranges = {path.name: _page_range(path) for path in sorted(folder.glob("articles-*.parquet"))}
     if base is not None:
         before = folder.parent / base.name
-        for low, high, path in _spans(before):
-            inherited = path.parent != before
-            name = path.name if inherited else path.name.replace("-", f"-{base.generation:02d}-", 1)
-            link(path, folder / _CARRIED / name)
-            spans[f"{_CARRIED}/{name}"] = low, high
-    write_json(folder / _SPANS, spans)
+        for low, high, path in _page_ranges(before):
+            is_link = path.parent != before
+            name = path.name if is_link else path.name.replace("-", f"-{base.generation:02d}-", 1)
+            link(path, folder / _LINKED / name)
+            ranges[f"{_LINKED}/{name}"] = low, high
+    write_json(folder / _PAGE_RANGES, ranges)
 
 
-def _span(path: Path) -> tuple[int, int] | None:
-    """Smallest and largest page id in a file; None if it is empty."""
+def _page_range(path: Path) -> tuple[int, int]:
+    """Return the smallest and largest page id in a file, which is never empty."""
     with KeptFile(path) as file:
-        spans = [file.group_range(number, "page_id") for number in range(file.num_row_groups)]
-    return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
+        ranges = [file.group_range(number, "page_id") for number in range(file.num_row_groups)]
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
-def _spans(folder: Path) -> list[tuple[int, int, Path]]:
-    """Smallest and largest page id of every file with texts in an extract's folder, those of its base included."""
-    path = folder / _SPANS
-    if not path.exists():  # only its own files are there, and nobody takes it for a base
+def _page_ranges(folder: Path) -> list[tuple[int, int, Path]]:
+    """Return the smallest and largest page id and the path of each of an extract's files, linked ones included."""
+    path = folder / _PAGE_RANGES
+    if not path.exists():  # the extract is not finished: it has no linked files, and is nobody's base
         return []
     try:
         return [(low, high, folder / name) for name, (low, high) in json.loads(path.read_text("utf-8")).items()]

@@ -1,10 +1,10 @@
-"""Pages out of a MediaWiki XML dump: schemas 0.3 to 0.11, whole files or ranges of compressed streams.
+"""Read the pages of a MediaWiki XML dump (schemas 0.3 to 0.11), or of a range of its compressed streams.
 
-Pages are found by their tags in the bytes and each revision is parsed alone, so memory is bounded by one
-revision, a history export with any number of revisions a page included, and an error names its byte.
+Pages are found by their tags in the bytes, and each revision is parsed by itself. So memory is bounded by one
+revision, even for exports of the full history, and errors name a byte.
 
-A page as MediaWiki writes nearly all of them, with one revision of wikitext, is read by one regular expression.
-Anything else about a page, or a byte in it that XML does not allow, leaves it to the XML parser, which decides.
+Nearly all pages have the same simple form, with one revision of wikitext: regular expressions read them. A page with
+anything else, or with a byte that XML does not allow, goes to the XML parser, which accepts or refuses it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from temporalwiki.builders.streams import pieces
 
 MAX_REVISION = 64 << 20  # bytes of XML; MediaWiki itself refuses pages over 2 MB of wikitext
 MAX_NAMESPACE = 1 << 30
-KNOWN = "known"  # why a page has no wikitext that the caller has
+UNCHANGED = "unchanged"  # why a page is yielded without wikitext: the caller has it from an earlier dump
 _MAX_HEADER = 1 << 20
-# Wikitext is escaped in XML, so these occur as tags only: a page or the dump's end that begins inside a page is
-# refused, in CDATA or a comment, too, as who reads from there on would take it for one. Some tools copy the root's
-# attributes to every page.
+# Wikitext is escaped, so in the XML these can only be tags. Inside a page they are refused, even in CDATA and
+# comments: a task whose range begins there would take them for a page. Some tools copy the attributes of the root to
+# every page.
 _PAGE_OR_DUMP_END = rb"<(?:page(?:\s[^<>]{0,1000})?|/mediawiki\s{0,1000})>"
 _PAGE_OR_END = re.compile(_PAGE_OR_DUMP_END)
 _REVISION_OR_PAGE_END = re.compile(
@@ -36,8 +36,8 @@ _REVISION_OR_PAGE_END = re.compile(
 )
 _REVISION_END = re.compile(rb"</revision\s{0,1000}>|" + _PAGE_OR_DUMP_END)
 _LONGEST_TAG = 1100
-_PAGE_IN_SIGHT = 1 << 16  # bytes after which a page of the usual form has come to its end, mostly
-_UP_TO_THE_TEXT = re.compile(
+_MOST_PAGES = 1 << 16  # bytes; most pages are shorter
+_SIMPLE_HEAD = re.compile(
     rb"""~(<page>)~<title>([^<>]+)</title>~<ns>(-?[0-9]{1,9})</ns>~<id>([1-9][0-9]{0,17})</id>~
     (<redirect[ ]title="[^"<>]*"[ ]?/>~)?(?:<restrictions>([^<>]*)</restrictions>~)?
     <revision>~<id>([0-9]{1,18})</id>~(?:<parentid>([0-9]{1,18})</parentid>~)?
@@ -49,18 +49,18 @@ _UP_TO_THE_TEXT = re.compile(
     <text(?:[ ]bytes="[0-9]+")?(?:[ ]sha1="[0-9a-z]*")?(?:[ ]xml:space="preserve")?>""".replace(b"~", rb"[ \n\t]*"),
     re.VERBOSE,
 )
-_BEHIND_THE_TEXT = re.compile(rb"</text>~(?:<sha1>[0-9a-z]*</sha1>~)?</revision>~</page>".replace(b"~", rb"[ \n\t]*"))
-_NOT_AS_WRITTEN = re.compile(rb"&(?!lt;|gt;|quot;|amp;)")
+_SIMPLE_TAIL = re.compile(rb"</text>~(?:<sha1>[0-9a-z]*</sha1>~)?</revision>~</page>".replace(b"~", rb"[ \n\t]*"))
+_OTHER_ENTITY = re.compile(rb"&(?!lt;|gt;|quot;|amp;)")
 _CONTROLS = bytes(number for number in range(32) if number not in b"\t\n")
 _REDIRECT = re.compile(r"\s*#[^\s\[:]+\s*(?::\s*)?\[\[", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a dump says about itself before its first page."""
+    """The head of a dump, before its first page."""
 
     version: str
-    wiki: str | None  # dbname; schemas before 0.9 do not say it
+    wiki: str | None  # dbname; None before schema 0.9
     namespaces: dict[str, int]  # local name -> number
 
 
@@ -74,17 +74,17 @@ class Page(NamedTuple):
     revision_id: int
     parent_id: int | None
     timestamp: datetime.datetime
-    escaped: bytes | None  # the wikitext as ``escape`` writes it; None: the dump does not hold it
-    missing: str | None = None  # why it does not
+    escaped: bytes | None  # the wikitext as ``escape`` writes it, or None
+    missing: str | None = None  # why the wikitext is None
 
     @property
     def text(self) -> str | None:
-        """The wikitext; None where the dump does not hold it."""
+        """The wikitext, or None."""
         return None if self.escaped is None else unescape(self.escaped)
 
 
 def escape(text: str) -> bytes:
-    """Text as MediaWiki writes it in dumps, in UTF-8; equal texts are equal bytes."""
+    """Return a text as MediaWiki writes it in dumps, in UTF-8; equal texts give equal bytes."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace('"', "&quot;").encode()
 
@@ -94,33 +94,33 @@ _CHARACTERS = {b"lt": b"<", b"gt": b">", b"quot": b'"', b"amp": b"&"}
 
 
 def unescape(escaped: bytes) -> str:
-    """The text that ``escape`` made ``escaped`` of."""
+    """Return the text from which ``escape`` made these bytes."""
     if b"&" not in escaped:
         return escaped.decode()
-    parts = _ESCAPED.split(escaped)  # in half the time of one replacement after the other
+    parts = _ESCAPED.split(escaped)  # twice as fast as one replacement after the other
     parts[1::2] = map(_CHARACTERS.__getitem__, parts[1::2])
     return b"".join(parts).decode()
 
 
 @dataclass
-class Reading:
-    """What a pass over (a range of) a dump saw; filled while pages are read."""
+class DumpCounts:
+    """What ``read_pages`` counts while it reads a dump or a range of it."""
 
     complete: bool = False  # the closing </mediawiki> was read
     pages: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)  # pages by reason
     bytes: int = 0  # of XML
 
     def drop(self, reason: str) -> None:
-        """Count a page that is left out."""
+        """Count a page that is not yielded."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
 
 def read_header(path: Path) -> Header:
     """Parse the start of a dump, up to its first page.
 
-    Raises InputError if it is not a MediaWiki export, or carries a DOCTYPE (no dump does; entities can expand
-    a small file to gigabytes).
+    Raises InputError if it is not a MediaWiki export, or has a DOCTYPE: no dump has one, and its entities could expand
+    a small file to gigabytes.
     """
     head = b""
     for piece in pieces(path, allow_truncated=True):
@@ -129,19 +129,19 @@ def read_header(path: Path) -> Header:
             break
     first = _PAGE_OR_END.search(head)
     version = ""
-    names: dict[str, int] = {}
+    wiki: str | None = None
+    namespaces: dict[str, int] = {}
     texts: list[str] = []
-    found: dict[str, str] = {}
     keys: list[int] = []
-    path_down: list[str] = []
+    depth = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal version
+        nonlocal version, depth
         if not version and tag != "mediawiki":
             raise InputError(f"{path}: not a MediaWiki export: its root is <{tag[:40]}>, not <mediawiki>")
-        if len(path_down) == 1 and tag != "siteinfo":
+        if depth == 1 and tag != "siteinfo":
             raise InputError(f"{path}: line {parser.CurrentLineNumber}: <{tag[:40]}> where pages should begin")
-        path_down.append(tag)
+        depth += 1
         if tag == "mediawiki":
             version = attributes.get("version", "?")
         if tag == "namespace":
@@ -151,13 +151,14 @@ def read_header(path: Path) -> Header:
         texts.clear()
 
     def end(tag: str) -> None:
+        nonlocal wiki, depth
         text = "".join(texts).strip()
         if tag == "namespace" and keys:
-            names[text] = keys.pop()
+            namespaces[text] = keys.pop()
         elif tag == "dbname":
-            found[tag] = text
+            wiki = text
         texts.clear()
-        path_down.pop()
+        depth -= 1
 
     def doctype(*_: object) -> None:
         raise InputError(f"{path}: refused: it has a DOCTYPE (line {parser.CurrentLineNumber}), which no dump has")
@@ -177,60 +178,61 @@ def read_header(path: Path) -> Header:
         raise InputError(f"{path}: not a MediaWiki export: no <mediawiki> in it")
     if first is None and len(head) > _MAX_HEADER:
         raise InputError(f"{path}: not a MediaWiki export: no <page> in its first {_MAX_HEADER >> 20} MB")
-    return Header(version, found.get("dbname"), names)
+    return Header(version, wiki, namespaces)
 
 
 def read_pages(
     path: Path,
     header: Header,
-    reading: Reading,
+    counts: DumpCounts,
     start: int = 0,
     end: int | None = None,
     at: str | None = None,
     allow_truncated: bool = False,
-    known: Callable[[int, int], int | None] | None = None,
+    known_size: Callable[[int, int], int | None] | None = None,
     listed: bool = False,
 ) -> Iterator[Page]:
-    """Yield the pages that begin in the compressed byte range [start, end) of ``path``.
+    """Yield the pages that begin in the compressed byte range [start, end) of ``path``, and fill ``counts``.
 
-    Of a page with several revisions the newest one is taken, or with ``at`` (YYYYMMDD) the newest at that date,
-    00:00 UTC; a page without any is not in the snapshot. ``reading`` is filled on the way.
-    ``known`` tells of a page and revision id how many bytes of wikitext the caller has of it: where there are as many
-    in an article of the usual form, they are not looked at, and the page is yielded without them, as ``KNOWN``.
-    ``listed`` as in ``streams.pieces``.
-    Raises InputError naming file and byte for XML that is not well formed, and where the whole file is read for a
-    dump without its closing tag, unless ``allow_truncated``. Of a range, ``reading.complete`` says whether it had
-    that tag, which may stand in any.
+    A page is yielded with its newest revision, or with the newest at the date ``at`` (YYYYMMDD, 00:00 UTC). Pages
+    without such a revision are dropped.
+    ``known_size(page_id, revision_id)`` returns the size of the wikitext if the caller has it, else None. An
+    article of the simple form with wikitext of that size is yielded without it, and with the reason ``UNCHANGED``.
+    ``listed``: see ``streams.pieces``.
+    Raises InputError, which names the file and byte, for XML that is not well formed. If the whole file is read, also
+    for a dump without its closing tag, unless ``allow_truncated``; for a range, the caller must look at
+    ``counts.complete`` of all ranges, because any of them can hold that tag.
     """
     limit = None if at is None else f"{at[:4]}-{at[4:6]}-{at[6:]}T00:00:00Z"
-    window = _Window(path, start, end, allow_truncated, known, listed)
+    window = _Window(path, start, end, allow_truncated, known_size, listed)
     with contextlib.closing(window.source):
-        yield from _pages(window, header, reading, limit)
-    # what lies behind the range was read to finish its last page, and is the next range's
-    reading.bytes = window.bytes if window.range_bytes is None else window.range_bytes
-    if start == 0 and end is None and not reading.complete and not allow_truncated:
+        yield from _pages(window, header, counts, limit)
+    # bytes after the range were only read to finish its last page
+    counts.bytes = window.bytes if window.range_bytes is None else window.range_bytes
+    if start == 0 and end is None and not counts.complete and not allow_truncated:
         raise InputError(
-            f"{path}: no </mediawiki> at its end: it was cut off after page {reading.pages}; fetch it "
-            "again, or read what is there with --allow-truncated"
+            f"{path}: no </mediawiki> at its end: it was cut off after page {counts.pages}; fetch it "
+            "again, or read it up to there with --allow-truncated"
         )
 
 
-def _pages(window: _Window, header: Header, reading: Reading, limit: str | None) -> Iterator[Page]:
-    may_be_usual = not _older_than_0_4(header)
+def _pages(window: _Window, header: Header, counts: DumpCounts, limit: str | None) -> Iterator[Page]:
+    try_simple = not _older_than_0_4(header)
     while True:
-        if may_be_usual and (usual := window.usual_page()) is not None:
-            reading.pages += 1
-            page, stamp = usual
+        if try_simple and (simple := window.simple_page()) is not None:
+            counts.pages += 1
+            page, stamp = simple
             if limit is None or stamp <= limit:
                 yield page
             else:
-                reading.drop("after_the_date")
+                counts.drop("after_the_date")
             continue
-        if may_be_usual and len(window.buffer) - window.position < _PAGE_IN_SIGHT and window.more():
-            continue  # what follows may just not be there yet
-        # Whoever read the page before answers for what stands between: there may be a page's tag that is none.
-        tag, in_range = window.seek(_PAGE_OR_END, beyond=reading.pages > 0)
-        if reading.pages and window.skipped:
+        if try_simple and len(window.buffer) - window.position < _MOST_PAGES and window.more():
+            continue  # the page may just not be complete yet
+        # The task that read the page before also checks the bytes up to the next page, even beyond its range: they may
+        # hold something that only looks like a page's tag.
+        tag, in_range = window.seek(_PAGE_OR_END, beyond=counts.pages > 0)
+        if counts.pages and window.skipped:
             raise InputError(
                 f"{window.path}: unexpected {window.skipped[:40]!r} between pages, "
                 f"before decompressed byte {window.place} of the stream at byte {window.stream}"
@@ -238,16 +240,16 @@ def _pages(window: _Window, header: Header, reading: Reading, limit: str | None)
         if not in_range:
             break
         if tag.startswith(b"</"):
-            reading.complete = True
+            counts.complete = True
             window.check_end()
             break
-        parsed = _read_page(window, header, reading, limit)
+        parsed = _read_page(window, header, counts, limit)
         if parsed is not None:
             yield parsed
 
 
 class _Window:
-    """A view that moves over the decompressed bytes of a range, and past its end to finish a page."""
+    """A buffer that moves over the decompressed bytes of a range, and past its end to finish the last page."""
 
     def __init__(
         self,
@@ -255,24 +257,31 @@ class _Window:
         start: int,
         end: int | None,
         allow_truncated: bool,
-        known: Callable[[int, int], int | None] | None,
+        known_size: Callable[[int, int], int | None] | None,
         listed: bool,
     ) -> None:
-        self.path, self.known = path, known
+        self.path, self.known_size = path, known_size
         self.source = pieces(path, start, allow_truncated, path.stat().st_size if end is None else end, listed)
         self.end = end
         self.buffer = b""
-        self.position = 0  # of the cursor in the buffer
+        self.position = 0  # in the buffer
         self.bytes = 0  # decompressed so far
         self.stream = start
         self.range_bytes: int | None = None  # how many decompressed bytes belong to the range, once known
-        self.skipped = b""
+        self.skipped = b""  # the start of the bytes that ``seek`` passed over
 
     @property
     def place(self) -> int:
+        """The number of decompressed bytes before the position."""
         return self.bytes - len(self.buffer) + self.position
 
+    @property
+    def where(self) -> str:
+        """The place as error messages name it."""
+        return f"{self.path}: page before decompressed byte {self.place} of the stream at byte {self.stream}"
+
     def more(self) -> bool:
+        """Decompress another piece into the buffer. Return False at the end of the file."""
         piece = next(self.source, None)
         if piece is None:
             return False
@@ -284,36 +293,36 @@ class _Window:
         self.bytes += len(piece.data)
         return True
 
-    def usual_page(self) -> tuple[Page, str] | None:
-        """The next page and its timestamp, if it is in the buffer and has the usual form."""
+    def simple_page(self) -> tuple[Page, str] | None:
+        """Return the next page and its timestamp, or None if it has another form or is not all in the buffer."""
         buffer = self.buffer
-        head = _UP_TO_THE_TEXT.match(buffer, self.position)
+        head = _SIMPLE_HEAD.match(buffer, self.position)
         if head is None:
             return None
         if self.range_bytes is not None and self.bytes - len(buffer) + head.start(1) >= self.range_bytes:
             return None
         text = head.end()
         text_end = buffer.find(b"<", text)
-        tail = _BEHIND_THE_TEXT.match(buffer, text_end) if text < text_end <= text + MAX_REVISION else None
+        tail = _SIMPLE_TAIL.match(buffer, text_end) if text < text_end <= text + MAX_REVISION else None
         if tail is None:
             return None
         _, title, namespace, page, redirect, limits, revision, parent, stamp, user, ip, comment = head.groups(b"")
         page_id, revision_id = int(page), int(revision)
-        free = [title, redirect, limits, user, ip, comment]  # all else in a page of this form is as it must be
+        unchecked = [title, redirect, limits, user, ip, comment]  # the pattern allows more in them than XML does
         size = None
-        if self.known is not None and not redirect and namespace == b"0":
-            size = self.known(page_id, revision_id)
+        if self.known_size is not None and not redirect and namespace == b"0":
+            size = self.known_size(page_id, revision_id)
         escaped = None
         if size != text_end - text:
             escaped = buffer[text:text_end]
             if b">" in escaped:
                 return None
-            free.append(escaped)
-        xml = b"\n".join(free)
-        if len(xml.translate(None, _CONTROLS)) < len(xml) or _NOT_AS_WRITTEN.search(xml):
+            unchecked.append(escaped)
+        xml = b"\n".join(unchecked)
+        if len(xml.translate(None, _CONTROLS)) < len(xml) or _OTHER_ENTITY.search(xml):
             return None
         try:
-            if not xml.isascii() and not _only_characters(xml.decode()):
+            if not xml.isascii() and not _are_xml_characters(xml.decode()):
                 return None
             timestamp = datetime.datetime.fromisoformat(stamp.decode())
         except ValueError:
@@ -329,28 +338,28 @@ class _Window:
                 int(parent or 0) or None,
                 timestamp,
                 None if escaped is None else escaped.replace(b'"', b"&quot;"),
-                KNOWN if escaped is None else None,
+                UNCHANGED if escaped is None else None,
             ),
             stamp.decode(),
         )
 
     def check_end(self) -> None:
-        """Refuse a file that goes on behind its closing tag: somebody has joined dumps, or worse."""
+        """Raise InputError if the file goes on after its closing tag."""
         while not (rest := self.buffer[self.position :].strip()) and self.more():
             continue
         if rest:
             raise InputError(f"{self.path}: {rest[:40]!r} after </mediawiki>: joined dumps are not read")
 
     def _unsearched(self) -> int:
-        """Where a tag may begin that the buffer does not hold whole."""
+        """Return the place in the buffer where a tag may begin whose end is not in the buffer."""
         at = self.buffer.rfind(b"<", max(self.position, len(self.buffer) - _LONGEST_TAG))
         return len(self.buffer) if at < 0 else at
 
     def seek(self, tags: re.Pattern[bytes], beyond: bool) -> tuple[bytes, bool]:
-        """Move behind the next of ``tags``: (it, whether it begins inside the range); (b"", False) if there is none.
+        """Move behind the next of ``tags``; return it and whether it begins in the range, or (b"", False).
 
-        What lies behind the range is looked at with ``beyond`` only. ``skipped`` is how what was passed over begins,
-        white space apart.
+        The bytes after the range are searched only if ``beyond``. ``skipped`` is the start of the bytes
+        passed over, without leading white space.
         """
         self.skipped = b""
         while True:
@@ -368,17 +377,20 @@ class _Window:
                 return b"", False
 
     def take(self, tags: re.Pattern[bytes]) -> tuple[bytes | None, bytes]:
-        """Read up to and over the next of ``tags``: (what stands before it, the tag).
+        """Move behind the next of ``tags``; return the bytes before it and the tag.
 
-        (None, tag) where that is more than MAX_REVISION bytes; (b"", b"") where the file ends first.
+        The bytes are None if there are more than MAX_REVISION; both are empty if the file ends first. Raises
+        InputError if the tag is of a new page or of the dump's end, which cannot be inside a page.
         """
         searched, too_long = self.position, False
         while True:
             if found := tags.search(self.buffer, searched):
                 too_long = too_long or found.start() - self.position > MAX_REVISION
-                data = None if too_long else self.buffer[self.position : found.start()]
+                data, tag = None if too_long else self.buffer[self.position : found.start()], found[0]
                 self.position = found.end()
-                return data, found[0]
+                if tag.startswith((b"<page", b"</m")):
+                    raise InputError(f"{self.where}: {tag[:40]!r} begins inside a page")
+                return data, tag
             searched = max(searched, self._unsearched())
             if searched - self.position > MAX_REVISION:
                 too_long, self.position = True, searched
@@ -387,30 +399,31 @@ class _Window:
                 return b"", b""
 
 
-def _only_characters(text: str) -> bool:
-    """Whether UTF-8 that is no ASCII holds only what XML calls characters."""
+def _are_xml_characters(text: str) -> bool:
+    """Return whether XML allows the characters beyond ASCII of a text that was valid UTF-8."""
     return "\ufffe" not in text and "\uffff" not in text
 
 
-def _read_page(window: _Window, header: Header, reading: Reading, limit: str | None) -> Page | None:
-    reading.pages += 1
-    head, tag = _take(window, _REVISION_OR_PAGE_END)
-    page = _parse(window, reading, b"<page>" + (head or b"") + b"</page>", tag)
+def _read_page(window: _Window, header: Header, counts: DumpCounts, limit: str | None) -> Page | None:
+    """Read the page whose opening tag was just read, with the XML parser. Return None if it is dropped."""
+    counts.pages += 1
+    head, tag = window.take(_REVISION_OR_PAGE_END)
+    page = _parse(window, counts, b"<page>" + (head or b"") + b"</page>", tag)
     if page is None:
         return None
     title = page.findtext("title") or ""
     page_id = _number(window, page.findtext("id"))
     if not title or page_id < 1:
-        raise InputError(f"{_where(window)}: a page without a title or an id")
+        raise InputError(f"{window.where}: a page without a title or an id")
     newest: ET.Element | None = None
     key = last = ("", 0)
     seen = too_long = False
     while tag.startswith(b"<r"):
-        body, tag = _take(window, _REVISION_END)
+        body, tag = window.take(_REVISION_END)
         if body is None:
             too_long = True
         else:
-            revision = _parse(window, reading, b"<revision>" + body + b"</revision>", tag)
+            revision = _parse(window, counts, b"<revision>" + body + b"</revision>", tag)
             if revision is None:
                 return None
             seen = True
@@ -419,55 +432,46 @@ def _read_page(window: _Window, header: Header, reading: Reading, limit: str | N
             last = max(last, this)
             if (limit is None or stamp <= limit) and this >= key:
                 newest, key = revision, this
-        between, tag = _take(window, _REVISION_OR_PAGE_END)
+        between, tag = window.take(_REVISION_OR_PAGE_END)
         between = (between or b"").strip()
-        if (between or not tag) and _parse(window, reading, b"<page>" + between + b"</page>", tag) is None:
+        if (between or not tag) and _parse(window, counts, b"<page>" + between + b"</page>", tag) is None:
             return None
-    if too_long or newest is None:  # an older revision must not stand in for one that is too long
-        reading.drop("too_long" if too_long else "after_the_date" if seen else "no_revision")
+    if too_long or newest is None:  # an older revision must not replace one that is too long
+        counts.drop("too_long" if too_long else "after_the_date" if seen else "no_revision")
         return None
-    # <redirect/> is about the page's last revision; schemas before 0.4 do not have it
+    # <redirect/> describes the page's last revision, and schemas before 0.4 do not have it
     by_text = key != last or _older_than_0_4(header)
     return _make_page(window, header, page, newest, title, page_id, by_text)
 
 
-def _take(window: _Window, tags: re.Pattern[bytes]) -> tuple[bytes | None, bytes]:
-    """What ``window.take`` gives. Raises InputError for a tag that cannot stand in a page."""
-    data, tag = window.take(tags)
-    if tag.startswith((b"<page", b"</m")):
-        raise InputError(f"{_where(window)}: {tag[:40]!r} begins inside a page")
-    return data, tag
+def _parse(window: _Window, counts: DumpCounts, xml: bytes, closing: bytes) -> ET.Element | None:
+    """Parse one element. Return None and count a drop if its ``closing`` tag is missing because the file ends.
 
-
-def _parse(window: _Window, reading: Reading, xml: bytes, closing: bytes) -> ET.Element | None:
-    """One element as a tree; None where the file ends first, which is allowed, or the dump's end is missed later."""
+    Other code raises an error for a dump without its end, unless truncated dumps are allowed.
+    """
     if not closing:
         window.position = len(window.buffer)
-        reading.drop("cut_off")
+        counts.drop("cut_off")
         return None
     try:
         return ET.fromstring(xml)
     except ET.ParseError as error:
-        raise InputError(f"{_where(window)}: XML that is not well formed: {error}") from None
-
-
-def _where(window: _Window) -> str:
-    return f"{window.path}: page before byte {window.place} of what the stream at byte {window.stream} decodes to"
+        raise InputError(f"{window.where}: XML that is not well formed: {error}") from None
 
 
 def _number(window: _Window, text: str | None) -> int:
-    """A number in a page; 0 where there is none."""
+    """Return a number in a page, or 0 for an empty element."""
     if not text:
         return 0
     if not re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text, re.ASCII):
-        raise InputError(f"{_where(window)}: an id that is no number: {text[:40]!r}")
+        raise InputError(f"{window.where}: an id that is not a number: {text[:40]!r}")
     return int(text)
 
 
 def _namespace(window: _Window, text: str) -> int:
     number = _number(window, text)
     if abs(number) > MAX_NAMESPACE:
-        raise InputError(f"{_where(window)}: no namespace has the number {text.strip()}")
+        raise InputError(f"{window.where}: no namespace has the number {text.strip()}")
     return number
 
 
@@ -490,7 +494,7 @@ def _make_page(
     if element is None or element.get("deleted") is not None:
         text, missing = "", "text_deleted" if element is not None else "no_text"
     elif element.text is None and (element.get("bytes") or "0") != "0":
-        missing = "no_text"  # stubs, and revisions whose text the database has lost
+        missing = "no_text"  # in stub dumps, and for revisions whose text the database has lost
     else:
         text = element.text or ""
     namespace = page.findtext("ns")
@@ -513,4 +517,4 @@ def _make_page(
             missing=missing,
         )
     except ValueError as error:
-        raise InputError(f"{_where(window)}: page {page_id}: {error}") from None
+        raise InputError(f"{window.where}: page {page_id}: {error}") from None

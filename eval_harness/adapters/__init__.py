@@ -1,1 +1,1 @@
-"""Our tasks in other harnesses: lm-evaluation-harness, inspect-ai, Community Evals (docs/adapters.md)."""
+"""Our tasks for other harnesses, lm-evaluation-harness and inspect-ai; see docs/adapters.md."""

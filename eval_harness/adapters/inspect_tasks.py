@@ -1,4 +1,4 @@
-"""The tasks for inspect-ai, found through its entry point: ``inspect eval temporalwiki/twiki_probes``."""
+"""Tasks for inspect-ai, which finds them through an entry point: ``inspect eval temporalwiki/twiki_probes``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 
 @task
 def twiki_probes(data: str = "temporalwiki", config: str = "probes-1112", splits: str = "unchanged,changed") -> Task:
-    """Ask for the object of each probe with the prompt "SUBJECT RELATION", and nothing else.
+    """Return the task that asks for the object of each probe with the prompt "SUBJECT RELATION".
 
-    ``data`` is a dataset folder, a Hub id or ``id@revision``. The answer is the continuation up to the end of its
-    sentence; its scores are ours (``metrics/knowledge_match.py``), 0 to 1, by split and averaged over the splits.
-    Raises UsageError for splits that there are not.
+    ``data`` is a dataset folder, a Hub id or ``id@revision``. The first sentence of the continuation is the answer. It
+    is scored by ``metrics/knowledge_match.py``, from 0 to 1, for each split and on average. Raises UsageError for a
+    split that the config does not have.
     """
     rows = load_probes(data, config)
     wanted = splits.split(",")
@@ -49,7 +49,7 @@ def twiki_probes(data: str = "temporalwiki", config: str = "probes-1112", splits
 
 @metric
 def clustered_stderr() -> Metric:
-    """Standard error of each split's mean, clustered by subject."""
+    """The standard error of each split's mean, clustered by subject."""
     return grouped(stderr(cluster="subject"), "split", all=False)
 
 
@@ -59,12 +59,11 @@ def _metrics() -> list[Metric]:
 
 @scorer(metrics={"exact_match": _metrics(), "f1": _metrics()})
 def knowledge_match() -> Scorer:
-    """Exact match and F1 of the continuation's first sentence, as temporalwiki's metric of that name gives them."""
+    """Exact match and F1 of the continuation's first sentence, as in our metric knowledge_match."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        said = answer(state.output.completion)
-        return Score(
-            value={"exact_match": exact_match(said, target.target), "f1": f1(said, target.target)}, answer=said
-        )
+        sentence = answer(state.output.completion)
+        scores = {"exact_match": exact_match(sentence, target.target), "f1": f1(sentence, target.target)}
+        return Score(value=scores, answer=sentence)
 
     return score

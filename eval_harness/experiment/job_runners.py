@@ -1,7 +1,7 @@
-"""Where the cells of an experiment run: processes of this machine, a GPU each; Slurm; Hub Jobs.
+"""Run the cells of an experiment as jobs: local processes with a GPU each, Slurm jobs, or Hub Jobs.
 
-A job is the command ``temporalwiki experiment RECIPE --cell NAME ...``: what is done is seen in the experiment's
-folder, which all of them share, never in how a job ended.
+A job is the command ``temporalwiki experiment RECIPE --cell NAME ...``. All jobs share the experiment's folder, and
+the notes in it say which cells are done; the exit status of a job does not matter.
 """
 
 from __future__ import annotations
@@ -17,47 +17,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from temporalwiki.base.errors import UsageError, in_one_line
+from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean
+from temporalwiki.builders import slurm
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 
-_PARENT = "TEMPORALWIKI_PARENT"  # in a job's environment: the process that started it on this machine
+_PARENT = "TEMPORALWIKI_PARENT"  # environment variable with the id of the process that started a local job
 
 
 class Job(Protocol):
-    """A job that was started."""
+    """A running job."""
 
     @property
     def log(self) -> str:
-        """Where its output is."""
+        """The place of its output."""
 
     def ended(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Return whether it has ended, with or without success."""
 
 
-class Engine(Protocol):
-    """What starts jobs."""
+class JobRunner(Protocol):
+    """Starts jobs."""
 
-    remote: bool  # whether asking how they are goes over a network
+    remote: bool  # whether asking for the state of a job needs a network
 
     def start(self, name: str, cells: Sequence[str]) -> Job:
-        """Start a job that runs cells, in this order."""
+        """Start a job that runs cells in this order."""
 
 
-def find_engine(name: str, experiment: Experiment, at_once: int) -> Engine | None:
-    """Return an engine by name; None for one process that runs everything.
+def find_job_runner(name: str, experiment: Experiment, at_once: int) -> JobRunner | None:
+    """Return the job runner ``name`` (the option --engine), or None if one process is to run everything.
 
-    Raises UsageError for an unknown one, parameters that it does not take, and a package that is not there.
+    Raises UsageError for an unknown name or parameter, or a missing package.
     """
-    if name not in ENGINES:
-        raise UsageError(f"no engine {name!r}{did_you_mean(name, ENGINES)}; there are {', '.join(ENGINES)}")
+    if name not in JOB_RUNNERS:
+        raise UsageError(f"no engine {name!r}{did_you_mean(name, JOB_RUNNERS)}; there are {', '.join(JOB_RUNNERS)}")
     for other in experiment.engines:
-        if other not in ENGINES:
-            known = ", ".join(ENGINES)
+        if other not in JOB_RUNNERS:
+            known = ", ".join(JOB_RUNNERS)
             raise UsageError(
-                f"{experiment.path}: engines: no {other!r}{did_you_mean(other, ENGINES)}; there are {known}"
+                f"{experiment.path}: engines: no {other!r}{did_you_mean(other, JOB_RUNNERS)}; there are {known}"
             )
-    return ENGINES[name](experiment, dict(experiment.engines.get(name, {})), at_once)
+    return JOB_RUNNERS[name](experiment, dict(experiment.engines.get(name, {})), at_once)
 
 
 def command(recipe: str, cells: Sequence[str], python: str = sys.executable) -> list[str]:
@@ -66,9 +67,9 @@ def command(recipe: str, cells: Sequence[str], python: str = sys.executable) -> 
 
 
 def end_with_parent() -> None:
-    """End this job when the command that started it is gone, so that nobody computes beside its rerun.
+    """End this job when the command that started it ends, so that it does not compete with a rerun.
 
-    Jobs of schedulers go on: they have been given no parent.
+    Jobs of schedulers have no such parent and continue.
     """
     parent = os.environ.get(_PARENT)
 
@@ -83,7 +84,7 @@ def end_with_parent() -> None:
 
 @dataclass
 class _Local:
-    """Processes of this machine, each with a GPU of its own where there are any, else its share of the cores."""
+    """Local processes, each with its own GPU, or with its share of the cores."""
 
     experiment: Experiment
     at_once: int
@@ -124,9 +125,9 @@ class _Process:
         return self.process.poll() is not None
 
 
-def _local(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> Engine | None:
+def _local(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner | None:
     if parameters:
-        raise UsageError(f"{experiment.path}: engines: local takes no parameters: --jobs N says how many at once")
+        raise UsageError(f"{experiment.path}: engines: local takes no parameters; --jobs N sets the number of jobs")
     if at_once == 1:
         return None
     import torch
@@ -135,7 +136,7 @@ def _local(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> 
 
 
 def _visible() -> list[str]:
-    """Return the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    """Return the names of this process's GPUs, as in CUDA_VISIBLE_DEVICES."""
     import torch
 
     given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
@@ -144,55 +145,68 @@ def _visible() -> list[str]:
 
 @dataclass
 class _Slurm:
-    """Jobs of Slurm, through submitit; ``parameters`` are those of its ``AutoExecutor.update_parameters``."""
+    """Slurm jobs, with the arguments of ``sbatch`` and the first shell commands of a job from the recipe."""
 
     experiment: Experiment
-    executor: Any
+    arguments: Sequence[str]
+    setup: Sequence[str]
     remote: bool = True
 
     def start(self, name: str, cells: Sequence[str]) -> Job:
-        from submitit.helpers import CommandFunction
-
-        self.executor.update_parameters(name=_file(name)[:60])
-        return _Submitted(self.executor.submit(CommandFunction(command(self.experiment.path, cells))))
+        job_name = _file(name)[:60]
+        logs = _logs(self.experiment)
+        run = f"exec {shlex.join(command(self.experiment.path, cells))}"
+        script = "\n".join(["#!/bin/bash", "set -e", *self.setup, run, ""])
+        output = f"--output={str(logs).replace('%', '%%')}/%j.out"
+        job, cluster = slurm.submit(script, *self.arguments, f"--job-name={job_name}", output)
+        return _SlurmJob(job, job_name, [cluster] if cluster else [], str(logs / f"{job}.out"))
 
 
 @dataclass
-class _Submitted:
-    job: Any
-
-    @property
-    def log(self) -> str:
-        return str(self.job.paths.stderr)
+class _SlurmJob:
+    id: str
+    name: str
+    clusters: Sequence[str]
+    log: str
 
     def ended(self) -> bool:
-        return bool(self.job.done())
+        queued = slurm.queued(self.name, self.clusters)
+        return queued is not None and self.id not in {job.partition("_")[0] for job in queued}
 
 
-def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> Engine:
-    try:
-        import submitit
-    except ModuleNotFoundError:
-        raise UsageError("slurm needs the package submitit: pip install 'temporalwiki[slurm]'") from None
-    cluster = parameters.pop("cluster", "slurm")  # submitit's "local" tries the same without Slurm
-    try:
-        executor = submitit.AutoExecutor(_logs(experiment), cluster=cluster)
-        executor.update_parameters(**parameters)
-    except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:
-        raise UsageError(f"{experiment.path}: engines: slurm: {in_one_line(error)}") from None
-    return _Slurm(experiment, executor)
+def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner:
+    """Return a runner with options of ``sbatch``; submitit's names, such as ``slurm_partition``, also work."""
+    where = f"{experiment.path}: engines: slurm: "
+    slurm.check_installed()
+    if parameters.pop("cluster", "slurm") != "slurm":
+        raise UsageError(f"{where}cluster is not an option of sbatch; --engine local runs cells without Slurm")
+    setup = parameters.pop("slurm_setup", parameters.pop("setup", []))
+    if not isinstance(setup, list) or not all(isinstance(line, str) for line in setup):
+        raise UsageError(f"{where}setup must be a list of shell commands")
+    arguments = []
+    more = parameters.pop("slurm_additional_parameters", {})
+    for name, value in (parameters | more).items():
+        if not isinstance(value, str | int | float):
+            raise UsageError(f"{where}{name} must be text, a number, true or false, not {value!r}")
+        option = name.removeprefix("slurm_").replace("_", "-")
+        if option == "mem-gb":
+            option, value = "mem", f"{value}G"
+        option = {"timeout-min": "time", "tasks-per-node": "ntasks-per-node"}.get(option, option)
+        if value is not False:
+            arguments.append(f"--{option}" if value is True else f"--{option}={value}")
+    return _Slurm(experiment, arguments, setup)
 
 
-# where the experiment's folder is in a job of the Hub
+# the experiment's folder within a Hub job
 MOUNTED = "/experiment"
 
 
 @dataclass
 class _HubJobs:
-    """Jobs of the Hugging Face Hub, which share a bucket that is mounted in all of them.
+    """Jobs of the Hugging Face Hub, with a bucket that is mounted in all of them.
 
-    Data and models come from the Hub or lie in the bucket, as the recipe does; who waits reads the same bucket, so
-    the experiment is started where it is mounted.
+    The recipe is in the bucket; data and models are in it or on the Hub. The command that waits for the jobs reads the
+    same bucket, so it must run on a machine that mounts it.
     """
 
     experiment: Experiment
@@ -230,15 +244,13 @@ class _HubJob:
         return str(getattr(stage, "value", stage)) in ("COMPLETED", "CANCELED", "ERROR", "DELETED")
 
 
-def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> Engine:
+def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner:
     where = f"{experiment.path}: engines: hub_jobs: "
     bucket = parameters.pop("bucket", None)
     image = parameters.pop("image", "pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime")
     setup = parameters.pop("setup", "pip install --quiet 'temporalwiki[eval]'")
     if not isinstance(bucket, str) or not isinstance(image, str) or not isinstance(setup, str):
-        raise UsageError(
-            f"{where}bucket is wanted: ORG/NAME of a bucket that all jobs share; image and setup are text"
-        )
+        raise UsageError(f"{where}name a bucket, ORG/NAME, that all jobs share; image and setup must be text")
     known = ("flavor", "timeout", "attempts", "env", "namespace", "resource_group_id")
     for name in parameters:
         if name not in known:
@@ -256,8 +268,8 @@ def _file(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "._+=-" else "-" for letter in name)
 
 
-# engine -> what makes it of an experiment, its parameters in the recipe and how many jobs may run at once
-ENGINES: dict[str, Callable[[Experiment, dict[str, Any], int], Engine | None]] = {
+# name -> function of an experiment, the parameters in its recipe, and the number of jobs at once
+JOB_RUNNERS: dict[str, Callable[[Experiment, dict[str, Any], int], JobRunner | None]] = {
     "local": _local,
     "slurm": _slurm,
     "hub_jobs": _hub_jobs,

@@ -1,4 +1,4 @@
-"""The leaderboard: who wins, on what, and whether the difference is more than chance."""
+"""The leaderboard: a page, tables, figures and a Parquet file of scores, written from result files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Card = Callable[[str, Sequence[Result]], str]  # from a title and results to the
 def write_leaderboard(
     results: Sequence[Result], folder: Path, out: Path, card: Card, data: str | None = None
 ) -> Iterator[str]:
-    """Write the leaderboard of the results in ``folder`` to ``out``, and yield lines that say what was written.
+    """Write the leaderboard of the results in ``folder`` to ``out``, and yield lines about the files.
 
     Args:
         results: the results, as ``read_results(folder)`` returns them.
@@ -34,9 +34,9 @@ def write_leaderboard(
     The same results give the same bytes. Raises InputError if ``out`` holds anything else, or if another process
     writes to it.
     """
-    there = [path for path in out.iterdir() if not path.match(f".{_PARQUET}.*.part")] if out.is_dir() else []
-    if there and not (out / _PARQUET).is_file():
-        raise InputError(f"{out}: is not empty and holds no leaderboard; name another folder with --out")
+    existing = [path for path in out.iterdir() if not path.match(f".{_PARQUET}.*.part")] if out.is_dir() else []
+    if existing and not (out / _PARQUET).is_file():
+        raise InputError(f"{out}: is not empty, and is not a leaderboard; name another folder with --out")
     found = rows(results, folder)
     found += fuar_rows(results, found, folder)
     with only_one(out, "leaderboard"):
@@ -49,13 +49,13 @@ def write_leaderboard(
             part.write_text(card(TITLE, results), encoding="utf-8", newline="\n")
         page = write_page(found, figures, tables, out, results=Path(os.path.relpath(folder, out)).as_posix())
     yield f"{len(found):,} scores of {len(results):,} results: {out / _PARQUET}"
-    yield from _made("tables", list(tables), TABLES, out)
-    yield from _made("figures", list(figures), FIGURES, out)
+    yield from _written("tables", list(tables), TABLES, out)
+    yield from _written("figures", list(figures), FIGURES, out)
     yield f"the page: {page}"
 
 
-def _made(what: str, names: Sequence[str], possible: Collection[str], out: Path) -> Iterator[str]:
+def _written(what: str, names: Sequence[str], possible: Collection[str], out: Path) -> Iterator[str]:
     if names:
         yield f"{what}: {', '.join(names)} in {out / what}"
-    if lacking := [name for name in possible if name not in names]:
-        yield f"not made, as these results lack what they show: {', '.join(lacking)}"
+    if missing := [name for name in possible if name not in names]:
+        yield f"not made, because the results lack their scores: {', '.join(missing)}"

@@ -1,4 +1,4 @@
-"""FUAR of every checkpoint: what it forgot for what it gained, by clozes and by probes (CKL, section 3.3)."""
+"""FUAR of every checkpoint: how much it forgot for what it gained, in clozes and in probes (CKL, section 3.3)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _CLOZES = {"invariant": "invariantlama", "updated": "updatedlama", "new": "newla
 
 
 class _Scored(NamedTuple):
-    """A score, and what it was made of."""
+    """A score with its items."""
 
     row: Row
     made: Composition
 
 
 class _Cell(NamedTuple):
-    """A test of a config, the same for all models that have it."""
+    """A test on the rows of a config; models with the same cell were asked the same questions."""
 
     config: str
     hash: str  # of its rows
-    task: str  # with its version and options, as JSON
+    task: str  # with version and options, as JSON
     test: str
     kind: str
     tested: str | None
@@ -40,7 +40,7 @@ class _Cell(NamedTuple):
 
 @dataclass
 class _Model:
-    """A checkpoint; all that are Initial of a base are one."""
+    """A checkpoint and its scores. All results of Initial with the same base are one model."""
 
     row: Row
     trained_on: tuple[str, ...]
@@ -48,17 +48,17 @@ class _Model:
 
 
 def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[Row]:
-    """Return FUAR of every trained checkpoint, as rows of the task "fuar"; ``rows`` are those of ``results``.
+    """Return the FUAR of every trained checkpoint as rows of the task "fuar"; ``rows`` are the rows of ``results``.
 
-    - test "lama", in exact match: invariantlama forgotten, updatedlama and newlama gained, against Initial; those of
-      the checkpoint's own month, or of no month
-    - test "probes", in minus the log of the perplexity of twiki_probes, over all models before (equation 1): what
-      corpus j says and later ones do not change are the unchanged probes of the month after it, what it updated are
-      the changed ones of its own month; there is no task of what is new
+    - Test "lama" uses exact match against Initial: InvariantLAMA is forgotten, UpdatedLAMA and NewLAMA are gained. It
+      reads the configs of the checkpoint's own month, or those without a month.
+    - Test "probes" uses minus the log of the perplexity of twiki_probes, over all earlier models (equation 1). The
+      invariant task of a corpus is the unchanged probes of the next month, its updated task the changed probes of its
+      own month. It has no new task.
 
-    The models before a checkpoint are those of its label and base that were trained on the first of its configs, and
-    Initial. Where one of them is not known, not scored, or there are two, and where they were not asked the same,
-    there is no row. Intervals are drawn over the clusters of all tests together, and may end at inf, which is no gain.
+    The earlier models of a checkpoint are Initial, and the checkpoints of the same label and base that were trained on
+    a prefix of its configs. A checkpoint gets a row only if all of them are known, scored, and were asked the same
+    questions. Intervals are drawn over the clusters of all tests together. An end of inf means no gain.
     """
     models = _models(results, rows, folder)
     months = [month_of(config) for model in models for config in model.trained_on]
@@ -80,7 +80,7 @@ def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> l
 
 
 def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[_Model]:
-    """Return the models that have scores which FUAR reads, by label, base and month."""
+    """Return the models with scores that FUAR uses."""
     wanted: dict[str, list[Row]] = {}
     for row in rows:
         if (row.task, row.measure) == ("lama", "exact_match") or (
@@ -93,15 +93,14 @@ def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> lis
         items = read_items(result) if of_result else None
         if items is None:
             continue
-        data = result.data["data"]
         task = json.dumps(result.data["task"], sort_keys=True)
         for row in of_result:
-            trained_on = tuple(result.data["model"].get("trained_on", ()))
+            trained_on = tuple(result.manifest.model.trained_on)
             who = () if _initial(row) else (row.label, row.revision)
             model = models.setdefault((row.base, trained_on, *who), _Model(row, trained_on))
             made = read_score(result, items, f"{row.test}/{row.measure}")
             if made is not None:
-                cell = _Cell(row.config, data["hash"], task, row.test, row.kind, row.tested)
+                cell = _Cell(row.config, result.manifest.data.hash, task, row.test, row.kind, row.tested)
                 model.scores.setdefault(cell, _Scored(row, made))
     return list(models.values())
 
@@ -111,12 +110,12 @@ def _initial(row: Row) -> bool:
 
 
 def _before(model: _Model, models: Iterable[_Model]) -> list[_Model] | None:
-    """Return the models that one was trained from, Initial first; None where they are not known."""
+    """Return the earlier models of a checkpoint, Initial first; None if one is not known."""
     chain: list[_Model] = []
     for phases in reversed(range(len(model.trained_on))):
         same = [other for other in models if other.trained_on == model.trained_on[:phases]]
         own = [other for other in same if other.row.label == model.row.label and not _initial(other.row)]
-        if len(own) > 1:  # a label may stand for several learning rates
+        if len(own) > 1:  # checkpoints of several learning rates can have one label
             own = [other for other in own if other.row.learning_rate == model.row.learning_rate]
         if initial := [other for other in same if _initial(other.row) and not own]:
             return [initial[0], *chain]
@@ -127,7 +126,7 @@ def _before(model: _Model, models: Iterable[_Model]) -> list[_Model] | None:
 
 
 def _clozes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -> Row | None:
-    """Return FUAR of the exact match of clozes, against Initial."""
+    """Return the row of the test "lama", or None."""
     cells, month = _cells(model), model.row.month
     for task in sorted({cell.task for cell in cells}):
         found: dict[str, list[_Scored]] = {}
@@ -136,22 +135,22 @@ def _clozes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -
             own = [cell for cell in of_kind if cell.tested and month and place[cell.tested] == place[month]]
             chosen = own or [cell for cell in of_kind if cell.tested is None]
             scored = _common([before[0], model], chosen)
-            if scored is None or len({cell.test for cell in chosen}) > 1:  # of several splits none is the one
+            if scored is None or len({cell.test for cell in chosen}) > 1:  # the config has several splits
                 break
             found[name] = scored
         else:
-            configs = ", ".join(of[-1].row.config for of in found.values())
+            configs = ", ".join(scores[-1].row.config for scores in found.values())
             pairs = [{name: (after, first) for name, (first, after) in found.items()}]
             return _row(model, "lama", configs, pairs, 1.0)
     return None
 
 
 def _probes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -> Row | None:
-    """Return FUAR of what probes changed and did not, against all models before."""
+    """Return the row of the test "probes", or None."""
     months = [month_of(config) for config in model.trained_on[len(before[0].trained_on) :]]
     order = [place[month] for month in months if month]
     if len(order) < len(months) or order != sorted(set(order)):
-        return None  # which corpus came next, and what it changed, is not known
+        return None  # the order of the corpora is not known
     cells = [cell for cell in _cells(model) if cell.kind == "probes"]
 
     def common(models: Sequence[_Model], at: int, test: str) -> list[_Scored] | None:
@@ -170,12 +169,12 @@ def _probes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -
 
 
 def _cells(model: _Model) -> list[_Cell]:
-    """Return what a model was scored on, the short name of a month before its long one."""
+    """Return the cells that a model was scored on, short names of months first."""
     return sorted(model.scores, key=lambda cell: (len(cell.config), *map(str, cell)))
 
 
 def _common(models: Sequence[_Model], cells: Iterable[_Cell]) -> list[_Scored] | None:
-    """Return the scores of models on the first of the cells in which all were asked the same."""
+    """Return the scores of the models on the first cell where all were asked the same questions, or None."""
     for cell in cells:
         found = [model.scores[cell] for model in models if cell in model.scores]
         if len(found) == len(models) and len({scored.made.asked for scored in found}) == 1:
@@ -186,9 +185,9 @@ def _common(models: Sequence[_Model], cells: Iterable[_Cell]) -> list[_Scored] |
 def _row(
     model: _Model, test: str, config: str, pairs: Sequence[Mapping[str, tuple[_Scored, _Scored]]], sign: float
 ) -> Row:
-    """Return the row of FUAR from the scores (of the model, of the one before) on each earlier corpus's tasks.
+    """Return the row of a FUAR from pairs of scores (of the model, of the earlier model), one dict for each corpus.
 
-    A score is ``sign`` times the ratio of its groups, of which there is one.
+    A score is ``sign`` times the ratio of its single group.
     """
     scored = {id(one): one for pair in pairs for both in pair.values() for one in both}
     at = {key: i for i, key in enumerate(scored)}

@@ -1,4 +1,4 @@
-"""The leaderboard's rows: every score of every result, one a row, as tables, figures and the page read them."""
+"""The rows of the leaderboard: one row per score. Tables, figures and the page are made from them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
+from temporalwiki.builders.manifests import Parameters
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, higher_is_better
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
 from temporalwiki.eval_harness.results import COMMIT, Result
@@ -27,31 +29,31 @@ from temporalwiki.eval_harness.statistics import Ranks, ranks
 class Row:
     """A score of a model on a test.
 
-    ``label`` is what people call the model's line of checkpoints: the name that an experiment gave it, else its
-    method, else its own name. ``month`` and ``tested`` are named as configs name them, such as "1112". ``rank_best``
-    and ``rank_worst`` are the ends of a 95 % confidence set of its rank among the models that were asked the same.
+    ``label`` names the model's line of checkpoints: the name from an experiment, else the method, else the model's own
+    name. ``month`` and ``tested`` are named as in configs, such as "1112". ``rank_best`` and ``rank_worst`` are the
+    ends of a 95 % confidence set of the rank among the models that were asked the same questions.
     """
 
     label: str
-    month: str | None  # the last that it was trained on; None: before any, or none is known
-    method: str | None  # None: not trained by temporalwiki, as far as is known
-    base: str  # the checkpoint that its first phase began from; itself where it was not trained
-    model: str  # its id on the Hub, or the last name of its path: where a folder was is nobody's business
+    month: str | None  # the last month that it was trained on; None: none, or not known
+    method: str | None  # None: not trained by temporalwiki, or not known
+    base: str  # the model that its first phase started from; the model itself if it was not trained
+    model: str  # a Hub id, or a path's last name: rows may be published, and paths are private
     revision: str
     learning_rate: float | None
     trainable: int | None  # parameters
     parameters: int | None
-    tokens: int | None  # read in training, over all phases
+    tokens: int | None  # read in all training phases
     task: str
     version: int
     config: str  # such as "probes-1112"
     kind: str  # of the config, such as "probes"
-    tested: str | None  # the config's month
-    test: str  # such as "changed", "light-tuned/average"; "" where a task has one
+    tested: str | None  # the month of the config
+    test: str  # such as "changed", "light-tuned/average"; "" if the task has only one
     measure: str  # such as "perplexity"
     higher_is_better: bool
     value: float
-    low: float | None  # of the 95 % interval; None where it cannot be known
+    low: float | None  # of the 95 % interval; None if it is not known
     high: float | None
     items: int
     clusters: int
@@ -60,7 +62,7 @@ class Row:
     result: str  # the result file, relative to the folder of results
 
 
-_NAMES = ("id", "cluster", "split", "kind")  # of an item and of what it belongs to; the rest are figures and texts
+_NAMES = ("id", "cluster", "split", "kind")  # columns of text; the other columns of items are figures and answers
 _FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
 _SCHEMA = pa.schema(
     [
@@ -79,13 +81,13 @@ _SCHEMA = pa.schema(
 
 
 def rows(results: Sequence[Result], folder: Path) -> list[Row]:
-    """Return the rows of results, which lie in ``folder``.
+    """Return the rows of the results in ``folder``.
 
-    They are in the order of what was tested: month (what is of none first), task, config, test, measure; then in that
-    of the models: month, label. A model's month is named as that of a test, where there is one of the same month.
+    They are sorted by tested month (no month first), task, config, test and measure, then by the month and label of
+    the model. A model's month gets the same name as the tested month, if there is one.
     """
-    trained = [month_of_model(result.data["model"]) for result in results]
-    tested = [month_of(result.data["data"]["config"]) for result in results]
+    trained = [month_of_model(result.manifest.model) for result in results]
+    tested = [month_of(result.manifest.data.config) for result in results]
     place = places({month for month in (*trained, *tested) if month})
     longest_first = sorted({month for month in tested if month}, key=lambda month: (-len(month), month))
     names = {place[month]: month for month in longest_first}
@@ -93,7 +95,7 @@ def rows(results: Sequence[Result], folder: Path) -> list[Row]:
     found = []
     for i, (result, month, test) in enumerate(zip(results, trained, tested, strict=True)):
         named = month and names.get(place[month], month)
-        found += [_row(result, name, named, test, ranked.get((i, name)), folder) for name in result.data["scores"]]
+        found += [_row(result, name, named, test, ranked.get((i, name)), folder) for name in result.manifest.scores]
 
     def key(row: Row) -> tuple[Any, ...]:
         when = (-1 if month is None else place[month] for month in (row.tested, row.month))
@@ -104,44 +106,44 @@ def rows(results: Sequence[Result], folder: Path) -> list[Row]:
 
 
 def write_parquet(rows: Sequence[Row], path: Path) -> None:
-    """Write rows as a Parquet file."""
+    """Write rows to a Parquet file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as part:
         pq.write_table(pa.Table.from_pylist([asdict(row) for row in rows], _SCHEMA), part)
 
 
 def read_parquet(path: Path) -> list[Row]:
-    """Read what ``write_parquet`` wrote; raise InputError where it is another file."""
+    """Return the rows of a file from ``write_parquet``. Raises InputError for any other file."""
     try:
         return [Row(**row) for row in pq.read_table(path).to_pylist()]
     except (OSError, pa.ArrowException, TypeError):
-        raise InputError(f"{path}: no rows of a leaderboard; `temporalwiki leaderboard` writes them") from None
+        raise InputError(f"{path}: not the rows of a leaderboard; `temporalwiki leaderboard` writes them") from None
 
 
 def _row(result: Result, score: str, month: str | None, tested: str | None, ranks: Ranks | None, folder: Path) -> Row:
-    model, task, config = result.data["model"], result.data["task"], result.data["data"]["config"]
+    model, task, config = result.manifest.model, result.manifest.task, result.manifest.data.config
     test, _, measure = score.rpartition("/")
-    name, method, parameters = model["name"], model.get("method"), model.get("parameters") or {}
+    name, method, parameters = model.name, model.method, model.parameters or Parameters()
     return Row(
-        label=model.get("label") or method or _last(name),
+        label=model.label or method or _last(name),
         month=month,
         method=method,
-        base=model.get("base") or ("" if method else _last(name)),
-        model=name if COMMIT.fullmatch(model["revision"]) else _without_path(name),
-        revision=model["revision"],
-        learning_rate=model.get("learning_rate"),
-        trainable=parameters.get("trainable"),
-        parameters=parameters.get("total"),
-        tokens=model.get("tokens"),
-        task=task["name"],
-        version=task["version"],
+        base=model.base or ("" if method else _last(name)),
+        model=name if COMMIT.fullmatch(model.revision) else _without_path(name),
+        revision=model.revision,
+        learning_rate=model.learning_rate,
+        trainable=parameters.trainable,
+        parameters=parameters.total,
+        tokens=model.tokens,
+        task=task.name,
+        version=task.version,
         config=config,
         kind=config.removesuffix(f"-{tested}"),
         tested=tested,
         test=test,
         measure=measure,
-        higher_is_better=higher_is_better(task["name"], measure),
-        **result.data["scores"][score],
+        higher_is_better=higher_is_better(task.name, measure),
+        **msgspec.structs.asdict(result.manifest.scores[score]),
         rank_best=ranks and ranks.best,
         rank_worst=ranks and ranks.worst,
         result=path_in(folder, result),
@@ -149,24 +151,24 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
 
 
 def path_in(folder: Path, result: Result) -> str:
-    """Return where a result is in a folder."""
+    """Return the path of a result relative to a folder."""
     return Path(os.path.relpath(result.path, folder)).as_posix()
 
 
 def read_score(result: Result, items: Columns, score: str) -> Composition | None:
-    """Return what a result's score was made of; None where its items give another one, or it is not known how."""
+    """Return a score of a result with its items, or None if the items do not give that score."""
     test, _, measure = score.rpartition("/")
-    stored = result.data["scores"].get(score)
+    stored = result.manifest.scores.get(score)
     found = composition(items, test, measure) if stored else None
-    if found is None or not math.isclose(found.value, stored["value"], rel_tol=1e-9, abs_tol=1e-12):
+    if found is None or stored is None or not math.isclose(found.value, stored.value, rel_tol=1e-9, abs_tol=1e-12):
         return None
     return found
 
 
 def read_items(result: Result) -> Columns | None:
-    """Return a result's items by id, figures as numbers; None where their file is not there.
+    """Return the items of a result, sorted by id, or None if their file is missing.
 
-    Raises InputError where it cannot be read.
+    Raises InputError if the file cannot be read.
     """
     path = result.path.with_suffix(".parquet")
     if not path.is_file():
@@ -175,7 +177,7 @@ def read_items(result: Result) -> Columns | None:
         table = pq.read_table(path)
         table = table.sort_by([("id", "ascending"), ("cluster", "ascending")])
     except (OSError, KeyError, pa.ArrowException):
-        raise InputError(f"{path}: cannot be read as the items of a result; evaluate the model again") from None
+        raise InputError(f"{path}: not the items of a result; evaluate the model again") from None
     columns = {}
     for name in table.column_names:
         kind = table.schema.field(name).type
@@ -187,19 +189,19 @@ def read_items(result: Result) -> Columns | None:
 
 
 def _ranks(results: Sequence[Result]) -> dict[tuple[int, str], Ranks]:
-    """Return the ranks of the scores of results, by place and name, among those of models that were asked the same."""
+    """Return (index of the result, score) -> ranks among the models that were asked the same questions."""
     asked: dict[str, list[int]] = {}
     for i, result in enumerate(results):
-        data = result.data["data"]
-        key = json.dumps([result.data["task"], data["config"], data["hash"]], sort_keys=True)
+        data = result.manifest.data
+        key = json.dumps([result.data["task"], data.config, data.hash], sort_keys=True)
         asked.setdefault(key, []).append(i)
     found: dict[tuple[int, str], Ranks] = {}
     for same in asked.values():
-        items = {i: of for i in same if len(same) > 1 and (of := read_items(results[i])) is not None}
-        for score in dict.fromkeys(name for i in items for name in results[i].data["scores"]):
+        items = {i: columns for i in same if len(same) > 1 and (columns := read_items(results[i])) is not None}
+        for score in dict.fromkeys(name for i in items for name in results[i].manifest.scores):
             comparable: dict[tuple[Any, ...], dict[int, Composition]] = {}
-            for i, of in items.items():
-                if (made := read_score(results[i], of, score)) is not None:
+            for i, columns in items.items():
+                if (made := read_score(results[i], columns, score)) is not None:
                     comparable.setdefault(made.asked, {})[i] = made
             for models in comparable.values():
                 found |= {(i, score): ranks for i, ranks in _ranked(results, models, score).items()}
@@ -214,14 +216,14 @@ def _ranked(results: Sequence[Result], models: Mapping[int, Composition], score:
         group._replace(numerators=np.array([made.groups[i].numerators for made in models.values()]))
         for i, group in enumerate(first.groups)
     ]
-    task = results[next(iter(models))].data["task"]["name"]
+    task = results[next(iter(models))].manifest.task.name
     better = higher_is_better(task, score.rpartition("/")[2])
     found = ranks(groups, first.transform, higher_is_better=better)
     return dict(zip(models, found, strict=True)) if found else {}
 
 
 def _without_path(name: str) -> str:
-    """Return what a model that is not on the Hub is called: of a path that is here the last name alone."""
+    """Return the name of a model that is not on the Hub, without the path of a local folder."""
     try:
         local = Path(name).is_absolute() or name.startswith((".", "~")) or Path(name).exists()
     except OSError:  # too long

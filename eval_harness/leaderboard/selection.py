@@ -1,4 +1,4 @@
-"""What tables and figures show: lines of checkpoints, in the papers' order, and which scores belong together."""
+"""Select rows for tables and figures: lines of checkpoints, in the order of the papers, and their scores by month."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.methods import METHODS
 
 _METHODS = list(METHODS)
-_JOINERS = "\u200c\u200d"  # not printable, but scripts and emoji are spelled with them
+_JOINERS = "\u200c\u200d"  # not printable, but some scripts and emoji need them
 
 
 class ScoreName(NamedTuple):
-    """Which score is meant; a test or kind of configs that is not named is any."""
+    """The name of a score; None stands for any test or any kind of config."""
 
     task: str
     measure: str
@@ -24,7 +24,7 @@ class ScoreName(NamedTuple):
     kind: str | None = None
 
     def of(self, row: Row) -> bool:
-        """Whether a row holds it."""
+        """Return whether a row has this score."""
         return (
             row.task == self.task
             and row.measure == self.measure
@@ -35,7 +35,7 @@ class ScoreName(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The checkpoints that have one label, month after month."""
+    """The checkpoints with one label, one for each month."""
 
     label: str
     method: str | None
@@ -52,29 +52,29 @@ class Line:
 
 
 class Board:
-    """All lines, by the papers' order of methods and then by label, and the order of the months in time.
+    """All lines, sorted as the methods in the papers and then by label, and the order of the months.
 
-    Where checkpoints of several bases have one label, each base makes a line of its own, with the base in its label;
-    so do learning rates, and then checkpoints, that were scored on the same under one label.
+    If checkpoints with the same label have several base models, each base becomes a line with the base in its label.
+    If there are still two scores for the same cell, the learning rate and then the checkpoint are added to the label.
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:
         named = {month for row in rows for month in (row.month, row.tested) if month}
         self._places = misalignment.places(named)
-        # a month may have two names and a result two versions: short names and late versions come first, and count
+        # a month can have two names and a task two versions: the first row counts, short name and late version first
         ordered = sorted(rows, key=lambda row: (len(row.config), row.config, row.test, -row.version, row.result))
         by_label: dict[str, list[Row]] = {}
         for row in ordered:
             by_label.setdefault(row.label, []).append(row)
-        found = [line for label, of in by_label.items() for line in _lines(label, of, _APART)]
+        found = [line for label, of_label in by_label.items() for line in _lines(label, of_label, _APART)]
         self.lines = sorted(found, key=lambda line: (not line.initial, _place_of_method(line.method), line.label))
 
     def place(self, month: str | None) -> int:
-        """Return where a month stands in time, -1 for none."""
+        """Return the position of a month in time, or -1 for None."""
         return -1 if month is None else self._places[month]
 
     def months(self, score: ScoreName) -> dict[int, str]:
-        """Return the places, in order, and names of the months that a score is of."""
+        """Return position -> name of the months that have a score, in order."""
         found: dict[int, str] = {}
         for line in self.lines:
             for row in filter(score.of, line.rows):
@@ -83,15 +83,15 @@ class Board:
         return dict(sorted(found.items()))
 
     def initial_of(self, line: Line) -> Line | None:
-        """Return the line that a line began from: that of its base, or the only one that there is."""
+        """Return the Initial of a line: the one with the same base, or the only one."""
         initials = [other for other in self.lines if other.initial]
         own = [other for other in initials if other.base == line.base] or initials[: len(initials) == 1]
         return min(own, key=lambda other: other.method is None, default=None)
 
     def own_month(self, line: Line, score: ScoreName) -> dict[int, Row]:
-        """Return, for each tested month, the score of the checkpoint that was trained up to that same month.
+        """Return tested month -> the score of the checkpoint that was trained up to that month.
 
-        A checkpoint of no month is that of every month which has none of its own.
+        A checkpoint without a month stands in for all months without an own checkpoint.
         """
         found: dict[int, Row] = {}
         rows = list(filter(score.of, line.rows))
@@ -103,7 +103,7 @@ class Board:
         return dict(sorted(found.items()))
 
     def relative(self, line: Line, score: ScoreName) -> dict[int, float]:
-        """Return ``own_month`` divided by Initial's score of the month, where there are both, above 0."""
+        """Return ``own_month`` divided by Initial's score of the same month, if both exist and are above 0."""
         initial = self.initial_of(line)
         if initial is None:
             return {}
@@ -116,14 +116,14 @@ class Board:
         }
 
     def newest(self, line: Line, score: ScoreName) -> list[Row]:
-        """Return a score of the line's newest checkpoint that has it, on all that it was tested on."""
+        """Return the rows of a score of the newest checkpoint that has it."""
         rows = list(filter(score.of, line.rows))
         last = max((self.place(row.month) for row in rows), default=-1)
         return [row for row in rows if self.place(row.month) == last]
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks and characters that cannot be seen, such as those that turn its direction."""
+    """Return a text without line breaks and invisible characters, such as marks that change its direction."""
     return " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in text).split())
 
 
@@ -135,7 +135,7 @@ def _checkpoint(row: Row) -> str:
     return f"{row.model} at {row.revision[:8]}"
 
 
-# what tells checkpoints of one label apart
+# what is added to the labels of lines that share a label, in this order
 _APART: tuple[Callable[[Row], str], ...] = (lambda row: row.base or "unknown base", _learning_rate, _checkpoint)
 
 
@@ -148,8 +148,8 @@ def _lines(label: str, rows: Sequence[Row], apart: Sequence[Callable[[Row], str]
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(apart[0](row), []).append(row)
-    for name, of in groups.items():
-        yield from _lines(label if len(groups) == 1 else f"{label}, {name}", of, apart[1:])
+    for name, group in groups.items():
+        yield from _lines(label if len(groups) == 1 else f"{label}, {name}", group, apart[1:])
 
 
 def _place_of_method(method: str | None) -> int:

@@ -1,4 +1,4 @@
-"""FUAR: how much a model forgot for each unit of what it gained (CKL, ICLR 2022, equation 1)."""
+"""FUAR: how many points a model forgot for each point that it gained (CKL, ICLR 2022, equation 1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 TASKS = ("invariant", "updated", "new")
-LARGEST = 1e100  # a score beyond it could make a sum infinite
+LARGEST = 1e100  # larger scores could make a sum infinite
 
 Scores = dict[str, float | None]
 
@@ -18,17 +18,17 @@ Scores = dict[str, float | None]
 def fuar(predictions: Iterable[Mapping[str, Any]], references: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Return FUAR of a model LM_n that was trained on the corpora D_0 .. D_n, one after the other.
 
-    Row i belongs to the earlier corpus D_i (i = 0 .. n-1) and has the keys `invariant`, `updated` and `new`:
-    `predictions[i]` the scores of LM_n, `references[i]` those of LM_i, on the task of what D_i taught and must not be
-    forgotten, of what D_n updates, and of what D_n adds. Higher is better; None is a task that is not defined (n.d.).
+    Row i belongs to the earlier corpus D_i (i = 0 .. n-1). `predictions[i]` has the scores of LM_n and `references[i]`
+    the scores of LM_i on three tasks: `invariant` (knowledge of D_i that must not be forgotten), `updated` (knowledge
+    that D_n updates), `new` (knowledge that D_n adds). Higher scores are better. None is a task that is not defined.
 
         fuar = forgotten / (updated + acquired), each the sum over i of max(0, difference of the two scores)
 
-    A row without an invariant task counts nowhere, and an updated or new task that is not defined adds 0. If nothing
-    was gained (or so little that the ratio is no float) `fuar` is inf and `no_gain` True, whatever was forgotten.
+    A row without an invariant task does not count. An updated or new task that is not defined adds 0. If nothing was
+    gained (or too little for a float), `fuar` is inf and `no_gain` is True, even if nothing was forgotten.
 
-    Raises ValueError for rows that are malformed or do not pair up, and where FUAR has no meaning: no row has an
-    invariant task, or none of those has an updated or a new one.
+    Raises ValueError for rows that are malformed or do not match, and if FUAR is not defined: no row has an invariant
+    task, or no such row has an updated or a new task.
     """
     pairs = [
         (after, before) for after, before in read_scores(predictions, references) if after["invariant"] is not None
@@ -36,7 +36,7 @@ def fuar(predictions: Iterable[Mapping[str, Any]], references: Iterable[Mapping[
     if not pairs:
         raise ValueError("FUAR is not defined: no row has an invariant task")
     if all(after["updated"] is None and after["new"] is None for after, _ in pairs):
-        raise ValueError("FUAR is not defined: no row with an invariant task has an updated or a new one")
+        raise ValueError("FUAR is not defined: no row with an invariant task has an updated or a new task")
     forgotten = math.fsum(_gap(before["invariant"], after["invariant"]) for after, before in pairs)
     updated = math.fsum(_gap(after["updated"], before["updated"]) for after, before in pairs)
     acquired = math.fsum(_gap(after["new"], before["new"]) for after, before in pairs)
@@ -54,10 +54,10 @@ def fuar(predictions: Iterable[Mapping[str, Any]], references: Iterable[Mapping[
 def read_scores(
     predictions: Iterable[Mapping[str, Any]], references: Iterable[Mapping[str, Any]]
 ) -> list[tuple[Scores, Scores]]:
-    """Return the checked rows (after, before); ValueError names the first that is wrong."""
+    """Return checked (after, before) rows. Raises ValueError, which names the first wrong row."""
     after, before = _rows(predictions, "predictions"), _rows(references, "references")
     if len(after) != len(before):
-        raise ValueError(f"{len(after)} predictions and {len(before)} references: one of each is wanted for a corpus")
+        raise ValueError(f"{len(after)} predictions and {len(before)} references: each corpus needs one of each")
     pairs = list(zip(after, before, strict=True))
     for i, (a, b) in enumerate(pairs):
         for task in TASKS:
@@ -68,13 +68,13 @@ def read_scores(
 
 def _rows(rows: Iterable[Mapping[str, Any]], name: str) -> list[Scores]:
     if not isinstance(rows, Iterable) or isinstance(rows, str | Mapping):
-        raise ValueError(f"{name}: a list with one row for each earlier corpus is wanted, not {type(rows).__name__}")
+        raise ValueError(f"{name}: expected a list with one row for each earlier corpus, not {type(rows).__name__}")
     return [_row(row, f"{name}[{i}]") for i, row in enumerate(rows)]
 
 
 def _row(row: Mapping[str, Any], where: str) -> Scores:
     if not isinstance(row, Mapping) or set(row) != set(TASKS):
-        raise ValueError(f"{where}: the keys {', '.join(TASKS)} and no others are wanted, not {reprlib.repr(row)}")
+        raise ValueError(f"{where}: the keys must be {', '.join(TASKS)}, not {reprlib.repr(row)}")
     return {task: _score(row[task], f"{where}: {task}") for task in TASKS}
 
 
@@ -86,7 +86,7 @@ def _score(value: object, where: str) -> float | None:
             score = float(value)
             if abs(score) <= LARGEST:
                 return score
-    raise ValueError(f"{where} is {reprlib.repr(value)}; a finite number is wanted, or None for a task not defined")
+    raise ValueError(f"{where} is {reprlib.repr(value)}; it must be a finite number, or None for a task not defined")
 
 
 def _gap(a: float | None, b: float | None) -> float:

@@ -1,4 +1,4 @@
-"""Exact match, F1 and precision at k of short answers: the one place where they are defined."""
+"""Exact match, F1 and precision at k of short answers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def exact_match(prediction: str, references: Sequence[str]) -> float:
 
 
 def f1(prediction: str, references: Sequence[str]) -> float:
-    """Return the F1 (0 to 1) of the words that prediction and reference share, with the best reference.
+    """Return the F1 (0 to 1) of the words that the prediction shares with the best reference.
 
-    A word is what white space separates, also in scripts that do not separate words. Where nothing is left of an
-    answer, F1 is 1 if nothing is left of the other, else 0 (as in SQuAD 2.0).
+    Words are separated by white space, also in scripts that do not use it. If normalisation leaves nothing of one
+    answer, F1 is 1 if it leaves nothing of the other, else 0 (as in SQuAD 2.0).
     """
     words = normalize(prediction).split()
     return max(_overlap(words, normalize(reference).split()) for reference in _texts(references, "references"))
@@ -33,12 +33,13 @@ def knowledge_match(
 ) -> dict[str, Any]:
     """Return exact match, F1 and P@k over all questions, in percent.
 
-    A prediction is an answer or a ranking of answers, best first; a reference is an answer or several of which the
-    best counts. Exact match and F1 are those of the first answer. `precision_at_k` (LAMA, Petroni et al. 2019) is the
-    share of questions with a match among the first k answers, for the k of 1, 5, 10 and 50 up to the longest ranking;
-    a ranking shorter than k is taken whole. P@1 is exact match.
+    A prediction is an answer, or a ranking of answers with the best first. A reference is an answer or a list of
+    accepted answers; the best one counts. Exact match and F1 score the first answer. `precision_at_k` (LAMA,
+    Petroni et al. 2019) is the share of questions with a match among the first k answers, for k = 1, 5, 10 and 50 up
+    to the length of the longest ranking. P@1 is exact match.
 
-    Raises ValueError for no questions, other lengths, an empty ranking or list of references, and what is no string.
+    Raises ValueError for no questions, lists of different lengths, an empty ranking or list of references, and values
+    that are not strings.
     """
     questions = read_answers(predictions, references)
     if not questions:
@@ -58,16 +59,18 @@ def knowledge_match(
 def read_answers(
     predictions: Iterable[str | Sequence[str]], references: Iterable[str | Sequence[str]]
 ) -> list[tuple[list[str], list[str]]]:
-    """Return (ranking, accepted answers) of each question; ValueError names the first that is wrong."""
+    """Return (ranking, accepted answers) of each question. Raises ValueError for the first wrong value."""
     rankings, accepted = _lists(predictions, "predictions"), _lists(references, "references")
     if len(rankings) != len(accepted):
-        raise ValueError(f"{len(rankings)} predictions and {len(accepted)} references: one of each is wanted")
+        raise ValueError(
+            f"{len(rankings)} predictions and {len(accepted)} references: each question needs one of each"
+        )
     return list(zip(rankings, accepted, strict=True))
 
 
 def _lists(values: Iterable[str | Sequence[str]], name: str) -> list[list[str]]:
     if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
-        raise ValueError(f"{name}: a list with one entry for each question is wanted, not {type(values).__name__}")
+        raise ValueError(f"{name}: expected a list with one entry for each question, not {type(values).__name__}")
     return [_texts(value, f"{name}[{i}]") for i, value in enumerate(values)]
 
 
@@ -75,12 +78,12 @@ def _texts(value: str | Sequence[str], where: str) -> list[str]:
     if isinstance(value, str):
         return [value]
     if not isinstance(value, Sequence):
-        raise ValueError(f"{where}: a string or a list of strings is wanted, not {type(value).__name__}")
+        raise ValueError(f"{where}: expected a string or a list of strings, not {type(value).__name__}")
     if not value:
-        raise ValueError(f"{where}: the list is empty; at least one string is wanted")
+        raise ValueError(f"{where}: the list is empty; it needs at least one string")
     for text in value:
         if not isinstance(text, str):
-            raise ValueError(f"{where}: a string is wanted, not {type(text).__name__}")
+            raise ValueError(f"{where}: expected a string, not {type(text).__name__}")
     return list(value)
 
 

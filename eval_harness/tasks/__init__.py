@@ -1,4 +1,4 @@
-"""The tasks: one file each, found through TASKS."""
+"""The tasks of the evaluation, one file each. ``TASKS`` lists them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from temporalwiki.methods import needs
 if TYPE_CHECKING:
     from temporalwiki.eval_harness.task import Task
 
-# task -> name of its class; its code is the module of the task's name
+# task, which is also the name of its module -> class
 TASKS = {
     "kilt": "Kilt",
     "lama": "Lama",
@@ -25,7 +25,7 @@ TASKS = {
 
 
 def find_task(name: str) -> type[Task]:
-    """Return a task's class; raise UsageError, with the nearest name, for one that there is not."""
+    """Return the class of a task. Raises UsageError, with the nearest name, for an unknown task."""
     if name not in TASKS:
         raise UsageError(f"no task {name!r}{did_you_mean(name, TASKS)}; there are {', '.join(TASKS)}")
     with needs("eval"):

@@ -1,4 +1,4 @@
-"""Deleted facts: does a model let go of what is no longer so?"""
+"""Deleted facts: does a model let go of facts that are no longer true?"""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True)
 class Deleted(Task):
-    """Perplexity of facts that were so in the earlier snapshot and are no more; beyond the papers.
+    """Perplexity of facts that were true in the earlier snapshot only. (Not in the papers.)
 
-    ``deleted`` is all of them, the other tests are their kinds. A model that forgets everything has a high perplexity
-    here, too. So the score that tells is ``over_unchanged``: the perplexity of their objects divided by that of the
-    objects of facts that were so and still are. What it is before an update depends on the facts; it rises with an
-    update that lets go, and stays where all is forgotten alike. Whether the new object is preferred to the one that
-    it replaced is the task ``multiple_choice``.
+    The test ``deleted`` has all of these facts, and each other test has one kind of them. A high perplexity alone says
+    little, because a model that forgets everything has it as well. Use ``over_unchanged``: the perplexity of the
+    objects of deleted facts, divided by the perplexity of the objects of unchanged facts. It rises if an update makes
+    a model let go of deleted facts, and stays the same if a model forgets all facts alike. Its value before an update
+    depends on the facts. The task ``multiple_choice`` tells whether a model prefers the new object to the old one.
     """
 
     version: ClassVar[int] = 1
@@ -34,24 +34,24 @@ class Deleted(Task):
     splits: ClassVar[tuple[str, ...]] = ("deleted", "unchanged")
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
-        """Score the facts that are gone, and those that are not for comparison."""
+        """Score the deleted facts, and the unchanged ones for comparison."""
         if not rows.get("deleted"):
             return Outcome({}, [], {"facts in the split deleted": 0})
         excluded: Counter[str] = Counter()
         items: list[Item] = []
         for split in self.splits:
             of_split = complete(rows.get(split, []), split, excluded)
-            facts = [(prompt_of(row), row["object"]) for row in of_split]
-            for row, score in zip(of_split, score_facts(model, facts, f"{split}: perplexity"), strict=True):
+            texts = [(prompt_of(row), row["object"]) for row in of_split]
+            for row, score in zip(of_split, score_facts(model, texts, f"{split}: perplexity"), strict=True):
                 if score is None:
                     excluded[f"{split}: {UNSCORED}"] += 1
                 else:
                     items.append({**identity(row), "split": split, "kind": row["kind"], **score._asdict()})
-        gone = [item for item in items if item["split"] == "deleted"]
-        kept = [item for item in items if item["split"] == "unchanged"]
-        tests = {"deleted": gone} | {kind: [item for item in gone if item["kind"] == kind] for kind in KINDS}
-        found = scores({test: [those] for test, those in tests.items()}, ("perplexity", "object_perplexity"))
-        for test, those in tests.items():
-            if those and kept:
-                found[f"{test}/{OVER_UNCHANGED}"] = over_unchanged(those, kept)
+        deleted = [item for item in items if item["split"] == "deleted"]
+        unchanged = [item for item in items if item["split"] == "unchanged"]
+        tests = {"deleted": deleted} | {kind: [item for item in deleted if item["kind"] == kind] for kind in KINDS}
+        found = scores({test: [facts] for test, facts in tests.items()}, ("perplexity", "object_perplexity"))
+        for test, facts in tests.items():
+            if facts and unchanged:
+                found[f"{test}/{OVER_UNCHANGED}"] = over_unchanged(facts, unchanged)
         return Outcome(found, items, excluded)

@@ -1,4 +1,4 @@
-"""KILT: whether a model whose knowledge was renewed still learns the tasks that knowledge is needed for."""
+"""KILT: can a model with updated knowledge still learn knowledge-intensive tasks?"""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import Encoder
 
 _MEASURES = ("accuracy", "exact_match", "f1", "rouge_l")
-_START, _END = "[START_ENT]", "[END_ENT]"  # around the mention that is to be linked
-_ASK = "\nAnswer:"  # after the input of a decoder-only model
+_START, _END = "[START_ENT]", "[END_ENT]"  # around the mention to link
+_ASK = "\nAnswer:"  # follows the input of a decoder-only model
 _WITHOUT_TRAIN = ("wned", "cweb")
 _LINKING = "aidayago2"
 _FREE_TEXT = ("eli5", "wow")  # answers of several sentences
-# mentions of one document, turns of one dialogue: "UUID_DOCUMENT:2", "UUID_2"
+# ids of mentions of one document, "UUID_DOCUMENT:2", or of turns of one dialogue, "UUID_2"
 _PART = re.compile(r"[0-9a-f-]{36}_(?P<document>.+):\d+|(?P<dialogue>[0-9a-f-]{36})_\d+")
 
 
 class _Recipe(NamedTuple):
-    """How a data set is learnt. All but ``max_new_tokens`` is of CKL's published configurations, for four GPUs."""
+    """Hyperparameters of a data set; all but ``max_new_tokens`` were published by CKL, for four GPUs."""
 
     epochs: int
     batch_size: int
-    learning_rate: float  # of T5
+    learning_rate: float  # for T5
     max_new_tokens: int = 20
 
 
@@ -61,34 +61,34 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True)
 class Question:
-    """A row that can be asked."""
+    """A row with an input and an answer."""
 
     id: str
-    cluster: str  # document, dialogue, subject or, of all else, the input itself
+    cluster: str  # the document, dialogue or subject, else the input itself
     text: str
-    answers: list[str]  # any of them is right
+    answers: list[str]  # each of them is right
 
 
 @dataclass(frozen=True)
 class Kilt(Task):
-    """The eleven KILT data sets, each learnt from its train split and scored on its validation split (CKL, appendix).
+    """The eleven KILT data sets: fine-tune on the train split, score the validation split (CKL, appendix).
 
-    Configs are named ``kilt-`` and KILT's own name of the data set. Columns: ``id``, ``input`` and ``answers``, a list
-    of texts of which the best counts, or KILT's ``output``, a list with an ``answer`` in some of its entries. A model
-    learns the first answer. WnWi (``wned``) and WnCw (``cweb``) have no train split: the model that has learnt AIDA
-    CoNLL-YAGO (``aidayago2``) is scored, as in CKL. Scores are named ``fine-tuned/...``, and ``zero-shot/...`` where
-    there is nothing to learn from.
+    The configs are ``kilt-NAME``, with KILT's name of the data set. The columns are ``id``, ``input``, and either
+    ``answers``, a list of texts, or KILT's ``output``, a list whose entries may have an ``answer``. A model learns the
+    first answer; in scoring, the best one counts. WnWi (``wned``) and WnCw (``cweb``) have no train split: as in CKL,
+    the model that was trained on AIDA CoNLL-YAGO (``aidayago2``) is scored. Scores are named ``fine-tuned/...``, or
+    ``zero-shot/...`` without a train split.
 
-    All scores are those of KILT's downstream evaluation (Petroni et al. 2021): ``accuracy`` is equality
-    with an answer, nothing normalised, and is KILT's score for FEVER, AY2, WnWi, WnCw, T-REx and zsRE; ``exact_match``
-    for NQ, HotpotQA and TriviaQA; ``rouge_l``, F-measure of the package ``rouge_score`` without stemming, for ELI5;
-    ``f1`` for WoW. KILT computes ROUGE-L with another package, from words that are not lower-cased.
+    The scores follow KILT's downstream evaluation (Petroni et al. 2021). KILT uses ``accuracy`` (equality with
+    an answer, without normalisation) for FEVER, AY2, WnWi, WnCw, T-REx and zsRE; ``exact_match`` for NQ, HotpotQA and
+    TriviaQA; ``rouge_l`` for ELI5; and ``f1`` for WoW. ``rouge_l`` is the F-measure of the package ``rouge_score``
+    without stemming; KILT uses another package, which does not lower-case the words.
 
-    All parameters are trained, T5 as in CKL with Adafactor at a constant rate, others with AdamW, 5e-5 and a linear
-    decay after the first tenth. A decoder-only model reads "INPUT\\nAnswer:". After fine-tuning an answer ends where
-    the model ends it; zero-shot it ends with its sentence, save for ELI5 and WoW. An input of more than
-    ``input_length`` tokens, or than the context has room for, is cut to the part around its mention, or to its end;
-    an answer that is learnt to its first ``max_new_tokens``. Both are counted with what is left out.
+    All parameters are trained: T5 as in CKL, with Adafactor and a constant rate; other models with AdamW, 5e-5, a
+    warm-up over the first tenth and a linear decay. A decoder-only model reads "INPUT\\nAnswer:". A fine-tuned model
+    decides where its answer ends. A zero-shot answer ends with its sentence, except in ELI5 and WoW. An input longer
+    than ``input_length`` tokens or the context is cut to the part around its mention, or to its end. An answer in the
+    train split is cut to its first ``max_new_tokens``. Cut inputs and answers are counted.
     """
 
     version: ClassVar[int] = 1
@@ -96,9 +96,9 @@ class Kilt(Task):
     columns: ClassVar[tuple[str, ...]] = ("id", "input")
     splits: ClassVar[tuple[str, ...]] = ("validation",)
 
-    epochs: int | None = option(None, "passes over the train split (default: as CKL's, 5 to 50)")
-    batch_size: int | None = option(None, "examples an optimizer step (default: as CKL's, 16 to 768)")
-    learning_rate: float | None = option(None, "the highest (default: T5 as CKL's, 1e-4 or 1e-3; others 5e-5)")
+    epochs: int | None = option(None, "passes over the train split (default: as in CKL, 5 to 50)")
+    batch_size: int | None = option(None, "examples per optimizer step (default: as in CKL, 16 to 768)")
+    learning_rate: float | None = option(None, "highest rate (default: T5 as in CKL, 1e-4 or 1e-3; others 5e-5)")
     input_length: int = option(768, "most tokens of an input")
     max_new_tokens: int | None = option(None, "longest answer (default: 350 for eli5, 40 for wow, else 20)")
     beams: int = option(1, "1: greedy decoding")
@@ -110,20 +110,20 @@ class Kilt(Task):
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}")
 
-    def beside(self, config: str) -> Mapping[str, str]:
-        """Read the train split apart from what is scored: a limit on the one is none on the other."""
+    def extra_configs(self, config: str) -> Mapping[str, str]:
+        """Return the config with the train split, which ``--limit`` does not shorten."""
         name = config.removeprefix("kilt-")
-        learnt = _LINKING if name in _WITHOUT_TRAIN else name
-        return {learnt: f"kilt-{learnt}"}
+        trained_on = _LINKING if name in _WITHOUT_TRAIN else name
+        return {trained_on: f"kilt-{trained_on}"}
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
-        """Fine-tune a copy of the model where there is a train split, and ask it."""
-        learnt = next((key.rpartition("/")[0] for key in rows if "/" in key), "")
-        recipe = _RECIPES.get(learnt, _OTHERWISE)
+        """Fine-tune a copy of the model if there is a train split, and score its answers."""
+        trained_on = next((key.rpartition("/")[0] for key in rows if "/" in key), "")
+        recipe = _RECIPES.get(trained_on, _OTHERWISE)
         longest = self.max_new_tokens or recipe.max_new_tokens
         excluded: Counter[str] = Counter()
         asked = _questions(rows["validation"], "validation", excluded)
-        train = _questions(rows.get(f"{learnt}/train", []), "train", excluded)
+        train = _questions(rows.get(f"{trained_on}/train", []), "train", excluded)
         prompts = self._prompts(model, asked, longest, "validation", excluded)
         if asked and train:
             gap = "" if model.encoder_decoder else " "
@@ -132,12 +132,12 @@ class Kilt(Task):
             excluded[f"train: the rest of an answer over {longest} tokens"] = _differ(answers, short)
             learn = self._prompts(model, train, longest, "train", excluded)
             examples = [(prompt, gap + answer) for prompt, answer in zip(learn, short, strict=True)]
-            with fine_tuned(model, examples, self._options(model, recipe), f"fine-tuning on {learnt}") as tuned:
-                said = tuned.generate(prompts, "fine-tuned: answers", longest, self.beams, whole=True)
+            with fine_tuned(model, examples, self._options(model, recipe), f"fine-tuning on {trained_on}") as tuned:
+                replies = tuned.generate(prompts, "fine-tuned: answers", longest, self.beams, whole=True)
         else:
-            whole = learnt in _FREE_TEXT
-            said = model.generate(prompts, "zero-shot: answers", longest, self.beams, whole)
-        items = list(_score(asked, said, excluded))
+            whole = trained_on in _FREE_TEXT
+            replies = model.generate(prompts, "zero-shot: answers", longest, self.beams, whole)
+        items = list(_score(asked, replies, excluded))
         return Outcome(scores({"fine-tuned" if train else "zero-shot": [items]}, _MEASURES), items, excluded)
 
     def _options(self, model: CachedModel, recipe: _Recipe) -> TrainOptions:
@@ -153,19 +153,19 @@ class Kilt(Task):
     def _prompts(
         self, model: CachedModel, questions: Sequence[Question], longest: int, split: str, excluded: Counter[str]
     ) -> list[str]:
-        """Return what the model reads, cut where it is too long."""
+        """Return the prompts of questions; inputs that are too long are cut."""
         end = "" if model.encoder_decoder else _ASK
         context = context_length(model.loaded.model)
-        most = min(self.input_length, context - longest - 1) if context else self.input_length  # 1: BOS
+        most = min(self.input_length, context - longest - 1) if context else self.input_length  # 1 for BOS
         whole = [question.text for question in questions]
         short = _cut(whole, end, _place, most, model.tokenizer)
         excluded[f"{split}: the rest of an input over {most} tokens"] = _differ(whole, short)
         return [text + end for text in short]
 
 
-def _score(questions: Sequence[Question], said: Sequence[str | None], excluded: Counter[str]) -> Iterator[Item]:
+def _score(questions: Sequence[Question], replies: Sequence[str | None], excluded: Counter[str]) -> Iterator[Item]:
     rouge = RougeScorer(["rougeL"])
-    for question, answer in zip(questions, said, strict=True):
+    for question, answer in zip(questions, replies, strict=True):
         if answer is None:
             excluded["validation: no room for an answer in the context"] += 1
             continue
@@ -181,7 +181,7 @@ def _score(questions: Sequence[Question], said: Sequence[str | None], excluded: 
 
 
 def _questions(rows: Sequence[Row], split: str, excluded: Counter[str]) -> list[Question]:
-    """Return the rows with input and answer; ``excluded`` counts the others."""
+    """Return the rows that have an input and an answer; ``excluded`` counts the others."""
     found = []
     if rows and "output" not in rows[0]:
         check_columns(rows, ("answers",), split)
@@ -194,7 +194,7 @@ def _questions(rows: Sequence[Row], split: str, excluded: Counter[str]) -> list[
             excluded[f"{split}: no answer"] += 1
         else:
             part = _PART.fullmatch(str(row["id"]))
-            subject = text.partition(" [SEP] ")[0]  # of slot filling
+            subject = text.partition(" [SEP] ")[0]  # in slot filling, the subject
             cluster = str(part["document"] or part["dialogue"]) if part else subject
             found.append(Question(str(row["id"]), cluster, text, answers))
     return found
@@ -207,7 +207,7 @@ def _answers(row: Row) -> list[str | None]:
 
 
 def _place(text: str) -> int:
-    """Return where the part of an input is that counts most: the middle of its mention, or its end."""
+    """Return the position of the most important part of an input: the middle of its mention, or its end."""
     begin = text.find(_START)
     return len(text) if begin < 0 else (begin + max(text.find(_END), begin)) // 2
 
@@ -215,7 +215,7 @@ def _place(text: str) -> int:
 def _cut(
     texts: Sequence[str], end: str, place: Callable[[str], int], most: int, tokenizer: PreTrainedTokenizerBase
 ) -> list[str]:
-    """Return texts that have with ``end`` at most ``most`` tokens: of a longer one what is around ``place(text)``."""
+    """Cut texts to ``most`` tokens including ``end``; of a longer text, the part around ``place(text)`` stays."""
     encoder = Encoder(tokenizer)
 
     def tokens(text: str) -> int:
@@ -229,11 +229,11 @@ def _cut(
             [(_, offsets)] = encoder.with_offsets([text])
             middle = int(np.searchsorted(offsets[:, 1], place(text)))
             size = len(offsets)
-            while over > 0:  # again where a piece has more tokens by itself than it had in the text
+            while over > 0:  # a part of a text may have more tokens than it had within the text
                 size -= over
                 if size < 1:
                     raise UsageError(
-                        f"nothing of an input fits into {most} tokens: raise --input-length or lower --max-new-tokens"
+                        f"no part of an input fits into {most} tokens; raise --input-length or lower --max-new-tokens"
                     )
                 first = min(max(middle - size // 2, 0), len(offsets) - size)
                 short = text[offsets[first, 0] : offsets[first + size - 1, 1]].strip()

@@ -1,4 +1,4 @@
-"""LAMA clozes: what a model knows that stays true, that was updated, and that is new (CKL)."""
+"""LAMA clozes: facts that stayed true, were updated, or are new (CKL)."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from temporalwiki.eval_harness.task import Row, Rows, Task, check_columns
 RANKS = (1, 5, 10)  # the k of P@k
 _MEASURES = ("exact_match", "f1", "old_exact_match", *(f"precision_at_{k}" for k in RANKS))
 _ANSWERS = ("object", "answer", "answers")
-_AT_ONCE = 1000  # clozes whose candidates are in memory together
+_AT_ONCE = 1000  # clozes whose candidates are in memory at once
 
 Item = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Cloze:
-    """A statement with a blank, as a model reads it."""
+    """A statement with a blank that a model fills."""
 
     id: str
     cluster: str
     split: str
-    prompt: str  # the whole statement for an encoder-decoder model, for others what stands before the blank
-    gap: str  # between prompt and answer
-    answers: list[str]  # any of them is right
+    prompt: str  # the whole statement for an encoder-decoder model, the text before the blank for others
+    gap: str  # the space between prompt and answer, or nothing
+    answers: list[str]  # each of them is right
     row: Row
 
 
@@ -43,26 +43,24 @@ class Cloze:
 class Lama(Task):
     """EM, F1 and P@k of InvariantLAMA, UpdatedLAMA, NewLAMA and NewLAMA-Easy (CKL, section 3.2).
 
-    Columns: ``statement``, with ``<extra_id_0>`` where the answer belongs, and accepted answers, text or a list, in
-    one or more of ``object``, ``answer`` and ``answers``; the best counts. Where a row has them: ``old_answers`` for
-    ``old_exact_match`` (does the model still say what was true before), ``relation_id`` for P@k, ``subject_id`` or
-    ``subject`` for the clusters of the intervals, ``id``.
+    Required columns are ``statement``, with ``<extra_id_0>`` in the place of the answer, and accepted answers (text or
+    a list) in ``object``, ``answer`` or ``answers``; the best answer counts. Optional columns are ``old_answers`` for
+    ``old_exact_match`` (does the model still give the old answer), ``relation_id`` for P@k, ``subject_id`` or
+    ``subject`` for the clusters of the intervals, and ``id``.
 
-    An encoder-decoder model reads the whole statement. Another reads it up to the blank, as in CKL, and nothing of
-    what follows; it cannot be asked where no word comes before. Nothing is cut: CKL's inputs are of 25 tokens
-    (invariant), 50 (updated, new) or 150 (easy), here a cloze that is too long for the model's context is left out;
-    an answer ends with its sentence, at the latest after ``max_new_tokens`` (in CKL after 4 tokens, or 10, by two
-    beams). CKL light-tunes GPT-2 before it is asked; here every model is asked as it is.
+    An encoder-decoder model reads the whole statement. A decoder-only model reads the text before the blank, as in
+    CKL, and skips statements that begin with the blank. No input is cut (CKL cuts at 25, 50 or 150 tokens): a cloze
+    that is longer than the model's context is left out. An answer ends with its sentence, and at the latest after
+    ``max_new_tokens`` (in CKL after 4 or 10 tokens, with two beams). CKL light-tunes GPT-2 first; this task does not.
 
-    P@k is the share of clozes with an accepted answer among the k candidates that the model finds most likely in the
-    blank, by total log-likelihood, not that per token; equals are in the order of their characters. Candidates are
-    the accepted answers and, drawn by hash, other objects of the relation in the config, ``candidates`` in all; none
-    that another row has for the same subject, which is right as well (LAMA leaves them out, too). An item's
-    ``candidates`` says how many there were: P@10 among ten is always 1. A cloze without a relation, or for which there
-    is no wrong candidate, has no P@k.
+    P@k is the share of clozes with an accepted answer among the k most likely candidates, by total log-likelihood;
+    ties are in the order of their characters. Candidates are the accepted answers and other objects of the same
+    relation in the config, chosen by hash, ``candidates`` in all. Objects that another row has for the same subject
+    are also right and are left out (LAMA does the same). An item's ``candidates`` is their number: among ten
+    candidates P@10 is always 1. A cloze without a relation or without a wrong candidate has no P@k.
     """
 
-    version: ClassVar[int] = 2  # 1 took what another row has for the same subject for wrong
+    version: ClassVar[int] = 2  # version 1 counted other right answers for the same subject as wrong
     configs: ClassVar[tuple[str, ...]] = ("invariantlama", "updatedlama", "newlama")
     columns: ClassVar[tuple[str, ...]] = ("statement",)
 
@@ -80,16 +78,16 @@ class Lama(Task):
         """Ask for answers, then rank the candidates."""
         excluded: Counter[str] = Counter()
         if self.question:
-            for split, of in rows.items():
-                check_columns(of, ("question",), split)
+            for split, of_split in rows.items():
+                check_columns(of_split, ("question",), split)
         statement = in_question(model) if self.question else _in_statement
         clozes = list(read(model, rows, statement, excluded))
         items = ask(model, clozes, self.max_new_tokens, self.beams, excluded)
         for cloze, item in zip(clozes, items, strict=True):
             accepted = set(map(normalize, cloze.answers))
             old = [text for text in _texts(cloze.row, ("old_answers",)) if normalize(text) not in accepted]
-            said = item["answer"]
-            item["old_exact_match"] = exact_match(said, old) if old and said is not None else None
+            answer = item["answer"]
+            item["old_exact_match"] = exact_match(answer, old) if old and answer is not None else None
         if self.candidates:
             self._rank(model, clozes, items, _objects(rows), excluded)
         return outcome(items, _MEASURES, excluded)
@@ -102,12 +100,12 @@ class Lama(Task):
         objects: Mapping[str, Mapping[str, str]],
         excluded: Counter[str],
     ) -> None:
-        """Rank the candidates of each cloze and write into its item which k are enough."""
+        """Rank the candidates of each cloze, and add P@k to its item."""
         asked = []
-        right: dict[tuple[Any, str], set[str]] = {}  # of a relation and a subject, in all rows
+        right: dict[tuple[Any, str], set[str]] = {}  # (relation, subject) -> answers in all rows
         for cloze in clozes:
-            of = right.setdefault((cloze.row.get("relation_id"), cloze.cluster), set())
-            of.update(map(normalize, cloze.answers))
+            answers = right.setdefault((cloze.row.get("relation_id"), cloze.cluster), set())
+            answers.update(map(normalize, cloze.answers))
         for cloze, item in zip(clozes, items, strict=True):
             relation: Any = cloze.row.get("relation_id")
             item |= {"relation_id": relation, "candidates": None, **{f"precision_at_{k}": None for k in RANKS}}
@@ -132,7 +130,7 @@ class Lama(Task):
 
 
 def in_question(model: CachedModel) -> Callable[[Row], str]:
-    """Return what makes a cloze of a row's question, in the form in which a model of this kind is asked."""
+    """Return a function that turns the question of a row into a cloze for this kind of model."""
 
     def statement(row: Row) -> str:
         question = " ".join(str(row["question"] or "").split())
@@ -144,16 +142,15 @@ def in_question(model: CachedModel) -> Callable[[Row], str]:
 
 
 def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], excluded: Counter[str]) -> Iterator[Cloze]:
-    """Yield the rows that can be asked; ``excluded`` counts the others.
+    """Yield the clozes of the rows; ``excluded`` counts rows without answers or without exactly one blank.
 
-    Of two ``<extra_id_0>`` either may be the blank, so neither is filled. Raises InputError for rows without a column
-    of answers.
+    Raises InputError if the columns of answers are missing.
     """
     seen: Counter[str] = Counter()
-    for split, of in rows.items():
-        if of and not any(column in of[0] for column in _ANSWERS):
-            check_columns(of, ("answers",), split)
-        for row in of:
+    for split, of_split in rows.items():
+        if of_split and not any(column in of_split[0] for column in _ANSWERS):
+            check_columns(of_split, ("answers",), split)
+        for row in of_split:
             text, answers = statement(row), _texts(row, _ANSWERS)
             before = text.partition(SENTINEL)[0]
             prompt, gap = (text, "") if model.encoder_decoder else (before.strip(), " " * before[-1:].isspace())
@@ -165,7 +162,7 @@ def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], exclud
             elif text.count(SENTINEL) != 1:
                 excluded[f"{split}: not exactly one {SENTINEL}"] += 1
             elif not normalize(prompt):
-                excluded[f"{split}: no word {'beside' if model.encoder_decoder else 'before'} the blank"] += 1
+                excluded[f"{split}: no word {'around' if model.encoder_decoder else 'before'} the blank"] += 1
             else:
                 cluster = str(row.get("subject_id") or row.get("subject") or name)
                 yield Cloze(name, cluster, split, prompt, gap, answers, row)
@@ -174,16 +171,16 @@ def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], exclud
 def ask(
     model: CachedModel, clozes: Sequence[Cloze], max_new_tokens: int, beams: int, excluded: Counter[str]
 ) -> list[Item]:
-    """Return an item for each cloze, with what the model answers and whether it is right."""
+    """Return an item for each cloze, with the model's answer and its scores."""
     items = []
-    said = model.generate([cloze.prompt for cloze in clozes], "answers", max_new_tokens, beams)
-    for cloze, answer in zip(clozes, said, strict=True):
-        right: Item = {"exact_match": None, "f1": None}
+    answers = model.generate([cloze.prompt for cloze in clozes], "answers", max_new_tokens, beams)
+    for cloze, answer in zip(clozes, answers, strict=True):
+        figures: Item = {"exact_match": None, "f1": None}
         if answer is None:
             excluded[f"{cloze.split}: no room for an answer in the context"] += 1
         else:
-            right = {"exact_match": exact_match(answer, cloze.answers), "f1": f1(answer, cloze.answers)}
-        items.append({"id": cloze.id, "cluster": cloze.cluster, "split": cloze.split, "answer": answer, **right})
+            figures = {"exact_match": exact_match(answer, cloze.answers), "f1": f1(answer, cloze.answers)}
+        items.append({"id": cloze.id, "cluster": cloze.cluster, "split": cloze.split, "answer": answer, **figures})
     return items
 
 
@@ -199,7 +196,7 @@ def _in_statement(row: Row) -> str:
 
 
 def _texts(row: Row, columns: Sequence[str]) -> list[str]:
-    """Return what columns hold, text or lists of it, but for what normalisation leaves nothing of to compare."""
+    """Return the distinct texts of columns with text or lists of text, without texts that normalise to nothing."""
     cells = [row.get(column) for column in columns]
     texts = [
         str(text).strip()
@@ -211,10 +208,10 @@ def _texts(row: Row, columns: Sequence[str]) -> list[str]:
 
 
 def _objects(rows: Rows) -> dict[str, dict[str, str]]:
-    """Return each relation's objects in an order drawn by hash, by what they are compared as."""
+    """Return relation -> normalised object -> object, the objects ordered by hash."""
     objects: dict[str, dict[str, str]] = {}
-    for of in rows.values():
-        for row in of:
+    for of_split in rows.values():
+        for row in of_split:
             answers, relation = _texts(row, _ANSWERS), row.get("relation_id")
             if answers and relation:
                 objects.setdefault(relation, {}).setdefault(normalize(answers[0]), answers[0])

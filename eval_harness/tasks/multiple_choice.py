@@ -1,4 +1,4 @@
-"""Multiple choice between the object that a fact has now and those that it had before."""
+"""Multiple choice between the new object of a fact and its previous objects."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ _MEASURES = ("acc", "acc_norm", "chance", "margin")
 
 @dataclass(frozen=True)
 class MultipleChoice(Task):
-    """Whether the new object of a changed fact is likelier than every previous one; beyond the papers.
+    """Is the new object of a changed fact more likely than each previous one? (Not in the papers.)
 
-    Choices follow "subject relation" (of an encoder-decoder model: in the place of ``<extra_id_0>``). ``acc`` is the
-    percentage of facts whose new object has the highest log-likelihood, ``acc_norm`` that with the highest a byte
-    (what lm-evaluation-harness has as acc_bytes; its acc_norm is per character), ``chance`` the mean of
-    1 / (number of choices), and ``margin`` the mean log-likelihood of the new object minus that of the likeliest
-    previous one, in nats. A tie is no hit. Objects of the same name, as ``knowledge_match`` compares names, are one.
+    Each choice follows "subject relation"; for an encoder-decoder model it stands in the place of ``<extra_id_0>``.
+
+    - ``acc``: percentage of facts whose new object has the highest log-likelihood; a tie does not count
+    - ``acc_norm``: the same with the log-likelihood per byte (acc_bytes of lm-evaluation-harness, whose acc_norm is
+      per character)
+    - ``chance``: the mean of 1 / (number of choices), in percent
+    - ``margin``: the mean difference in log-likelihood, in nats, of the new object and the most likely previous one
+
+    Objects whose names ``knowledge_match`` does not distinguish are one choice.
     """
 
     version: ClassVar[int] = 1
@@ -68,7 +72,7 @@ class MultipleChoice(Task):
 
 
 def choices_of(row: Row) -> list[str]:
-    """Return a fact's object, then its previous objects; of those that have the same name, the first."""
+    """Return the object of a fact, then its previous objects; objects of the same name count once."""
     named: dict[str, str] = {}
     for label in filter(None, (row["object"], *(row["previous_objects"] or ()))):
         named.setdefault(normalize(label) or label, label)

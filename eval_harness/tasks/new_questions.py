@@ -1,4 +1,4 @@
-"""NewQuestions: closed-book questions about what is new (CKL)."""
+"""NewQuestions: closed-book questions about new facts (CKL)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from temporalwiki.eval_harness.tasks.lama import ask, in_question, outcome, read
 
 @dataclass(frozen=True)
 class NewQuestions(Task):
-    """EM and F1 of answers to questions, without any text to find them in (CKL, NewQuestions-Easy).
+    """EM and F1 of closed-book answers to questions (CKL, NewQuestions-Easy).
 
-    Columns: ``question``, and accepted answers as in ``lama``, with which rows, clusters and answers' ends agree, too.
+    The columns are ``question``, and accepted answers as in ``lama``; clusters and the end of answers are also as in
+    ``lama``.
 
-    An encoder-decoder model reads the question and ``<extra_id_0>``, for it was pretrained to fill a blank. A
-    decoder-only model reads "Question: ...", a new line and "Answer:". CKL's code gives the bare question to models
-    that it has tuned on 5,000 others; to one that it has not, nothing there asks for an answer.
+    An encoder-decoder model reads the question and ``<extra_id_0>``, because it was pretrained to fill blanks. A
+    decoder-only model reads "Question: ...", a new line and "Answer:". CKL's code gives only the question, to models
+    that it has tuned on 5,000 other questions; this task needs no such tuning.
     """
 
     version: ClassVar[int] = 1
@@ -38,7 +39,7 @@ class NewQuestions(Task):
             raise UsageError("max_new_tokens and beams must be at least 1")
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
-        """Ask the questions."""
+        """Ask the questions and score the answers."""
         excluded: Counter[str] = Counter()
         questions = list(read(model, rows, in_question(model), excluded))
         return outcome(

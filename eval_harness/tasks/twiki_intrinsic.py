@@ -1,4 +1,4 @@
-"""TemporalWiki's intrinsic evaluation: perplexity of proper nouns in text that changed, and in text that did not."""
+"""TemporalWiki's intrinsic evaluation: perplexity of proper nouns in changed text and in unchanged text."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from temporalwiki.eval_harness.facts import UNSCORED
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.proper_nouns import ProperNouns, overlap
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.score_cache import Store
+from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scores, Text, context_length
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.methods.packing import Encoder, Tokenizer, article, batches
 
 _MEASURES = ("proper_noun_perplexity", "proper_noun_bits_per_byte", "perplexity", "bits_per_byte")
-_TAGGED_AT_ONCE = 64  # windows, between two writes to the store
+_TAGGED_AT_ONCE = 64  # windows between two writes to the cache
 
 
 @dataclass(frozen=True)
 class TwikiIntrinsic(Task):
     """Perplexity of the tokens of proper nouns, NNP and NNPS, in windows of articles (section 4.1, figure 2).
 
-    An article is read as in training, "title. text". Its window is its beginning, up to ``window`` tokens of the
-    model's own tokenizer with BOS, if it has one, among them: 511 tokens are predicted of 512, with BOS or without. A
-    shorter article is a window as it is. Models with one tokenizer read the same text; between tokenizers
-    ``proper_noun_bits_per_byte`` compares, the bits of the same tokens over the bytes of the nouns in UTF-8.
+    An article is formatted as in training, "title. text". Its window is its first ``window`` tokens in the model's own
+    tokenizer, including BOS if there is one: of 512 tokens, 511 are predicted with or without BOS. A shorter article
+    is one window. Models with the same tokenizer read the same text. To compare models with different tokenizers, use
+    ``proper_noun_bits_per_byte``: the bits of the tokens of proper nouns, divided by the nouns' bytes in UTF-8.
 
-    ``perplexity`` and ``bits_per_byte`` are those of all tokens. Figure 2 shows a model's perplexity over that of
-    Initial (``leaderboard/figures/relative_perplexity.py``). Decoder-only models alone, as in the paper.
+    ``perplexity`` and ``bits_per_byte`` count all tokens. Figure 2 of the paper shows a model's perplexity
+    relative to Initial (``leaderboard/figures/relative_perplexity.py``). Only decoder-only models, as in the paper.
     """
 
     version: ClassVar[int] = 1
@@ -55,18 +55,18 @@ class TwikiIntrinsic(Task):
             raise UsageError(f"windows must be at least 1, not {self.windows}")
 
     @property
-    def most(self) -> int:
+    def max_rows(self) -> int:
         """The number of windows."""
         return self.windows
 
-    def identity(self) -> dict[str, Any]:
-        """Name the tagger's files, too, not where they are."""
+    def recorded_options(self) -> dict[str, Any]:
+        """Return the options; the tagger is recorded by name and a hash of its files, not by its path."""
         return {**asdict(self), "tagger": f"{Path(self.tagger).name}, {self._nouns.key}"}
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
-        """Score the windows; raise UsageError for an encoder-decoder model, and for windows beyond its context."""
+        """Score the windows. Raises UsageError for an encoder-decoder model or if the context is shorter."""
         if model.encoder_decoder:
-            raise UsageError("twiki_intrinsic is perplexity of running text: take a decoder-only model")
+            raise UsageError("twiki_intrinsic measures the perplexity of running text; name a decoder-only model")
         longest = context_length(model.loaded.model)
         if longest is not None and self.window > longest:
             raise UsageError(f"--window {self.window} is too long: the model reads {longest} tokens")
@@ -75,8 +75,8 @@ class TwikiIntrinsic(Task):
         for split, articles in rows.items():
             written = [row for row in articles if (row["text"] or "").strip()]
             excluded[f"{split}: no text"] += len(articles) - len(written)
-            read = (article(row["title"], row["text"]) for row in written)
-            texts = list(windows(read, model.loaded.tokenizer, self.window))
+            articles_as_read = (article(row["title"], row["text"]) for row in written)
+            texts = list(windows(articles_as_read, model.loaded.tokenizer, self.window))
             found = self._proper_nouns(model, texts, f"twiki_intrinsic, split {split}: proper nouns")
             scored = model.score([Text("", text) for text in texts], f"twiki_intrinsic, split {split}: perplexity")
             items = []
@@ -86,7 +86,7 @@ class TwikiIntrinsic(Task):
                     continue
                 items.append({"id": row["id"], "cluster": row["id"], "split": split, **_figures(text, score, spans)})
                 if not items[-1]["proper_noun_tokens"]:
-                    excluded[f"{split}: no proper noun, so in the scores of all tokens alone"] += 1
+                    excluded[f"{split}: no proper noun, so only in the scores of all tokens"] += 1
             tests[split] = [items]
         return Outcome(scores(tests, _MEASURES), [item for (items,) in tests.values() for item in items], excluded)
 
@@ -98,25 +98,26 @@ class TwikiIntrinsic(Task):
             raise InputError(f"--tagger {error}") from None
 
     def _proper_nouns(self, model: CachedModel, texts: Sequence[str], what: str) -> list[list[Span]]:
-        """Return where proper nouns are in each text: tagged once for all models, by each process its share."""
-        store = Store(model.store, self._nouns.key, {"twiki_intrinsic": self.version})
+        """Return the spans of proper nouns in each text. Processes share the work; the cache serves all models."""
+        cache = ScoreCache(model.cache_folder, self._nouns.key, {"twiki_intrinsic": self.version})
         distinct = list(dict.fromkeys(texts))
-        kept = store.spans(distinct)
-        missing = [text for i, text in enumerate(distinct) if i not in kept]
-        model.state.wait_for_everyone()  # each has looked before anybody writes
+        cached = cache.spans(distinct)
+        missing = [text for i, text in enumerate(distinct) if i not in cached]
+        model.state.wait_for_everyone()  # all processes read the cache before one writes to it
         share = missing[model.state.process_index :: model.state.num_processes]
-        parts = (share[at : at + _TAGGED_AT_ONCE] for at in range(0, len(share), _TAGGED_AT_ONCE))
-        with model.progress(what, len(texts), len(kept), "text") as watch:
-            for tagged in watch(list(zip(part, self._nouns(part), strict=True)) for part in parts):
-                store.keep_spans(tagged)
+        with model.progress(what, len(distinct), len(cached), "text") as progress:
+            for at in range(0, len(share), _TAGGED_AT_ONCE):
+                part = share[at : at + _TAGGED_AT_ONCE]
+                cache.add_spans(zip(part, self._nouns(part), strict=True))
+                progress.update(min(len(part) * model.state.num_processes, len(distinct) - progress.done))
         model.state.wait_for_everyone()
-        return list(store.spans(texts).values())
+        return list(cache.spans(texts).values())
 
 
 def windows(texts: Iterable[str], tokenizer: Tokenizer, size: int) -> Iterator[str]:
-    """Yield as much of each text, from its beginning, as ``size`` tokens hold, with BOS if the tokenizer has one.
+    """Yield the beginning of each text that fits into ``size`` tokens, including BOS if the tokenizer has one.
 
-    It ends where a token ends, and a character: a character of several tokens that do not all fit is left out.
+    A window never ends within a character, even if the character has several tokens.
     """
     encoder, room = Encoder(tokenizer), size - (tokenizer.bos_token_id is not None)
     for batch in batches(texts):
@@ -125,7 +126,7 @@ def windows(texts: Iterable[str], tokenizer: Tokenizer, size: int) -> Iterator[s
 
 
 def _figures(text: str, score: Scores, spans: Sequence[Span]) -> dict[str, Any]:
-    """Return what the measures read: NLL in nats, tokens and bytes of all that was predicted, and of proper nouns."""
+    """Return NLL in nats, tokens and bytes of all predicted text, and of its proper nouns."""
     first = int(score.offsets[0, 0])  # without BOS the first token is not predicted
     spans = [(max(start, first), end) for start, end in spans if end > first]
     named = overlap(score.offsets, spans)

@@ -1,4 +1,4 @@
-"""TWiki-Probes: what a model knows of facts that changed between two snapshots, and of facts that did not."""
+"""TWiki-Probes: facts that changed between two snapshots, and facts that did not."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True)
 class TwikiProbes(Task):
-    """Perplexity, exact match and F1 of facts, as they are and after light-tuning (section 4.2, appendices D to F).
+    """Perplexity, exact match and F1 of facts, zero-shot and after light-tuning (section 4.2, appendices D to F).
 
-    A probe is "subject relation object". Its perplexity is that of the whole text (of an encoder-decoder model: of
-    the object after ``<extra_id_0>``), ``object_perplexity`` that of the object's tokens. The answer to "subject
-    relation" is generated greedily up to the sentence's end. ``average`` is the mean of unchanged and changed, as in
-    the paper's table 3. Light-tuning needs the config ``lighttuning-*`` of the same months and a decoder-only model.
+    A probe is the text "subject relation object". ``perplexity`` counts the whole text (for an encoder-decoder
+    model: the object after ``<extra_id_0>``), ``object_perplexity`` only the object's tokens. The answer to
+    "subject relation" is decoded greedily up to the end of its sentence. ``average`` is the mean of unchanged and
+    changed, as in table 3 of the paper. Light-tuning needs the config ``lighttuning-*`` of the same months and a
+    decoder-only model.
     """
 
-    version: ClassVar[int] = 2  # 1 counted the bytes of a first token that is not predicted, without BOS
+    version: ClassVar[int] = 2  # version 1 also counted the bytes of a first token that is not predicted
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
 
     answers: bool = option(True, "generate answers for EM and F1")
-    light_tuning: bool = option(True, "score the model after light-tuning, too, where there are facts for it")
+    light_tuning: bool = option(True, "also score the model after light-tuning, if there are facts for it")
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
 
@@ -47,8 +48,8 @@ class TwikiProbes(Task):
         if self.max_new_tokens < 1 or self.beams < 1:
             raise UsageError("max_new_tokens and beams must be at least 1")
 
-    def beside(self, config: str) -> Mapping[str, str]:
-        """Light-tuning reads its own facts."""
+    def extra_configs(self, config: str) -> Mapping[str, str]:
+        """Return the config with the facts for light-tuning."""
         return {_FACTS: config.replace("probes-", "lighttuning-", 1)} if self.light_tuning else {}
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
@@ -66,9 +67,9 @@ class TwikiProbes(Task):
                 excluded[f"{_STAGE}: {why}"] = sum(map(len, probes.values()))
         tests: dict[str, list[list[Item]]] = {}
         for stage in ("", f"{_STAGE}/"):
-            of = {split: [item for item in items if item["split"] == stage + split] for split in self.splits}
-            tests |= {stage + split: [those] for split, those in of.items()}
-            tests[f"{stage}average"] = list(of.values())
+            by_split = {split: [item for item in items if item["split"] == stage + split] for split in self.splits}
+            tests |= {stage + split: [of_split] for split, of_split in by_split.items()}
+            tests[f"{stage}average"] = list(by_split.values())
         return Outcome(scores(tests, _MEASURES), items, excluded)
 
     def _measure(
@@ -80,10 +81,10 @@ class TwikiProbes(Task):
             prompts = [prompt_of(row) for row in rows]
             facts = [(prompt, row["object"]) for prompt, row in zip(prompts, rows, strict=True)]
             scored = score_facts(model, facts, f"{test}: perplexity")
-            said: Sequence[str | None] = [None] * len(rows)
+            answers: Sequence[str | None] = [None] * len(rows)
             if self.answers:
-                said = model.generate(prompts, f"{test}: answers", self.max_new_tokens, self.beams)
-            for row, (_, label), score, answer in zip(rows, facts, scored, said, strict=True):
+                answers = model.generate(prompts, f"{test}: answers", self.max_new_tokens, self.beams)
+            for row, (_, label), score, answer in zip(rows, facts, scored, answers, strict=True):
                 if score is None:
                     excluded[f"{test}: {UNSCORED}"] += 1
                     continue
@@ -97,8 +98,8 @@ class TwikiProbes(Task):
 
 
 def _unprobed(rows: Rows, probes: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Row]:
-    """Return the facts to light-tune on: none about a subject that is probed (appendix F)."""
-    probed = {identity(row)["cluster"] for of in probes.values() for row in of}
+    """Return the facts to light-tune on, without those whose subject is probed (appendix F)."""
+    probed = {identity(row)["cluster"] for of_split in probes.values() for row in of_split}
     unprobed = []
     for split in TwikiProbes.splits:
         for fact in complete(rows.get(f"{_FACTS}/{split}", []), f"{_FACTS}/{split}", excluded):

@@ -1,6 +1,6 @@
-"""Recipes: YAML files of training options, as the papers have them.
+"""Recipes: YAML files with training options, including the papers'.
 
-``methods`` in one holds each method's own, ``experiment`` which months, methods and tasks an experiment has.
+A recipe's ``methods`` holds the options of each method, its ``experiment`` the months, methods and tasks to run.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ HERE = Path(__file__).parent
 
 
 class _WithoutAliases(yaml.SafeLoader):
-    """YAML in which nothing stands for something else: ten lines of that can say more than memory holds."""
+    """A YAML loader that rejects aliases: with them, a file of ten lines can expand to more than memory holds."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError(f"an alias, *{self.peek_event().anchor[:40]}: write out what it stands for")
+            raise yaml.YAMLError(f"an alias, *{self.peek_event().anchor[:40]}: replace it by its content")
         return super().compose_node(parent, index)
 
 
 def names() -> list[str]:
-    """Return the names of the recipes that come with the package."""
+    """Return the names of the recipes in the package."""
     return sorted(path.stem for path in HERE.glob("*.yaml"))
 
 
 def read_recipe(name_or_path: str, method: str | None) -> dict[str, Any]:
-    """Return a recipe's options, with those of ``method`` (or of the recipe's own ``method``) over the common ones.
+    """Return a recipe's options. The options of ``method`` (default: the recipe's) override the common ones.
 
-    Raises UsageError for an unknown recipe, a file that is no recipe, and an unknown method in it. Names of options
-    are checked by whom they are for.
+    Raises UsageError for an unknown recipe, a file that is not a recipe, and an unknown method in it. The names of
+    options are not checked here.
     """
     path = Path(name_or_path)
     if not path.is_file():
@@ -58,22 +58,22 @@ def read_recipe(name_or_path: str, method: str | None) -> dict[str, Any]:
     recipe = {key.replace("-", "_"): value for key, value in recipe.items()}
     methods = recipe.pop("methods", None) or {}
     if not isinstance(methods, dict) or not all(isinstance(own, dict) for own in methods.values()):
-        raise UsageError(f"{path}: methods is a mapping of methods to mappings of their options")
+        raise UsageError(f"{path}: methods must map names of methods to mappings of their options")
     for known in methods:
         if known not in METHODS:
             raise UsageError(f"{path}: no method {known!r}{did_you_mean(str(known), METHODS)}")
     wanted = method or recipe.get("method")
     if wanted is not None and not isinstance(wanted, str):
-        raise UsageError(f"{path}: method is one name, not {wanted!r}")
+        raise UsageError(f"{path}: method must be one name, not {wanted!r}")
     own = methods.get(wanted, {})
     return recipe | {str(key).replace("-", "_"): value for key, value in own.items()}
 
 
 def configured(name: str, values: Mapping[str, Any], where: str) -> tuple[Method, TrainOptions]:
-    """Return method ``name`` and how it is trained, from plain values of its own options and of training's.
+    """Return method ``name`` and its training options, both made from plain values.
 
-    Raises UsageError, which begins with ``where``, for an unknown option or a value of another type or out
-    of range.
+    Raises UsageError, with a message that starts with ``where``, for an unknown option and for a value with a wrong
+    type or out of range.
     """
     of = find_method(name)
     own = {f.name for f in fields(of)}
@@ -88,5 +88,5 @@ def configured(name: str, values: Mapping[str, Any], where: str) -> tuple[Method
         method = from_mapping(of, {key: value for key, value in values.items() if key in own}, where)
         return method, from_mapping(TrainOptions, dict(of.defaults) | common, where)
     except UsageError as error:
-        said = str(error)
-        raise UsageError(said if said.startswith(where) else f"{where}{said}") from None  # out of range
+        message = str(error)  # for a value out of range it does not start with ``where`` yet
+        raise UsageError(message if message.startswith(where) else f"{where}{message}") from None

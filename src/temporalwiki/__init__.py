@@ -1,6 +1,6 @@
-"""temporalwiki: data, methods and evaluation for language models that are kept up to date.
+"""temporalwiki: datasets of Wikipedia and Wikidata changes, continual-learning methods, and evaluation.
 
-``temporalwiki.load_dataset`` loads a revision of the benchmark; the command ``temporalwiki`` builds one.
+``temporalwiki.load_dataset`` loads the benchmark; the command ``temporalwiki`` builds it, trains and evaluates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["__version__", "load_dataset"]
 
 
 def __getattr__(name: str) -> Any:
-    # `datasets` takes seconds to import, and the command line mostly does without it
+    # imported on first use: `datasets` takes seconds to import, and most commands do not need it
     if name == "load_dataset":
         from temporalwiki.builders.loading import load_dataset
 

@@ -1,4 +1,4 @@
-"""``python -m temporalwiki``, which is also what ``accelerate launch -m temporalwiki`` starts."""
+"""Run the command as ``python -m temporalwiki`` or ``accelerate launch -m temporalwiki``."""
 
 import sys
 

@@ -38,9 +38,11 @@ def test_a_terminal_shows_a_bar_and_no_line(monkeypatch: pytest.MonkeyPatch, clo
         clock[0] = 1000
         shown.update(2)
         shown.skip(1)
+        shown.note("2 files")
     text = terminal.getvalue()
     assert text.startswith("\rread:  25%|")
     assert "| 4/4 [" in text
+    assert "2 files]" in text
     assert text.count("\n") == 1  # the bar stays when it ends
     assert shown.done == 4
 
@@ -57,9 +59,10 @@ def test_a_log_gets_a_line_a_minute_and_one_at_the_end(clock: list[float], capsy
     with Progress("fetch", 4000, "B", done=1000) as shown:
         for clock[0] in (30, 61, 90, 100):
             shown.update(500)
+        shown.note("2 files")
     assert capsys.readouterr().err.splitlines() == [
         "fetch:  50% 2.00k/4.00k [01:01<02:02, 16.4B/s]",
-        "fetch:  75% 3.00k/4.00k [01:40<00:50, 20.0B/s]",
+        "fetch:  75% 3.00k/4.00k [01:40<00:50, 20.0B/s, 2 files]",
     ]
 
 

@@ -34,7 +34,7 @@ READ = {
 }  # fmt: skip
 
 
-@pytest.mark.fault("hostile CSV", "formulas, markup, line ends in cells, other scripts", "they come back as they were")
+@pytest.mark.fault("hostile CSV", "formulas, markup, line breaks in cells, other scripts", "they come back unchanged")
 @pytest.mark.parametrize("case", READ)
 def test_what_is_read(case: str, tmp_path: Path) -> None:
     data, rows = READ[case]
@@ -45,19 +45,25 @@ def test_what_is_read(case: str, tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "nothing": (b"", "no header in its first line"),
-    "an empty line first": (b"\na,b\n", "no header in its first line"),
-    "another header": (b"a,c\nx,y\n", "no column b: its columns are a, c; a file of this name has a, b"),
-    "a column twice": (b"a,b,B\nx,y,z\n", "has the column b twice"),
-    "too few cells": (b"a,b\nx,y\n\nz\n", "line 4: 1 cells, and 2 columns"),
-    "too many cells": (b"a,b\nx,y,z\n", "line 2: 3 cells, and 2 columns"),
-    "cut off within quotes": (b'a,b\nx,y\n"z\n,', "line 3: a quote that is opened in this row is never closed"),
+    "nothing": (b"", "the column a is missing"),
+    "an empty line first": (b"\na,b\n", "the column a is missing"),
+    "another header": (
+        b"a,c\nx,y\n",
+        "the column b is missing or there twice; the file has the columns a, c",
+    ),
+    "a column twice": (b"a,b,B\nx,y,z\n", "the column b is missing or there twice"),
+    "too few cells": (b"a,b\nx,y\n\nz\n", "line 4: 1 cells, but 2 columns"),
+    "too many cells": (b"a,b\nx,y,z\n", "line 2: 3 cells, but 2 columns"),
+    "cut off within quotes": (
+        b'a,b\nx,y\n"z\n,',
+        "line 3: unexpected end of data; is it CSV",
+    ),
     "text after a quote": (b'a,b\n"x"y,z\n', "line 2: ',' expected after '\"'"),
-    "a carriage return alone": (b"a,b\nx,y\rz,w\n", "line 2: a carriage return outside of quotes"),
-    "a NUL byte": (b'a,b\nx,"y\n\0"\n', "line 3: a NUL byte"),
-    "Latin-1": ("a,b\nx,y\nx,é\n".encode("latin-1"), "line 3: not UTF-8: byte 0xe9 at its byte 3"),
-    "UTF-16": ("a,b\nx,y\n".encode("utf-16"), "line 1: a NUL byte: damaged, or in UTF-16"),
-    "a zip by another name": (b"PK\x03\x04\x14\xff,", "line 1: not UTF-8"),
+    "a carriage return alone": (b"a,b\nx,y\rz,w\n", "line 2: new-line character seen in unquoted field"),
+    "a NUL byte": (b'a,b\nx,"y\n\0"\n', "line 2: a NUL byte"),
+    "Latin-1": ("a,b\nx,y\nx,é\n".encode("latin-1"), "line 3: 'utf-8' codec can't decode byte 0xe9 in position 2"),
+    "UTF-16": ("a,b\nx,y\n".encode("utf-16"), "line 1: a NUL byte"),
+    "a zip by another name": (b"PK\x03\x04\x14\xff,", "line 1: 'utf-8' codec"),
 }
 
 
@@ -104,18 +110,18 @@ def test_articles_of_megabytes_are_read_one_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "too little memory", "import: a quote of CSV is never closed", "one line names the line where it opens"
+    "too little memory", "import: a quote in a CSV file is never closed", "one line names the line where it opens"
 )
 def test_a_quote_that_is_never_closed_ends_before_memory_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_members, "LONGEST_CELL", 1000)
     monkeypatch.setattr(archive_members, "LONGEST_ROW", 4000)
     endless = CsvFile(written(tmp_path, b'a,b\nx,y\nz,"' + b"text\n" * 10_000), ("a", "b"))
     with pytest.raises(
-        InputError, match=r"line 3: a cell of more than 1,000 characters in this row: is there a quote"
+        InputError, match=r"line 3: field larger than field limit \(1000\); is it CSV in UTF-8, with all quotes closed"
     ):
         list(endless.rows([]))
     one_line = CsvFile(written(tmp_path, b"a,b\nx,y\n" + b"0123456789," * 10_000), ("a", "b"))
-    with pytest.raises(InputError, match=r"line 3: a row of more than .* MB"):
+    with pytest.raises(InputError, match=r"line 3: a row of more than 4,000 bytes"):
         list(one_line.rows([]))
     many_cells = CsvFile(written(tmp_path, b"a,b\n" + b'"x\n",' * 10_000), ("a", "b"))
     with pytest.raises(InputError, match=r"line \d+: a row of more than"):
@@ -134,7 +140,7 @@ def test_members_are_found_in_folders_and_zips_in_order(tmp_path: Path) -> None:
         list(members([tmp_path / "nowhere"]))
 
 
-@pytest.mark.fault("hostile archive", "pipes and shadow files among archives", "passed by")
+@pytest.mark.fault("hostile archive", "pipes and shadow files among archives", "ignored")
 def test_pipes_and_shadows_are_passed_by(tmp_path: Path) -> None:
     place = tmp_path / "in"
     (place / "__MACOSX").mkdir(parents=True)
@@ -146,11 +152,11 @@ def test_pipes_and_shadows_are_passed_by(tmp_path: Path) -> None:
     os.mkfifo(place / "pipe.zip")
     packed(place / "x.zip", {"data/x.csv": b"", "__MACOSX/data/x.csv": b"", "data/__MACOSX": b""})
     assert [member.name for member in members([place])] == ["a.csv", "b.csv", "__MACOSX", "x.csv"]
-    with pytest.raises(InputError, match=r"pipe\.csv: neither a file nor a folder"):
+    with pytest.raises(InputError, match=r"pipe\.csv: not a file or folder"):
         list(members([place / "pipe.csv"]))
 
 
-@pytest.mark.fault("hostile archive", "a zip with paths that lead elsewhere", "nothing of it is unpacked")
+@pytest.mark.fault("hostile archive", "a zip with paths to other folders", "these files are not unpacked")
 def test_nothing_of_a_zip_is_unpacked(tmp_path: Path) -> None:
     place = tmp_path / "in" / "side"
     place.mkdir(parents=True)
@@ -166,12 +172,12 @@ def test_a_bomb_is_refused_before_it_is_opened(tmp_path: Path) -> None:
     bomb = packed(tmp_path / "bomb.zip", {"text.csv": b"text\n" + b"a" * (65 << 20)})
     [member] = members([bomb])
     with pytest.raises(
-        InputError, match=r"bomb\.zip: text\.csv: would be 68,157,445 bytes unpacked, from \d\d,\d{3}:"
+        InputError, match=r"bomb\.zip: text\.csv: \d\d,\d{3} bytes would be 68,157,445 bytes unpacked: refused"
     ):
         list(CsvFile(member, ("text",)).rows([]))
 
 
-@pytest.mark.fault("bomb", "a zip bomb that lies about its size", "no more comes out than it says")
+@pytest.mark.fault("bomb", "a zip bomb that declares a wrong size", "no more is unpacked than it declares")
 def test_a_bomb_that_lies_about_its_size_gives_no_more_than_it_says(tmp_path: Path) -> None:
     path = packed(tmp_path / "lies.zip", {"text.csv": b"text\n" + b"a,\n" * 100_000})
     data = bytearray(path.read_bytes())
@@ -189,7 +195,7 @@ def test_damaged_zips(tmp_path: Path) -> None:
     path = packed(tmp_path / "x.zip", {"x.csv": text})
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"x\.zip: a damaged zip, or none"):
+    with pytest.raises(InputError, match=r"x\.zip: not a zip, or a damaged one"):
         list(members([path]))
     damaged = bytearray(whole)
     damaged[len(whole) // 2] ^= 0xFF
@@ -209,7 +215,7 @@ def test_a_name_twice_in_a_zip(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as file, pytest.warns(UserWarning, match="Duplicate name"):
         file.writestr("x.csv", "a")
         file.writestr("x.csv", "b")
-    with pytest.raises(InputError, match=r"x\.zip: holds x\.csv twice"):
+    with pytest.raises(InputError, match=r"x\.zip: two files have the same name"):
         list(members([tmp_path / "x.zip"]))
 
 

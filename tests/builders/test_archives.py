@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import itertools
 import json
 import shutil
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,11 +23,12 @@ from hypothesis import strategies as st
 import temporalwiki
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders import archives, dataset_folder
-from temporalwiki.builders.archives import import_archives
 from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
-from temporalwiki.builders.dataset_folder import SCHEMAS, problems, read_manifests
+from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.builders.dataset_folder import problems
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.parquet import read_rows
-from temporalwiki.builders.released_files import recognise
+from temporalwiki.model_cards.folder_card import folder_card
 
 from a_folder import contents
 from a_month import add_month, article
@@ -35,6 +38,7 @@ FACTS = ("subject", "relation", "object")
 CHANGED, UNCHANGED = "0801-0901_changed.csv", "0801-0901_unchanged.csv"
 DIFFSET = "wikipedia_0809_gpt2.csv"
 UPDATED_ANSWERS = "updatedlama_val_answers.json"
+import_archives = functools.partial(archives.import_archives, card=folder_card)
 
 
 @pytest.fixture
@@ -63,7 +67,7 @@ def test_probes_become_the_config_of_their_months(here: Path) -> None:
     ours = temporalwiki.load_dataset("probes-0809", cache_dir=str(here / "cache"))
     assert {split: len(rows) for split, rows in ours.items()} == {"changed": 2, "unchanged": 1}
     [manifest] = read_manifests(here / "temporalwiki")
-    assert manifest["imported"] is True
+    assert manifest.imported is True
     assert problems(here / "temporalwiki", manifest) == []
 
 
@@ -85,7 +89,7 @@ def test_a_diffset_becomes_texts_and_nothing_else(here: Path) -> None:
     assert [row.pop("text") for row in rows] == ['A "b"\n\nc </script>', "x" * 3_000_000]
     assert rows == [dict.fromkeys(name for name in SCHEMAS["diffset"].names if name != "text")] * 2
     [manifest] = read_manifests(here / "temporalwiki")
-    assert manifest["counts"] == {
+    assert manifest.content["counts"] == {
         "diffset-20210801-20210901": {"train": {"read": 3, "kept": 2, "dropped": {"no text": 1}}}
     }
 
@@ -112,14 +116,13 @@ def test_every_row_is_kept_or_counted(
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "facts"
     path = write(folder / CHANGED, FACTS, rows)
-    counts = archives.Counts()
-    found = archives.CsvFile(archives.Member(path), FACTS)
+    counts, found = archives.Counts(), archives.CsvFile(archives.Member(path), FACTS)
     good = list(dict.fromkeys(row for row in rows if all(text.strip() for text in row)))
     if not good:
         with pytest.raises(InputError, match="no rows to import"):
-            list(archives._probes(found, "changed", counts, set(), []))
+            list(archives.read_facts(found, "probes", "changed", counts, Counter(), []))
     else:
-        kept = list(archives._probes(found, "changed", counts, set(), []))
+        kept = list(archives.read_facts(found, "probes", "changed", counts, Counter(), []))
         assert [(row["subject"], row["relation"], row["object"]) for row in kept] == good
     assert counts.read == len(rows) == counts.kept + sum(counts.dropped.values())
 
@@ -157,7 +160,7 @@ def test_no_trace_is_left_of_a_failed_import(here: Path, monkeypatch: pytest.Mon
     list(import_archives([here / "b"]))
     before = contents(here / "temporalwiki")
     (here / "b" / DIFFSET).write_bytes(b'text\nok\n"open\n')
-    with pytest.raises(InputError, match=r"line 3: a quote"):
+    with pytest.raises(InputError, match=r"line 3: unexpected end of data"):
         list(import_archives([here / "b"]))
     write(here / "b" / DIFFSET, ("text",), [["other"]])
     monkeypatch.setattr(dataset_folder, "_put", lambda *_: 1 / 0)
@@ -212,9 +215,9 @@ def test_the_next_import_of_anything_finishes_what_was_stopped(here: Path) -> No
             list(import_archives([diffset], out))
         list(import_archives([other], out))
         interval, _ = read_manifests(out)
-        assert "probes-20210801-20210901" in interval["configs"]
+        assert "probes-20210801-20210901" in interval.configs
         assert problems(out, interval) == dataset_folder.strays(out, read_manifests(out)) == []
-        configs.add(len(interval["configs"]))
+        configs.add(len(interval.configs))
         list(import_archives([diffset], out))
         assert contents(out) == contents(here / "wanted")
         assert [path.name for path in out.parent.iterdir()] == ["out"]
@@ -227,7 +230,7 @@ def test_the_next_import_of_anything_finishes_what_was_stopped(here: Path) -> No
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("subject,relation,object\na,b,c\n", f"{CHANGED}: 1 rows, and the released file has 1,776: cut off"),
+        ("subject,relation,object\na,b,c\n", f"{CHANGED}: 1 rows, the released file has 1,776: was it cut off"),
         ("subject,relation,object\na,b,c\na,b,Rom", f"{CHANGED}: its last line has no end: was the file cut off?"),
     ],
 )
@@ -241,7 +244,7 @@ def test_what_may_be_cut_off_is_warned_of(
     assert f"warning: probes-20210801-20210901: {said}" in warned
     assert UNCHANGED not in warned  # as many as were released
     [manifest] = read_manifests(here / "temporalwiki")
-    assert any(said in warning for warning in manifest["warnings"])
+    assert any(said in warning for warning in manifest.warnings)
     write(here / "in" / CHANGED, FACTS, [["a", "b", "c"]])
     list(import_archives([write(here / DIFFSET, ("text",), [["t"]])]))
     assert "1,776" in capsys.readouterr().err  # the probes stay as they were imported, and so does the warning
@@ -272,7 +275,7 @@ def test_answers_of_an_id_are_its_first_rows(here: Path, capsys: pytest.CaptureF
     ]
     assert made == [("0", ["Ann", "Ann B"], ["Bo"]), ("0-2", ["Cy"], []), ("1", ["Di", "Dee"], [])]
     assert capsys.readouterr().err == (
-        "warning: updatedlama: rows with the id of a row before, so that the answers of updatedLAMA.csv count: 1\n"
+        "warning: updatedlama: 1 rows have the id of an earlier row, so the answers of updatedLAMA.csv count\n"
     )
 
 
@@ -281,7 +284,7 @@ def test_what_was_built_is_not_overwritten(here: Path) -> None:
     add_month(here / "temporalwiki", "20211101", "20211201", [article(2)])
     before = contents(here / "temporalwiki")
     source = write(here / DIFFSET, ("text",), [["t"]])
-    with pytest.raises(InputError, match=r"20210801-20210901 is there, made by `temporalwiki build`"):
+    with pytest.raises(InputError, match=r"20210801-20210901 was made by `temporalwiki build`"):
         list(import_archives([source]))
     assert contents(here / "temporalwiki") == before
 
@@ -393,29 +396,27 @@ def test_ckl_files_become_configs(here: Path, capsys: pytest.CaptureFixture[str]
     (here / "data" / UPDATED_ANSWERS).write_text(json.dumps(answers), "utf-8")
     (here / "data" / "trex_5000.csv").write_text("id\n", "utf-8")
     said = list(import_archives([here / "data"]))
-    assert said[-1] == "not imported, as no config is made of it: trex_5000.csv"
+    assert said[-1] == "not imported, unknown: trex_5000.csv"
     assert len(said) == len(WANTED) + 1
     for config, (split, rows) in WANTED.items():
         loaded = datasets.load_dataset("ckl", config, cache_dir=str(here / "cache"))
         assert list(loaded) == [split]
         nothing = dict.fromkeys(loaded[split].column_names)
         assert list(loaded[split]) == [nothing | row for row in rows], config
-    kinds = {manifest["config"]: manifest["kind"] for manifest in read_manifests(here / "ckl")}
+    kinds = {manifest.config: manifest.kind for manifest in read_manifests(here / "ckl")}
     assert (kinds["recentnews"], kinds["recentnews-small"]) == ("masked-news", "news")
     assert set(kinds.values()) <= set(CKL_SCHEMAS)
-    counts = {manifest["config"]: manifest["counts"] for manifest in read_manifests(here / "ckl")}
+    counts = {manifest.config: manifest.content["counts"] for manifest in read_manifests(here / "ckl")}
     assert counts["invariantlama"] == {
         "read": 6,
         "kept": 3,
         "dropped": {"no answer": 1, "no input": 1, "the same row again": 1},
     }
     warned = capsys.readouterr().err
-    assert (
-        f"updatedlama: rows without answers in {UPDATED_ANSWERS}, so that those of updatedLAMA.csv count: 1" in warned
-    )
-    assert f"updatedlama: ids in {UPDATED_ANSWERS} of no row of updatedLAMA.csv: 1" in warned
-    assert "invariantlama: rows without exactly one <extra_id_0>, so that they cannot be asked: 1" in warned
-    assert "newlama: no recentlama_h_val_answers.json there: answers are those of newLAMA.csv alone" in warned
+    assert f"updatedlama: 1 rows have no answers in {UPDATED_ANSWERS}, so those of updatedLAMA.csv count" in warned
+    assert f"updatedlama: 1 ids in {UPDATED_ANSWERS} have no row in updatedLAMA.csv" in warned
+    assert "invariantlama: 1 rows have not exactly one <extra_id_0>, so they cannot be asked" in warned
+    assert "newlama: no recentlama_h_val_answers.json: all answers are from newLAMA.csv" in warned
 
 
 def test_what_ckl_made_is_not_overwritten_but_what_was_imported_is(here: Path) -> None:
@@ -426,7 +427,7 @@ def test_what_ckl_made_is_not_overwritten_but_what_was_imported_is(here: Path) -
     assert contents(here / "ckl") == before
     path = here / "ckl" / "manifests" / "newlama.json"
     path.write_text(path.read_text("utf-8").replace('"imported": true', '"imported": false'), "utf-8")
-    with pytest.raises(InputError, match=r"newlama is there, made by `temporalwiki ckl`"):
+    with pytest.raises(InputError, match=r"newlama was made by `temporalwiki ckl`"):
         list(import_archives([source]))
 
 
@@ -451,7 +452,7 @@ def test_answers_that_are_none(here: Path, text: str, said: str) -> None:
 def test_both_kinds_need_two_folders(here: Path) -> None:
     write(here / "a" / DIFFSET, ("text",), [["t"]])
     write(here / "a" / "newLAMA.csv", ("unique_id", "statement", "answer"), [["0", "<extra_id_0>", "a"]])
-    with pytest.raises(UsageError, match="two dataset folders"):
+    with pytest.raises(UsageError, match="need two dataset folders"):
         list(import_archives([here / "a"], here / "out"))
     assert not (here / "out").exists()
     assert len(list(import_archives([here / "a"]))) == 2
@@ -459,13 +460,17 @@ def test_both_kinds_need_two_folders(here: Path) -> None:
 
 
 REFUSED = {
-    "nothing of it": ({"notes.txt": "a"}, ["."], "no file of a released archive there; known are 0801-0901"),
-    "an empty folder": ({}, ["."], "no file of a released archive there"),
+    "nothing of it": (
+        {"notes.txt": "a"},
+        ["."],
+        "archive; `temporalwiki import --help` names the files",
+    ),
+    "an empty folder": ({}, ["."], "no CSV file of a released archive"),
     "a misspelled name": ({"wikipedia_0809.csv": "text\na\n"}, ["."], "did you mean wikipedia_0809_gpt2.csv?"),
     "a file that is none": (
         {"updatedLLAMA.csv": "a", DIFFSET: "text\na\n"},
         ["updatedLLAMA.csv", DIFFSET],
-        "updatedLLAMA.csv: not a file of a released archive; did you mean updatedLAMA.csv?",
+        "updatedLLAMA.csv: no CSV file of a released archive; did you mean updatedLAMA.csv?",
     ),
     "months that were not released": ({"0701-0801_changed.csv": "a"}, ["."], "did you mean 0"),
     "a split is missing": (
@@ -476,16 +481,16 @@ REFUSED = {
     "two that differ": (
         {f"a/{DIFFSET}": "text\na\n", f"b/{DIFFSET}": "text\nb\n"},
         ["."],
-        f"two {DIFFSET} that differ",
+        f"two different {DIFFSET}",
     ),
     "another header": (
         {DIFFSET: "text\na\n", "newLAMA.csv": "unique_id,statement,target\n"},
         ["."],
-        "newLAMA.csv: no column answer: its columns are unique_id, statement, target",
+        "newLAMA.csv: the column answer is missing or there twice; the file has the columns unique_id, st",
     ),
-    "no rows": ({DIFFSET: "text\n"}, ["."], f"{DIFFSET}: no rows to import in it: 0 of 0 rows"),
+    "no rows": ({DIFFSET: "text\n"}, ["."], f"{DIFFSET}: no rows to import: 0 of 0 rows"),
     "only rows without text": ({DIFFSET: 'text\n" "\n'}, ["."], "0 of 1 rows, dropped 1: no text"),
-    "answers alone": ({UPDATED_ANSWERS: "{}"}, ["."], "answers without their questions"),
+    "answers alone": ({UPDATED_ANSWERS: "{}"}, ["."], "no CSV file of a released archive"),
     "no such file": ({}, ["nowhere.zip"], "nowhere.zip: no such file or folder"),
 }
 
@@ -507,8 +512,8 @@ def test_copies_of_a_file_are_one(here: Path) -> None:
     write(here / "a" / DIFFSET, ("text",), [["t"]])
     shutil.copytree(here / "a", here / "b")
     zipped(here / "b" / "x.zip", here / "a")
-    found = recognise([here / "a", here / "b", here / "a" / DIFFSET])
-    assert [interval.short_name for interval in found.intervals] == ["0809"]
+    found, others = archives.recognise([here / "a", here / "b", here / "a" / DIFFSET])
+    assert (list(found), others) == ([DIFFSET], [])
 
 
 def test_a_folder_that_is_something_else(here: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -11,16 +12,19 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dump_forms import split_dump, wikidata_as_bz2, write_page_props
+from odd_world import write_odd_world
+from oracle import Changes, changes
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.dataset_folder import Manifest, problems, read_manifests
+from temporalwiki.builders.dataset_folder import problems
 from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.streams import digest
@@ -28,7 +32,8 @@ from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
 from temporalwiki.builders.wikipedia.sentences import article_sentences
 from temporalwiki.builders.wikipedia.xml_dump import read_header
-from temporalwiki.builders.world import Truth, World, write_world
+from temporalwiki.builders.world import Snapshot, World, write_world
+from temporalwiki.model_cards.folder_card import folder_card
 
 import reference
 from a_folder import contents
@@ -37,12 +42,13 @@ from tiny_dumps import FOOTER, articles_file, header, item, page, revision, wiki
 
 MONTH = Interval("enwiki", "20211101", "20211201")
 ALL = BuildOptions(unchanged_fraction=1.0)
-PLAIN = World(people=120, hard_sentences=0, hostile_names=False)
 
 
-def run(dumps: Path, out: Path, options: BuildOptions = ALL, interval: Interval = MONTH, jobs: int = 1) -> Manifest:
+def run(
+    dumps: Path, out: Path, options: BuildOptions = ALL, interval: Interval = MONTH, jobs: int = 1
+) -> BuiltManifest:
     sources = find_sources(dumps, interval)
-    return build(sources, out, out.with_name(f"{out.name}.work"), options, Machine(jobs=jobs))
+    return build(sources, out, out.with_name(f"{out.name}.work"), options, Machine(jobs=jobs), folder_card)
 
 
 def rows(out: Path, config: str, split: str = "train") -> list[dict[str, Any]]:
@@ -59,12 +65,19 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def truth(dumps: Path) -> Truth:
-    return write_world(dumps, PLAIN)
+def snapshots(dumps: Path) -> list[Snapshot]:
+    """What is true in the two months of the dumps."""
+    return write_odd_world(dumps, World(people=120), hostile=False)
 
 
 @pytest.fixture(scope="module")
-def out(dumps: Path, truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def expected(snapshots: list[Snapshot]) -> Changes:
+    """What a build has to find."""
+    return changes(*snapshots)
+
+
+@pytest.fixture(scope="module")
+def out(dumps: Path, snapshots: list[Snapshot], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("built") / "temporalwiki"
     run(dumps, out)
     return out
@@ -79,37 +92,34 @@ def text(row: dict[str, Any]) -> list[str]:
     return [paragraph.replace("\n", " ") for paragraph in row["text"].split("\n\n")]
 
 
-def test_every_sentence_of_the_diffset_is_the_worlds(out: Path, truth: Truth) -> None:
-    pages = truth.interval("20211101", "20211201").pages
-    expected = {i: page for i, page in pages.items() if page.paragraphs}
+def test_every_sentence_of_the_diffset_is_the_worlds(out: Path, expected: Changes) -> None:
+    pages = {i: page for i, page in expected.pages.items() if page.paragraphs}
     found = {row["id"]: row for row in rows(out, f"diffset-{MONTH.name}")}
-    assert found.keys() == expected.keys()
+    assert found.keys() == pages.keys()
     for page_id, row in found.items():
-        page = expected[page_id]
-        assert text(row) == flat(page.paragraphs), page.edits
+        page = pages[page_id]
+        assert text(row) == flat(page.paragraphs)
         assert (row["title"], row["kind"], row["paragraphs"]) == (page.title, page.kind, len(page.paragraphs))
         assert (row["revision_id"], row["previous_revision_id"]) == (page.revision_id, page.previous_revision_id)
     assert list(found) == sorted(found)
 
 
-def test_every_deleted_sentence_is_the_worlds(out: Path, truth: Truth) -> None:
-    pages = truth.interval("20211101", "20211201").pages
-    expected = {i: page for i, page in pages.items() if page.deleted}
+def test_every_deleted_sentence_is_the_worlds(out: Path, expected: Changes) -> None:
+    pages = {i: page for i, page in expected.pages.items() if page.deleted}
     found = {row["id"]: row for row in rows(out, f"deletions-{MONTH.name}")}
-    assert found.keys() == expected.keys()
+    assert found.keys() == pages.keys()
     for page_id, row in found.items():
-        assert text(row) == flat(expected[page_id].deleted)
-        assert (row["kind"] == "deleted") == (row["revision_id"] is None) == (expected[page_id].kind == "deleted")
+        assert text(row) == flat(pages[page_id].deleted)
+        assert (row["kind"] == "deleted") == (row["revision_id"] is None) == (pages[page_id].kind == "deleted")
 
 
-def test_articles_that_only_look_edited_are_not_in_the_diffset(out: Path, truth: Truth) -> None:
-    same = truth.interval("20211101", "20211201").same
-    assert len(set(same.values())) > 5  # several ways to look edited
-    assert same.keys().isdisjoint(row["id"] for row in rows(out, f"diffset-{MONTH.name}"))
+def test_articles_that_only_look_edited_are_not_in_the_diffset(out: Path, expected: Changes) -> None:
+    assert sum(expected.same.values()) > 10
+    assert expected.same.keys().isdisjoint(row["id"] for row in rows(out, f"diffset-{MONTH.name}"))
 
 
-def test_unchanged_text_and_diffset_make_up_the_snapshot(out: Path, truth: Truth) -> None:
-    articles = truth.snapshots[1].articles
+def test_unchanged_text_and_diffset_make_up_the_snapshot(out: Path, snapshots: list[Snapshot]) -> None:
+    articles = snapshots[1].articles
     parts: dict[int, list[str]] = {i: [] for i in articles}
     for config in ("diffset", "unchanged"):
         for row in rows(out, f"{config}-{MONTH.name}"):
@@ -122,8 +132,10 @@ def fact_of(row: dict[str, Any]) -> tuple[str, str, str]:
     return row["subject_id"], row["relation_id"], row["object_id"]
 
 
-def test_every_probe_is_a_fact_of_the_world_with_its_kind_and_its_sentence(out: Path, truth: Truth) -> None:
-    interval, (prev, recent) = truth.interval("20211101", "20211201"), truth.snapshots
+def test_every_probe_is_a_fact_of_the_world_with_its_kind_and_its_sentence(
+    out: Path, snapshots: list[Snapshot], expected: Changes
+) -> None:
+    prev, recent = snapshots
     config = f"probes-{MONTH.name}"
     changed, unchanged, deleted = (rows(out, config, split) for split in ("changed", "unchanged", "deleted"))
     assert len(changed) > 60
@@ -132,10 +144,10 @@ def test_every_probe_is_a_fact_of_the_world_with_its_kind_and_its_sentence(out: 
     labels = {**prev.labels, **recent.labels}
     diffset = {row["id"]: row["text"] for row in rows(out, f"diffset-{MONTH.name}")}
     gone = {row["id"]: row["text"] for row in rows(out, f"deletions-{MONTH.name}")}
-    for split, facts in (("changed", interval.changed), ("deleted", interval.deleted)):
+    for split, facts in (("changed", expected.changed), ("deleted", expected.deleted)):
         for row in rows(out, config, split):
             assert row["kind"] == facts[fact_of(row)]  # type: ignore[index]
-    assert all(fact_of(row) in interval.unchanged for row in unchanged)
+    assert all(fact_of(row) in expected.unchanged for row in unchanged)
     for row in changed + unchanged + deleted:
         assert (row["subject"], row["relation"], row["object"]) == tuple(labels[name] for name in fact_of(row))
         assert row["object"].casefold() in row["evidence"].casefold()
@@ -148,21 +160,20 @@ def test_every_probe_is_a_fact_of_the_world_with_its_kind_and_its_sentence(out: 
     for row in unchanged:
         assert any(row["evidence"] in p for p in flat(recent.articles[row["page_id"]].paragraphs))
     previous = {
-        fact: sorted(labels[o] for o in objects if o in labels) for fact, objects in interval.previous_objects.items()
+        fact: sorted(labels[o] for o in objects if o in labels) for fact, objects in expected.previous_objects.items()
     }
     assert all(row["previous_objects"] == previous.get(fact_of(row), []) for row in changed)  # type: ignore[call-overload]
 
 
-def test_no_stated_fact_is_lost_before_the_caps(out: Path, truth: Truth) -> None:
+def test_no_stated_fact_is_lost_before_the_caps(out: Path, expected: Changes) -> None:
     """What the world says that the diffset states is aligned: only filters and caps may take it."""
-    interval = truth.interval("20211101", "20211201")
     [manifest] = read_manifests(out)
-    counts = manifest["counts"]
-    assert counts["probes"]["changed"]["categorised"] == len(interval.changed)
-    assert counts["probes"]["changed"]["aligned"] >= len(interval.stated)
-    assert counts["probes"]["unchanged"]["categorised"] == len(interval.unchanged)
-    assert counts["facts"]["deleted"] == dict(sorted(Counter(interval.deleted.values()).items()))
-    assert counts["facts"]["changed"] == dict(sorted(Counter(interval.changed.values()).items()))
+    counts = manifest.content["counts"]
+    assert counts["probes"]["changed"]["categorised"] == len(expected.changed)
+    assert counts["probes"]["changed"]["aligned"] >= len(expected.stated)
+    assert counts["probes"]["unchanged"]["categorised"] == len(expected.unchanged)
+    assert counts["facts"]["deleted"] == dict(sorted(Counter(expected.deleted.values()).items()))
+    assert counts["facts"]["changed"] == dict(sorted(Counter(expected.changed.values()).items()))
 
 
 def test_probes_keep_to_the_filters_and_caps(out: Path) -> None:
@@ -173,10 +184,10 @@ def test_probes_keep_to_the_filters_and_caps(out: Path) -> None:
         assert len({fact_of(row) for row in probes}) == len(probes)
 
 
-def test_the_types_of_the_probes_subjects_and_objects_are_the_worlds(out: Path, truth: Truth) -> None:
+def test_the_types_of_the_probes_subjects_and_objects_are_the_worlds(out: Path, snapshots: list[Snapshot]) -> None:
     """Every entity of the world has one class or none, so the order of its statements does not count here."""
     [manifest] = read_manifests(out)
-    prev, recent = truth.snapshots
+    prev, recent = snapshots
     classes: dict[str, str] = {}
     for snapshot in (prev, recent):
         entities = {fact.subject for fact in snapshot.facts} | snapshot.labels.keys()
@@ -189,8 +200,8 @@ def test_the_types_of_the_probes_subjects_and_objects_are_the_worlds(out: Path, 
         for role in ("subject", "object"):
             of = [classes.get(row[f"{role}_id"]) for row in probes]
             expected = Counter("unknown" if c is None else labels.get(c, c) for c in of)
-            assert manifest["counts"]["entity_types"][split][role] == dict(expected)
-    assert len(manifest["counts"]["entity_types"]["changed"]["object"]) > 10
+            assert manifest.content["counts"]["entity_types"][split][role] == dict(expected)
+    assert len(manifest.content["counts"]["entity_types"]["changed"]["object"]) > 10
 
 
 def test_light_tuning_facts_share_no_subject_with_any_probe(out: Path) -> None:
@@ -200,23 +211,23 @@ def test_light_tuning_facts_share_no_subject_with_any_probe(out: Path) -> None:
     assert subjects.isdisjoint(row["subject_id"] for row in tuning)
 
 
-def test_the_manifest_accounts_for_every_page_and_fact(out: Path, truth: Truth) -> None:
+def test_the_manifest_accounts_for_every_page_and_fact(out: Path, snapshots: list[Snapshot]) -> None:
     [manifest] = read_manifests(out)
-    pages, recent = manifest["counts"]["pages"], truth.snapshots[1]
+    pages, recent = manifest.content["counts"]["pages"], snapshots[1]
     assert pages["read"] == len(recent.articles)
     assert pages["read"] == sum(pages[k] for k in ("unchanged", "new", "updated")) + sum(pages["dropped"].values())
-    extract = manifest["counts"]["extracts"]["wiki-extract recent"]["pages"]
-    assert extract["read"] == recent.pages
+    extract = manifest.content["counts"]["extracts"]["wiki-extract recent"]["pages"]
+    assert extract["read"] == len(recent.revisions)
     assert extract["read"] == (
         extract["articles"] + extract["redirects"] + extract["other_namespaces"] + sum(extract["dropped"].values())
     )
-    for probes in manifest["counts"]["probes"].values():
+    for probes in manifest.content["counts"]["probes"].values():
         dropped = probes["dropped"]
         assert probes["sampled"] == probes["aligned"] + sum(dropped["alignment"].values())
         assert probes["aligned"] == probes["filtered"] + sum(dropped["filters"].values())
         assert probes["filtered"] == probes["kept"] + sum(dropped["caps"].values())
     assert problems(out, manifest) == []
-    assert [source["file"].split("/")[-1] for source in manifest["inputs"]] == [
+    assert [source["file"].split("/")[-1] for source in manifest.content["inputs"]] == [
         "enwiki-20211101-pages-articles-multistream.xml.bz2",
         "enwiki-20211201-pages-articles-multistream.xml.bz2",
         "wikidata-20211101-all.json.gz",
@@ -232,19 +243,22 @@ def test_the_manifest_accounts_for_every_page_and_fact(out: Path, truth: Truth) 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) -> None:
     """With labels that break careless programs and sentences that are hard to split."""
-    world = World(seed=seed, people=60, parts=3, schema="0.11", wikidata_compression="bz2", page_props=True)
+    world = World(seed=seed, people=60)
     dumps, out = tmp_path / "dumps", tmp_path / "temporalwiki"
-    write_world(dumps, world)
+    write_page_props(dumps, write_odd_world(dumps, world))
+    for date in world.dates:
+        split_dump(dumps / "enwiki" / date, 3, newer_schema=True)
+    wikidata_as_bz2(dumps)
     run(dumps, out, jobs=2)
     files = [sorted((dumps / "enwiki" / date).glob("*multistream?.xml*")) for date in world.dates]
     assert [len(parts) for parts in files] == [3, 3]
     prev, recent = ({k: v for f in parts for k, v in reference.read_articles(f).items()} for parts in files)
     namespaces = read_header(files[1][0]).namespaces
 
-    def split(wikitext: str) -> list[list[str]]:
+    def sentences(wikitext: str) -> list[list[str]]:
         return article_sentences(wikitext, "en", namespaces)
 
-    diffset, deletions = reference.diffset(prev, recent, split), reference.deletions(prev, recent, split)
+    diffset, deletions = reference.diffset(prev, recent, sentences), reference.deletions(prev, recent, sentences)
     for config, expected in (("diffset", diffset), ("deletions", deletions)):
         found = {row["id"]: (row["kind"], text(row)) for row in rows(out, f"{config}-{MONTH.name}")}
         assert found == {
@@ -263,13 +277,13 @@ def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) ->
         reference.subject_pages(wikidata[1], recent),
         reference.deleted_subject_pages(wikidata[0], prev, recent),
         {i: row.paragraphs for i, row in diffset.items()},
-        {i: split(page.text) for i, page in reference.articles(recent).items()},
+        {i: sentences(page.text) for i, page in reference.articles(recent).items()},
         {i: row.paragraphs for i, row in deletions.items()},
     )
     [manifest] = read_manifests(out)
     for name in ("changed", "unchanged", "deleted"):
         expected_rows = {p.fact: (p.kind, p.page_id, p.evidence.strip()) for p in getattr(candidates, name)}
-        assert manifest["counts"]["probes"][name]["filtered"] == len(expected_rows)
+        assert manifest.content["counts"]["probes"][name]["filtered"] == len(expected_rows)
         for row in rows(out, f"probes-{MONTH.name}", name):
             assert (row["kind"], row["page_id"], row["evidence"]) == expected_rows[fact_of(row)]
 
@@ -291,7 +305,17 @@ def test_other_cuts_into_tasks_give_the_same_bytes(
     run(dumps, tmp_path / "many", jobs=1)
     assert len(list((tmp_path / "many.work").rglob("articles-*.parquet"))) > 6
     assert parquet_bytes(tmp_path / "many") == parquet_bytes(out)
-    assert read_manifests(tmp_path / "many")[0]["counts"] == read_manifests(out)[0]["counts"]
+    assert read_manifests(tmp_path / "many")[0].content["counts"] == read_manifests(out)[0].content["counts"]
+
+
+def test_the_reports_of_a_stage_list_every_file_in_its_folder(out: Path) -> None:
+    """A file that no report lists could be lost without a rerun of its task."""
+    stages = [path.parent for path in out.with_name(f"{out.name}.work").rglob("stage.json")]
+    assert len(stages) == 11
+    for stage in stages:
+        reports = [json.loads(path.read_text()) for path in (stage / "reports").iterdir()]
+        found = {path.relative_to(stage).as_posix() for path in stage.glob("*.*") if path.suffix != ".json"}
+        assert found == {name for report in reports for name in report["files"]}, stage
 
 
 def command(dumps: Path, out: Path, *more: str) -> list[str]:
@@ -328,8 +352,7 @@ def test_killed_five_times_and_resumed_it_gives_the_same_bytes(dumps: Path, out:
 
 
 def test_the_next_month_reads_only_the_new_snapshot_and_keeps_the_old(tmp_path: Path) -> None:
-    world = replace(
-        PLAIN,
+    world = World(
         people=40,
         dates=("20211101", "20211201", "20220101"),
         wikidata_dates=("20211101", "20211129", "20220101"),
@@ -353,7 +376,7 @@ def test_the_next_month_reads_only_the_new_snapshot_and_keeps_the_old(tmp_path: 
     }
     after = parquet_bytes(out)
     assert before.items() <= after.items()
-    assert {row["interval"]["recent"] for row in read_manifests(out)} == {"20211201", "20220101"}
+    assert {manifest.age[0] for manifest in read_manifests(out)} == {"20211201", "20220101"}
 
 
 def test_two_snapshots_are_cut_from_one_history(tmp_path: Path) -> None:
@@ -456,8 +479,8 @@ def test_a_cut_dump_is_read_where_that_is_allowed_and_the_manifest_says_so(tmp_p
     write_world(dumps, World(people=30))
     cut(articles_file(dumps, "20211201"))
     manifest = run(dumps, tmp_path / "out", BuildOptions(unchanged_fraction=1.0, allow_truncated=True))
-    assert manifest["options"]["allow_truncated"] is True
-    assert any("no </mediawiki>" in warning for warning in manifest["warnings"])
+    assert manifest.content["options"]["allow_truncated"] is True
+    assert any("no </mediawiki>" in warning for warning in manifest.warnings)
 
 
 def test_a_kept_extract_of_a_dump_that_was_fetched_again_is_not_used(tmp_path: Path) -> None:
@@ -471,7 +494,7 @@ def test_a_kept_extract_of_a_dump_that_was_fetched_again_is_not_used(tmp_path: P
 
 
 def test_dumps_named_by_another_path_are_not_extracted_again(
-    dumps: Path, truth: Truth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dumps: Path, snapshots: list[Snapshot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "link").symlink_to(dumps)
     run(dumps, tmp_path / "out")
@@ -481,7 +504,7 @@ def test_dumps_named_by_another_path_are_not_extracted_again(
     assert made == {path: path.stat().st_mtime_ns for path in (tmp_path / "out.work" / "extracts").rglob("*.parquet")}
 
 
-def test_parts_that_a_kill_left_behind_are_swept_away(dumps: Path, truth: Truth, tmp_path: Path) -> None:
+def test_parts_that_a_kill_left_behind_are_swept_away(dumps: Path, snapshots: list[Snapshot], tmp_path: Path) -> None:
     run(dumps, tmp_path / "out")
     [extract] = (tmp_path / "out.work" / "extracts").glob("enwiki-20211101-*")
     (extract / ".articles-00000.parquet.1234.part").write_bytes(b"half")
@@ -492,7 +515,9 @@ def test_parts_that_a_kill_left_behind_are_swept_away(dumps: Path, truth: Truth,
 def test_a_part_that_is_missing_at_the_end_is_noticed(tmp_path: Path) -> None:
     """All that is left looks like whole parts; the missing pages would count as deleted."""
     dumps = tmp_path / "dumps"
-    write_world(dumps, World(people=60, parts=3))
+    write_world(dumps, World(people=60))
+    split_dump(dumps / "enwiki" / "20211101", 3)
+    split_dump(dumps / "enwiki" / "20211201", 3)
     last = sorted((dumps / "enwiki" / "20211201").glob("*multistream3.xml*"))[0]
     last.unlink()
     with pytest.raises(InputError, match=r"is missing; .*-index3\.txt"):
@@ -503,7 +528,7 @@ def test_a_part_that_is_missing_at_the_end_is_noticed(tmp_path: Path) -> None:
         run(dumps, tmp_path / "out")
 
 
-def test_the_work_folder_is_not_the_dataset_folder(dumps: Path, truth: Truth, tmp_path: Path) -> None:
+def test_the_work_folder_is_not_the_dataset_folder(dumps: Path, snapshots: list[Snapshot], tmp_path: Path) -> None:
     sources = find_sources(dumps, MONTH)
     with pytest.raises(InputError, match="cannot be the work folder"):
         build(sources, tmp_path / "x", tmp_path / "x")
@@ -567,12 +592,17 @@ def test_options_that_are_wrong_are_refused() -> None:
 def test_the_real_pair(shared_data: Path, tmp_path: Path) -> None:
     sources = find_sources(shared_data / "dumps", Interval("enwiki", "20141106", "20160501"), ("20141201", "20170330"))
     out = tmp_path / "temporalwiki"
-    manifest = build(sources, out, tmp_path / "work", ALL)
-    assert manifest["counts"]["pages"]["read"] == 106
-    assert manifest["counts"]["facts"]["changed"] == {"new_object": 72, "new_relation": 111, "new_subject": 1386}
+    manifest = build(sources, out, tmp_path / "work", ALL, card=folder_card)
+    counts = manifest.content["counts"]
+    assert counts["pages"]["read"] == 106
+    assert counts["facts"]["changed"] == {
+        "new_object": 72,
+        "new_relation": 111,
+        "new_subject": 1386,
+    }
     [algeria] = rows(out, "probes-20141106-20160501", "changed")
     assert (algeria["subject"], algeria["relation"], algeria["page_id"]) == ("Algeria", "shares border with", 358)
-    assert any("no closing ]" in warning for warning in manifest["warnings"])
+    assert any("no closing ]" in warning for warning in manifest.warnings)
 
 
 def test_folders_may_have_any_name(tmp_path: Path) -> None:
@@ -581,7 +611,7 @@ def test_folders_may_have_any_name(tmp_path: Path) -> None:
     write_world(place / "dumps", World(people=30))
     manifest = run(place / "dumps", place / "new" / "temporalwiki")
     assert problems(place / "new" / "temporalwiki", manifest) == []
-    assert manifest["counts"]["probes"]["changed"]["kept"]
+    assert manifest.content["counts"]["probes"]["changed"]["kept"]
 
 
 def test_a_full_disk_is_one_line_and_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -621,11 +651,11 @@ TOOK = {"tasks", "kept", "began", "seconds", "cpu_seconds", "longest_task_second
 
 def test_the_manifest_says_what_every_stage_took(dumps: Path, out: Path) -> None:
     [manifest] = read_manifests(out)
-    ran = manifest["run"]
+    ran = manifest.content["run"]
     assert (ran["engine"], ran["jobs"], ran["memory_mb"]) == ("local", 1, 8192)
     stages = ran["stages"]
     assert sorted(stages, key=lambda name: stages[name]["began"]) == STAGES
-    sizes = {source["file"]: source["size"] for source in manifest["inputs"]}
+    sizes = {source["file"]: source["size"] for source in manifest.content["inputs"]}
     read = {
         "checksums": sum(sizes.values()),
         "wiki-extract prev": articles_file(dumps, "20211101").stat().st_size,
@@ -645,11 +675,11 @@ def test_the_manifest_says_what_every_stage_took(dumps: Path, out: Path) -> None
 
 
 def test_stages_of_an_earlier_run_count_as_kept_and_only_the_run_differs(dumps: Path, tmp_path: Path) -> None:
-    first = run(dumps, tmp_path / "out")
+    first = run(dumps, tmp_path / "out").content
     assert list(first["run"]["stages"]) == STAGES
-    second = run(dumps, tmp_path / "out", jobs=2)
+    second = run(dumps, tmp_path / "out", jobs=2).content
     assert {**first, "run": None} == {**second, "run": None}
-    before, after = (manifest["run"]["stages"] for manifest in (first, second))
+    before, after = (content["run"]["stages"] for content in (first, second))
     for name in STAGES[:-2]:
         assert (before[name]["kept"], after[name]["kept"]) == (0, after[name]["tasks"])
         of_all_tasks = TOOK - {"kept", "began", "seconds"}
@@ -657,7 +687,7 @@ def test_stages_of_an_earlier_run_count_as_kept_and_only_the_run_differs(dumps: 
     for name in STAGES[-2:]:
         assert (after[name]["tasks"], after[name]["kept"]) == (1, 0)
     [written] = read_manifests(tmp_path / "out")
-    assert written["run"] == second["run"]
+    assert written.content["run"] == second["run"]
 
 
 def test_checksums_of_dumps_that_were_read_before_are_not_made_again(
@@ -677,5 +707,5 @@ def test_checksums_of_dumps_that_were_read_before_are_not_made_again(
     os.utime(changed, (1, 1))
     manifest = run(dumps, tmp_path / "out")
     assert read == [changed.name]
-    took = manifest["run"]["stages"]["checksums"]
+    took = manifest.content["run"]["stages"]["checksums"]
     assert (took["tasks"], took["kept"]) == (4, 3)

@@ -20,10 +20,11 @@ from temporalwiki.builders.dataset_folder import (
     finish_install,
     install,
     problems,
-    read_manifests,
     write_split,
 )
+from temporalwiki.builders.manifests import checked, read_manifests
 from temporalwiki.builders.parquet import read_rows
+from temporalwiki.model_cards.folder_card import folder_card
 
 from a_folder import contents
 from a_month import add_month, article, probe, stage_month
@@ -152,10 +153,10 @@ def test_a_month_built_again_replaces_its_files_only(folder: Path) -> None:
     add_month(folder, "20211201", "20220101", [article(3)])
     again = add_month(folder, "20211101", "20211201", [article(1), article(2)])
     manifests = read_manifests(folder)
-    assert manifests[0]["configs"].keys() == again["configs"].keys()
+    assert manifests[0].configs.keys() == again["configs"].keys()
     assert len(manifests) == 2
     assert all(problems(folder, manifest) == [] for manifest in manifests)
-    changed = [problem.split("/")[1] for problem in problems(folder, first)]
+    changed = [problem.split("/")[1] for problem in problems(folder, checked(first, "first"))]
     assert changed == ["deletions-20211101-20211201", "wikipedia-20211201", "diffset-20211101-20211201"]
 
 
@@ -163,7 +164,7 @@ def test_the_same_interval_with_other_wikidata_dumps_is_the_same_interval(folder
     add_month(folder, "20211101", "20211201", [article(1)], wikidata="20211129")
     add_month(folder, "20211101", "20211201", [article(1)], [probe(1), probe(2)], wikidata="20211125")
     [manifest] = read_manifests(folder)
-    assert manifest["interval"]["wikidata_recent"] == "20211125"
+    assert manifest.content["interval"]["wikidata_recent"] == "20211125"
     assert problems(folder, manifest) == []
     assert (folder / "README.md").read_text("utf-8").count("| 20211101 to 20211201 |") == 1
 
@@ -173,7 +174,7 @@ def test_intervals_that_share_a_snapshot_agree_on_it(folder: Path) -> None:
     add_month(folder, "20211001", "20211201", [article(1), article(2)])
     manifests = read_manifests(folder)
     assert [problems(folder, manifest) for manifest in manifests] == [[], []]
-    shared = [manifest["configs"]["wikipedia-20211201"] for manifest in manifests]
+    shared = [manifest.content["configs"]["wikipedia-20211201"] for manifest in manifests]
     assert shared[0] == shared[1]
     assert shared[0]["splits"]["train"]["num_examples"] == 2
 
@@ -206,26 +207,27 @@ def test_stopped_at_any_step_a_month_is_whole_or_not_there_and_a_rerun_finishes(
     staged = {rows: tmp_path / f"staged-{rows}" for rows in (1, 2)}
     first = stage_month(staged[1], "20211201", "20220101", [article(3)], [probe(1)])
     again = stage_month(staged[2], "20211201", "20220101", [article(3), article(4)], [probe(1)])
-    del again["configs"]["deletions-20211201-20220101"]  # which is to go
+    del again["configs"]["deletions-20211201-20220101"]
+    replacing = checked(again, "again")
     add_month(folder, "20211101", "20211201", [article(1)])
-    install(staged[1], first, folder)
+    install(staged[1], checked(first, "first"), folder, folder_card)
     wanted, before = tmp_path / "wanted", tmp_path / "before"
     for copy in (wanted, before):
         shutil.copytree(folder, copy)
-    install(staged[2], again, wanted)
+    install(staged[2], replacing, wanted, folder_card)
     found = set()
     for nth in itertools.count(1):
         stopped = tmp_path / str(nth)
         shutil.copytree(before, stopped)
         stop = Stop(nth, full)
         with stop, contextlib.suppress(Killed, OSError, InputError):
-            install(staged[2], again, stopped)
+            install(staged[2], replacing, stopped, folder_card)
         # a manifest is true whenever it is there
         assert all(problems(stopped, m) == [] for m in read_manifests(stopped))
         finish_install(stopped)
         assert contents(stopped) in (contents(before), contents(wanted)), nth
         found.add(contents(stopped) == contents(wanted))
-        install(staged[2], again, stopped)
+        install(staged[2], replacing, stopped, folder_card)
         assert contents(stopped) == contents(wanted)
         shutil.rmtree(stopped)
         if not stop.reached:
@@ -238,7 +240,7 @@ def test_a_new_folder_is_there_whole_or_not_at_all(folder: Path, tmp_path: Path)
     for nth in itertools.count(1):
         stop = Stop(nth)
         with stop, contextlib.suppress(Killed):
-            install(tmp_path / "staged", manifest, folder)
+            install(tmp_path / "staged", checked(manifest, "m"), folder, folder_card)
         if folder.exists():
             break
     assert not stop.reached and nth > 9
@@ -264,7 +266,7 @@ def test_a_folder_is_of_one_wiki(folder: Path) -> None:
     manifest = stage_month(staged, "20211201", "20220101", [article(3)], [probe(1)])
     manifest["interval"]["wiki"] = "kowiki"
     with pytest.raises(InputError, match="holds enwiki"):
-        install(staged, manifest, folder)
+        install(staged, checked(manifest, "m"), folder)
 
 
 def test_the_loader_says_what_datasets_would_ignore(folder: Path) -> None:

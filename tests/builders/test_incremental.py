@@ -15,11 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dump_forms import write_page_props
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import incremental
 from temporalwiki.builders.build import BuildOptions, _Build, build, find_sources
-from temporalwiki.builders.dataset_folder import Manifest
+from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.stages import run_stage
@@ -31,13 +32,13 @@ from temporalwiki.builders.world import World, write_world
 from a_folder import contents
 from tiny_dumps import articles_file, multistream, page, wikidata_file
 
-ROW = "kept file gone or damaged"
+ROW = "intermediate file missing or damaged"
 MONTH = Interval("enwiki", "20211101", "20211201")
 SIDES = ("enwiki-20211101", "enwiki-20211201", "wikidata-20211101", "wikidata-20211129")
 _LOGS = {"logs", "stats", "revisions"}
 
 
-def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> Manifest:
+def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> BuiltManifest:
     return build(find_sources(dumps, MONTH), out, work, BuildOptions(unchanged_fraction=1.0, seed=seed))
 
 
@@ -45,7 +46,7 @@ def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> Manifest:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Dumps, the work folder of a build in which the extract of each recent dump is layers, and a build of seed 1."""
     here = tmp_path_factory.mktemp("made")
-    write_world(here / "dumps", World(people=30, hard_sentences=0, hostile_names=False, page_props=True))
+    write_page_props(here / "dumps", write_world(here / "dumps", World(people=30)))
     run(here / "dumps", here / "out", here / "work")
     run(here / "dumps", here / "wanted", here / "other.work", seed=1)
     return here
@@ -70,7 +71,9 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.fault(ROW, "build: any file of a finished extract is gone, cut or has another bit", "it is noticed")
+@pytest.mark.fault(
+    ROW, "build: any file of a finished extract is missing, cut or has a changed bit", "the build notices it"
+)
 @pytest.mark.parametrize("side", range(4))
 def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: int) -> None:
     folder = sorted(filter(incremental.is_finished, extracts(made / "work").values()))[side]
@@ -110,7 +113,7 @@ SPOILT: dict[str, tuple[str, str, Callable[[Path], object]]] = {  # an extract, 
 
 
 @pytest.mark.fault(
-    ROW, "build: files of a finished extract are gone, cut or damaged", "its dump is read again: the same bytes"
+    ROW, "build: files of a finished extract are missing, cut or damaged", "its dump is read again: the same bytes"
 )
 @pytest.mark.parametrize("case", SPOILT)
 def test_an_extract_that_lost_a_file_is_made_anew(
@@ -124,11 +127,11 @@ def test_an_extract_that_lost_a_file_is_made_anew(
         spoil(path)
     run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
     assert contents(tmp_path / "out", "*.parquet") == contents(made / "wanted", "*.parquet")
-    assert "is not as it was left" in capsys.readouterr().err
+    assert "is missing or has changed" in capsys.readouterr().err
 
 
 @pytest.mark.fault(
-    ROW, "build: files of an interval's own stages are gone or damaged", "their tasks run again: the same bytes"
+    ROW, "build: files of the later stages are missing or damaged", "their tasks run again: the same bytes"
 )
 @pytest.mark.parametrize("spoil", [Path.unlink, flip])
 def test_stages_that_lost_files_are_made_good(made: Path, tmp_path: Path, spoil: Callable[[Path], object]) -> None:
@@ -140,7 +143,7 @@ def test_stages_that_lost_files_are_made_good(made: Path, tmp_path: Path, spoil:
         spoil(path)
     manifest = run(made / "dumps", tmp_path / "out", tmp_path / "work")
     assert contents(tmp_path / "out", "*.parquet") == contents(made / "out", "*.parquet")
-    stages = manifest["run"]["stages"]
+    stages = manifest.content["run"]["stages"]
     assert [stages[name]["kept"] for name in ("wiki-diff", "wikidata-labels", "wikidata-diff", "align")] == [0] * 4
     assert stages["wiki-extract recent"]["kept"] == 1
 
@@ -150,7 +153,7 @@ def test_articles_that_are_not_found_are_an_error(made: Path, tmp_path: Path, mo
     groups = wiki_diff._groups
     monkeypatch.setattr(wiki_diff, "_groups", lambda *what: itertools.islice(groups(*what), 1, None))
     shutil.copytree(made / "work", tmp_path / "work")
-    with pytest.raises(InputError, match=r"enwiki-20211101-\w+: \d+ articles, of which \d+ are there; delete it"):
+    with pytest.raises(InputError, match=r"enwiki-20211101-\w+: \d+ of \d+ articles found; delete it"):
         run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
     monkeypatch.undo()
     run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
@@ -168,7 +171,7 @@ def read(folder: Path, pages: list[str], base: Path | None = None, finish: bool 
     tasks = [replace(task, base=before) for task in extract.plan(dump, "enwiki", False)]
     run_stage("extract", extract.run, tasks, folder)
     if finish:
-        unchanged_pages.carry(folder, before)
+        unchanged_pages.link_base(folder, before)
         incremental.finish(folder, tasks, before)
 
 
@@ -176,7 +179,7 @@ def pages(first: int, end: int) -> list[str]:
     return [page(n, f"T{n}", f"The river {n} is long. " * 9, revision_id=n) for n in range(first, end)]
 
 
-@pytest.mark.fault(ROW, "a kept text is damaged where it lies", "one line names the page")
+@pytest.mark.fault(ROW, "the text of a page is damaged in an extract", "one line names the page")
 @pytest.mark.parametrize("own", [True, False])
 def test_a_damaged_text_is_not_believed(tmp_path: Path, own: bool) -> None:
     """Its checksum is in another column; here even those of the file's pages are right."""
@@ -195,7 +198,7 @@ def test_a_damaged_text_is_not_believed(tmp_path: Path, own: bool) -> None:
             articles(tmp_path / ("a" if own else "b"))
 
 
-@pytest.mark.fault(ROW, "bytes of a kept Parquet file are other ones", "one line names the file")
+@pytest.mark.fault(ROW, "bytes of an extract's Parquet file are changed", "one line names the file")
 def test_no_damaged_column_is_believed(tmp_path: Path) -> None:
     read(tmp_path / "a", pages(1, 9))
     path = tmp_path / "a/articles-00000.parquet"
@@ -212,7 +215,7 @@ def test_no_damaged_column_is_believed(tmp_path: Path) -> None:
     assert refused > footer / 7 / 2
     for damaged in (b"", whole[:100], whole[:-1], whole[:-4] + b"PAR9"):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match=f"{path}: damaged or gone"):
+        with pytest.raises(InputError, match=f"{path}: damaged or missing"):
             KeptFile(path)
 
 
@@ -222,7 +225,7 @@ def swap_in(path: Path, text: bytes) -> None:
     aside.replace(path)
 
 
-@pytest.mark.fault(ROW, "bytes of a kept Parquet file are other ones", "one line names the file")
+@pytest.mark.fault(ROW, "bytes of an extract's Parquet file are changed", "one line names the file")
 @pytest.mark.parametrize("name", ["wikidata-20211129-*/properties-00000.parquet", "*page_props*/page_items.parquet"])
 def test_no_damaged_table_is_joined(made: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(made / "work", tmp_path / "work")
@@ -231,11 +234,15 @@ def test_no_damaged_table_is_joined(made: Path, tmp_path: Path, name: str) -> No
     column = pq.ParquetFile(path).metadata.row_group(0).column(0)
     data[column.data_page_offset + column.total_compressed_size // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(InputError, match=f"{path}: damaged or gone"):
+    with pytest.raises(InputError, match=f"{path}: damaged or missing"):
         run(made / "dumps", tmp_path / "out", tmp_path / "work", seed=1)
 
 
-@pytest.mark.fault(ROW, "build: a dump is replaced while it is read", "one line; nothing of it is kept as the other's")
+@pytest.mark.fault(
+    ROW,
+    "build: a dump is replaced while it is read",
+    "one line; nothing read from the new file is kept for the old one",
+)
 @pytest.mark.parametrize("name", ["wiki-extract recent", "wikidata-extract recent"])
 def test_a_dump_that_is_replaced_while_it_is_read_is_refused(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -249,21 +256,21 @@ def test_a_dump_that_is_replaced_while_it_is_read_is_refused(
     old, new = (b"</text>", b" More.</text>") if wiki else (b'"rank":"normal"', b'"rank":"preferred"')
     wrong = packing.compress(packing.decompress(right).replace(old, new))
     assert wrong != right
-    extract_ = _Build._extract
+    extract_ = _Build._read_dump
 
     def swapped(self: _Build, stage: str, *arguments: Any) -> None:
         if stage == name:
             swap_in(path, wrong)
         extract_(self, stage, *arguments)
 
-    monkeypatch.setattr(_Build, "_extract", swapped)
+    monkeypatch.setattr(_Build, "_read_dump", swapped)
     with pytest.raises(InputError, match=f"{path}: changed while it was read; run the same command again"):
         run(dumps, tmp_path / "out", tmp_path / "work", seed=1)
     monkeypatch.undo()
     swap_in(path, right)
     manifest = run(dumps, tmp_path / "out", tmp_path / "work", seed=1)
     assert contents(tmp_path / "out", "*.parquet") == contents(made / "wanted", "*.parquet")
-    assert sha1(right).hexdigest() in {made_of["sha1"] for made_of in manifest["inputs"]}
+    assert sha1(right).hexdigest() in {made_of["sha1"] for made_of in manifest.content["inputs"]}
 
 
 def test_what_was_begun_with_a_base_that_was_made_anew_is_begun_anew(

@@ -14,9 +14,12 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.archives import import_archives
 from temporalwiki.builders.inspection import describe, describe_manifest
+from temporalwiki.builders.manifests import checked
 from temporalwiki.commands import main
+from temporalwiki.model_cards.folder_card import folder_card
 
 from a_ckl_config import add, config, invariantlama, live
+from a_month import article, stage_month
 from a_stop import Killed, Stop
 
 
@@ -43,7 +46,7 @@ def test_an_interval_that_was_imported_is_shown(tmp_path: Path, capsys: pytest.C
         rows = "".join(f"{subject},plays for,Roma\n" for subject in subjects)
         (tmp_path / f"0801-0901_{split}.csv").write_text(f"subject,relation,object\n{rows}", "utf-8")
     folder = tmp_path / "temporalwiki"
-    list(import_archives([tmp_path], folder))
+    list(import_archives([tmp_path], folder, folder_card))
     assert main(["inspect", str(folder)]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == f"{folder}: enwiki 20210801 to 20210901, imported from an archive"
@@ -92,7 +95,7 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureF
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"counts": {}}), "utf-8")
     assert main(["inspect", str(folder)]) == 1
     err = capsys.readouterr().err
-    assert "manifests/invariantlama.json: not a manifest of CKL" in err
+    assert "manifests/invariantlama.json: not a manifest of temporalwiki" in err
     assert err.count("\n") == 1
 
 
@@ -159,9 +162,6 @@ STAGES: dict[str, tuple[Any, list[str]]] = {  # run of a manifest -> rows of the
     ),
     "from the Hub": (None, []),
     "without stages": ({"jobs": 7}, []),
-    "of something else": ({"stages": {"x": {"tasks": "many"}}}, []),
-    "no table at all": ({"stages": [1, 2]}, []),
-    "nothing": ([], []),
 }
 
 
@@ -169,13 +169,12 @@ STAGES: dict[str, tuple[Any, list[str]]] = {  # run of a manifest -> rows of the
 def test_what_a_build_took_is_shown(tmp_path: Path, case: str) -> None:
     ran, expected = STAGES[case]
     manifest = {
-        "interval": dict.fromkeys(("wiki", "prev", "recent", "wikidata_prev", "wikidata_recent"), "x"),
-        "configs": {},
-        "counts": {"pages": dict.fromkeys(("read", "unchanged", "new", "updated"), 0) | {"dropped": {}}, "probes": {}},
-        "warnings": [],
+        **stage_month(tmp_path / "staged", "20211101", "20211201", [article(1)], []),
         **({} if ran is None else {"run": ran}),
     }
-    lines = [" ".join(line.split()) for line in describe_manifest(tmp_path, manifest).splitlines()]
+    lines = [
+        " ".join(line.split()) for line in describe_manifest(tmp_path, checked(manifest, "manifest")).splitlines()
+    ]
     head = "stage tasks kept s CPU s MB read MB/s of CPU peak MB"
     assert lines.count(head) == bool(expected)
     if expected:

@@ -93,7 +93,9 @@ LOST: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.fault(
-    "kept file gone or damaged", "build: a stage that is done has lost a file or a report", "its task alone runs again"
+    "intermediate file missing or damaged",
+    "build: a finished stage has lost a file or a report",
+    "only its task runs again",
 )
 @pytest.mark.parametrize("case", LOST)
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -108,7 +110,7 @@ def test_a_task_that_lost_something_is_done_again(
     assert calls(tmp_path) == [1, 2, 2, 3]
     assert [report["run"]["kept"] for report in reports] == [True, False, True]
     assert (out / "2.txt").read_text() == "4"
-    assert "is not as it was left; its task is done again" in capsys.readouterr().err
+    assert "is missing or has changed; its task runs again" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["another plan", "a folder of stages"])
@@ -150,7 +152,7 @@ def test_what_cannot_be_deleted_is_not_used(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_task_whose_folder_was_taken_by_another_command_does_not_count(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="another command has begun this stage anew"):
+    with pytest.raises(InputError, match="another command has started this stage again"):
         run_stage("square", begin_anew, [1], tmp_path / "out")
     assert list((tmp_path / "out" / "reports").iterdir()) == []
 
@@ -169,7 +171,7 @@ def test_tasks_are_sent_to_each_worker_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "too little memory", "build: a worker is killed in a stage", "one line names the stage; a rerun does what is left"
+    "too little memory", "build: a worker is killed in a stage", "one line names the stage; a rerun completes it"
 )
 def test_a_killed_worker_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a worker process was killed"):
@@ -185,8 +187,8 @@ def test_a_killed_worker_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> No
 
 @pytest.mark.fault(
     "too little memory",
-    "build: what begins its workers is killed",
-    "one line names the stage; a rerun does what is left",
+    "build: the process that starts workers is killed",
+    "one line names the stage; a rerun completes it",
 )
 def test_the_process_that_begins_workers_may_be_killed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = forkserver.connect_to_new_process
@@ -216,7 +218,7 @@ def test_what_a_task_raises_comes_out(tmp_path: Path, jobs: int) -> None:
         run_stage("square", refuse_three, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
 
 
-@pytest.mark.fault("kill -9", "build: its workers when it is killed", "they end, too")
+@pytest.mark.fault("kill -9", "build: its workers when it is killed", "they end as well")
 def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(

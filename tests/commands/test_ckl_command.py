@@ -1,9 +1,10 @@
-"""``temporalwiki ckl``: every config by its name, the way of annotators, and how it ends where it cannot."""
+"""``temporalwiki ckl``: every config, the way of annotators, and errors."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import datasets
 import pytest
+from dump_forms import write_page_props
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.build_config import CONFIGS
-from temporalwiki.builders.dataset_folder import problems, read_manifests
+from temporalwiki.builders.dataset_folder import problems
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 
@@ -26,14 +29,15 @@ DATES = ("20211101", "20211201", "20220101")
 
 
 @pytest.fixture(scope="module")
-def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """LAMA, KILT, news, a corpus of the past and a dataset folder, as small as they can be."""
-    folder = tmp_path_factory.mktemp("material")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny sources: LAMA, KILT, news, an older corpus and a dataset folder."""
+    folder = tmp_path_factory.mktemp("sources")
     write_lama(folder / "lama")
     write_kilt(folder / "kilt")
     write_news(folder / "news.jsonl")
     (folder / "past.jsonl").write_text(json.dumps({"title": "Easton", "text": "Easton is a town."}) + "\n", "utf-8")
-    write_world(folder / "dumps", World(people=60, dates=DATES, wikidata_dates=DATES, page_props=True))
+    snapshots = write_world(folder / "dumps", World(people=60, dates=DATES, wikidata_dates=DATES))
+    write_page_props(folder / "dumps", snapshots)
     for prev, recent in pairwise(DATES):
         sources = find_sources(folder / "dumps", Interval("enwiki", prev, recent))
         build(sources, folder / "temporalwiki", folder / "work", BuildOptions(unchanged_fraction=1))
@@ -46,16 +50,16 @@ def run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return partial(run, "ckl")
 
 
-def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tmp_path: Path) -> None:
-    wiki = material / "temporalwiki"
+def test_every_config_is_made_and_loads_by_its_name(sources: Path, run: Run, tmp_path: Path) -> None:
+    wiki = sources / "temporalwiki"
     commands = [
-        ("invariantlama", "--lama", material / "lama"),
-        ("kilt", "--kilt", material / "kilt"),
-        ("recentnews", "--news", material / "news.jsonl", "--small-share", "0.5"),
-        ("newlama-easy", "--news", material / "news.jsonl"),
+        ("invariantlama", "--lama", sources / "lama"),
+        ("kilt", "--kilt", sources / "kilt"),
+        ("recentnews", "--news", sources / "news.jsonl", "--small-share", "0.5"),
+        ("newlama-easy", "--news", sources / "news.jsonl"),
         *((kind, "--probes", wiki) for kind in ("invariantlama", "updatedlama", "newlama")),
         ("updatedlama-1112", "--probes", wiki),
-        ("newlama", "--news", material / "news.jsonl", "--past", material / "past.jsonl", "--review", "review"),
+        ("newlama", "--news", sources / "news.jsonl", "--past", sources / "past.jsonl", "--review", "review"),
     ]
     for command in commands:
         status, _, err = run(*command)
@@ -65,7 +69,7 @@ def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tm
     assert status == 0, err
     live = {"updatedlama-1112", "updatedlama-1201", "newlama-1201", "invariantlama-1101"}
     folder = tmp_path / "ckl"
-    assert {config["short_name"] for m in read_manifests(folder) for config in m["configs"].values()} - {None} == live
+    assert {config.short_name for m in read_manifests(folder) for config in m.configs.values()} - {None} == live
     assert all(problems(folder, manifest) == [] for manifest in read_manifests(folder))
     for name in [*CONFIGS, *live]:
         loaded = datasets.load_dataset(str(folder), name)
@@ -79,8 +83,8 @@ def test_every_config_is_made_and_loads_by_its_name(material: Path, run: Run, tm
     assert {moment.year for moment in by_date} == {2020}
 
 
-def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(material: Path, run: Run, tmp_path: Path) -> None:
-    status, out, _ = run("invariantlama", "--lama", material / "lama", "--dropped", "out/dropped.jsonl")
+def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(sources: Path, run: Run, tmp_path: Path) -> None:
+    status, out, _ = run("invariantlama", "--lama", sources / "lama", "--dropped", "out/dropped.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "out" / "dropped.jsonl").read_text("utf-8").splitlines()]
     assert status == 0
     assert {(row["rule"], row["subject"]) for row in rows} == {
@@ -91,19 +95,19 @@ def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(material: Pa
     assert "rows read 84 = kept 28 + dropped 28 object_in_subject, 28 object_not_capitalised" in out
 
 
-def test_a_judge_decides_by_file(material: Path, run: Run, tmp_path: Path) -> None:
-    news, past = material / "news.jsonl", material / "past.jsonl"
+def test_a_judge_decides_by_file(sources: Path, run: Run, tmp_path: Path) -> None:
+    news, past = sources / "news.jsonl", sources / "past.jsonl"
     status, out, err = run("newlama", "--news", news, "--past", past, "--review", "review", "--judge", "rules")
     assert (status, "newlama of CKL" in out) == (0, True), err
-    assert "review/README.md says how they are decided upon" in out
+    assert "review/README.md tells annotators what to do" in out
     assert (tmp_path / "review" / "decisions" / "judge-rules.jsonl").is_file()
 
 
-def test_a_rerun_gives_the_same_bytes(material: Path, run: Run, tmp_path: Path) -> None:
+def test_a_rerun_gives_the_same_bytes(sources: Path, run: Run, tmp_path: Path) -> None:
     made = []
     for _ in range(2):
-        assert run("recentnews", "--news", material / "news.jsonl", "--spans", "rules")[0] == 0
-        assert run("newlama", "--probes", material / "temporalwiki")[0] == 0
+        assert run("recentnews", "--news", sources / "news.jsonl", "--spans", "rules")[0] == 0
+        assert run("newlama", "--probes", sources / "temporalwiki")[0] == 0
         made.append(contents(tmp_path / "ckl"))
         shutil.rmtree(tmp_path / "ckl")
         shutil.rmtree(tmp_path / "ckl.work")
@@ -116,22 +120,31 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "an unknown config": (["updatelama"], "there is no config 'updatelama' (did you mean updatedlama?)"),
     "an interval of no form": (["updatedlama-112"], "there is no config 'updatedlama-112'"),
     "an option of another config": (["recentnews", "--lest-words", "3"], "did you mean --least-words?"),
-    "LAMA is not named": (["invariantlama"], "made of --lama, or --probes, or --probes with --lama: name what"),
-    "facts are not named": (["newlama"], "made of --probes, or --probes with --lama, or --review, or --review with"),
-    "an interval without facts": (["newlama-1112", *REVIEW], "newlama-1112 is made of --probes, or --probes with"),
-    "news are not named": (["recentnews-small"], "recentnews-small is made of --news: name what it is made of"),
-    "KILT is not named": (["kilt-nq"], "kilt-nq is made of --kilt"),
-    "KILT of news": (["kilt-nq", "--kilt", "x", "--news", "x"], "not of --news and --kilt"),
-    "news of a review": (["recentnews", *REVIEW, "--news", "x"], "recentnews is made of --news; not of --review"),
-    "two ways at once": (["updatedlama", *REVIEW, "--probes", "x"], "not of --probes and --review"),
-    "a past without news": (["newlama", "--past", "past", *REVIEW], "candidates are made of news"),
-    "news without a past": (["newlama", "--news", "x", *REVIEW], "candidates are made of news"),
-    "a judge of facts": (["newlama", "--judge", "rules", "--probes", "x"], "--judge is of candidates and decisions"),
-    "passages of facts": (["newlama", "--per-page", "2", "--probes", "x"], "--per-page is of candidates"),
-    "annotators of facts": (["newlama", "--least-annotators", "3", "--probes", "x"], "--least-annotators is of cand"),
+    "LAMA is not named": (["invariantlama"], "invariantlama needs --lama, or --probes, or --probes with --lama"),
+    "facts are not named": (
+        ["newlama"],
+        "newlama needs --probes, or --probes with --lama, or --review, or --review with",
+    ),
+    "an interval without facts": (["newlama-1112", *REVIEW], "newlama-1112 needs --probes, or --probes with"),
+    "news are not named": (["recentnews-small"], "recentnews-small needs --news"),
+    "KILT is not named": (["kilt-nq"], "kilt-nq needs --kilt"),
+    "KILT of news": (["kilt-nq", "--kilt", "x", "--news", "x"], "it cannot be built from --news and --kilt"),
+    "news of a review": (
+        ["recentnews", *REVIEW, "--news", "x"],
+        "recentnews needs --news; it cannot be built from --review",
+    ),
+    "two ways at once": (["updatedlama", *REVIEW, "--probes", "x"], "it cannot be built from --probes and --review"),
+    "a past without news": (["newlama", "--past", "past", *REVIEW], "candidates need both news"),
+    "news without a past": (["newlama", "--news", "x", *REVIEW], "candidates need both news"),
+    "a judge of facts": (["newlama", "--judge", "rules", "--probes", "x"], "--judge needs a folder of candidates"),
+    "passages of facts": (["newlama", "--per-page", "2", "--probes", "x"], "--per-page needs a folder of candidates"),
+    "annotators of facts": (
+        ["newlama", "--least-annotators", "3", "--probes", "x"],
+        "--least-annotators needs a folder",
+    ),
     "no annotators": (["newlama", *REVIEW, "--least-annotators", "0"], "least_annotators must be at least 1"),
-    "a seed of nothing": (["invariantlama", "--lama", "x", "--seed", "1"], "here nothing is drawn"),
-    "dropped facts": (["invariantlama", "--dropped", "d", "--probes", "x"], "--dropped is of LAMA's rows"),
+    "a seed of nothing": (["invariantlama", "--lama", "x", "--seed", "1"], "nothing else is drawn"),
+    "dropped facts": (["invariantlama", "--dropped", "d", "--probes", "x"], "--dropped writes rows of --lama"),
     "no jobs": (["recentnews", "--jobs", "0"], "--jobs must be at least 1"),
     "a share of nothing": (["recentnews", "--news", "x", "--small-share", "0"], "share of the small news"),
     "a share, options first": (
@@ -170,7 +183,7 @@ FAILED: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", FAILED)
-def test_what_is_not_there_ends_with_1_and_one_line(case: str, run: Run, tmp_path: Path) -> None:
+def test_missing_sources_end_with_1_and_one_line(case: str, run: Run, tmp_path: Path) -> None:
     arguments, said = FAILED[case]
     status, out, err = run(*arguments)
     assert (status, out) == (1, "")
@@ -179,8 +192,24 @@ def test_what_is_not_there_ends_with_1_and_one_line(case: str, run: Run, tmp_pat
     assert not (tmp_path / "ckl").exists()
 
 
-def test_a_months_folder_is_not_ckls(material: Path, run: Run, tmp_path: Path) -> None:
-    shutil.copytree(material / "temporalwiki", tmp_path / "temporalwiki")
-    status, _, err = run("invariantlama", "--lama", material / "lama", "--out", "temporalwiki")
+def test_a_months_folder_is_not_ckls(sources: Path, run: Run, tmp_path: Path) -> None:
+    shutil.copytree(sources / "temporalwiki", tmp_path / "temporalwiki")
+    status, _, err = run("invariantlama", "--lama", sources / "lama", "--out", "temporalwiki")
     assert status == 1
-    assert "holds enwiki; a folder is of one wiki, or of CKL: choose another --out" in err
+    assert "holds enwiki; a folder holds one wiki, or CKL: choose another --out" in err
+
+
+def test_a_model_without_its_packages_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("temporalwiki.methods.", "temporalwiki.eval"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    status, _, err = run("newlama", "--review", "review", "--judge", "gpt2")
+    assert status == 1
+    assert "gpt2: a model needs torch, which is not installed: pip install 'temporalwiki[train]'" in err
+
+
+def test_an_unknown_model_is_one_line(run: Run) -> None:
+    status, _, err = run("newlama", "--review", "review", "--judge", "./no-such")
+    assert status == 1
+    assert "no-such" in err
+    assert err.count("\n") == 1

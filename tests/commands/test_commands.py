@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import COMMANDS, main
 
@@ -38,13 +38,13 @@ WRONG_USAGE = {
     "a misspelled option": (["inspect", "x", "--debgu"], "did you mean --debug?"),
     "a misspelled option that is required": (
         ["build", "20211101", "20211201", "--dumsp=."],
-        "are required: --dumps; there is --dumsp (did you mean --dumps?)\n",
+        "are required: --dumps; found --dumsp (did you mean --dumps?)\n",
     ),
     "no dumps": (["build", "20211101", "20211201"], "are required: --dumps\n"),
     "no option of those required": (["evaluate", "--nonsense"], "are required: --model, --data, --tasks\n"),
-    "a date that is none": (["build", "20211131", "20211201", "--dumps", "."], "write YYYYMMDD"),
+    "a wrong date": (["build", "20211131", "20211201", "--dumps", "."], "write YYYYMMDD"),
     "time backwards": (["build", "20211201", "20211101", "--dumps", "."], "forward in time"),
-    "a wiki that is none": (["build", "20211101", "20211201", "--dumps", ".", "--wiki", "en"], "database name"),
+    "a wrong wiki": (["build", "20211101", "20211201", "--dumps", ".", "--wiki", "en"], "database name"),
     "an unknown config": (["build", "20211101", "20211201", "--dumps", ".", "--include", "x"], "there are diffset"),
     "no jobs": (["build", "20211101", "20211201", "--dumps", ".", "--jobs", "0"], "at least 1"),
     "too little memory": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "64MB"], "at least 768MB"),
@@ -100,7 +100,7 @@ print(sum(tqdm(range(3))))
 FAILED = {
     "no such folder": (["build", "20211101", "20211201", "--dumps", "nowhere"], "nowhere: no such folder"),
     "nothing to inspect": (["inspect", "nowhere"], "no such file"),
-    "a folder that is no dataset": (["inspect", "/proc/self/fd"], "no manifests"),
+    "a folder without a dataset": (["inspect", "/proc/self/fd"], "no manifests"),
 }
 
 
@@ -127,8 +127,8 @@ def test_build_then_inspect(dumps: Path, tmp_path: Path, run: Run) -> None:
     assert "wikipedia-20211201" in text
     assert "wiki-diff: 1 task," in err
     [manifest] = read_manifests(out)
-    assert manifest["options"]["include"] == ["deletions", "wikipedia"]
-    assert manifest["options"]["seed"] == 3
+    assert manifest.content["options"]["include"] == ["deletions", "wikipedia"]
+    assert manifest.content["options"]["seed"] == 3
     status, text, _ = run("inspect", out)
     assert status == 0
     assert "all files are as the manifests say" in text

@@ -65,10 +65,10 @@ def test_a_failed_cell_is_one_line_and_status_1(
 
 BAD: dict[str, tuple[list[str], int, str]] = {
     "no recipe": (["experiment", "no-such.yaml"], 2, "no recipe 'no-such.yaml'"),
-    "a recipe without an experiment": (["experiment", "smollm2-135m"], 2, "no experiment in it"),
+    "a recipe without an experiment": (["experiment", "smollm2-135m"], 2, "no key `experiment`"),
     "no jobs": (["experiment", "temporalwiki-gpt2-large", "--jobs", "0"], 2, "--jobs must be at least 1"),
     "no results": (["leaderboard", "EMPTY", "--out", "x"], 1, "no results in it"),
-    "a folder of something else": (["leaderboard", "RESULTS", "--out", "RESULTS"], 1, "holds no leaderboard"),
+    "a folder of something else": (["leaderboard", "RESULTS", "--out", "RESULTS"], 1, "is not a leaderboard"),
 }
 
 

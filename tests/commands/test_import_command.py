@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from temporalwiki.builders.dataset_folder import problems, read_manifests
+from temporalwiki.builders.dataset_folder import problems
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.commands import main
 
 from a_folder import contents
@@ -39,7 +40,7 @@ def test_the_real_archive(here: Path, shared_data: Path, capsys: pytest.CaptureF
     for name in ("temporalwiki", "elsewhere"):
         [manifest] = read_manifests(here / name)
         assert problems(here / name, manifest) == []
-        assert str(here) not in json.dumps(manifest) and str(shared_data) not in json.dumps(manifest)
+        assert str(here) not in json.dumps(manifest.content) and str(shared_data) not in json.dumps(manifest.content)
 
 
 WRONG = {
@@ -47,7 +48,7 @@ WRONG = {
     "no such file": (["import", "nowhere"], 1, "nowhere: no such file or folder"),
     "a misspelled file": (["import", "newLLAMA.csv"], 1, "did you mean newLAMA.csv?"),
     "both kinds in one folder": (["import", "newLAMA.csv", "wikipedia_0809_gpt2.csv", "--out", "x"], 2, "two dataset"),
-    "a row that is cut off": (["import", "cut"], 1, "cut/wikipedia_0809_gpt2.csv: line 3: a quote that is opened"),
+    "a row that is cut off": (["import", "cut"], 1, "cut/wikipedia_0809_gpt2.csv: line 3: unexpected end of data"),
 }
 
 

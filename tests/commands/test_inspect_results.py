@@ -150,7 +150,7 @@ def test_a_config_of_no_month(months: Path, run: Run) -> None:
     write(months, "probes-all", 1.0)
     status, text, _ = run("inspect", months)
     assert status == 0
-    assert text.endswith(": probes-all is of no month\n")
+    assert text.endswith(": the config probes-all has no month in its name\n")
 
 
 def test_each_kind_of_config_has_its_own_months(tmp_path: Path, run: Run) -> None:

@@ -86,18 +86,18 @@ WRONG = {
     "no jobs": (["--repo", "ORG/x", "--jobs", "0"], "--jobs must be at least 1"),
     "too little memory": (["--repo", "ORG/x", "--memory", "1MB"], "too little"),
     "an engine that is not there": (["--repo", "ORG/x", "--engine", "spark"], "invalid choice: 'spark'"),
-    "a size that is none": (["--repo", "ORG/x", "--memory", "much"], "is not a size"),
-    "a leaderboard of nothing": (["--repo", "ORG/x", "--leaderboard", "ORG/y"], "name it with --recipe"),
+    "a wrong size": (["--repo", "ORG/x", "--memory", "much"], "is not a size"),
+    "a leaderboard of nothing": (["--repo", "ORG/x", "--leaderboard", "ORG/y"], "name its recipe with --recipe"),
     "a misspelled option": (["--repo", "ORG/x", "--dryrun"], "did you mean --dry-run?"),
     "a recipe that is not there": (["--repo", "ORG/x", "--recipe", "no-such.yaml"], "no recipe 'no-such.yaml'"),
     "a recipe whose months end": (
         ["--repo", "ORG/x", "--recipe", "temporalwiki-gpt2-large"],
         "months do not go on",
     ),
-    "a mirror that is none": (["--repo", "ORG/x", "--mirror", "ftp://a"], "is not a mirror"),
+    "a wrong mirror": (["--repo", "ORG/x", "--mirror", "ftp://a"], "is not a mirror"),
     "a repository without owner": (["--repo", "x"], "names no repository"),
     "a repository of no name": (["--repo", "ORG/a b"], "refuses the name"),
-    "a wiki that is none": (
+    "a wrong wiki": (
         ["--repo", "ORG/x", "--wiki", "../en"],
         "not a wiki's database name",
     ),
@@ -131,4 +131,4 @@ def test_a_stop_says_that_it_can_go_on(capsys: pytest.CaptureFixture[str], monke
 
     monkeypatch.setattr(monthly, "monthly", stopped)
     assert main(["monthly", "--repo", "ORG/x"]) == 1
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "run the same command again to continue" in capsys.readouterr().err

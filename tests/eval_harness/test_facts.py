@@ -1,4 +1,4 @@
-"""A fact's score is that of plain `transformers`, one text at a time, for the whole and for the object."""
+"""The score of a fact and of its object equals that of plain `transformers`, one text at a time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_scores_are_those_of_one_text_at_a_time(kind: str, models: dict[str, Pat
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
 def test_what_cannot_be_scored_is_none(kind: str, models: dict[str, Path], tmp_path: Path) -> None:
     facts = [("Norland capital", ""), *FACTS[:1]]
-    if kind != "t5":  # T5's context has no end
+    if kind != "t5":  # T5's context has no limit
         facts.append(("Norland capital", "Easton " * 300))
     scored = score_facts(CachedModel(str(models[kind]), tmp_path), facts, "")
     assert [isinstance(score, FactScore) for score in scored] == [False, True, False][: len(facts)]

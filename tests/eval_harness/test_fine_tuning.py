@@ -1,4 +1,4 @@
-"""Fine-tuning: what is learnt, that it goes on after a kill, and that nothing is left behind."""
+"""Fine-tuning: it learns the answers, continues after a kill, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
+from temporalwiki.base import progress
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import fine_tuning
 from temporalwiki.eval_harness.cached_model import CachedModel
@@ -36,7 +37,7 @@ DROPOUTS = ("dropout_rate", "attn_pdrop", "embd_pdrop", "resid_pdrop", "attentio
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folder of the tiny model of each kind, without dropout."""
+    """Folders of tiny models without dropout, one of each kind."""
     found = {}
     for kind in tiny_models.KINDS:
         found[kind] = tiny_models.save(kind, tmp_path_factory.mktemp("models") / kind)
@@ -58,7 +59,7 @@ def options(**more: Any) -> TrainOptions:
 
 
 def folders(model: CachedModel) -> list[str]:
-    return sorted(path.name for path in (model.store / "fine-tuned").iterdir())
+    return sorted(path.name for path in (model.cache_folder / "fine-tuned").iterdir())
 
 
 def kill_after(steps: int, patch: pytest.MonkeyPatch) -> None:
@@ -74,7 +75,7 @@ def kill_after(steps: int, patch: pytest.MonkeyPatch) -> None:
 
 
 def loss(folder: Path) -> float:
-    """The cross entropy of the answers' tokens and EOS, one example at a time, in plain transformers."""
+    """Return the cross entropy of answers and EOS, one example at a time, from plain transformers."""
     model, tokenizer = load(folder).eval(), AutoTokenizer.from_pretrained(folder)
 
     def ids(text: str) -> list[int]:
@@ -108,14 +109,15 @@ def test_the_loss_is_that_of_the_answers_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fine_tuning, "_TOKENS", micro)
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0)
     model = CachedModel(str(models[kind]), tmp_path)
     with fine_tuned(model, EXAMPLES, options(batch_size=4, epochs=1), "fine-tuning"):
         pass
-    assert f"step 1/1, loss {loss(models[kind]):.4f}" in capsys.readouterr().err
+    assert f"loss {loss(models[kind]):.4f}," in capsys.readouterr().err
 
 
 def test_what_is_learnt_is_said_whole_or_up_to_the_sentences_end(models: dict[str, Path], tmp_path: Path) -> None:
-    """Both kinds of answers are kept in one store, and neither is taken for the other."""
+    """Both kinds of answers are in one cache file and are not mixed up."""
     examples = [("Where is Anna?", "The. In"), ("Where is Bo?", "of")]
     prompts = [prompt for prompt, _ in examples]
     model = CachedModel(str(models["t5"]), tmp_path)
@@ -128,9 +130,13 @@ def test_what_is_learnt_is_said_whole_or_up_to_the_sentences_end(models: dict[st
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_a_run_that_was_killed_goes_on(
-    at: int, models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    at: int,
+    models: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In one of 3 steps: it begins again with this step, and ends with the same weights."""
+    """Killed in one of 3 steps, it starts again with this step and ends with the same weights."""
     with fine_tuned(CachedModel(str(models["llama"]), tmp_path / "whole"), EXAMPLES, options(), "f") as tuned:
         expected = tuned.revision
     model = CachedModel(str(models["llama"]), tmp_path / "parts")
@@ -139,24 +145,26 @@ def test_a_run_that_was_killed_goes_on(
         with fine_tuned(model, EXAMPLES, options(), "f"):
             pass
     capsys.readouterr()
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0)
     with fine_tuned(model, EXAMPLES, options(), "f") as tuned:
         assert tuned.revision == expected
-    steps = re.findall(r"train: step (\d)/3", capsys.readouterr().err)
-    assert steps == [str(step) for step in range(at, 4)]
+    steps = re.findall(r"^f: .* (\d)/3 ", capsys.readouterr().err, re.MULTILINE)
+    assert steps == [*(str(step) for step in range(at, 4)), "3"]
 
 
 def test_weights_are_kept_until_they_are_done_with(
-    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0)
     model = CachedModel(str(models["llama"]), tmp_path)
     with pytest.raises(Killed), fine_tuned(model, EXAMPLES, options(), "f") as tuned:
         first = tuned.revision
         raise Killed
     assert len(folders(model)) == 1
-    assert "train: step" in capsys.readouterr().err
+    assert "f: 100% 3/3" in capsys.readouterr().err
     with fine_tuned(model, EXAMPLES, options(), "f") as tuned:
         assert tuned.revision == first
-    assert "train: step" not in capsys.readouterr().err
+    assert "f: 100% 3/3" not in capsys.readouterr().err
     assert folders(model) == []
 
 
@@ -180,7 +188,7 @@ def test_weights_of_another_run_are_not_taken(
         assert tuned.revision != first
 
 
-@pytest.mark.fault("two at once", "two of evaluate that fine-tune one model", "the second is refused in one line")
+@pytest.mark.fault("two at once", "two evaluations that fine-tune one model", "the second is refused in one line")
 def test_two_at_once_are_told_of_each_other(models: dict[str, Path], tmp_path: Path) -> None:
     model = CachedModel(str(models["llama"]), tmp_path)
     with (

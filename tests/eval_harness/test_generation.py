@@ -1,4 +1,4 @@
-"""Answers are what the model would say to one prompt alone, up to the end of the sentence."""
+"""Answers equal those to a single prompt from plain transformers, up to the end of the sentence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def one_thread() -> None:
 
 
 def sharpened(model: Any) -> Any:
-    """A model that says many things, and stops at any of many tokens."""
+    """Return a model with varied answers that stops at any of many tokens."""
     draw = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -102,7 +102,7 @@ def of_prompts(kind: str, new: int, beams: int) -> list[str | None]:
 
 
 def listen(model: Any) -> list[torch.Tensor]:
-    """What the model reads, or its decoder, step by step."""
+    """Records the inputs of the model, or of its decoder, at each step."""
     heard: list[torch.Tensor] = []
 
     def note(_: Any, _args: Any, inputs: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ def listen(model: Any) -> list[torch.Tensor]:
     return heard
 
 
-# What is said
+# Answers
 
 
 @pytest.mark.parametrize("new", [1, 8])
@@ -124,7 +124,7 @@ def test_equal_to_transformers_one_prompt_at_a_time(kind: str, new: int) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_end_at_different_steps(kind: str) -> None:
-    """Otherwise the tests of batches would show little."""
+    """The models give answers of different lengths, otherwise the tests of batches would show little."""
     model = made(kind)
     heard = listen(model)
     answers(Generator(model, TOKENIZERS[kind], 12))
@@ -151,7 +151,7 @@ def test_whatever_the_batch(kind: str, tokens: int, beams: int, monkeypatch: pyt
 @pytest.mark.parametrize("beams", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_how_a_model_is_used_to_decode_does_not_matter(kind: str, beams: int) -> None:
-    """A checkpoint's own settings (sampling, penalties, lengths) are for its chats; it keeps them."""
+    """A checkpoint's own generation settings (sampling, penalties, lengths) do not apply, and stay unchanged."""
     model = made(kind)
     ends = model.generation_config.eos_token_id
     mine = {"repetition_penalty": 9.0, "do_sample": True, "temperature": 5.0, "num_beams": 3, "length_penalty": 9.0}
@@ -162,7 +162,7 @@ def test_how_a_model_is_used_to_decode_does_not_matter(kind: str, beams: int) ->
 
 
 def test_a_model_says_what_its_weights_say() -> None:
-    """A bigram model, set by hand: each letter has one that follows it."""
+    """A bigram model in which each letter has one successor."""
     tokenizer = TOKENIZERS["llama"]
     ends = ("e", "</s>"), ("f", "</s>")
     model = bigram("llama", "ax", "xy", "y.", ". ", " c", "c\n", "\na", "de", *ends, "gh", "hg")
@@ -179,7 +179,7 @@ def test_a_model_says_what_its_weights_say() -> None:
 
 @pytest.mark.parametrize("beams", [1, 2])
 def test_t5_fills_the_first_sentinel_and_ends_at_the_next(beams: int) -> None:
-    """The decoder is given ``<extra_id_0>``, as in scoring; what it would say without it does not matter."""
+    """The decoder starts with ``<extra_id_0>``, as in scoring."""
     sentinels = ("<pad>", "x"), ("<extra_id_0>", "a"), ("b", "<extra_id_1>"), ("<extra_id_1>", "c")
     model = bigram("t5", *sentinels, "ab", "cc", "xx")
     heard = listen(model)
@@ -188,7 +188,7 @@ def test_t5_fills_the_first_sentinel_and_ends_at_the_next(beams: int) -> None:
 
 
 def bigram(kind: str, *follows: str | tuple[str, str]) -> Any:
-    """Embeddings are one-hot, the layers add nothing, the output layer says what follows."""
+    """Return a model with one-hot embeddings and empty layers: its output layer is the table of successors."""
     tokenizer = TOKENIZERS[kind]
     size = len(tokenizer)
     width = size + size % 2
@@ -198,7 +198,7 @@ def bigram(kind: str, *follows: str | tuple[str, str]) -> Any:
         model: Any = transformers.T5ForConditionalGeneration(t5)
     else:
         shape = {"hidden_size": width, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
-        # the tokenizer has another EOS, 1: a model that was tuned with it says that one
+        # the tokenizer's EOS, 1, also ends an answer: a tuned model may use it
         model = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=size, eos_token_id=2, **shape))
     model.lm_head = torch.nn.Linear(width, size, bias=False)  # T5's is its embedding
     with torch.no_grad():
@@ -214,13 +214,13 @@ def bigram(kind: str, *follows: str | tuple[str, str]) -> Any:
 
 
 def piece(tokenizer: Any, text: str) -> str:
-    """The one token that a text is."""
+    """Return the single token of a text."""
     if len(text) > 1:
         return text
     return str(tokenizer.tokenize(text)[-1])
 
 
-# What is read
+# Input
 
 
 def test_a_prompt_needs_room_for_its_answer() -> None:
@@ -288,15 +288,15 @@ GROUPED = {**SHORT, "num_key_value_heads": 2, "head_dim": 8}
 EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 DELTA = {f"linear_{name}": 8 for name in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim")}
 ARCHITECTURES: dict[str, dict[str, Any]] = {
-    # whose memory is a state, or partly
+    # models with a recurrent state
     "Mamba": {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 8},
     "RecurrentGemma": {**SHORT, "num_hidden_layers": 3, "lru_width": 32, "attention_window_size": 8},
     "Qwen3Next": {**GROUPED, **EXPERTS, **DELTA, "layer_types": ["linear_attention", "full_attention"]},
     "Lfm2": {**GROUPED, "layer_types": ["conv", "full_attention"]},
-    # that are told no positions
+    # models without positions
     "Bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4},
     "Mpt": {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 128},
-    # that forget what lies behind a window
+    # models with a sliding window
     "Mistral": {**GROUPED, "sliding_window": 8},
     "Gemma2": {**GROUPED, "sliding_window": 8},
     "GPTNeo": {**SHORT, "window_size": 8, "attention_types": [[["global", "local"], 1]]},

@@ -1,4 +1,4 @@
-"""Each measure by hand, and which items count for it."""
+"""Each measure computed by hand, and the items that count for it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_others_are_percentages(measure: str) -> None:
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_an_item_without_the_figure_does_not_count(measure: str) -> None:
-    """Neither one that lacks it nor one where it is None; without any there is no score."""
+    """Items without the figure, or with None, do not count; without items there is no score."""
     figures = BY_HAND[measure][0] if measure in BY_HAND else {measure: 1.0}
     nothing = dict.fromkeys(figures)
     found, alone = score(measure, figures, nothing, {}), score(measure, figures)
@@ -100,13 +100,13 @@ def test_the_average_is_the_mean_of_the_groups_whatever_their_size() -> None:
         "unchanged/exact_match": 100,
         "unchanged/f1": 100,
         "changed/exact_match": 0,
-        "average/exact_match": 50,  # of 100 and 0; F1 has no average, as no changed item has it
+        "average/exact_match": 50,  # the mean of 100 and 0; F1 has no average because no changed item has it
     }
     assert found["average/exact_match"].items == 10
 
 
 def test_a_subject_is_drawn_with_all_its_items() -> None:
-    """Of one subject there is no interval, however many items it has."""
+    """One subject gives no interval, even with many items."""
     items = [{"id": str(i), "cluster": "Q1", "exact_match": i % 2} for i in range(10)]
     found = scores({"test": [items]}, ["exact_match"])["test/exact_match"]
     assert (found.value, found.low, found.high, found.items, found.clusters) == (50, None, None, 10, 1)
@@ -131,7 +131,7 @@ def test_over_unchanged_by_hand() -> None:
     control = [item("c", {"object_nll": 4.0, "object_tokens": 2})]
     found = over_unchanged(facts, control)
     assert (found.value, found.items, found.clusters) == (pytest.approx(math.e), 2, 2)
-    assert found.low is None  # as the control has but one cluster
+    assert found.low is None  # because the control has only one cluster
 
 
 LOWER = (
@@ -141,21 +141,21 @@ LOWER = (
     "bits_per_byte",
     "proper_noun_perplexity",
     "proper_noun_bits_per_byte",
-    "old_exact_match",  # what was true before, and is said still
+    "old_exact_match",  # old answers that the model still gives
 )
 
 
 @pytest.mark.parametrize("measure", [*MEASURES, OVER_UNCHANGED])
 def test_which_end_is_the_better(measure: str) -> None:
     assert higher_is_better("any", measure) == (measure not in LOWER)
-    assert higher_is_better("deleted", measure)  # what is no longer so had better be unlikely
+    assert higher_is_better("deleted", measure)  # deleted facts should be unlikely
 
 
-# What a score was made of
+# Composition of a score
 
 
 def columns(items: list[dict[str, Any]]) -> dict[str, Any]:
-    """Items as columns: figures with nan where there is none, and texts."""
+    """Return items as columns: figures, with nan for None, and texts."""
     names = dict.fromkeys(name for one in items for name in one)
     texts = {"id", "cluster", "split", "kind"}
     return {
@@ -217,7 +217,7 @@ def test_what_is_not_known_is_not_guessed(case: str) -> None:
 
 
 def test_what_must_be_equal_for_two_scores_to_be_compared() -> None:
-    """Items, clusters and tokens; not what a model made of them."""
+    """Two models are comparable if items, clusters and tokens agree; their scores may differ."""
     one = {"nll": 1.0, "tokens": 2, "bytes": 9}
 
     def asked(measure: str, **changes: Any) -> Any:

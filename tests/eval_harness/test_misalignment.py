@@ -1,4 +1,4 @@
-"""Models by months: order, what is refused, transfer by hand, and how a model's months are known."""
+"""The matrix of models and months: its order and errors, transfer computed by hand, and the months of a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.dataset_folder import SCHEMAS
+from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.eval_harness.cached_model import CachedModel, training
 from temporalwiki.eval_harness.misalignment import matrix, table, transfer
 from temporalwiki.eval_harness.results import Result
@@ -21,6 +21,7 @@ from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.statistics import Estimate, Transfer
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
 
+import a_result
 import tiny_models
 from a_dataset import write_dataset
 
@@ -36,7 +37,7 @@ def result(
     rows: str = "",
     **task: Any,
 ) -> Result:
-    """Return a result file's content; ``rows`` tells data of one config from another's."""
+    """Return a result; ``rows`` distinguishes data with the same config."""
     estimate = {"value": value, "low": None, "high": None, "items": 3, "clusters": 1}
     data = {
         "task": {"name": "twiki_probes", "version": 1, "options": {}, **task},
@@ -45,11 +46,11 @@ def result(
         "scores": {} if value is None else {SCORE: estimate},
         "excluded": {},
     }
-    return Result(Path(f"{model}/{config}{rows}.json"), data)
+    return a_result.from_content(Path(f"{model}/{config}{rows}.json"), data)
 
 
 def diff(month: str, config: str, value: float | None) -> Result:
-    """A model that was trained on a month."""
+    """Return the result of a model that was trained on a month."""
     return result(config, value, f"runs/diff/{month}", "diff", (f"diffset-{month}",))
 
 
@@ -123,7 +124,7 @@ def test_months_within_half_a_year_are_in_order_whenever_it_begins(
     assert list(matrix(results, "twiki_probes", SCORE).columns) == months
 
 
-# the month of a model by what is known of it; probes-0910 is among the columns
+# the description of a model -> its month; probes-0910 is one of the columns
 TRAINED: dict[str, tuple[dict[str, Any], str | None]] = {
     "the last of several": ({"method": "lora", "trained_on": ("diffset-0809", "diffset-0910")}, "0910"),
     "by its long name": ({"method": "lora", "trained_on": ("diffset-20210901-20211001",)}, "0910"),
@@ -158,7 +159,7 @@ def test_what_was_not_measured_is_none() -> None:
 
 def test_models_of_one_name_are_two_rows() -> None:
     again = result("probes-0809", 3.0)
-    again.data["model"]["revision"] = "trained anew"
+    again = a_result.changed(again, "model", revision="trained again")
     found = matrix([*RESULTS, again], "twiki_probes", SCORE)
     assert len(found.rows) == 5
     with pytest.raises(InputError, match="2 models named 'base'"):
@@ -172,7 +173,7 @@ REFUSED: dict[str, tuple[list[Result], str]] = {
     ),
     "no such task": ([], "no results of twiki_probes (did you mean twiki_probs?); there are lama, twiki_probs"),
     "no such score": ([result("probes-0809", None)], "twiki_probes has no score 'average/perplexity'"),
-    "no month": ([result("updated", 1.0)], "base/updated.json: updated is of no month"),
+    "no month": ([result("updated", 1.0)], "base/updated.json: the config updated has no month in its name"),
     "a model twice": (
         [result("probes-0809", 1.0), result("probes-20210801-20210901", 1.0)],
         "base/probes-0809.json, base/probes-20210801-20210901.json: both are of base and 2021",
@@ -215,7 +216,7 @@ def test_transfer_by_hand() -> None:
 
 
 def test_transfer_reads_the_months_that_a_method_was_trained_on() -> None:
-    """The model of 0910 was not made; 1011 was not yet trained on when probes-1112 were scored."""
+    """Transfer with missing cells: the model of 0910 is missing, and 1011 has no score on probes-1112."""
     results = [r for r in RESULTS if r.data["model"]["name"] != "runs/diff/0910"]
     results += [diff(month, "probes-1112", 7.0) for month in ("0809", "1011")]
     diagonal, of = transfer(matrix(results, "twiki_probes", SCORE), "diff", "base", higher_is_better=False)
@@ -229,7 +230,7 @@ def test_transfer_says_what_it_lacks() -> None:
     with pytest.raises(InputError, match="0 models named 'initial'"):
         transfer(found, "diff", "initial", higher_is_better=False)
     again = result("probes-0809", 1.0, "runs/again", "diff", ("diffset-0809",))
-    with pytest.raises(InputError, match="diff: two models of 0809, runs/diff/0809 is one"):
+    with pytest.raises(InputError, match="diff: two models of 0809, one of them runs/diff/0809"):
         transfer(matrix([*RESULTS, again], "twiki_probes", SCORE), "diff", higher_is_better=False)
 
 
@@ -242,14 +243,15 @@ def test_the_table() -> None:
     ]
 
 
-# How a model's months are known
+# The months that a model was trained on
 
 
 def manifest(folder: Path, model: Path | str, config: str, method: str = "lora", steps: int | None = 3) -> Path:
-    """Write what `temporalwiki train` leaves beside a checkpoint."""
+    """Write a checkpoint's training.json."""
     folder.mkdir(parents=True, exist_ok=True)
-    run = {"method": method, "model": str(model), "config": config}
-    (folder / "training.json").write_text(json.dumps({"run": run} | ({"steps": steps} if steps else {})))
+    run = {"method": method, "model": str(model), "data": "data", "config": config}
+    content = {"run": run, "architecture": "decoder-only"} | ({"steps": steps} if steps else {})
+    (folder / "training.json").write_text(json.dumps(content))
     return folder
 
 
@@ -258,7 +260,7 @@ def known(method: str | None, *trained_on: str) -> dict[str, Any]:
 
 
 def phases(reference: str) -> dict[str, Any]:
-    """Return what ``known`` says of a checkpoint."""
+    """Return method and months of a checkpoint."""
     found = training(reference)
     return {name: found[name] for name in ("method", "trained_on")}
 
@@ -288,7 +290,12 @@ NO_MANIFEST: dict[str, str | None] = {
     "another program's": '{"epochs": 3}',
     "a list": "[1]",
     "damaged": '{"run": {"method": "lo',
-    "a path that is none": '{"run": {"method": "lora", "config": "diffset-0809", "model": "a\\u0000b"}}',
+    "not a path": json.dumps(
+        {
+            "run": {"method": "lora", "config": "diffset-0809", "model": "a\0b", "data": "data"},
+            "architecture": "decoder-only",
+        }
+    ),
     "not even text": "\udcff",
 }
 
@@ -316,7 +323,7 @@ def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_result_says_what_its_model_was_trained_on(probes: Path, tmp_path: Path) -> None:
-    """It is found again where the manifests are gone: they are not part of what was asked."""
+    """A result is found again after the training manifests are removed: they are not part of its key."""
     folder = tiny_models.save("gpt2", tmp_path / "model")
     manifest(folder, manifest(tmp_path / "before", "gpt2", "diffset-1011"), "diffset-1112", "recadam")
 

@@ -1,4 +1,4 @@
-"""A spaCy pipeline says which characters are proper nouns, and their tokens are those that share a character."""
+"""Proper nouns found by spaCy, their overlap with tokens, treebanks, and training of a tagger."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_token_counts_if_it_has_a_character_of_a_span(offsets: list[Span], spa
 
 
 def llama2() -> Any:
-    """BPE of characters, words marked by "▁", with bytes for the characters that it does not know."""
+    """Return a BPE of characters with "▁" before words, and bytes for unknown characters."""
     pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"aeginrst", "▁P", "an"]
     backend = Tokenizer(
         models.BPE(
@@ -89,7 +89,7 @@ ENCODERS = {name: Encoder(make()) for name, make in TOKENIZERS.items()}
 LETTERS = (
     "aeinrstPT,.'-"
     " \n\t\u00a0\u3000\u2028"  # white space
-    "éß\u0301\u0308ﬁ…"  # composed, combining, and what normal forms take apart
+    "éß\u0301\u0308ﬁ…"  # composed and combining characters, and characters that normalisation splits
     "語東京ひ한"
     "مرب\u064bאह\u094dน"
     "\u200b\u200d\u200e\ufeff"  # no width
@@ -101,7 +101,7 @@ written = st.text(st.sampled_from(LETTERS) | st.characters(exclude_categories=["
 
 @st.composite
 def texts_with_spans(draw: st.DrawFn) -> tuple[str, list[Span]]:
-    """Return a text and runs of its characters that are not white space, in order; they may touch one another."""
+    """A strategy for a text and spans of its characters that are not white space, in order."""
     text = draw(written)
     spans: list[Span] = []
     at = 0
@@ -115,7 +115,7 @@ def texts_with_spans(draw: st.DrawFn) -> tuple[str, list[Span]]:
 
 
 def check(text: str, spans: list[Span], offsets: np.ndarray[Any, Any]) -> set[int]:
-    """Compare with a look at every character of every token; return the characters that tokens of spans have."""
+    """Compare ``overlap`` with a check of every character, and return the characters of overlapping tokens."""
     inside = {at for start, end in spans for at in range(start, end) if not text[at].isspace()}
     marked = overlap(offsets, spans)
     assert marked.tolist() == [any(at in inside for at in range(start, end)) for start, end in offsets.tolist()]
@@ -133,7 +133,7 @@ def test_the_tokens_of_proper_nouns_are_those_with_a_character_of_one(
     text, spans = given_text
     ((_, offsets),) = ENCODERS[name].with_offsets([text])
     marks = check(text, spans, offsets)
-    if name != "t5":  # bytes spell everything, so that no character of a proper noun can get lost
+    if name != "t5":  # bytes can spell everything, so that no character is lost
         assert {at for start, end in spans for at in range(start, end)} <= marks
 
 
@@ -156,7 +156,7 @@ def test_the_tokens_of_gpt2(shared_data: Path) -> None:
 
 
 def pipeline(folder: Path, kind: str, *names: str) -> str:
-    """Write a pipeline for which the given words alone are proper nouns; return its folder.
+    """Write a pipeline that tags only the given words as proper nouns, and return its folder.
 
     A tagger without training gives every word its first label; rules then change these words.
     """
@@ -181,7 +181,7 @@ def pipeline(folder: Path, kind: str, *names: str) -> str:
 
 @pytest.fixture(scope="module")
 def rome(tmp_path_factory: pytest.TempPathFactory) -> ProperNouns:
-    """For which Rome, Elba and the Nile are proper nouns."""
+    """A pipeline that tags Rome, Elba and Nile as proper nouns."""
     return ProperNouns(pipeline(tmp_path_factory.mktemp("rome") / "small", "NNP", "Rome", "Elba", "Nile"))
 
 
@@ -206,13 +206,13 @@ def test_proper_nouns_are_found_by_tag_else_by_part_of_speech(tmp_path: Path, ki
 
 def test_white_space_is_no_part_of_a_proper_noun(tmp_path: Path) -> None:
     nouns = ProperNouns(pipeline(tmp_path / "small", "NNP", "\n\n", "New York", "Rome"))
-    nouns._nlp.tokenizer = lambda text: spacy.tokens.Doc(  # as those of some languages do
+    nouns._nlp.tokenizer = lambda text: spacy.tokens.Doc(  # as pipelines of some languages do
         nouns._nlp.vocab, words=["New York", "\n\n", "Rome"], spaces=[True, False, False]
     )
     assert list(nouns(["New York \n\nRome"])) == [[(0, 3), (4, 8), (11, 15)]]
 
 
-@pytest.mark.fault("large page", "a text of more characters than spaCy takes, in evaluate", "it goes in pieces")
+@pytest.mark.fault("large page", "evaluate: a text with more characters than spaCy accepts", "it is split into pieces")
 @pytest.mark.parametrize("longest", [1, 9, 30])
 def test_a_text_that_is_too_long_for_spacy_goes_in_pieces(
     rome: ProperNouns, longest: int, monkeypatch: pytest.MonkeyPatch
@@ -222,7 +222,7 @@ def test_a_text_that_is_too_long_for_spacy_goes_in_pieces(
     assert [len(spans) for spans in whole] == [7, 0, 3, 1]
     monkeypatch.setattr(rome._nlp, "max_length", longest)
     pieces = list(rome(texts))
-    if longest == 1:  # no name is left whole
+    if longest == 1:  # every name is cut
         assert pieces == [[], [], [], []]
     else:
         assert pieces == whole
@@ -473,11 +473,11 @@ def test_agreement_by_hand(rome: ProperNouns) -> None:
 
 
 def test_what_cannot_be_trained_is_refused(treebank: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no word to learn from is tagged NNP or NNPS; XPOS, the fifth column"):
+    with pytest.raises(InputError, match="no word of the treebank is tagged NNP or NNPS; XPOS, the fifth column"):
         train_tagger([[Word("Rome", "", True)]], tmp_path / "out")
     assert not (tmp_path / "out").exists()
     (tmp_path / "there").mkdir()
-    with pytest.raises(InputError, match="there: is there already; remove it, or name another folder"):
+    with pytest.raises(InputError, match="there: exists already; remove it, or name another folder"):
         train_tagger(texts_of(treebank), tmp_path / "there")
 
 

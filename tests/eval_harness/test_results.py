@@ -1,4 +1,4 @@
-"""Result files: where they are, what is in them, and how they look."""
+"""Result files: their paths, their content, and their tables."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from temporalwiki.eval_harness import results
 from temporalwiki.eval_harness.results import Outcome, path_of, read_result, read_results, table, write_result
 from temporalwiki.eval_harness.statistics import Estimate
 
+from a_result import from_content
 from a_stop import Killed
 
 WHAT: dict[str, dict[str, Any]] = {
@@ -28,7 +29,7 @@ def changed(part: str, name: str, value: Any) -> dict[str, dict[str, Any]]:
     return {**WHAT, part: {**WHAT[part], name: value}}
 
 
-# Where it is
+# Paths
 
 
 def test_the_path_is_readable() -> None:
@@ -70,7 +71,9 @@ def test_where_model_and_data_are_does_not(case: str) -> None:
 HOSTILE = ["..", ".", "", "/", "../../etc", "a/../..", "a\nb", "東京", "a b", "-rf", "package:llm-x", "C:\\x"]
 
 
-@pytest.mark.fault("hostile titles", "models and configs named as paths elsewhere", "their results stay in the folder")
+@pytest.mark.fault(
+    "hostile titles", "models and configs whose names are paths to other folders", "their results stay in the folder"
+)
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize(("part", "key"), [("model", "name"), ("data", "config")])
 def test_a_hostile_name_stays_in_the_folder(part: str, key: str, name: str, tmp_path: Path) -> None:
@@ -93,7 +96,7 @@ def test_models_are_named_as_people_name_them(monkeypatch: pytest.MonkeyPatch, t
         assert path_of(Path("results"), changed("model", "name", name)).parent.name.rpartition("-")[0] == shown
 
 
-# What is in it
+# Content
 
 
 def test_it_holds_what_was_found_and_how(tmp_path: Path) -> None:
@@ -174,12 +177,12 @@ def test_all_results_of_a_folder_in_order(tmp_path: Path) -> None:
     assert [result.data["data"]["config"] for result in read_results(tmp_path)] == ["probes-1011", "probes-1112"]
 
 
-# How it looks
+# Tables
 
 
 def shown(scores: dict[str, Any], excluded: dict[str, int] | None = None) -> list[str]:
     data = {**WHAT, "scores": {name: of.__dict__ for name, of in scores.items()}, "excluded": excluded or {}}
-    return table([results.Result(Path("x"), json.loads(json.dumps(data, sort_keys=True)))]).splitlines()
+    return table([from_content(Path("x"), json.loads(json.dumps(data, sort_keys=True)))]).splitlines()
 
 
 def test_a_table() -> None:

@@ -1,4 +1,4 @@
-"""A whole evaluation: what stands in its results, that nothing is computed twice, and that the same gives the same."""
+"""A whole evaluation: its results, nothing is computed twice, and the same inputs give the same bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.results import Outcome, Result, read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
-from temporalwiki.eval_harness.score_cache import Store
+from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.statistics import Items, compare
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.eval_harness.tasks.deleted import Deleted
@@ -58,7 +58,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(models: dict[str, Path], month: Path, tmp_path: Path) -> Callable[..., list[Result]]:
-    """Evaluates GPT-2 on the month, or what else is given; each test has a store and a folder of results."""
+    """Return a function that evaluates a model (default: GPT-2) on the month, with a cache for each test."""
 
     def evaluated(store: str = "scores", precision: str = "fp32", **more: Any) -> list[Result]:
         given = {"model": str(models["gpt2"]), "data": str(month), "tasks": QUICK, "configs": (), "limit": None}
@@ -69,7 +69,7 @@ def run(models: dict[str, Path], month: Path, tmp_path: Path) -> Callable[..., l
 
 
 def content(folder: Path) -> dict[str, Any]:
-    """Return what all result files hold but for "run", and the bytes of the items' figures."""
+    """Return the content of all result files without "run", and the bytes of their items."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*.json")):
         data = json.loads(path.read_text("utf-8"))
@@ -79,18 +79,18 @@ def content(folder: Path) -> dict[str, Any]:
 
 
 def count_kept(patch: pytest.MonkeyPatch, name: str, counts: list[int]) -> None:
-    """Note how many answers each batch brings that is kept from here on."""
-    keep = getattr(Store, name)
+    """Record how many answers are added to the cache in each batch."""
+    keep = getattr(ScoreCache, name)
 
-    def count(self: Store, found: Any) -> None:
+    def count(self: ScoreCache, found: Any) -> None:
         found = list(found)
         counts.append(len(found))
         keep(self, found)
 
-    patch.setattr(Store, name, count)
+    patch.setattr(ScoreCache, name, count)
 
 
-# What stands in a result
+# Content of results
 
 
 def test_a_result_has_all_that_is_needed_to_repeat_it(
@@ -117,7 +117,7 @@ def test_a_result_has_all_that_is_needed_to_repeat_it(
     }
 
 
-# Nothing twice
+# Nothing is computed twice
 
 
 def test_a_result_that_is_there_is_read_and_the_model_not_loaded(
@@ -131,7 +131,7 @@ def test_a_result_that_is_there_is_read_and_the_model_not_loaded(
 
     monkeypatch.setattr(checkpoint, "load", fail)
     monkeypatch.setattr(checkpoint, "load_tokenizer", fail)
-    monkeypatch.setattr(Store, "__init__", fail)
+    monkeypatch.setattr(ScoreCache, "__init__", fail)
     [again] = run()
     assert again == first
     assert first.path.stat().st_mtime_ns == before
@@ -149,7 +149,7 @@ def test_the_same_by_another_name_is_the_same(
 
 @dataclass(frozen=True)
 class Later(TwikiProbes):
-    """The next version of a task."""
+    """Raise the version of a task."""
 
     version: ClassVar[int] = TwikiProbes.version + 1
 
@@ -185,7 +185,7 @@ def test_another_run_has_another_file(
 
 
 def test_a_limit_takes_the_first_rows(run: Callable[..., list[Result]], month: Path) -> None:
-    """Of each split that is scored, not of what a model is light-tuned on."""
+    """The limit applies to scored splits, not to the facts for light-tuning."""
     [result] = run(limit=2, tasks={"twiki_probes": TwikiProbes(answers=False)})
     assert result.data["data"]["rows"] == {"unchanged": 2, "changed": 2, "light-tuning/unchanged": 9}
     first = ["Q-Anna Weber", "Q-Norland"]
@@ -197,12 +197,12 @@ def test_a_limit_takes_the_first_rows(run: Callable[..., list[Result]], month: P
 def test_in_four_months_only_what_is_new_is_asked(
     run: Callable[..., list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each month has three facts of the month before and two of its own."""
+    """Each month shares three facts with the previous month and has two new ones."""
     facts = [(f"Town {i}", "is in", f"Norland {i}") for i in range(13)]
     months = {f"probes-{n:02}{n + 1:02}": {"changed": rows(facts[2 * n : 2 * n + 5])} for n in range(1, 5)}
     data = str(write_dataset(tmp_path / "months", months))
     new: list[int] = []
-    for name in ("keep_scores", "keep_answers"):
+    for name in ("add_scores", "add_answers"):
         count_kept(monkeypatch, name, new)
     tasks = {"twiki_probes": TwikiProbes(light_tuning=False)}
     asked = []
@@ -217,7 +217,7 @@ def test_in_four_months_only_what_is_new_is_asked(
     assert content(tmp_path / "again") == content(tmp_path / "results")
 
 
-# The same gives the same
+# The same inputs give the same results
 
 
 def kill_at(patch: pytest.MonkeyPatch, owner: Any, name: str, call: int = 1) -> None:
@@ -233,17 +233,17 @@ def kill_at(patch: pytest.MonkeyPatch, owner: Any, name: str, call: int = 1) -> 
 
 
 POINTS: dict[str, tuple[Any, str, int]] = {
-    "before anything": (Store, "__init__", 1),
-    "in the likelihoods": (Store, "keep_scores", 2),
-    "in the answers": (Store, "keep_answers", 1),
+    "before anything": (ScoreCache, "__init__", 1),
+    "in the likelihoods": (ScoreCache, "add_scores", 2),
+    "in the answers": (ScoreCache, "add_answers", 1),
     "in light-tuning": (trainer.Display, "on_step_end", 1),
-    "in what the light-tuned model says": (Store, "keep_scores", 2),
+    "in what the light-tuned model says": (ScoreCache, "add_scores", 2),
     "before the result is written": (runner, "write_result", 1),
 }
 
 
 def test_a_run_that_was_killed_goes_on_to_the_same_bytes(run: Callable[..., list[Result]], tmp_path: Path) -> None:
-    """Again and again, each time a little later; and elsewhere, with a store of its own, it is the same."""
+    """Interrupted again and again, each time a little later, it ends with the results of an uninterrupted run."""
     run(tasks=WHOLE)
     for owner, name, call in POINTS.values():
         with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
@@ -252,7 +252,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(run: Callable[..., list
         assert not list((tmp_path / "again").rglob("*.json"))
     new: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("keep_scores", "keep_answers"):
+        for name in ("add_scores", "add_answers"):
             count_kept(patch, name, new)
         run(tasks=WHOLE, store="other", output=tmp_path / "again")
     assert content(tmp_path / "again") == content(tmp_path / "results")
@@ -267,11 +267,11 @@ import torch
 torch.set_num_threads(1)
 from temporalwiki.commands import main
 from temporalwiki.eval_harness import scoring
-from temporalwiki.eval_harness.score_cache import Store
+from temporalwiki.eval_harness.score_cache import ScoreCache
 
 scoring._ROW = 64
 asked = []
-keep = Store.keep_scores
+keep = ScoreCache.add_scores
 
 def count(self, scored):
     scored = list(scored)
@@ -280,7 +280,7 @@ def count(self, scored):
     asked.append(len(scored))
     keep(self, scored)
 
-Store.keep_scores = count
+ScoreCache.add_scores = count
 first = os.getpid()
 if os.fork() == 0:
     main(sys.argv[1:])
@@ -303,12 +303,12 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.fault(
-    "kill -9", "evaluate: when some texts are scored", "a rerun asks only for the others and writes the same bytes"
+    "kill -9", "evaluate: after some texts are scored", "a rerun scores only the others and writes the same bytes"
 )
 def test_another_process_with_another_hash_seed_killed_in_the_middle(
     models: dict[str, Path], month: Path, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGKILL, and what it kept is not asked again."""
+    """After SIGKILL, cached scores are not computed again."""
     monkeypatch.setattr("temporalwiki.eval_harness.scoring._ROW", 64)
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(
@@ -319,8 +319,8 @@ def test_another_process_with_another_hash_seed_killed_in_the_middle(
     killed, asked = (json.loads(line) for line in done.stdout.splitlines() if line[0] in "[0123456789")
     assert killed == signal.SIGKILL
     batches: list[int] = []
-    count_kept(monkeypatch, "keep_scores", batches)
-    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache", lambda: tmp_path / "scores")
+    count_kept(monkeypatch, "add_scores", batches)
+    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
     assert main(words(models["gpt2"], month, tmp_path / "here")) == 0
     assert content(tmp_path / "there") == content(tmp_path / "here")
     assert asked == batches[2:]
@@ -328,7 +328,7 @@ def test_another_process_with_another_hash_seed_killed_in_the_middle(
 
 # Two processes
 
-# several commands, as what takes time is to start
+# several commands in one process, because starting takes long
 COMMANDS = """
 import json, sys
 import torch
@@ -370,7 +370,7 @@ def test_two_processes_find_what_one_does(
     assert two.data["run"]["processes"] == 2
     assert two.data["scores"].keys() == one.data["scores"].keys()
     for name, estimate in one.data["scores"].items():
-        # weights that two processes tune are a little further from those of one than what they say of a text
+        # weights tuned by two processes differ slightly more than scores do
         assert two.data["scores"][name] == pytest.approx(estimate, rel=1e-4 if "light" in name else 1e-5), name
     assert two.data["excluded"] == one.data["excluded"]
     for there, here in zip(two.items(), one.items(), strict=True):
@@ -385,17 +385,17 @@ def test_the_first_process_speaks_for_all(in_two: Path) -> None:
     assert out.count(".json\n") == 2
 
 
-# What is read
+# Input
 
 
 @dataclass(frozen=True)
 class Count(Task):
-    """Counts rows."""
+    """A task that counts rows."""
 
     configs: ClassVar[tuple[str, ...]] = ("probes-", "news")
 
     @property
-    def most(self) -> int:
+    def max_rows(self) -> int:
         return 5
 
     def run(self, model: CachedModel, given: Rows) -> Outcome:
@@ -404,7 +404,7 @@ class Count(Task):
 
 
 def test_each_month_is_scored_once_by_its_short_name(run: Callable[..., list[Result]], tmp_path: Path) -> None:
-    """A build names each interval twice; a config without a short name is read as it is named."""
+    """Each interval has two names, of which one is read; a config without a short name is read, too."""
     split = {"changed": rows(CHANGED)}
     names = ("probes-1112", "probes-20211101-20211201", "probes-1201", "probes-20211201-20220101", "lighttuning-1112")
     data = str(write_dataset(tmp_path / "data", dict.fromkeys(names, split)))
@@ -446,7 +446,7 @@ def test_of_many_rows_the_same_are_drawn_and_then_limited(run: Callable[..., lis
 
 
 def write_csv(folder: Path, columns: str = "subject,relation,object") -> str:
-    """Write probes as they were released: three columns, a file a split, and a card that names them."""
+    """Write probes in their released form: three columns, one file per split, and a card."""
     folder.mkdir()
     for split, facts in (("unchanged", UNCHANGED), ("changed", CHANGED)):
         lines = [",".join(f'"{part}"' for part in fact) for fact in facts]
@@ -464,14 +464,14 @@ def test_probes_as_they_were_released(run: Callable[..., list[Result]], tmp_path
         assert result.data["scores"][name] == estimate, name
 
 
-# What cannot be read
+# Errors
 
 PLAIN = [{"subject": "a", "relation": "b", "object": "c"}]
 WRONG: dict[str, tuple[dict[str, Any], type[InputError], str]] = {
     "no config that a task reads": (
         {"news": {"train": PLAIN}},
         UsageError,
-        r"twiki_probes reads probes-\*, of which there is none in news",
+        r"twiki_probes reads probes-\*, and none of news",
     ),
     "other splits": ({"probes-1112": {"train": PLAIN}}, InputError, "no rows in unchanged, changed.*splits are train"),
     "another name of a column": (
@@ -521,7 +521,7 @@ def test_every_task_of_facts_counts_what_is_no_fact(
 
 
 def test_two_models_are_compared_item_by_item(run: Callable[..., list[Result]], models: dict[str, Path]) -> None:
-    """A test's items are found by its name; their ids are those of the other model's."""
+    """The items of a test have its name as split, and the same ids for all models."""
     sides = []
     for precision in ("fp32", "bf16"):
         [result] = run(tasks={"twiki_probes": TwikiProbes(answers=False)}, precision=precision)
@@ -541,7 +541,7 @@ def test_two_models_are_compared_item_by_item(run: Callable[..., list[Result]], 
 def test_configs_that_nobody_reads(run: Callable[..., list[Result]]) -> None:
     with pytest.raises(UsageError, match=r"no config 'probes-1113' \(did you mean probes-1112\?\)"):
         run(configs=("probes-1113",))
-    with pytest.raises(UsageError, match=r"twiki_probes reads probes-\*, of which there is none in lighttuning-1112"):
+    with pytest.raises(UsageError, match=r"twiki_probes reads probes-\*, and none of lighttuning-1112"):
         run(configs=("lighttuning-1112",))
     with pytest.raises(UsageError, match="--config lighttuning-1112: none of the tasks twiki_probes reads it"):
         run(configs=("probes-1112", "lighttuning-1112"))

@@ -1,4 +1,4 @@
-"""What a model said is given back to the bit, to whoever asks the same of the same model, and to nobody else."""
+"""The cache gives back scores to the bit, for the same model and policy only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import score_cache as module
-from temporalwiki.eval_harness.score_cache import Store
+from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scores, Text
 
 POLICY = {"scoring": 1, "starts_with": "<s>", "precision": "fp32"}
@@ -25,12 +25,12 @@ TEXTS = st.text(st.characters(codec=None), max_size=30)  # with NUL and lone sur
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "scores", "abc", POLICY)
+def store(tmp_path: Path) -> ScoreCache:
+    return ScoreCache(tmp_path / "scores", "abc", POLICY)
 
 
 def scores(*nll: float) -> Scores:
-    """One score a token, tokens of three characters."""
+    """Return one score per token of three characters."""
     places = np.array([[3 * i, 3 * i + 3] for i in range(len(nll))], dtype=np.int64).reshape(-1, 2)
     return Scores(np.array(nll, dtype=np.float32).astype(np.float64), places)
 
@@ -39,7 +39,7 @@ def same(found: Scores, expected: Scores) -> bool:
     return found.nll.tobytes() == expected.nll.tobytes() and found.offsets.tolist() == expected.offsets.tolist()
 
 
-# It gives back what it was given
+# It returns what was added
 
 
 @settings(max_examples=60, deadline=None)
@@ -49,8 +49,8 @@ def same(found: Scores, expected: Scores) -> bool:
     )
 )
 def test_scores_come_back_to_the_bit(kept: dict[Text, list[float]], tmp_path_factory: pytest.TempPathFactory) -> None:
-    store = Store(tmp_path_factory.mktemp("store"), "abc", POLICY)
-    store.keep_scores((text, scores(*nll)) for text, nll in kept.items())
+    store = ScoreCache(tmp_path_factory.mktemp("store"), "abc", POLICY)
+    store.add_scores((text, scores(*nll)) for text, nll in kept.items())
     found = store.scores(list(kept))
     assert list(found) == list(range(len(kept)))
     assert all(same(found[i], scores(*nll)) for i, nll in enumerate(kept.values()))
@@ -69,39 +69,39 @@ HOSTILE = [
 ]
 
 
-def test_hostile_texts_are_texts(store: Store) -> None:
+def test_hostile_texts_are_texts(store: ScoreCache) -> None:
     texts = [Text(context, target) for context in HOSTILE for target in HOSTILE]
-    store.keep_scores((text, scores(i)) for i, text in enumerate(texts))
+    store.add_scores((text, scores(i)) for i, text in enumerate(texts))
     assert {i: of.nll.tolist() for i, of in store.scores(texts).items()} == {i: [i] for i in range(len(texts))}
 
 
 def test_answers_and_spans(tmp_path: Path) -> None:
-    answers, tagged = Store(tmp_path, "abc", {"generation": 1}), Store(tmp_path, "abc", {"tagging": 1})
+    answers, tagged = ScoreCache(tmp_path, "abc", {"generation": 1}), ScoreCache(tmp_path, "abc", {"tagging": 1})
     said = [text for text in HOSTILE if text.isascii() or "東" in text]
-    answers.keep_answers(zip(HOSTILE, [*said, "", ""], strict=True))
+    answers.add_answers(zip(HOSTILE, [*said, "", ""], strict=True))
     assert answers.answers(HOSTILE) == dict(enumerate([*said, "", ""]))
-    tagged.keep_spans([("Anna in Easton", [(0, 4), (8, 14)]), ("none", [])])
+    tagged.add_spans([("Anna in Easton", [(0, 4), (8, 14)]), ("none", [])])
     assert tagged.spans(["none", "Anna in Easton", "new"]) == {0: [], 1: [(0, 4), (8, 14)]}
 
 
-def test_nothing_asked_nothing_kept(store: Store) -> None:
-    store.keep_scores([])
+def test_nothing_asked_nothing_kept(store: ScoreCache) -> None:
+    store.add_scores([])
     assert store.scores([]) == {}
     assert store.scores([Text("a", "b")]) == {}
 
 
-def test_where_the_context_ends_counts(store: Store) -> None:
-    store.keep_scores([(Text("ab", "c"), scores(1.0))])
+def test_where_the_context_ends_counts(store: ScoreCache) -> None:
+    store.add_scores([(Text("ab", "c"), scores(1.0))])
     assert store.scores([Text("a", "bc"), Text("", "abc"), Text("abc", ""), Text("ab", "c")]).keys() == {3}
 
 
-def test_what_is_kept_twice_is_there_once(store: Store) -> None:
+def test_what_is_kept_twice_is_there_once(store: ScoreCache) -> None:
     for value in (1.0, 2.0):
-        store.keep_scores([(Text("", "a"), scores(value))])
+        store.add_scores([(Text("", "a"), scores(value))])
     assert store.scores([Text("", "a"), Text("", "a")])[1].nll.tolist() == [2.0]
 
 
-# Whose it is
+# Models and policies
 
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "another model": ("abd", POLICY),
@@ -113,23 +113,23 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", OTHERS)
-def test_two_models_or_policies_are_never_mixed(case: str, store: Store, tmp_path: Path) -> None:
-    store.keep_scores([(Text("", "a"), scores(1.0))])
-    assert Store(tmp_path / "scores", *OTHERS[case]).scores([Text("", "a")]) == {}
-    again = Store(tmp_path / "scores", "abc", dict(reversed(POLICY.items())))
+def test_two_models_or_policies_are_never_mixed(case: str, store: ScoreCache, tmp_path: Path) -> None:
+    store.add_scores([(Text("", "a"), scores(1.0))])
+    assert ScoreCache(tmp_path / "scores", *OTHERS[case]).scores([Text("", "a")]) == {}
+    again = ScoreCache(tmp_path / "scores", "abc", dict(reversed(POLICY.items())))
     assert again.scores([Text("", "a")]).keys() == {0}
 
 
 @pytest.mark.parametrize("library", [module.torch, module.transformers], ids=["torch", "transformers"])
 def test_nor_two_versions_of_a_library(
-    library: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: Any, store: ScoreCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.keep_scores([(Text("", "a"), scores(1.0))])
+    store.add_scores([(Text("", "a"), scores(1.0))])
     monkeypatch.setattr(library, "__version__", "0.0")
-    assert Store(tmp_path / "scores", "abc", POLICY).scores([Text("", "a")]) == {}
+    assert ScoreCache(tmp_path / "scores", "abc", POLICY).scores([Text("", "a")]) == {}
 
 
-# Several processes, and the end of one
+# Several processes, and killed ones
 
 
 def in_process(run: Callable[[], None]) -> multiprocessing.process.BaseProcess:
@@ -138,29 +138,31 @@ def in_process(run: Callable[[], None]) -> multiprocessing.process.BaseProcess:
     return process
 
 
-@pytest.mark.fault("two at once", "four evaluations that keep scores", "all scores are kept")
+@pytest.mark.fault("two at once", "four evaluations that cache scores", "all scores are kept")
 def test_processes_write_at_the_same_time(tmp_path: Path) -> None:
     texts = [[Text(str(writer), str(i)) for i in range(40)] for writer in range(4)]
 
     def write(writer: int) -> None:
-        mine = Store(tmp_path, "abc", POLICY)
+        mine = ScoreCache(tmp_path, "abc", POLICY)
         for i, text in enumerate(texts[writer]):
-            mine.keep_scores([(text, scores(writer, i)), (Text("", "the same"), scores(7.0))])
+            mine.add_scores([(text, scores(writer, i)), (Text("", "the same"), scores(7.0))])
 
     writers = [in_process(lambda writer=writer: write(writer)) for writer in range(4)]  # type: ignore[misc]
     for process in writers:
         process.join(120)
     assert [process.exitcode for process in writers] == [0] * 4
-    found = Store(tmp_path, "abc", POLICY).scores([text for of in texts for text in of])
+    found = ScoreCache(tmp_path, "abc", POLICY).scores([text for of in texts for text in of])
     assert [of.nll.tolist() for of in found.values()] == [[writer, i] for writer in range(4) for i in range(40)]
 
 
-@pytest.mark.fault("kill -9", "evaluate: while scores are kept", "those of whole batches are kept, none of a half one")
+@pytest.mark.fault(
+    "kill -9", "evaluate: while scores are written to the cache", "scores of complete batches are kept, no others"
+)
 def test_what_was_kept_outlives_a_kill(tmp_path: Path) -> None:
     def write() -> None:
-        store = Store(tmp_path, "abc", POLICY)
-        store.keep_scores([(Text("", "a"), scores(1.0))])
-        # killed within its second batch: all or nothing of it is there
+        store = ScoreCache(tmp_path, "abc", POLICY)
+        store.add_scores([(Text("", "a"), scores(1.0))])
+        # killed within the second batch, which is in the file completely or not at all
         store._file.execute("BEGIN IMMEDIATE")
         store._file.execute("INSERT INTO kept VALUES ('x', 'x')")
         os.kill(os.getpid(), signal.SIGKILL)
@@ -168,15 +170,15 @@ def test_what_was_kept_outlives_a_kill(tmp_path: Path) -> None:
     process = in_process(write)
     process.join(120)
     assert process.exitcode == -signal.SIGKILL
-    store = Store(tmp_path, "abc", POLICY)
+    store = ScoreCache(tmp_path, "abc", POLICY)
     assert store.scores([Text("", "a")])[0].nll.tolist() == [1.0]
-    store.keep_scores([(Text("", "b"), scores(2.0))])
+    store.add_scores([(Text("", "b"), scores(2.0))])
     assert store._file.execute("SELECT count(*) FROM kept").fetchone() == (2,)
 
 
-# Where it cannot be kept: one line with what to do
+# Errors: one line that says what to do
 
-REMOVE, ELSEWHERE = "remove this file, it only saves time", "set HF_HOME to another folder"
+REMOVE, ELSEWHERE = "remove this file: it is only a cache", "set HF_HOME to another folder"
 
 
 def damage(path: Path, at: int, by: bytes) -> None:
@@ -185,59 +187,61 @@ def damage(path: Path, at: int, by: bytes) -> None:
         file.write(by)
 
 
-@pytest.mark.fault("kept file gone or damaged", "evaluate: kept scores are damaged", "one line names the file")
+@pytest.mark.fault(
+    "intermediate file missing or damaged", "evaluate: cached scores are damaged", "one line names the file"
+)
 @pytest.mark.parametrize("at", [0, 100, 4096])
 def test_a_damaged_file_is_named(at: int, tmp_path: Path) -> None:
-    store = Store(tmp_path, "abc", POLICY)
+    store = ScoreCache(tmp_path, "abc", POLICY)
     texts = [Text("", str(i)) for i in range(2000)]
-    store.keep_scores((text, scores(1.0)) for text in texts)
+    store.add_scores((text, scores(1.0)) for text in texts)
     store._file.close()
     damage(store.path, at, b"\xff" * 3000)
     with pytest.raises(InputError) as raised:
-        Store(tmp_path, "abc", POLICY).scores(texts)
+        ScoreCache(tmp_path, "abc", POLICY).scores(texts)
     assert str(raised.value).startswith(f"{store.path}: ")
     assert REMOVE in str(raised.value)
     store.path.unlink()
-    assert Store(tmp_path, "abc", POLICY).scores(texts) == {}
+    assert ScoreCache(tmp_path, "abc", POLICY).scores(texts) == {}
 
 
 def test_a_file_of_something_else(tmp_path: Path) -> None:
-    path = Store(tmp_path, "abc", POLICY).path
+    path = ScoreCache(tmp_path, "abc", POLICY).path
     path.write_text("nothing of the kind" * 100)
     with pytest.raises(InputError, match=REMOVE):
-        Store(tmp_path, "abc", POLICY)
+        ScoreCache(tmp_path, "abc", POLICY)
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=ELSEWHERE):
-        Store(tmp_path / "file" / "scores", "abc", POLICY)
+        ScoreCache(tmp_path / "file" / "scores", "abc", POLICY)
 
 
 PRAGMAS = {"a full disk": ("max_page_count = 3", "full"), "no right to write": ("query_only = 1", "readonly")}
 
 
 @pytest.mark.parametrize("case", PRAGMAS)
-def test_a_file_that_cannot_grow(case: str, store: Store) -> None:
+def test_a_file_that_cannot_grow(case: str, store: ScoreCache) -> None:
     pragma, said = PRAGMAS[case]
-    store.keep_scores([(Text("", "a"), scores(1.0))])
+    store.add_scores([(Text("", "a"), scores(1.0))])
     store._file.execute(f"PRAGMA {pragma}")
     with pytest.raises(InputError, match=f"{said}.*; {ELSEWHERE}"):
-        store.keep_scores((Text("", str(i)), scores(*range(100))) for i in range(100))
-    assert store.scores([Text("", "a"), Text("", "0")]).keys() == {0}  # what was there can still be read
+        store.add_scores((Text("", str(i)), scores(*range(100))) for i in range(100))
+    assert store.scores([Text("", "a"), Text("", "0")]).keys() == {0}  # older scores can still be read
 
 
 def test_one_who_does_not_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PATIENCE", 0.1)
-    store = Store(tmp_path, "abc", POLICY)
+    store = ScoreCache(tmp_path, "abc", POLICY)
     other = sqlite3.connect(store.path)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(InputError, match="locked"):
-        store.keep_scores([(Text("", "a"), scores(1.0))])
+        store.add_scores([(Text("", "a"), scores(1.0))])
     other.rollback()
-    store.keep_scores([(Text("", "a"), scores(1.0))])
+    store.add_scores([(Text("", "a"), scores(1.0))])
 
 
 def test_it_lies_beside_the_cache_of_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.datasets.config, "HF_CACHE_HOME", "/somewhere")
-    assert module.cache() == Path("/somewhere/temporalwiki/scores")
+    assert module.cache_folder() == Path("/somewhere/temporalwiki/scores")

@@ -1,4 +1,4 @@
-"""A score is what the model says of the text alone: not how it was batched, laid out, padded or split."""
+"""A score depends only on model and text, not on batches, layout, padding or splits."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def one_thread() -> None:
 
 
 def sharpened(model: Any) -> Any:
-    """A model whose probabilities are far from uniform, so that no tolerance hides a difference."""
+    """Return a model with very uneven probabilities, so that tolerances hide no differences."""
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -114,7 +114,7 @@ def alone(model: Any, tokenizer: Any, text: Text) -> np.ndarray:
 
 
 def expected(model: Any, tokenizer: Any, texts: Sequence[Text] = PROBES) -> list[np.ndarray]:
-    """Of the texts of which there is something to say (T5 has no token for a space)."""
+    """Return the scores of texts that can be scored (T5 has no token for a space)."""
     return [nll for text in texts if len(nll := alone(model, tokenizer, text))]
 
 
@@ -124,7 +124,7 @@ def of_probes(kind: str) -> list[np.ndarray]:
 
 
 def listen(model: Any, hear: Callable[[torch.Tensor], None]) -> Any:
-    """Have ``hear`` called with what the model reads; return the hook."""
+    """Call ``hear`` with the inputs of the model; return the hook."""
 
     def note(_: Any, _args: Any, inputs: dict[str, Any]) -> None:
         for name in ("input_ids", "decoder_input_ids"):
@@ -140,7 +140,7 @@ def same(got: list[np.ndarray], exact: list[np.ndarray], tolerance: float = 1e-5
         np.testing.assert_allclose(nll, other, rtol=tolerance, atol=tolerance)
 
 
-# What a score is
+# Definition of a score
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -160,13 +160,13 @@ def test_of_a_model_that_knows_nothing_each_token_costs_the_log_of_the_vocabular
 
 
 def test_probabilities_set_by_hand() -> None:
-    """A bigram model: embeddings are one-hot, the layer adds nothing, the output layer holds log P(next | token)."""
+    """Return a bigram model with one-hot embeddings and an output layer of log P(next | token)."""
     words = {"<s>": 0, "x": 1, "y": 2, "z": 3}
     backend = Tokenizer(WordLevel(words))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>")
     model = llama(4, hidden_size=4, num_hidden_layers=1, num_attention_heads=1, rms_norm_eps=0.0)
-    follows = torch.tensor(  # a row for what stands before: <s>, x, y, z
+    follows = torch.tensor(  # one row for each previous token: <s>, x, y, z
         [[1 / 8, 1 / 2, 1 / 4, 1 / 8], [1 / 4, 1 / 4, 1 / 4, 1 / 4], [1 / 16, 3 / 4, 1 / 8, 1 / 16], [1 / 4] * 4]
     )
     with torch.no_grad():
@@ -242,12 +242,12 @@ def test_nothing_is_said_of_nothing(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("hostile", ["<|endoftext|>", "<s>", "</s>", "<extra_id_5>", "<pad>"])
 def test_what_looks_like_a_special_token_is_spelled(kind: str, hostile: str) -> None:
-    """It costs what its letters cost, in a context and in a target."""
+    """A special token within a text is read as plain letters, in context and target."""
     scorer, tokenizer = SHARED[kind], TOKENIZERS[kind]
     read: list[int] = []
 
     def times(text: Text) -> int:
-        """How often the model reads the special token, and not its letters."""
+        """Count how often the model reads the special token instead of its letters."""
         read.clear()
         list(scorer.score([text]))
         return read.count(tokenizer.convert_tokens_to_ids(hostile))
@@ -290,7 +290,7 @@ def test_an_encoder_decoder_model_needs_a_sentinel() -> None:
         list(scorer.score(PROBES))
 
 
-# What a score does not depend on
+# Independence of batches and layout
 
 
 def reversed_order(scorer: Scorer) -> list[np.ndarray]:
@@ -417,7 +417,7 @@ def test_sixty_candidates_of_a_prompt_are_read_and_the_prompt_once(kind: str) ->
 
 
 def test_a_text_may_be_as_long_as_the_context_and_no_longer() -> None:
-    """The last token is predicted, and not read."""
+    """A text may be one token longer than the context, because its last token is only predicted."""
     tokenizer = TOKENIZERS["gpt2"]
     model = llama(len(tokenizer), max_position_embeddings=16)
     texts = [Text("", "x" * 16), Text("", "x" * 17), Text("x" * 14, "yz"), Text("x" * 15, "yz"), Text("", "y")]
@@ -459,7 +459,7 @@ def test_weights_in_bf16_are_close(kind: str) -> None:
 
 
 def broken(kind: str, error: BaseException, most: int) -> Scorer:
-    """Of a model that raises when it reads more than so many tokens."""
+    """Make a model raise an error if it reads more tokens than this."""
     model = tiny_models.model(kind, len(TOKENIZERS[kind]))
     model.load_state_dict(MODELS[kind].state_dict())
 
@@ -559,11 +559,13 @@ GROUPED = {**SHORT, "num_key_value_heads": 2, "head_dim": 8}
 EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 DELTA = {f"linear_{name}": 8 for name in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim")}
 WINDOW = {"sliding_window": 8}
-ARCHITECTURES: dict[str, tuple[bool, dict[str, Any]]] = {  # whether it reads trees, and how it is made
-    # positions counted from the mask, whatever it is told (ALiBi)
+ARCHITECTURES: dict[
+    str, tuple[bool, dict[str, Any]]
+] = {  # whether a model supports prefix trees, and its configuration
+    # positions counted from the mask (ALiBi)
     "Bloom": (False, {"hidden_size": 32, "n_layer": 2, "n_head": 4}),
     "Mpt": (False, {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 128}),
-    # one token after the other, whatever the mask
+    # recurrent: ignores the mask
     "Mamba": (False, {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 8}),
     "FalconMamba": (False, {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 8}),
     "Qwen3Next": (False, {**GROUPED, **EXPERTS, **DELTA, "layer_types": ["linear_attention", "full_attention"]}),
@@ -592,7 +594,7 @@ def architecture(name: str, vocabulary: int, more: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_whatever_the_architecture(name: str) -> None:
-    """Trees where the model heeds masks and positions, which is found out whatever is scored first."""
+    """Models that support prefix trees are detected, independent of the first text."""
     trees, size = ARCHITECTURES[name]
     tokenizer = TOKENIZERS["gpt2"]
     model = architecture(name, len(tokenizer), size)
@@ -604,7 +606,7 @@ def test_whatever_the_architecture(name: str) -> None:
 
 
 def test_texts_beyond_a_sliding_window_are_never_in_a_row_that_branches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A window as long as a row: short texts share rows, long ones are read with the model's own mask."""
+    """With a sliding window of a row's length, short texts share rows, and long texts use the model's mask."""
     monkeypatch.setattr(scoring, "_ROW", 32)
     tokenizer = TOKENIZERS["gpt2"]
     model = architecture("Mistral", len(tokenizer), {**GROUPED, "max_position_embeddings": 128, "sliding_window": 32})

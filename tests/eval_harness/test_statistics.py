@@ -1,4 +1,4 @@
-"""Intervals hold what they promise, comparisons are paired, transfer is what the papers' equations say."""
+"""Intervals have their coverage, comparisons are paired, and transfer follows the papers' equations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from temporalwiki.eval_harness.statistics import (
 
 
 def clustered(generator: np.random.Generator, clusters: int, shared: float, mean: float = 0.0) -> Items:
-    """One to five items a cluster, with a value that has variance 1 and the share ``shared`` of it in common."""
+    """Return clusters of one to five items with variance 1, a share ``shared`` of it common to a cluster."""
     sizes = generator.integers(1, 6, size=clusters)
     common = np.repeat(generator.normal(size=clusters), sizes)
     values = mean + np.sqrt(shared) * common + np.sqrt(1 - shared) * generator.normal(size=sizes.sum())
@@ -70,7 +70,7 @@ def test_one_cluster_has_no_interval_and_agreeing_clusters_one_without_width() -
 
 
 def test_two_clusters_by_hand() -> None:
-    """Of four equally likely resamples two are mixed, and one each has a cluster twice: the interval's ends."""
+    """Two of the four equally likely resamples have one cluster twice: they are the ends of the interval."""
     assert ratio([0, 3], [1, 2], ["a", "b"]) == Estimate(1.0, 0.0, 1.5, items=2, clusters=2)
 
 
@@ -78,7 +78,7 @@ def test_two_clusters_by_hand() -> None:
 
 
 def enumerated(clusters: list[list[tuple[float, float]]]) -> list[float]:
-    """The ratio of every possible resample, all of them equally likely, sorted."""
+    """Return the sorted ratios of all possible resamples."""
     resamples = itertools.product(clusters, repeat=len(clusters))
     items = ([item for cluster in drawn for item in cluster] for drawn in resamples)
     return sorted(math.fsum(n for n, _ in drawn) / math.fsum(d for _, d in drawn) for drawn in items)
@@ -103,7 +103,7 @@ def test_interval_is_that_of_all_possible_resamples() -> None:
         below = sum(value < end - 1e-9 for value in every) / len(every)
         up_to = sum(value <= end + 1e-9 for value in every) / len(every)
         assert below - off <= share <= up_to + off
-        assert below > 0.005 and up_to < 0.995  # no end of the world, where the test could not fail
+        assert below > 0.005 and up_to < 0.995  # a bound that can fail
 
 
 def test_interval_covers_the_truth_as_often_as_it_says_only_if_it_knows_the_clusters() -> None:
@@ -143,11 +143,11 @@ def test_thousands_of_items_take_a_moment() -> None:
     labels = [f"Q{i}" for i in range(8000)] + [f"Q{i}" for i in range(1000)]
     begun = time.process_time()
     estimate = ratio(generator.random(9000), generator.integers(1, 9, 9000), labels, np.exp)
-    assert time.process_time() - begun < 2  # 0.15 s, of this process alone: the machine may be busy
+    assert time.process_time() - begun < 2  # takes 0.15 s of CPU time
     assert (estimate.items, estimate.clusters) == (9000, 8000)
 
 
-# What must not matter, and what must
+# Order and labels of the items
 
 VALUES = st.floats(-100, 100).map(lambda x: round(x, 3))
 ITEMS = st.lists(st.tuples(VALUES, st.integers(1, 9), st.integers(0, 12)), min_size=1, max_size=40)
@@ -235,14 +235,14 @@ def test_hash_seed_does_not_matter() -> None:
 
 
 REFUSED = {
-    "no items": (([], [], []), "there are no items"),
+    "no items": (([], [], []), "no items to score"),
     "a column too short": (([1, 2], [1], ["a", "b"]), r"2 items need as many denominators, not an array of .* \(1,\)"),
     "a column too long": (([1, 2, 3], 1, ["a", "b"]), "2 items need as many numerators"),
     "a table": (([[1], [2]], 1, ["a", "b"]), "2 items need as many numerators"),
-    "nan": (([1, math.nan], 1, ["a", "b"]), r"item 1 of cluster 'b' has the score nan / 1 \(0 others"),
+    "nan": (([1, math.nan], 1, ["a", "b"]), r"item 1 of cluster 'b' has the score nan / 1 \(0 more"),
     "none": (([1, None], 1, ["a", "b"]), "item 1 of cluster 'b' has the score nan / 1"),
     "infinite": (([1, 2], [1, math.inf], ["a", "b"]), "item 1 of cluster 'b' has the score 2 / inf"),
-    "nothing to predict": (([0, 0, 1], [0, 0, 1], ["a", "b", "c"]), r"item 0 of cluster 'a' .* 0 / 0 \(1 others"),
+    "nothing to predict": (([0, 0, 1], [0, 0, 1], ["a", "b", "c"]), r"item 0 of cluster 'a' .* 0 / 0 \(1 more"),
     "negative": (([1], [-1], ["a"]), "item 0 of cluster 'a' has the score 1 / -1"),
     "too much": (([800, 800], 1, ["a", "b"]), "the score inf or one of its resamples is not a finite number"),
 }
@@ -258,7 +258,7 @@ def test_what_gives_no_score_is_refused_in_one_line(columns: Any, message: str) 
 def test_no_resamples_and_no_tests_are_refused() -> None:
     with pytest.raises(UsageError, match="resamples must be at least 1, not 0"):
         ratio([1], [1], ["a"], resamples=0)
-    with pytest.raises(InputError, match="there are no tests"):
+    with pytest.raises(InputError, match="no test to score"):
         mean_of_ratios([])
 
 
@@ -281,7 +281,7 @@ def test_average_of_one_test_is_that_test_and_of_a_test_with_itself_too() -> Non
 
 
 def test_average_knows_which_clusters_the_tests_share() -> None:
-    """Two equal tests vary together: as one of them. About other subjects, independently: less by the root of 2."""
+    """Two equal tests vary like one of them; tests about other subjects vary less, by the root of 2."""
     items = clustered(np.random.default_rng(8), 1000, 0.5)
     elsewhere = items._replace(clusters=[f"other {label}" for label in items.clusters])
     together, apart = mean_of_ratios([items, items]), mean_of_ratios([items, elsewhere])
@@ -306,7 +306,7 @@ def test_the_mean_is_a_function_of_ratios() -> None:
 
 
 def test_an_end_may_be_infinite() -> None:
-    """Of two clusters, each of four equally likely resamples: 1 / 0, 1 / 1 twice, and 1 / 2."""
+    """Two clusters have four equally likely resamples: 1 / 0, 1 / 1 twice, and 1 / 2."""
     ones, some = Items([1, 1], 1, ["a", "b"]), Items([0, 2], 1, ["a", "b"])
 
     def function(row: Any) -> float:
@@ -322,7 +322,7 @@ def test_an_end_may_be_infinite() -> None:
 
 
 def two_models(generator: np.random.Generator, clusters: int, gain: float) -> tuple[Items, Items]:
-    """The second is better by ``gain``, on items that are hard or easy for both."""
+    """Return two models; the second is better by ``gain``, on items that are hard or easy for both."""
     first = clustered(generator, clusters, 0.5)
     values = np.asarray(first.numerators)
     return first, first._replace(numerators=values + gain + 0.3 * generator.normal(size=len(values)))
@@ -357,7 +357,7 @@ def test_paired_interval_is_narrower_than_two_separate_ones() -> None:
     paired = compare([one], [other])
     assert width(paired) < separate / 3
     assert paired.low is not None and paired.low > 0
-    assert repr(paired.p_value) == repr(2 / 10_001)  # no resample is on the other side; it is never 0
+    assert repr(paired.p_value) == repr(2 / 10_001)  # no resample is on the other side; the p-value is never 0
 
 
 def test_difference_is_that_of_the_estimates_also_of_averages_and_perplexities() -> None:
@@ -413,7 +413,7 @@ UNLIKE = {
     "fewer": (Items([1], 1, ["a"], ["x"]), "same items: the first lacks 0, the second 1, 'y' among them"),
     "more": (Items([1, 2, 3], 1, "abc", "xyz"), "same items: the first lacks 1, the second 0, 'z' among them"),
     "no ids": (PAIR._replace(ids=()), "2 items need as many ids to be compared, not 0"),
-    "an id twice": (PAIR._replace(ids=["x", "x"]), "1 items have an id that another has, too"),
+    "an id twice": (PAIR._replace(ids=["x", "x"]), "1 items have the id of another item"),
     "other clusters": (
         PAIR._replace(clusters=["a", "c"]),
         "item 'y' is in cluster 'b' of one model, in 'c' of the oth",
@@ -438,7 +438,7 @@ def test_other_numbers_of_tests_are_refused() -> None:
 
 
 def side_by_side(*models: Any, clusters: Any = None, denominators: Any = 1) -> Items:
-    """Models that were asked the same, an item a cluster if nothing else is said."""
+    """Return the ranks of models on the same items; each item is a cluster by default."""
     return Items(np.array(models, dtype=float), denominators, clusters or range(len(models[0])))
 
 
@@ -457,7 +457,7 @@ def test_ranks_of_three_models_by_hand() -> None:
 
 
 def test_who_is_not_told_apart_from_others_has_their_ranks_too() -> None:
-    """Between 0 and 1 the second is told apart from neither: 40 clusters, noise of 2, differences of 0.5 and 1."""
+    """The middle model differs from neither of the others: 40 clusters, noise of 2, differences of 0.5 and 1."""
     generator = np.random.default_rng(21)
     noise = [2 * generator.permutation(np.linspace(-1, 1, 40)) for _ in range(3)]
     found = ranks([side_by_side(noise[0], noise[1] + 0.5, noise[2] + 1)], higher_is_better=True)
@@ -472,7 +472,7 @@ def test_models_that_are_the_same_share_all_ranks(models: int, higher: bool) -> 
 
 
 def test_one_that_is_as_much_better_everywhere_is_better() -> None:
-    """Whatever is drawn the difference is the same, but for rounding."""
+    """All resamples have the same difference, except for rounding."""
     values = np.random.default_rng(23).normal(size=30)
     tokens = np.random.default_rng(24).integers(1, 9, 30)
     for step in (1e-3, 1.0, 7.3):
@@ -484,7 +484,7 @@ def test_one_that_is_as_much_better_everywhere_is_better() -> None:
 
 MODELS = st.lists(
     st.lists(st.integers(0, 3).map(float), min_size=8, max_size=8), min_size=2, max_size=5
-)  # of eight clusters
+)  # in eight clusters
 
 
 @given(MODELS, st.booleans(), st.randoms(use_true_random=False))
@@ -534,7 +534,7 @@ def test_of_equal_models_none_is_told_apart_as_often_as_the_level_says(models: i
 
 
 def test_two_models_are_told_apart_where_compare_says_so() -> None:
-    """Away from 0.05: the one is a percentile interval, the other a test of a mean over its deviation."""
+    """p-values far from 0.05 agree with ``compare``; near 0.05 the two tests may differ."""
     generator = np.random.default_rng(26)
     agree = 0
     for gain in np.linspace(0, 0.12, 12):
@@ -559,7 +559,7 @@ def test_a_bad_model_beside_them_does_not_hide_that_two_differ() -> None:
 
 
 def test_averages_are_ranked_by_the_mean_of_their_tests() -> None:
-    """Best and worst in one test and the other way round in the other: on average all are the same."""
+    """Models that are best in one test and worst in the other are equal on average."""
     generator = np.random.default_rng(29)
     noise = generator.normal(size=(2, 50)) / 10
     up, down = side_by_side(noise[0], noise[0] + 1), side_by_side(noise[1] + 1, noise[1])
@@ -570,7 +570,7 @@ def test_averages_are_ranked_by_the_mean_of_their_tests() -> None:
 
 
 def test_of_few_clusters_there_are_no_ranks() -> None:
-    """Two models of which one is better in each of five clusters by chance: 2 in 32, which is more than 5 %."""
+    """With five clusters, one model is better in all by chance in 2 of 32 cases, which is more than 5 %."""
     assert ranks([side_by_side([0] * 5, [1] * 5)], higher_is_better=True) is None
     assert ranks([side_by_side([0] * 6, [1] * 6)], higher_is_better=True) == [Ranks(2, 2), Ranks(1, 1)]
     two_groups = [side_by_side([0] * 9, [1] * 9), side_by_side([0] * 9, [1] * 9, clusters=[0, 1, 2, 3, 4, 4, 4, 4, 4])]
@@ -592,17 +592,17 @@ def test_ranks_of_many_models_and_facts_take_a_moment() -> None:
     items = side_by_side(*values, clusters=generator.integers(0, 5000, 7000).tolist())
     begun = time.process_time()
     found = ranks([items], higher_is_better=True)
-    assert time.process_time() - begun < 5  # 0.2 s, of this process alone: the machine may be busy
+    assert time.process_time() - begun < 5  # takes 0.2 s of CPU time
     assert found is not None and found[0].worst == 60 and found[-1].best == 1
 
 
 REFUSED_RANKS = {
     "a column": ([Items([1, 2], 1, "ab")], r"numerators of the shape \(2,\) are not \[models, items\]"),
     "no models": ([Items(np.empty((0, 2)), 1, "ab")], r"shape \(0, 2\) are not"),
-    "no tests": ([], "there are no tests"),
+    "no tests": ([], "no test to score"),
     "too few items": ([side_by_side([1, 2], [1, 2], clusters="abc")], "3 items need as many numerators"),
     "nan": ([side_by_side([1, 2], [1, math.nan], clusters="ab")], "item 1 of cluster 'b' has the score nan / 1"),
-    "no items": ([Items([[]], 1, [])], "there are no items"),
+    "no items": ([Items([[]], 1, [])], "no items to score"),
     "other models": (
         [side_by_side([1], [2], clusters="a"), side_by_side([1], clusters="a")],
         r"groups of \[2, 1\] models: each needs a row for every model",

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dump_forms import write_page_props
+
 from temporalwiki.builders.world import World, write_world
 
 import tiny_models
@@ -84,7 +86,8 @@ MODELS: dict[str, Command] = {
 def inputs(folder: Path) -> Iterator[Path]:
     """Write what the commands read; a server of dumps has its address in the file ``mirror`` there."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_world(folder / "dumps", World(people=30, dates=DATES, wikidata_dates=DATES, page_props=True))
+    snapshots = write_world(folder / "dumps", World(people=30, dates=DATES, wikidata_dates=DATES))
+    write_page_props(folder / "dumps", snapshots)
     (folder / "archive").mkdir()
     (folder / "archive" / "wikipedia_0809_gpt2.csv").write_text("text\n" + "some words and more\n" * 5_000)
     for split in ("changed", "unchanged"):

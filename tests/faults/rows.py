@@ -1,4 +1,4 @@
-"""The rows of the table of faults, in its order: what the world does to this program."""
+"""The kinds of faults in docs/faults.md, in their order."""
 
 ROWS = (
     "kill -9",
@@ -7,7 +7,7 @@ ROWS = (
     "two at once",
     "cut dump",
     "wrong checksum or missing part",
-    "kept file gone or damaged",
+    "intermediate file missing or damaged",
     "server that misbehaves",
     "dead network in a push",
     "hostile XML",
@@ -23,11 +23,13 @@ ROWS = (
     "hostile model folder",
     "pages that move and vanish",
     "ranks that flip",
-    "connections that nobody asked for",
+    "unrequested connections",
     "secrets",
 )
 
-# What happens in several rows.
-SAME_BYTES = "nothing half written has a final name, and a rerun ends with the same bytes"
-ONE_LINE = "one line names the disk; nothing half written has a final name; a rerun with room ends with the same bytes"
+# Outcomes that several rows share.
+SAME_BYTES = "no incomplete file has a final name, and a rerun ends with the same bytes"
+ONE_LINE = (
+    "one line names the disk; no incomplete file has a final name; a rerun with free space ends with the same bytes"
+)
 REFUSED = "the second is refused in one line, and the first ends with the same bytes"

@@ -1,7 +1,7 @@
-"""A pytest plugin: ``--faults=FILE`` writes what the tests marked with ``fault`` show, as a table.
+"""A pytest plugin: ``--faults=FILE`` writes a table of the tests with a ``fault`` mark.
 
-With "=": a file's name that stands apart is, where the file is there, taken for tests, and this option is not known.
-A marked test is a case of its row; one that tries several cases says how many: ``record_property("cases", 20)``.
+The "=" is needed: without it, pytest takes an existing file for tests. A marked test counts as one case of its row. A
+test that tries more cases records their number: ``record_property("cases", 20)``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from faults.rows import ROWS
 
 Fault = tuple[str, str, str]  # row, what is done, what happens
 
-HEAD = """# What the world does to this program
+HEAD = """# Faults that we test
 
-Written by `make faults` from the tests that carry a `fault` mark, and from nothing else: a line is here because these
-cases were tried and ended as it says. `make faults SEEDS=200` tries more of what is tried at random. What is
-promised beside: `security.md`.
+`make faults` writes this table from the tests with a `fault` mark. Each line names cases that ran and what happened.
+`make faults SEEDS=200` tries more random cases. `security.md` says what else we promise.
 
 | fault | what is done | what happens | cases |
 |---|---|---|---|
@@ -43,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """What needs a package that is not here is not collected, and neither are its marks."""
+    """Note modules that pytest could not collect because a package is missing: their marks are missing, too."""
     if report.outcome != "passed":
         _uncollected.append(report.nodeid)
 
@@ -51,7 +50,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 _uncollected: list[str] = []
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away
+@pytest.hookimpl(tryfirst=True)  # before -m and -k deselect tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[WHOLE] = config.stash[WHOLE] and not _uncollected
     for item in items:
@@ -68,7 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Table:
-    """What came of the marked tests, gathered from their reports, which come from the workers of xdist, too."""
+    """Gathers the outcomes of the marked tests from their reports, also those of xdist's workers."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -108,7 +107,7 @@ def _cell(text: str) -> str:
 
 
 def read_table(file: Path) -> set[Fault]:
-    """The (row, done, happens) that a table names."""
+    """Return the (row, done, happens) of every line of a table."""
     found = set()
     for line in file.read_text("utf-8").splitlines():
         if line.startswith("| ") and not line.startswith("| fault "):

@@ -15,7 +15,7 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikidata import extract as wikidata_extract
-from temporalwiki.builders.wikipedia.xml_dump import Reading, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 from temporalwiki.commands import main
 
 from a_folder import without_manifests
@@ -87,9 +87,9 @@ def places(size: int) -> list[int]:
 
 
 def pages_of(path: Path, allow_truncated: bool = False) -> tuple[list[int], bool]:
-    reading = Reading()
-    found = [read.page_id for read in read_pages(path, read_header(path), reading, allow_truncated=allow_truncated)]
-    return found, reading.complete
+    counts = DumpCounts()
+    found = [read.page_id for read in read_pages(path, read_header(path), counts, allow_truncated=allow_truncated)]
+    return found, counts.complete
 
 
 @pytest.mark.fault(
@@ -125,7 +125,7 @@ def whole_pages(name: str, cut: bytes) -> int:
 @pytest.mark.fault(
     "cut dump",
     "Wikipedia's dump is cut at any byte, and read with --allow-truncated",
-    "all pages before the cut are read, and no other",
+    "exactly the pages before the cut are read",
 )
 @pytest.mark.parametrize("name", PACKED)
 def test_what_lies_before_a_cut_is_read_where_that_is_allowed(
@@ -157,7 +157,9 @@ def extracted(path: Path, folder: Path) -> tuple[int, str | None]:
     return sum(report["entities"]["items"] for report in reports), wikidata_extract.check(path, reports, False)
 
 
-@pytest.mark.fault("cut dump", "Wikidata's dump is cut at any byte", "it is refused, or taken for an excerpt and said")
+@pytest.mark.fault(
+    "cut dump", "Wikidata's dump is cut at any byte", "it is refused, or read as an excerpt with a warning"
+)
 @pytest.mark.parametrize("suffix", ["gz", "bz2"])
 def test_a_wikidata_dump_that_is_cut_at_any_byte_is_refused(
     suffix: str, tmp_path: Path, record_property: Callable[[str, object], None]
@@ -219,8 +221,14 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     ),
     "zeros in the middle": (rewritten(lambda data: data[:500] + bytes(200) + data[700:]), "damaged bz2 data"),
     "one bit": (rewritten(lambda data: data[:700] + bytes([data[700] ^ 1]) + data[701:]), "damaged bz2 data"),
-    "a page of HTML instead": (rewritten(lambda data: b"<html>404</html>"), "not a bz2 file, whatever its name says"),
-    "a gz under another name": (rewritten(lambda data: gzip.compress(b"x")), "not a bz2 file, whatever its name says"),
+    "a page of HTML instead": (
+        rewritten(lambda data: b"<html>404</html>"),
+        "not a bz2 file, although its name says so",
+    ),
+    "a gz under another name": (
+        rewritten(lambda data: gzip.compress(b"x")),
+        "not a bz2 file, although its name says so",
+    ),
     "two dumps joined": (rewritten(lambda data: data + data), "after </mediawiki>"),
     "wikidata, one byte is missing": (rewritten(lambda data: data[:-1], True), "cut off inside the gz stream"),
     "wikidata, cut at a member's end": (
@@ -261,12 +269,12 @@ GO_ON = ("cut mid-block", "wikidata, cut at a member's end", "another SHA-1 than
 OF_BUILD = {
     "cut dump": (
         DAMAGED,
-        "build is given a file that is cut, changed, joined or of another kind",
+        "build gets a file that is cut, changed, joined or of another kind",
         "one line names file and byte, and nothing is written; with the whole file: the same bytes",
     ),
     "wrong checksum or missing part": (
         LACKING,
-        "build is given another file than the lists beside it name, or not all parts",
+        "build gets a file that its list of checksums does not confirm, or not all parts",
         "one line names the part or the list, and nothing is written",
     ),
 }

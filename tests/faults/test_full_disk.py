@@ -41,8 +41,8 @@ OF_DATA = {
 }
 OF_MODELS = {
     "evaluate: --output": Place("evaluate", "results", (0.5,)),
-    "evaluate: kept scores": Place("evaluate", ".home", (0.0,)),
-    "experiment: its output": Place("experiment", "out", (0.3,)),
+    "evaluate: cached scores": Place("evaluate", ".home", (0.0,)),
+    "experiment: its output folder": Place("experiment", "out", (0.3,)),
     "leaderboard: --out": Place("leaderboard", "leaderboard"),
 }
 
@@ -105,7 +105,7 @@ def without_tmpdir(bench: Bench, name: str) -> None:
 
 
 def with_no_tmpdir(names: list[str]) -> list[Any]:
-    happens = "it takes no room there: the same bytes"
+    happens = "nothing is written there: the same bytes"
     return [
         pytest.param(name, id=name, marks=pytest.mark.fault("full disk", f"{name}: TMPDIR", happens)) for name in names
     ]

@@ -70,7 +70,7 @@ def results(tmp_path: Path) -> Path:
 
 @pytest.mark.fault(
     "hostile JSON",
-    "each field of a result is another thing, for inspect and leaderboard",
+    "inspect, leaderboard: each field of a result has a wrong type or value",
     "refused in one line, or shown as text",
 )
 @pytest.mark.parametrize("reader", ["inspect", "leaderboard"])
@@ -97,7 +97,7 @@ def test_a_result_of_another_schema_says_so(results: Path) -> None:
 
 @pytest.mark.fault(
     "hostile JSON",
-    "each field of a dataset folder's manifest is another thing",
+    "each field of a dataset folder's manifest has a wrong type or value",
     "refused in one line before anything is built into it, or shown as text",
 )
 def test_manifests(tmp_path: Path, record_property: Record) -> None:
@@ -126,8 +126,8 @@ TRAINED: Mapping[str, Any] = {
 
 @pytest.mark.fault(
     "hostile JSON",
-    "each field of a checkpoint's training.json is another thing",
-    "what is known of it, and a result that can be read again",
+    "each field of a checkpoint's training.json has a wrong type or value",
+    "the correct fields are used, and the result can be read again",
 )
 def test_what_is_known_of_a_checkpoint(tmp_path: Path, record_property: Record) -> None:
     path = tmp_path / "training.json"

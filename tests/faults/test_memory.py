@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from temporalwiki.builders.dataset_folder import problems, read_manifests
+from temporalwiki.builders.dataset_folder import problems
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.commands import main
 
@@ -27,8 +28,8 @@ MB = 1 << 20
 
 @pytest.mark.fault(
     "too little memory",
-    "build: a worker is killed, as the system does when memory is short",
-    "one line names the stage and says to take fewer --jobs; a rerun ends with the same bytes",
+    "build: the system kills a worker because memory is short",
+    "one line names the stage and suggests fewer --jobs; a rerun ends with the same bytes",
 )
 def test_a_worker_that_is_killed(of_data: Bench) -> None:
     folder = of_data.folder / "worker killed"
@@ -74,7 +75,7 @@ def _children(process: int) -> list[int]:
 
 
 @pytest.mark.fault(
-    "too little memory", "build: --memory below what one job needs", "refused in one line, with the least"
+    "too little memory", "build: --memory below what one job needs", "refused in one line, with the smallest value"
 )
 @pytest.mark.parametrize("memory", ["1MB", "767MB", "0GB"])
 def test_too_small_a_limit_is_refused(memory: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,6 +93,7 @@ import resource, sys
 from pathlib import Path
 import temporalwiki.builders.build, temporalwiki.commands.build, temporalwiki.model_cards.dataset
 from temporalwiki.commands import main
+from temporalwiki.builders.manifests import read_manifests
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 limit = pages * resource.getpagesize() + int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -110,8 +112,8 @@ HUGE: dict[str, str] = {
 
 @pytest.mark.fault(
     "large page",
-    "build: pages of 2 MB, in a process that may take 1.2 GB",
-    "each is read or dropped by reason, and the pages add up",
+    "build: pages of 2 MB, in a process limited to 1.2 GB",
+    "each is read or dropped by reason, and the counts add up",
 )
 def test_the_largest_pages_within_a_limit(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     dumps = tmp_path / "dumps"
@@ -132,10 +134,12 @@ def test_the_largest_pages_within_a_limit(tmp_path: Path, record_property: Calla
     assert done.returncode == 0, done.stderr
     [manifest] = read_manifests(tmp_path / "out")
     assert problems(tmp_path / "out", manifest) == []
-    counts = manifest["counts"]["pages"]
+    counts = manifest.content["counts"]["pages"]
     assert (counts["read"], counts["new"], counts["unchanged"]) == (len(HUGE), 0, 0)
     assert counts["updated"] + sum(counts["dropped"].values()) == len(HUGE)
-    files = [tmp_path / "out" / file["path"] for file in manifest["configs"][DIFFSET]["splits"]["train"]["files"]]
+    files = [
+        tmp_path / "out" / file["path"] for file in manifest.content["configs"][DIFFSET]["splits"]["train"]["files"]
+    ]
     texts = [row["text"] for row in read_rows(files)]
     assert len(texts) == counts["updated"]
     assert {text[-len("It is there.") :] for text in texts} == {"It is there."}

@@ -13,6 +13,7 @@ from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import problems
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.model_cards.folder_card import folder_card
 
 from tiny_dumps import (
     articles_file,
@@ -100,7 +101,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Pat
         multistream(articles_file(dumps, date), pages(recent))
         write_wikidata(wikidata_file(dumps, date), entities(recent))
     out, options = dumps.with_name("temporalwiki"), BuildOptions(include=("deletions",), unchanged_fraction=1.0)
-    return build(find_sources(dumps, INTERVAL), out, dumps.with_name("work"), options, Machine(jobs=1)), out
+    return build(
+        find_sources(dumps, INTERVAL), out, dumps.with_name("work"), options, Machine(jobs=1), folder_card
+    ), out
 
 
 def load(out: Path, name: str, split: str) -> list[dict[str, Any]]:
@@ -115,7 +118,7 @@ def articles(out: Path, name: str) -> dict[int, dict[str, Any]]:
 @pytest.mark.fault(
     "hostile titles",
     "titles and labels that are paths, YAML, formulas, markup, emoji, from dump to load_dataset",
-    "they come back as they were; no file has such a name; the card is as of plain ones",
+    "they come back unchanged; no file has such a name; the card is the same as with plain names",
 )
 def test_titles_and_labels(built: tuple[dict[str, Any], Path]) -> None:
     manifest, out = built
@@ -137,8 +140,8 @@ def test_titles_and_labels(built: tuple[dict[str, Any], Path]) -> None:
 
 @pytest.mark.fault(
     "pages that move and vanish",
-    "a page is moved, undeleted, merged into another, made a redirect, made an article of one, deleted",
-    "each is new, updated, unchanged or deleted as it should be; nothing is lost",
+    "a page is moved, undeleted, merged into another, deleted, or turned into a redirect or back",
+    "each is correctly new, updated, unchanged or deleted; nothing is lost",
 )
 def test_pages(built: tuple[dict[str, Any], Path]) -> None:
     manifest, out = built
@@ -153,7 +156,7 @@ def test_pages(built: tuple[dict[str, Any], Path]) -> None:
         3: ("deleted", "It was apart.", None),
         6: ("deleted", "It was deleted.", None),
     }
-    pages = manifest["counts"]["pages"]
+    pages = manifest.content["counts"]["pages"]
     assert pages["read"] == 5 + len(TITLES)
     assert pages["read"] == pages["unchanged"] + pages["new"] + pages["updated"] + sum(pages["dropped"].values())
     assert pages["updated_because"]["missing_in_prev"] == 1
@@ -162,8 +165,8 @@ def test_pages(built: tuple[dict[str, Any], Path]) -> None:
 
 @pytest.mark.fault(
     "ranks that flip",
-    "of two statements of a property the other one is preferred now",
-    "the one that is best now is a changed fact, with the other one as the object before; that one is deleted",
+    "the preferred one of two statements changes",
+    "the new best fact is changed, with the earlier object; the earlier fact is deleted",
 )
 def test_ranks(built: tuple[dict[str, Any], Path]) -> None:
     _, out = built

@@ -54,7 +54,7 @@ def disturb(bench: Bench, name: str, share: float, said: str) -> None:
 def cases(commands: Mapping[str, tuple[float, str]]) -> list[Any]:
     return [
         pytest.param(
-            name, *how, id=name, marks=pytest.mark.fault("two at once", f"two of {name} in one folder", REFUSED)
+            name, *how, id=name, marks=pytest.mark.fault("two at once", f"two runs of {name} in one folder", REFUSED)
         )
         for name, how in commands.items()
     ]
@@ -88,7 +88,7 @@ def take_turns(folder: Path, rounds: int) -> None:
             pass
 
 
-@pytest.mark.fault("two at once", "eight processes take one folder again and again", "it is never held by two")
+@pytest.mark.fault("two at once", "eight processes lock one folder again and again", "two never hold it at once")
 def test_a_folder_is_never_held_by_two(tmp_path: Path) -> None:
     """The file of a lock goes with it, so that one may be taken just as it goes."""
     context = multiprocessing.get_context("fork")

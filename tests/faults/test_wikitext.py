@@ -15,7 +15,7 @@ from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata.align import says
 from temporalwiki.builders.wikipedia.sentences import split_sentences
-from temporalwiki.builders.wikipedia.xml_dump import Reading, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 from temporalwiki.eval_harness.answers import answer, ended
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.push_scripts.dataset_folder import not_ours
@@ -117,14 +117,18 @@ def mark(row: str, cases: dict[str, str], happens: str) -> list[Any]:
 @pytest.mark.parametrize(
     "case",
     [
-        *mark("nested wikitext", NESTED, "its text is read or it is dropped by reason; the others are as ever"),
-        *mark("broken wikitext", BROKEN, "its text is read or it is dropped by reason; the others are as ever"),
-        *mark("large page", LARGE, "its text is read or it is dropped by reason; the others are as ever"),
+        *mark(
+            "nested wikitext", NESTED, "its text is read, or it is dropped by reason; all other articles are unchanged"
+        ),
+        *mark(
+            "broken wikitext", BROKEN, "its text is read, or it is dropped by reason; all other articles are unchanged"
+        ),
+        *mark("large page", LARGE, "its text is read, or it is dropped by reason; all other articles are unchanged"),
     ],
 )
 def test_every_page_of_a_build_is_kept_or_counted(case: str, built: tuple[dict[str, Any], Path]) -> None:
     manifest, out = built
-    pages = manifest["counts"]["pages"]
+    pages = manifest.content["counts"]["pages"]
     assert pages["read"] == 1 + 3 * len(PAGES)
     assert pages["read"] == pages["unchanged"] + pages["new"] + pages["updated"] + sum(pages["dropped"].values())
     i = list(PAGES).index(case)
@@ -143,7 +147,7 @@ def test_every_page_of_a_build_is_kept_or_counted(case: str, built: tuple[dict[s
 def test_what_was_dropped(built: tuple[dict[str, Any], Path]) -> None:
     """Most are read; those that are not are counted, each under a reason."""
     manifest, out = built
-    pages = manifest["counts"]["pages"]
+    pages = manifest.content["counts"]["pages"]
     deep, swallowed = len(TOO_DEEP), len(OPEN_TO_THE_END)
     assert pages["dropped"] == {
         "nested_too_deep": 2 * deep, "nested_too_deep_in_prev": deep, "no_prose": swallowed,
@@ -189,5 +193,5 @@ def test_what_is_nearly_a_redirect_in_a_history_is_an_article(between: str, tmp_
     old = revision("#REDIRECT" + between * 300_000, 1, at="2021-10-01T00:00:00Z")
     new = revision("x", 2, at="2021-12-02T00:00:00Z")
     dump = write_bz2(tmp_path / "d.xml.bz2", header(), page(1, "T", revisions=[old, new]), FOOTER)
-    found = list(read_pages(dump, read_header(dump), Reading(), at="20211201"))
+    found = list(read_pages(dump, read_header(dump), DumpCounts(), at="20211201"))
     assert [(one.redirect, one.revision_id) for one in found] == [(False, 1)]

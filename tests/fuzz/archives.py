@@ -7,13 +7,13 @@ import io
 import json
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.archive_members import members
-from temporalwiki.builders.archives import _clozes, _probes, _read_answers
+from temporalwiki.builders.archive_members import CsvFile, members
+from temporalwiki.builders.archives import CKL_FILES, read_answers, read_clozes, read_facts, recognise
 from temporalwiki.builders.ckl.config import Counts
-from temporalwiki.builders.released_files import recognise
 
 from fuzz.files import file, folder
 
@@ -60,17 +60,18 @@ def check(data: bytes) -> None:
     try:
         for member in members(paths):
             assert "/" not in member.name, "a name with a path"
-        found = recognise(paths)
-        for interval in found.intervals:
-            seen: set[bytes] = set()
-            for split, rows in found.probes(interval).items():
-                counts, warnings = Counts(), list[str]()
-                _account(len(list(_probes(rows, split, counts, seen, warnings))), counts, warnings)
-        for released in found.ckl:
-            answers = found.files.get(released.answers or "")
-            accepted = _read_answers(answers) if answers else {}
+        found, _ = recognise(paths)
+        for name in found.keys() & set(_NAMES[2:]):
+            rows = CsvFile(found[name], ("subject", "relation", "object"))
             counts, warnings = Counts(), list[str]()
-            kept = list(_clozes(found.rows(released), released, accepted, counts, warnings))
+            _account(len(list(read_facts(rows, "probes", "changed", counts, Counter(), warnings))), counts, warnings)
+        if _NAMES[0] in found:
+            of = CKL_FILES["updatedlama"]
+            answers = found.get(_NAMES[1])
+            accepted = read_answers(answers) if answers else {}
+            counts, warnings = Counts(), list[str]()
+            rows = CsvFile(found[of.file], of.columns, of.optional)
+            kept = list(read_clozes(rows, "updatedlama", accepted, counts, warnings))
             _account(len(kept), counts, warnings)
             assert len({row["id"] for row in kept}) == len(kept), "an id twice"
             assert all(row["answers"] and all(row["answers"]) for row in kept), "a row without an answer"
@@ -90,5 +91,6 @@ def _compare(data: bytes) -> None:
     """Against the standard library's reader of CSV: as many rows of the first file."""
     text = data.split(_BETWEEN)[0].decode().removeprefix("\ufeff")
     rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
-    found = recognise([folder() / "archive" / _NAMES[0]])
-    assert len(list(found.rows(found.ckl[0]).rows([]))) == len(rows) - 1, "another number of rows"
+    found, _ = recognise([folder() / "archive" / _NAMES[0]])
+    rows_read = CsvFile(found[_NAMES[0]], CKL_FILES["updatedlama"].columns)
+    assert len(list(rows_read.rows([]))) == len(rows) - 1, "another number of rows"

@@ -1,4 +1,4 @@
-"""Lines of KILT, LAMA, TriviaQA and annotators: each is a row, or dropped by a reason, or the file is refused."""
+"""Lines of KILT, LAMA, TriviaQA and annotators: each is kept or dropped for a reason, or the file is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from temporalwiki.builders.ckl import invariantlama
 from temporalwiki.builders.ckl.candidates import ABOUT, CANDIDATES, DECISIONS
 from temporalwiki.builders.ckl.config import Config, Row
 from temporalwiki.builders.ckl.config import _staged as staged
-from temporalwiki.builders.ckl.decisions import decided
+from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.invariantlama import invariantlama as lama
 from temporalwiki.builders.ckl.invariantlama import table
 from temporalwiki.builders.ckl.kilt import kilt
@@ -65,7 +65,7 @@ _NEW = {
 }
 _DECISIONS = [{"id": "c1", **_OTHER}, {"id": "c2", **_NEW}, {"id": "c3", "valid": None}]
 _CANDIDATES = [_CANDIDATE | {"id": f"c{number}"} for number in (1, 2, 3)]
-# the first byte says whose lines they are; then files
+# the first byte names the format; the files follow
 SEEDS = (
     b"k" + _lines(*_NQ) + _BETWEEN + _lines(_NQ[0]) + _BETWEEN + _lines(*_NQ),
     b"k\xef\xbb\xbf" + _lines(_NQ[0]).replace(b"\n", b"\r\n\n") + _BETWEEN + _lines(*_NQ)[:-9],
@@ -115,7 +115,7 @@ def _lama(files: Sequence[bytes]) -> list[Config]:
     file("lines/relations.jsonl", relations)
     file("lines/TREx/P19.jsonl", facts)
     dropped: list[str] = []
-    with mock.patch.object(invariantlama, "RELATIONS", ("P19",)):  # of 28, which are read in the same way
+    with mock.patch.object(invariantlama, "RELATIONS", ("P19",)):  # the other 27 are read in the same way
         config = lama(folder() / "lines", lambda _row, reason: dropped.append(reason))
     rows = list(config.splits["test"])
     assert len(dropped) == sum(config.counts.dropped.values()), "told of others than are counted"
@@ -134,7 +134,7 @@ def _decided(files: Sequence[bytes]) -> list[Config]:
     file(f"lines/{ABOUT}", json.dumps(about).encode())
     for number, data in enumerate(decisions[:3]):
         file(f"lines/{DECISIONS}/{'abc'[number]}.jsonl", data)
-    return decided(review, 1 + zlib.crc32(candidates) % 2)
+    return configs_from_decisions(review, 1 + zlib.crc32(candidates) % 2)
 
 
 _SOURCES: dict[bytes, Callable[[Sequence[bytes]], list[Config]]] = {
@@ -146,7 +146,7 @@ _SOURCES: dict[bytes, Callable[[Sequence[bytes]], list[Config]]] = {
 
 
 def _account(config: Config) -> None:
-    """Every row is as a dataset folder has it, and every line is one or counted: ``staged`` looks at that."""
+    """Check rows and counts with ``staged``, as for a dataset folder."""
     rows: list[Row] = []
     config.splits = {split: _noted(of, rows) for split, of in config.splits.items()}
     manifest = staged(config, folder() / "lines" / "out")

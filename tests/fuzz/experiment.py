@@ -1,4 +1,4 @@
-"""An experiment's file: YAML, whose every wrong key and value is said in one line; nothing in it is run."""
+"""Fuzz the recipe of an experiment: wrong keys and values give one line, and nothing in the file is executed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ experiment:
 """
 SEEDS = (
     _FILE,
-    json.dumps(yaml.safe_load(_FILE)).encode(),  # which is YAML, too, and is mutated by its structure
+    json.dumps(yaml.safe_load(_FILE)).encode(),  # JSON is YAML, so it can be mutated by its structure
     b"experiment:\n  data: d\n  phases: [diffset-1112]\n  methods: {full: {}}\n  tasks: {}\nmodel: m\n",
     b"experiment:\n  data: d\n  phases: [diffset-1112]\n  methods: {full: {}}\n  tasks: {}\n",
     b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n",
@@ -41,10 +41,10 @@ SEEDS = (
     b"experiment: [",
 )
 FOUND: tuple[bytes, ...] = (
-    _FILE.replace(b"method: mix_review, ", b""),  # "no method", without a word of the file
-    _FILE.replace(b"twiki_probes: {}", b"twiki_probs: {}"),  # "no task", likewise
-    _FILE.replace(b"learning-rate", b"1"),  # an option whose name is a number
-    _FILE.replace(b"1.0e-3", b"0.0"),  # an option out of range, without a word of the file
+    _FILE.replace(b"method: mix_review, ", b""),  # an unknown method, without the name of the file
+    _FILE.replace(b"twiki_probes: {}", b"twiki_probs: {}"),  # an unknown task, without the name of the file
+    _FILE.replace(b"learning-rate", b"1"),  # an option with a number as its name
+    _FILE.replace(b"1.0e-3", b"0.0"),  # an option out of range, without the name of the file
 )
 WORDS = (b"!!python/object/apply:os.system ['true']", b"&a", b"*a", b"<<: *a", b"!!binary", b"!!set",
          b"? ", b"- ", b"[", b"{", b"}", b"null", b"~", b".inf", b".nan", b"0x", b"0112", b"|\n",

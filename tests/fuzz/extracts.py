@@ -1,4 +1,4 @@
-"""Months of a Wikipedia, each read with what the month before left: the same extracts as of months read anew."""
+"""Months of a Wikipedia, each extracted with the month before as its base, give the same as full extracts."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ def check(data: bytes) -> None:
     before: Path | None = None
     for number, pages in enumerate(data.split(_BETWEEN)[:_MONTHS]):
         dump = Dump("x", (file("enwiki.xml", header().encode() + pages + FOOTER.encode()),))
-        anew, now = (folder() / "months" / f"{kind}-{number}" for kind in ("anew", "now"))
-        wanted = _read(dump, anew, None)
+        full, now = (folder() / "months" / f"{kind}-{number}" for kind in ("full", "now"))
+        wanted = _read(dump, full, None)
         if wanted is None:
             return
-        articles = _articles(anew)
+        articles = _articles(full)
         if any(texts.setdefault(one[:2], one[3]) != one[3] for one in articles):
             return
         if before is not None:
-            assert _read(dump, now, before) == wanted, "another accounting than of a month read anew"
-            shutil.rmtree(before)  # every extract stands alone
-            assert _articles(now) == articles, "other articles than of a month read anew"
+            assert _read(dump, now, before) == wanted, "other counts than in the full extract"
+            shutil.rmtree(before)  # an extract is complete without its base
+            assert _articles(now) == articles, "other articles than in the full extract"
             for name in ("pages-*", "*.npy"):
-                assert _bytes(now, name) == _bytes(anew, name), f"other {name}"
-        before = anew if before is None else now
+                assert _bytes(now, name) == _bytes(full, name), f"other {name}"
+        before = full if before is None else now
 
 
 def _read(dump: Dump, into: Path, base_folder: Path | None) -> list[Report] | None:
@@ -86,9 +86,9 @@ def _read(dump: Dump, into: Path, base_folder: Path | None) -> list[Report] | No
     except InputError as error:
         assert "enwiki.xml" in str(error) and "\n" not in str(error), f"not one line with the file: {error}"
         return None
-    unchanged_pages.carry(into, base)
+    unchanged_pages.link_base(into, base)
     incremental.finish(into, tasks, base)
-    return [{part: report[part] for part in report if part != "kept"} for report in reports]
+    return [{part: report[part] for part in report if part not in ("kept", "wrote")} for report in reports]
 
 
 def _articles(of: Path) -> Sequence[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Mutation of JSON by its structure: what comes out is JSON still, with something in it that nobody expects."""
+"""Mutate JSON by its structure: the result is still JSON, with unexpected content."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HOSTILE: tuple[Any, ...] = (
 
 
 def mutate(data: bytes, longest: int, seed: int, plain: Callable[[bytes, int], bytes]) -> bytes:
-    """Mutate JSON, or lines of it: half of the time by its structure, else (and what is no JSON) as ``plain`` does.
+    """Mutate JSON or lines of it: half of the time by its structure, otherwise (and other data) as ``plain`` does.
 
     What stands before the JSON in a line stays. ``plain`` is libFuzzer's own way.
     """
@@ -68,7 +68,7 @@ def mutate(data: bytes, longest: int, seed: int, plain: Callable[[bytes, int], b
 
 
 def _changed(tree: Any, chosen: random.Random) -> Any:
-    """The tree with one change at one of its places."""
+    """Return the tree with one change at one place."""
     places: list[tuple[Any, Any]] = []
     todo = [tree]
     while todo:
@@ -85,7 +85,7 @@ def _changed(tree: Any, chosen: random.Random) -> Any:
     if how == 0:
         del node[key]
     elif how == 1:
-        node[key] = copy.deepcopy(other[value_key])  # so that nothing holds itself
+        node[key] = copy.deepcopy(other[value_key])  # a copy: no value may contain itself
     elif how == 2 and isinstance(node, dict):
         node[str(_hostile(chosen))] = node.pop(key)
     elif how == 3 and isinstance(node, list):

@@ -94,7 +94,7 @@ def check(data: bytes) -> None:
         history = training(str(folder() / "checkpoint"))
         scored = [_result(result)] if result is not None else []
     except InputError as error:
-        placed = str(folder()) in str(error) or "cannot be looked for" in str(error)  # the model before, by its name
+        placed = str(folder()) in str(error) or "cannot look for this file" in str(error)
         assert placed and "\n" not in str(error), f"not one line with the file: {error}"
         return
     base = Base("ORG/gpt2", "b" * 40, _licence(of_base)) if of_base is not None else None

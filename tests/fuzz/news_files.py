@@ -1,4 +1,4 @@
-"""Files of news: WARC by its framing, records, and tables; every page in them is an article or dropped by a reason."""
+"""Files of news: WARC by its framing, records, and tables; every page is an article or dropped for a reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
 from temporalwiki.builders.ckl import html_page, news_pages
-from temporalwiki.builders.ckl.html_page import Page, Response
+from temporalwiki.builders.ckl.html_page import NewsPage, Response
 from temporalwiki.builders.ckl.news_pages import NewsTask, run
 from temporalwiki.builders.parquet import read_rows
 
@@ -118,7 +118,7 @@ LONGEST = 8192
 
 
 class _Reader:
-    """Stands in for news-please, which the target news_page is about: a page is its bytes."""
+    """An extractor without news-please, which the target news_page tests: the article is the page's bytes."""
 
     def __enter__(self) -> Self:
         return self
@@ -126,13 +126,13 @@ class _Reader:
     def __exit__(self, *_error: object) -> None:
         pass
 
-    def read(self, data: bytes, response: Response | None = None) -> Page | str:
+    def read(self, data: bytes, response: Response | None = None) -> NewsPage | str:
         sent = response or Response()
         try:
             text = html_page.decoded(data, sent)
         except html_page._Unreadable as error:
             return str(error)
-        return Page(sent.url, repr(text), repr(sent), 0, "en")
+        return NewsPage(sent.url, repr(text), repr(sent), 0, "en")
 
 
 _HEAD = re.compile(rb"WARC/1\.[01]\r\n((?:[!-9;-~]+: [!-~]+(?: [!-~]+)*\r\n)+)\r\n")
@@ -142,7 +142,7 @@ _Found = tuple[list[dict[str, Any]], dict[str, Any]]
 
 
 def mutate(data: bytes, longest: int, seed: int, plain: Any) -> bytes:
-    """Mutate what is JSON by its structure, and move the ends of a WARC file's members among its records."""
+    """Mutate JSON by its structure, and move the ends of a WARC file's members."""
     if data[:1] in (b"j", b"t") or not data[1:]:
         return json_mutate(data, longest, seed, plain)
     places = [found.start() for found in re.finditer(b"WARC/", data)]
@@ -181,7 +181,7 @@ def check(data: bytes) -> None:
 
 
 def _check_members(parts: list[bytes]) -> None:
-    """Members read in ranges, and at once; and all without compression."""
+    """Compare members read in ranges, at once, and without compression."""
     if not parts:
         return
     packed = [gzip.compress(part, 1, mtime=0) for part in parts]
@@ -202,7 +202,7 @@ def _check_members(parts: list[bytes]) -> None:
 
 
 def _slowly(data: bytes) -> int | None:
-    """Pages in a file of records as the standard has them, the last may be cut off; None for any other file."""
+    """Return the pages of a file of standard records, the last possibly cut off; None for any other file."""
     at = pages = 0
     while at < len(data):
         head = _HEAD.match(data, at)
@@ -211,7 +211,7 @@ def _slowly(data: bytes) -> int | None:
         fields = {name.lower(): value for name, value in _FIELD.findall(head[1])}
         length = fields.get(b"content-length", b"")
         if len(fields) < head[1].count(b"\n") or not re.fullmatch(rb"[0-9]{1,9}", length):
-            return None  # a field is there twice, or is none
+            return None  # a field is repeated or invalid
         at = head.end() + int(length)
         if at > len(data):
             return _CUT
@@ -223,7 +223,7 @@ def _slowly(data: bytes) -> int | None:
 
 
 def _read(task: NewsTask) -> _Found | None:
-    """The articles and what is counted; None where the file is refused."""
+    """Return the articles and the counts; None if the file is refused."""
     out = folder() / "articles-00000.parquet"
     try:
         with mock.patch.object(news_pages, "Extractor", _Reader), contextlib.redirect_stderr(io.StringIO()):
@@ -239,7 +239,7 @@ def _read(task: NewsTask) -> _Found | None:
 
 
 def _write_table(data: bytes, path: Path) -> bool:
-    """Write columns that are in JSON, of whatever types; numbers of ``published`` are seconds. False for no table."""
+    """Write a table from JSON columns of any types, ``published`` in seconds; return False if there is none."""
     try:
         columns = json.loads(data)
         table = pa.table({str(name): pa.array(values) for name, values in columns.items()})

@@ -1,4 +1,4 @@
-"""A page of a news site as it came over the wire: an article whose fields can be kept, or a reason."""
+"""A news page as a server sent it: it gives an article with valid fields, or a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zlib
 from temporalwiki.builders.ckl import html_page
 from temporalwiki.builders.ckl.html_page import (
     LARGEST,
-    Page,
+    NewsPage,
     Response,
     clean_line,
     clean_text,
@@ -25,7 +25,7 @@ _HTML = b"""<html lang="en"><head><title>A title</title><link rel="canonical" hr
 <p>The first paragraph of the article says enough, in a sentence or two, to be taken for text.</p>
 <p>And the second one adds to it what the first one left out, so that it is more.</p></article></body></html>"""
 _CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(_HTML), _HTML)
-# the first byte says what the server said of the rest
+# the first byte chooses the headers of the response
 SEEDS = (
     b"\x00" + _HTML,
     b"\x01" + gzip.compress(_HTML, mtime=0),
@@ -99,7 +99,7 @@ def check(data: bytes) -> None:
     assert (address := web_address(text)) is None or web_address(address) == address, "another address of an address"
 
 
-def _check(page: Page) -> None:
+def _check(page: NewsPage) -> None:
     for text in filter(None, (page.url, page.title, page.text, page.language)):
         text.encode()
         assert "\0" not in text

@@ -1,4 +1,4 @@
-"""The SQL of page_props: the same rows in whatever pieces the file comes, each of them written in it."""
+"""The SQL of page_props: pieces of any size give the same rows, and the file contains each of them."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def _read(path: Path) -> list[tuple[int, int]] | str:
         assert str(path) in str(error) and "\n" not in str(error), f"not one line with the file: {error}"
         return str(error)
     rows = pq.read_table(folder() / "page_items.parquet").to_pylist()
-    assert report == {"page_items": {"rows": len(rows)}}, "another number of rows than was told"
+    assert report["page_items"] == {"rows": len(rows)}, "the report counts other rows"
     return [(row["page_id"], row["item"]) for row in rows]

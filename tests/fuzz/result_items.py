@@ -1,4 +1,4 @@
-"""Results with the figures of their items, in columns: they are ranked and shown, or refused with the file's name."""
+"""Fuzz the items of results: they are ranked and shown, or refused with the name of their file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _KINDS = {
     "kind": ["x", "y"],
     "accuracy": [True, False],
 }
-# two models that were asked the same: columns, and scores as value, items, clusters
+# columns of items of two models, and their scores as (value, items, clusters)
 SEEDS = tuple(
     json.dumps(one).encode()
     for one in (

@@ -1,4 +1,4 @@
-"""A result file: refused in one line, or shown by all that shows results."""
+"""Fuzz a result file: it is refused in one line, or all readers of results can show it."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ SEEDS = (
     b'{"schema": 2, "task": {}, "model": {}, "data": {}, "scores": {}, "excluded": {}}',
 )
 FOUND = (
-    # a whole number that no column of the leaderboard's file holds
+    # an integer too large for the leaderboard's Parquet file
     json.dumps(_RESULT | {"scores": {"exact_match": _SCORE | {"value": -(1 << 63) - 1}}}).encode(),
-    # a refusal of several lines
+    # an error message of several lines
     json.dumps(_RESULT | {"scores": {"exact_match": _SCORE | {"---\n": 1}}}).encode(),
 )
 WORDS = (
@@ -120,6 +120,6 @@ def _show(results: list[Result]) -> None:
 
 
 def _same(one: Row, other: Row) -> bool:
-    """Whether two rows are equal, where what is not a number equals itself."""
+    """Return whether two rows are equal, with NaN equal to NaN."""
     pairs = zip(asdict(one).values(), asdict(other).values(), strict=True)
     return all(left == right or (left != left and right != right) for left, right in pairs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from temporalwiki.builders.wikipedia.sentence_diff import Versions, new_sentences
+from temporalwiki.builders.wikipedia.sentence_diff import ArticleVersions, new_sentences
 from temporalwiki.builders.wikipedia.sentences import (
     Paragraph,
     join_paragraphs,
@@ -36,10 +36,10 @@ def check(data: bytes) -> None:
     previous, recent = _paragraphs(before), _paragraphs(after)
     for language in ("en", "de", "ja"):
         old, new = _split(previous, language), _split(recent, language)
-        versions = Versions(previous, recent, language)
-        _check_new(old, new, versions.fresh())
-        _check_new(new, old, versions.gone())
-        assert new_sentences(new, new) == [] == Versions(recent, recent, language).fresh()
+        versions = ArticleVersions(previous, recent, language)
+        _check_new(old, new, versions.added())
+        _check_new(new, old, versions.removed())
+        assert new_sentences(new, new) == [] == ArticleVersions(recent, recent, language).added()
         assert join_paragraphs(new) == "\n\n".join(map(join_sentences, new))
     if after and zlib.crc32(data) % _ONE_IN == 0:
         half = len(after) // 2

@@ -1,4 +1,4 @@
-"""A Wikidata dump: each of its lines is an entity or counted, whatever pieces the file comes in."""
+"""A Wikidata dump: every line is an entity or counted as dropped, for pieces of any size."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(data: bytes) -> None:
     task = ExtractTask(0, str(path), 0, None, "enwiki", "en", bool(chosen & 1))
     one = _run(task)
     with mock.patch.object(streams, "OUT", 1 + chosen % 97):
-        assert _run(task) == one, "other pieces, another reading"
+        assert _run(task) == one, "pieces of another size give another result"
         found = list(lines(task)) if data else []
     rest = data.removesuffix(b"\n").split(b"\n") if data else []
     assert [line for _, line in found] == rest, "other lines than the file has"

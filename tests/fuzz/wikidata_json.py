@@ -10,7 +10,7 @@ from unittest import mock
 import msgspec
 
 from temporalwiki.builders.wikidata.entities import Entity, EntityReader, NotAnEntity, Statement, first_day
-from temporalwiki.builders.wikidata.extract import HEAD, TAIL, TAIL_LENGTH, digest
+from temporalwiki.builders.wikidata.extract import ITEM_END, ITEM_END_LENGTH, ITEM_START, digest
 
 from fuzz.json_text import mutate as mutate
 from tiny_dumps import item, statement, time, value
@@ -81,8 +81,8 @@ def check(data: bytes) -> None:
         slow = _slowly(data)
         if slow is not None:
             _compare(entity, slow)
-            tail = TAIL.search(data, max(0, len(data) - TAIL_LENGTH))
-            if tail and (head := HEAD.match(data)):
+            tail = ITEM_END.search(data, max(0, len(data) - ITEM_END_LENGTH))
+            if tail and (head := ITEM_START.match(data)):
                 told = "item", int(head[1]), int(tail[1])
                 assert (entity.kind, entity.number, entity.lastrevid) == told, "the line's ends tell of another item"
     first_day(data.decode("utf-8", "replace"), len(data) % 15)
@@ -99,7 +99,7 @@ def _read(data: bytes) -> Entity | str:
 
 
 class _Refusing:
-    """In place of the strict decoder, so that every line takes the way of those that it refuses."""
+    """Replaces the strict decoder, so that every line goes to the lenient one."""
 
     def decode(self, _line: bytes) -> Any:
         raise msgspec.ValidationError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 import zlib
 
-from temporalwiki.builders.wikipedia.plain_text import MARKS, UnreadablePage, both_paragraphs, paragraphs
+from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, both_paragraphs, paragraphs
+from temporalwiki.builders.wikipedia.prose_lines import MARKS
 
 SEEDS = tuple(
     text.encode()
@@ -111,5 +112,5 @@ def _read(text: str) -> list[str] | str:
 
 
 def _check_size(text: str, said: list[str]) -> None:
-    """A template says a few words at most beside its arguments, and says none of them many times."""
+    """A template adds at most a few words to its arguments, and does not repeat them many times."""
     assert sum(map(len, said)) <= 12 * len(text) + 100, "far more comes out than went in"

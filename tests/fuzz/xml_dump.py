@@ -1,4 +1,4 @@
-"""A Wikipedia dump: the fast reader of usual pages against the XML parser, and both against a parse of the whole."""
+"""A Wikipedia dump: the patterns for simple pages, the XML parser and a parse of the whole file agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unittest import mock
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
 from temporalwiki.builders.wikipedia import xml_dump
-from temporalwiki.builders.wikipedia.xml_dump import Page, Reading, escape, read_header, read_pages, unescape
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, Page, escape, read_header, read_pages, unescape
 
 from fuzz.files import file
 from tiny_dumps import FOOTER, header, page, revision
@@ -78,48 +78,48 @@ WORDS = (
 
 
 def check(data: bytes) -> None:
-    """One reading, by whatever way and in whatever pieces; and what is read is what the XML says."""
+    """The result is the same with and without the patterns, in pieces of any size, and is what the XML says."""
     path = file("dump.xml", data)
     chosen = zlib.crc32(data)
     at = "20211101" if chosen & 1 else None
     cut = bool(chosen & 2)
     one = _read(path, at, cut)
-    with mock.patch.object(xml_dump._Window, "usual_page", lambda _self: None):
+    with mock.patch.object(xml_dump._Window, "simple_page", lambda _self: None):
         assert _read(path, at, cut) == one, "the fast reader and the XML parser differ"
     with mock.patch.object(streams, "OUT", 1 + chosen % 301):
-        assert _read(path, at, cut) == one, "other pieces, another reading"
-    pages, reading, accepted = one
+        assert _read(path, at, cut) == one, "pieces of another size give another result"
+    pages, counts, accepted = one
     for found in pages:
         assert found.page_id > 0 and found.title, found
         if found.escaped is not None:
             assert escape(unescape(found.escaped)) == found.escaped, found
-    if accepted and reading.complete and at is None:
-        _compare(data, pages, reading)
+    if accepted and counts.complete and at is None:
+        _compare(data, pages, counts)
 
 
-def _read(path: Path, at: str | None, cut: bool) -> tuple[list[Page], Reading, bool]:
+def _read(path: Path, at: str | None, cut: bool) -> tuple[list[Page], DumpCounts, bool]:
     pages: list[Page] = []
-    reading = Reading()
+    counts = DumpCounts()
     try:
-        for found in read_pages(path, read_header(path), reading, at=at, allow_truncated=cut):
+        for found in read_pages(path, read_header(path), counts, at=at, allow_truncated=cut):
             pages.append(found)
     except InputError as error:
         assert "dump.xml" in str(error) and "\n" not in str(error), f"not one line with a place: {error}"
-        return pages, Reading(), False
-    return pages, reading, True
+        return pages, DumpCounts(), False
+    return pages, counts, True
 
 
-def _compare(data: bytes, pages: list[Page], reading: Reading) -> None:
-    """Against a parse of the whole dump, where it is XML at all: what stands between pages may be none."""
-    if b"<!" in data or b"<?" in data:  # a page in a comment is a page to a reader of tags, which no dump has
+def _compare(data: bytes, pages: list[Page], counts: DumpCounts) -> None:
+    """Compare with a parse of the whole dump, unless the text between pages makes it invalid XML."""
+    if b"<!" in data or b"<?" in data:  # no dump has comments, and pages in them would be read
         return
     try:
         root = ET.fromstring(data)
     except (ET.ParseError, ValueError):
         return
     found = root.findall("{*}page")
-    assert len(found) == reading.pages, "pages were lost or made up"
-    if reading.dropped:
+    assert len(found) == counts.pages, "pages were lost or made up"
+    if counts.dropped:
         return
     for element, read in zip(found, pages, strict=True):
         assert int(element.findtext("{*}id") or 0) == read.page_id

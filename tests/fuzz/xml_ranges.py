@@ -11,7 +11,7 @@ from unittest import mock
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.wikipedia.xml_dump import KNOWN, Header, Page, Reading, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import UNCHANGED, DumpCounts, Header, Page, read_header, read_pages
 
 from fuzz import xml_dump
 from fuzz.files import file
@@ -43,7 +43,7 @@ WORDS = (*xml_dump.WORDS, _BETWEEN, b"</mediawiki>\0", b"\0<page>")
 LONGEST = 8192
 _ONE_IN = 8  # inputs are read by the decoder that is for dumps known to be whole
 
-_Found = tuple[list[Page], Reading]
+_Found = tuple[list[Page], DumpCounts]
 
 
 def check(data: bytes) -> None:
@@ -64,12 +64,12 @@ def check(data: bytes) -> None:
         return
     whole = _read(path, head, [0])
     parts = _read(path, head, starts)
-    assert parts == whole or not whole, "in ranges, another reading"
+    assert parts == whole or not whole, "ranges give another result"
     if whole:
         with mock.patch.object(streams, "OUT", 1 + chosen % 301):
-            assert _read(path, head, starts) == whole, "in ranges and other pieces, another reading"
+            assert _read(path, head, starts) == whole, "ranges in other pieces give another result"
         if chosen // 2 % _ONE_IN == 0:
-            assert _read(path, head, starts, listed=True) == whole, "by the fast decoder, another reading"
+            assert _read(path, head, starts, listed=True) == whole, "the fast decoder gives another result"
         _check_known(path, head, whole)
     elif parts:
         assert not parts[1].complete, "a dump that is refused as a whole, and not in ranges"
@@ -79,33 +79,33 @@ def _read(path: Path, head: Header, starts: list[int], listed: bool = False) -> 
     """What all ranges say, one after the other; None where one is refused."""
     pages: list[Page] = []
     dropped: Counter[str] = Counter()
-    total = Reading()
+    total = DumpCounts()
     for start, end in zip(starts, [*starts[1:], None], strict=True):
-        reading = Reading()
+        counts = DumpCounts()
         try:
-            pages += read_pages(path, head, reading, start, end, listed=listed)
+            pages += read_pages(path, head, counts, start, end, listed=listed)
         except InputError as error:
             assert path.name in str(error) and "\n" not in str(error), f"not one line with a place: {error}"
             return None
-        total.complete = total.complete or reading.complete
-        total.pages += reading.pages
-        total.bytes += reading.bytes
-        dropped.update(reading.dropped)
+        total.complete = total.complete or counts.complete
+        total.pages += counts.pages
+        total.bytes += counts.bytes
+        dropped.update(counts.dropped)
     total.dropped = dict(sorted(dropped.items()))
     return pages, total
 
 
 def _check_known(path: Path, head: Header, whole: _Found) -> None:
-    """One who has the texts of articles gets the same pages, of some of which nothing but the text is missing."""
+    """A caller who knows the sizes of texts gets the same pages, some of them without their text."""
     pages, told = whole
     times = Counter((one.page_id, one.revision_id) for one in pages)
     sizes = {(one.page_id, one.revision_id): len(one.escaped) for one in pages if one.escaped is not None}
-    reading = Reading()
-    again = list(read_pages(path, head, reading, known=lambda *ids: sizes.get(ids) if times[ids] == 1 else None))
-    reading.dropped = dict(sorted(reading.dropped.items()))
-    assert reading == told, "another accounting where texts are known"
+    counts = DumpCounts()
+    again = list(read_pages(path, head, counts, known_size=lambda *ids: sizes.get(ids) if times[ids] == 1 else None))
+    counts.dropped = dict(sorted(counts.dropped.items()))
+    assert counts == told, "other counts if texts are known"
     for one, other in zip(again, pages, strict=True):
-        if one.missing == KNOWN:
+        if one.missing == UNCHANGED:
             assert one.namespace == 0 and not one.redirect and other.escaped is not None
             one = one._replace(escaped=other.escaped, missing=None)
         assert one == other, "another page where texts are known"

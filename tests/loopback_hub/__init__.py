@@ -46,7 +46,7 @@ __all__ = ["Commit", "HubError", "LoopbackHub", "Repo", "Request"]
 
 @dataclass(frozen=True)
 class Request:
-    """What came in: the path is unquoted, without the query; status 0: cut before there was an answer."""
+    """A request: the path is unquoted, without the query; status 0: the connection was cut before an answer."""
 
     method: str
     path: str
@@ -165,7 +165,7 @@ class LoopbackHub:
             self._protocol.publishers[id_token, resource] = (kind, repo_id)
 
     def repo(self, kind: Kind, repo_id: str) -> Repo:
-        """The repository as it is kept. Raises KeyError where there is none."""
+        """Return the stored repository. Raises KeyError if it does not exist."""
         with self._lock:
             return self._protocol.repos[kind, repo_id]
 
@@ -221,7 +221,7 @@ class LoopbackHub:
 
         ``status``: answered instead of handling it; with ``after`` it is handled first and then answered so. ``cut``:
         the connection is closed without an answer, before (``after``: after) handling. ``cut_after_bytes``: closed
-        after that many bytes of the real answer's body (of what came, huggingface_hub keeps whole chunks of 10 MB, or
+        after that many bytes of the real answer's body (huggingface_hub keeps whole chunks of 10 MB, or
         of constants.DOWNLOAD_CHUNK_SIZE). ``delay``: seconds to wait first. Downloads of large files are GET /lfs/...,
         uploads PUT /upload/... and PUT /upload-part/..., method "*" is any.
         """

@@ -42,7 +42,7 @@ _StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _m
 
 
 def metadata(readme: str) -> dict[str, Any] | None:
-    """The YAML block's content; None where there is none. Raises ValueError where it is not a block of YAML keys."""
+    """Return the content of the YAML block, or None. Raises ValueError if it is not a mapping."""
     block = re.match(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", readme, re.DOTALL | re.MULTILINE)
     if block is None:
         return None
@@ -68,7 +68,7 @@ def check(readme: str, kind: str) -> tuple[list[str], list[str]]:
 
 
 def _errors(data: dict[str, Any], kind: str) -> Iterator[str]:
-    # Where several are allowed, one may stand alone.
+    # A field for several values may hold a single one.
     for language in _several(data.get("language")):
         if not isinstance(language, str):
             yield '"language" must be a string'  # `no` is false to YAML

@@ -21,7 +21,6 @@ from .repository import (
     File,
     HubError,
     Kind,
-    Pull,
     Repo,
     default_attributes,
     goes_by_lfs,
@@ -156,8 +155,6 @@ class Protocol:
                 return self.exchange(call)
             case "POST", ["api", "repos", "create"]:
                 return self.create(call)
-            case "DELETE", ["api", "repos", "delete"]:
-                return self.delete(call)
             case "POST", ["api", "validate-yaml"]:
                 return self.validate_yaml(call)
             case "POST", ["api", "complete_multipart", number]:
@@ -195,8 +192,6 @@ class Protocol:
             case "GET", ["auth-check", "write"]:
                 self.find(call, kind, repo_id, write=True)
                 return JSONResponse({})
-            case "PUT", ["settings"]:
-                return self.settings(call, self.find(call, kind, repo_id, write=True))
             case "GET", ["refs"]:
                 return self.refs(call, self.find(call, kind, repo_id))
             case "GET", ["tree", revision, *path]:
@@ -206,21 +201,15 @@ class Protocol:
             case "GET", ["commits", revision]:
                 return self.commits(call, self.find(call, kind, repo_id), revision)
             case "POST", ["preupload", revision]:
-                write = not call.flag("create_pr")
-                return self.preupload(call, self.find(call, kind, repo_id, write=write), revision)
+                return self.preupload(call, self.find(call, kind, repo_id, write=True), revision)
             case "POST", ["commit", revision]:
-                write = not call.flag("create_pr")
-                return self.commit(call, self.find(call, kind, repo_id, write=write), revision)
+                return self.commit(call, self.find(call, kind, repo_id, write=True), revision)
             case "POST", ["branch", branch]:
                 return self.create_branch(call, self.find(call, kind, repo_id, write=True), branch)
             case "DELETE", ["branch", branch]:
                 return self.delete_branch(self.find(call, kind, repo_id, write=True), branch)
             case "POST", ["tag", revision]:
                 return self.create_tag(call, self.find(call, kind, repo_id, write=True), revision)
-            case "DELETE", ["tag", tag]:
-                return self.delete_tag(self.find(call, kind, repo_id, write=True), tag)
-            case _, ["discussions", *more]:
-                return self.discussions(call, self.find(call, kind, repo_id), more)
         return None
 
     # -- accounts and repositories -----------------------------------------------------------------------------------
@@ -287,19 +276,6 @@ class Protocol:
         repo.add("main", tree, "initial commit", author=author)
         return repo
 
-    def delete(self, call: Call) -> Response:
-        kind, namespace, name = self.named(call)
-        self.find(call, kind, f"{namespace}/{name}", write=True)
-        del self.repos[kind, f"{namespace}/{name}"]
-        return JSONResponse({})
-
-    def settings(self, call: Call, repo: Repo) -> Response:
-        given = call.json()
-        if unknown := set(given) - {"private", "visibility"}:
-            raise HubError(501, f"the loopback Hub does not know the settings {sorted(unknown)}")
-        repo.private = given.get("visibility") == "private" or bool(given.get("private"))
-        return JSONResponse({"private": repo.private})
-
     def page(self, kind: Kind, repo_id: str) -> str:
         return f"{self.endpoint}/{'' if kind == 'model' else f'{kind}s/'}{repo_id}"
 
@@ -360,8 +336,6 @@ class Protocol:
             "tags": listed(repo.tags, "refs/tags/"),
             "converts": [],
         }
-        if call.flag("include_prs"):
-            body["pullRequests"] = listed({str(n): pull.head for n, pull in repo.pulls.items()}, "refs/pr/")
         return JSONResponse(body)
 
     def entry(self, repo: Repo, commit: Commit, path: str, expand: bool) -> dict[str, Any] | None:
@@ -467,8 +441,7 @@ class Protocol:
 
     def lfs_batch(self, call: Call, kind: Kind, repo_id: str) -> Response:
         given = call.json()
-        # Who opens a pull request need not have the right to write, and names no branch.
-        repo = self.find(call, kind, repo_id, write="ref" in given)
+        repo = self.find(call, kind, repo_id, write=True)
         if self.user(call) is None:
             raise HubError(401, "Invalid username or password.")
         objects: list[dict[str, Any]] = []
@@ -531,26 +504,17 @@ class Protocol:
         header = next((item["value"] for item in operations if item["key"] == "header"), None)
         if header is None or not header.get("summary"):
             raise HubError(400, '"summary" is not allowed to be empty')
-        if revision not in repo.branches and not re.fullmatch(r"refs/pr/\d+", revision):
+        if revision not in repo.branches:
             raise HubError(404, f"Invalid rev id: {revision}", "RevisionNotFound")
         parent, start = header.get("parentCommit"), repo.resolve(revision)
-        if parent is not None:
-            if call.flag("create_pr"):
-                start = repo.resolve(parent)
-            elif not start.oid.startswith(parent):
-                raise HubError(412, "A commit has happened since. Please refresh and try again.")
+        if parent is not None and not start.oid.startswith(parent):
+            raise HubError(412, "A commit has happened since. Please refresh and try again.")
         tree = dict(start.tree)
         for item in operations:
             if item["key"] != "header":
                 self.apply(repo, tree, item["key"], item["value"])
         body: dict[str, Any] = {"success": True}
-        ref = revision
-        if call.flag("create_pr"):
-            pull = self.open_pull(repo, header["summary"], header.get("description", ""), user, revision, start.oid)
-            pull.status = "open"
-            ref = pull.ref
-            body["pullRequestUrl"] = f"{self.page(repo.kind, repo.repo_id)}/discussions/{pull.number}"
-        commit = repo.add(ref, tree, header["summary"], header.get("description", ""), user.name)
+        commit = repo.add(revision, tree, header["summary"], header.get("description", ""), user.name)
         page = f"{self.page(repo.kind, repo.repo_id)}/commit/{commit.oid}"
         return JSONResponse(body | {"commitOid": commit.oid, "commitUrl": page, "hookOutput": ""})
 
@@ -616,124 +580,9 @@ class Protocol:
         repo.tags[tag] = commit.oid
         return JSONResponse({})
 
-    def delete_tag(self, repo: Repo, tag: str) -> Response:
-        if repo.tags.pop(tag, None) is None:
-            raise HubError(404, f"Invalid rev id: {tag}", "RevisionNotFound")
-        return JSONResponse({})
-
     def check_ref(self, name: str) -> None:
         if not name or re.search(r"[\x00-\x20~^:?*\[\\\x7f]|\.\.|@\{|//|^[/.-]|[/.]$|\.lock$", name):
             raise HubError(400, f"Invalid reference name: {name}")
-
-    # -- pull requests -----------------------------------------------------------------------------------------------
-
-    def open_pull(self, repo: Repo, title: str, text: str, user: User, base: str, start: str) -> Pull:
-        number = len(repo.pulls) + 1
-        date = repo.resolve(start).date
-        pull = repo.pulls[number] = Pull(number, title, text, user.name, base, start, start, date)
-        self.event(pull, "comment", {"edited": False, "hidden": False, "latest": {"raw": text}})
-        return pull
-
-    def event(self, pull: Pull, kind: str, data: Mapping[str, Any]) -> dict[str, object]:
-        number = f"{pull.number:012x}{len(pull.events):012x}"
-        author = {"name": pull.author}
-        out: dict[str, object] = {
-            "id": number,
-            "type": kind,
-            "createdAt": stamp(pull.date),
-            "author": author,
-            "data": data,
-        }
-        pull.events.append(out)
-        return out
-
-    def discussions(self, call: Call, repo: Repo, rest: list[str]) -> Response | None:
-        match call.method, rest:
-            case "GET", []:
-                status, page = call.query.get("status", ["all"])[0], int(call.query.get("p", ["0"])[0])
-                # Drafts are listed with the open ones.
-                wanted = {"open": ("open", "draft"), "closed": ("closed", "merged")}.get(status)
-                found = [pull for pull in repo.pulls.values() if wanted is None or pull.status in wanted]
-                if call.query.get("type", ["all"])[0] == "discussion":
-                    found = []
-                if "author" in call.query:
-                    found = [pull for pull in found if pull.author == call.query["author"][0]]
-                start = page * self.page_size
-                shown = [self.describe(repo, pull) for pull in found[::-1][start : start + self.page_size]]
-                return JSONResponse({"discussions": shown, "count": len(found), "start": start})
-            case "POST", []:
-                user, given = self.user(call), call.json()
-                if user is None:
-                    raise HubError(401, "Invalid username or password.")
-                if not given.get("pullRequest"):
-                    return None
-                head = repo.resolve("main").oid
-                pull = self.open_pull(repo, given["title"], given["description"], user, "main", head)
-                return JSONResponse({"num": pull.number, "pullRequest": True})
-            case _, [number, *action] if number.isdecimal():
-                if int(number) not in repo.pulls:
-                    raise HubError(404, "Discussion not found")
-                pull = repo.pulls[int(number)]
-                if call.method == "GET" and not action:
-                    return JSONResponse(self.describe(repo, pull) | self.details(repo, pull))
-                if call.method == "POST" and action in (["status"], ["merge"], ["comment"]):
-                    return self.change(call, repo, pull, action[0])
-        return None
-
-    def describe(self, repo: Repo, pull: Pull) -> dict[str, Any]:
-        return {
-            "num": pull.number,
-            "title": pull.title,
-            "author": {"name": pull.author},
-            "createdAt": stamp(pull.date),
-            "status": pull.status,
-            "repo": {"name": repo.repo_id, "type": repo.kind},
-            "isPullRequest": True,
-        }
-
-    def details(self, repo: Repo, pull: Pull) -> dict[str, Any]:
-        conflicts = sorted(self.conflicts(repo, pull))
-        changes = {"base": f"refs/heads/{pull.base}", "mergeCommitId": pull.merged}
-        return {"events": pull.events, "changes": changes, "filesWithConflicts": conflicts, "diff": ""}
-
-    def changed(self, repo: Repo, pull: Pull) -> dict[str, File | None]:
-        old, new = repo.resolve(pull.start).tree, repo.resolve(pull.head).tree
-        return {path: new.get(path) for path in {**old, **new} if old.get(path) != new.get(path)}
-
-    def conflicts(self, repo: Repo, pull: Pull) -> set[str]:
-        if pull.status == "merged":
-            return set()
-        old, now = repo.resolve(pull.start).tree, repo.resolve(pull.base).tree
-        return {path for path, file in self.changed(repo, pull).items() if now.get(path) not in (old.get(path), file)}
-
-    def change(self, call: Call, repo: Repo, pull: Pull, action: str) -> Response:
-        given = call.json()
-        user = self.user(call)
-        if user is None:
-            raise HubError(401, "Invalid username or password.")
-        if action == "comment":
-            data = {"edited": False, "hidden": False, "latest": {"raw": given["comment"]}}
-            return JSONResponse({"newMessage": self.event(pull, "comment", data)})
-        if action == "status":
-            if user.name != pull.author:
-                self.writer(call, repo.kind, repo.repo_id, "change a discussion")
-            pull.status = given["status"]
-            return JSONResponse({"newStatus": self.event(pull, "status-change", {"status": pull.status})})
-        self.writer(call, repo.kind, repo.repo_id, "merge")
-        if pull.status != "open":
-            raise HubError(400, f"This pull request is {pull.status}: it cannot be merged")
-        if conflicts := self.conflicts(repo, pull):
-            raise HubError(409, f"This pull request has conflicts in {sorted(conflicts)}")
-        tree = dict(repo.resolve(pull.base).tree)
-        for path, file in self.changed(repo, pull).items():
-            if file is None:
-                tree.pop(path, None)
-            else:
-                tree[path] = file
-        commit = repo.add(pull.base, tree, f"{pull.title} (#{pull.number})", given.get("comment", ""), user.name)
-        pull.merged, pull.status = commit.oid, "merged"
-        self.event(pull, "status-change", {"status": "merged"})
-        return JSONResponse({})
 
 
 def entry_not_found(message: str, commit: Commit) -> HubError:

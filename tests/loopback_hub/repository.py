@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import Literal
 
 Kind = Literal["model", "dataset", "space"]
 
-# Larger files must go by LFS, whatever their name.
+# Larger files must use LFS.
 REGULAR_LIMIT = 10 * 2**20
 
 _EVERYWHERE = (
@@ -35,7 +35,7 @@ def default_attributes(kind: Kind) -> bytes:
 
 
 class HubError(Exception):
-    """An answer that is no success: status, the Hub's error code (a header that clients read), message, body."""
+    """An error answer: status, the Hub's error code (a header that clients read), message, body."""
 
     def __init__(self, status: int, message: str, code: str | None = None, **body: object) -> None:
         super().__init__(message)
@@ -87,7 +87,7 @@ def folders(tree: Tree) -> dict[str, str]:
             entries.setdefault(above, {})
         entries[folder][name] = ("100644", file.oid)
     out: dict[str, str] = {}
-    # A folder's hash needs those of the folders in it: the deepest come first.
+    # Deepest folders first: a folder's hash depends on the hashes of its subfolders.
     for folder in sorted(entries, key=lambda path: (path != "", path.count("/")), reverse=True):
         # Git sorts bytes, and a folder as if its name ended in a slash.
         listed = sorted(
@@ -119,27 +119,6 @@ class Commit:
         return folders(self.tree)
 
 
-@dataclass
-class Pull:
-    """A pull request; its commits are on ``ref``."""
-
-    number: int
-    title: str
-    description: str
-    author: str
-    base: str
-    start: str
-    head: str
-    date: datetime
-    status: str = "draft"
-    merged: str | None = None
-    events: list[dict[str, object]] = field(default_factory=list)
-
-    @property
-    def ref(self) -> str:
-        return f"refs/pr/{self.number}"
-
-
 class Repo:
     """One repository. ``branches`` and ``tags`` map names to commits' oids."""
 
@@ -150,12 +129,11 @@ class Repo:
         self.sdk = sdk
         self.branches: dict[str, str] = {}
         self.tags: dict[str, str] = {}
-        self.pulls: dict[int, Pull] = {}
-        self.objects: dict[str, bytes] = {}  # what was uploaded by LFS, under its sha256
+        self.objects: dict[str, bytes] = {}  # LFS uploads, by SHA-256
         self._commits: dict[str, Commit] = {}
 
     def files(self, revision: str = "main") -> dict[str, bytes]:
-        """Every file's content at a revision: branch, tag, or commit. Raises HubError where there is none."""
+        """Return all files at a revision (branch, tag or commit). Raises HubError if it does not exist."""
         return {path: file.content for path, file in self.resolve(revision).tree.items()}
 
     def commits(self, revision: str = "main") -> list[Commit]:
@@ -174,13 +152,10 @@ class Repo:
         return self._commits[oid]
 
     def _ref(self, revision: str) -> str | None:
-        if pull := re.fullmatch(r"refs/pr/(\d+)", revision):
-            number = int(pull[1])
-            return self.pulls[number].head if number in self.pulls else None
         return self.branches.get(revision) or self.tags.get(revision)
 
     def add(self, ref: str, tree: Tree, title: str, description: str = "", author: str = "someone") -> Commit:
-        """Put a commit on a branch (made where it is new) or a pull request."""
+        """Put a commit on a branch, which is created if it is new."""
         for path in tree:
             for above in parents(path):
                 if above in tree:
@@ -198,10 +173,7 @@ class Repo:
         return commit
 
     def move(self, ref: str, oid: str) -> None:
-        if pull := re.fullmatch(r"refs/pr/(\d+)", ref):
-            self.pulls[int(pull[1])].head = oid
-        else:
-            self.branches[ref] = oid
+        self.branches[ref] = oid
 
     def last_commit(self, path: str, revision: str) -> Commit:
         """The newest commit that changed a file or folder."""

@@ -93,20 +93,20 @@ def test_its_config_says_nothing_but_its_kind(models: dict[str, Path], tmp_path:
 
 def test_another_auto_class_than_its_own_says_which_is(models: dict[str, Path], tmp_path: Path) -> None:
     expanded("gpt2", "k_adapter", models, tmp_path / "out")
-    with pytest.raises(InputError, match="a gpt2, which AutoModelForCausalLM loads"):
+    with pytest.raises(InputError, match="model type is gpt2; load it with AutoModelForCausalLM"):
         AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out")
 
 
 def test_a_folder_without_layers_says_so(models: dict[str, Path], tmp_path: Path) -> None:
     expanded("gpt2", "k_adapter", models, tmp_path / "out")
     (tmp_path / "out" / "expansion.json").unlink()
-    with pytest.raises(InputError, match=r"no layers of an expanded model are there \(no expansion\.json\)"):
+    with pytest.raises(InputError, match=r"not an expanded model \(no expansion\.json\)"):
         AutoModelForCausalLM.from_pretrained(tmp_path / "out")
 
 
 def test_loading_info_is_refused(models: dict[str, Path], tmp_path: Path) -> None:
     expanded("gpt2", "k_adapter", models, tmp_path / "out")
-    with pytest.raises(InputError, match="there is no loading info: leave output_loading_info out"):
+    with pytest.raises(InputError, match="loading info is not available for expanded models"):
         AutoModelForCausalLM.from_pretrained(tmp_path / "out", output_loading_info=True)
 
 

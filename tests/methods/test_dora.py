@@ -124,7 +124,7 @@ CHANGES = {"lora, then dora": (LoRA, DoRA), "dora, then lora": (DoRA, LoRA)}
 
 @pytest.mark.parametrize(("first", "second"), CHANGES.values(), ids=CHANGES)
 def test_a_phase_of_the_other_kind_is_refused(first: type[LoRA], second: type[LoRA], tmp_path: Path) -> None:
-    """The first adapter would be merged into a base that whoever loads the second checkpoint does not have."""
+    """The first adapter would be merged into a base model that users of the second checkpoint do not have."""
     base("llama").save_pretrained(tmp_path / "base")
     saved(first(), first().prepare(load_model(str(tmp_path / "base")), 0), tmp_path / "1")
     with pytest.raises(InputError, match=f"a checkpoint of {first.__name__.lower()}: .* merge it"):

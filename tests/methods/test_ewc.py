@@ -14,7 +14,7 @@ from torch import nn
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.ewc import EWC, fisher
-from temporalwiki.methods.method import Batch, Share
+from temporalwiki.methods.method import Batch, StepShare
 
 import tiny_models
 
@@ -22,7 +22,7 @@ VOCABULARY = 40
 
 
 class Coin(nn.Module):
-    """Says token 0 with probability sigmoid(theta), else token 1, whatever came before."""
+    """Predicts token 0 with probability sigmoid(theta), else token 1, after any input."""
 
     def __init__(self, theta: float) -> None:
         super().__init__()
@@ -45,8 +45,8 @@ def given(*batches: Batch) -> Callable[[int], list[Batch]]:
     return lambda wanted: list(batches)
 
 
-def share(micro_batches: int = 1) -> Share:
-    return Share(torch.tensor(7), 1 / micro_batches)
+def share(micro_batches: int = 1) -> StepShare:
+    return StepShare(torch.tensor(7), 1 / micro_batches)
 
 
 # At theta = 0 both tokens have probability 1/2: the gradient of log p is 1/2 for a token 0 and -1/2 for a token 1.
@@ -126,7 +126,7 @@ def independent(model: Any, batch: Batch) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
 def test_the_information_of_a_language_model(kind: str) -> None:
-    """GPT-2 and T5 have dropout, which must not be in it; the model is left in the mode in which it was."""
+    """GPT-2 and T5 have dropout, which must not affect it; the model's mode stays the same."""
     model = tiny_models.model(kind, VOCABULARY)
     batch = language_model_batch(kind)
     expected = independent(model, batch)

@@ -415,7 +415,7 @@ def test_new_layers_begin_as_the_library_begins_layers(make: Make, deviation: fl
             norm_weight = "weight" in name
             assert torch.equal(parameter, torch.full_like(parameter, float(norm_weight))), name
         else:
-            # GPT-2 divides the deviation of what writes to the residual by the root of the number of such writes
+            # GPT-2 divides the deviation of layers that write to the residual by the root of their number
             expected = deviation / 8**0.5 if name.endswith("c_proj.weight") else deviation
             assert parameter.std().item() == pytest.approx(expected, rel=0.1), name
 
@@ -602,8 +602,8 @@ def test_options_that_no_model_could_have(options: dict[str, Any], message: str)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layers": (0, 2)}, "4 layers has no 0; use 1 to 3"),
-        ({"layers": (1, 4)}, "4 layers has no 4; use 1 to 3"),
+        ({"layers": (0, 2)}, "4 layers lacks layer 0; use 1 to 3"),
+        ({"layers": (1, 4)}, "4 layers lacks layer 4; use 1 to 3"),
         ({"k": 4}, "k = 4 needs more than 4 layers, the model has 4"),
     ],
 )
@@ -640,30 +640,31 @@ NORM = "k_adapter.phases.0.norm.weight"
         (lambda folder: (folder / SPEC).unlink(), "not the description of an expanded model"),
         (lambda folder: (folder / SPEC).write_text("{"), "not the description of an expanded model"),
         (lambda folder: (folder / SPEC).write_text("[" * 100_000), "not the description of an expanded model"),
-        (lambda folder: (folder / SPEC).write_text("[]"), "it needs method, base_model"),
-        (spec_with(more=1), "it needs method, base_model"),
-        (spec_with(method=1), "method is no string"),
-        (spec_with(method="lora"), "method is none of k_adapter, modular"),  # which has nothing to attach
-        (spec_with(layers="4"), "layers is no whole number"),
-        (spec_with(phases=[]), "phases is no list, or empty"),
-        (spec_with(phases=["x"]), "a phase is no object"),
-        (spec_with(changed="x"), "changed is no list of names"),
+        (lambda folder: (folder / SPEC).write_text("[]"), "Expected `object`"),
+        (spec_with(more=1), "unknown field `more`"),
+        (spec_with(method=1), r"at `\$\.method`"),
+        (spec_with(method="lora"), "Invalid enum value 'lora'"),  # which has nothing to attach
+        (spec_with(layers="4"), r"Expected `int`, .* at `\$\.layers`"),
+        (spec_with(phases=[]), r"length >= 1 - at `\$\.phases`"),
+        (spec_with(phases=["x"]), r"Expected `object`, .* at `\$\.phases\[0\]`"),
+        (spec_with(changed="x"), r"Expected `array`, .* at `\$\.changed`"),
         (spec_with(method="modular"), "a checkpoint of modular, not of k_adapter"),
         (spec_with(model_type="llama"), "a checkpoint of another model: llama with 4 layers"),
         (spec_with(layers=6), "a checkpoint of another model: gpt2 with 6 layers"),
         (spec_with(changed=["transformer.x"]), "a checkpoint of another model: this one has no transformer.x"),
         (spec_with(changed=["transformer.wpe.weight"]), "transformer.wpe.weight is missing"),
-        (spec_with(phases=[{"k": 2}]), "has the options k, layers, scale, gate"),
-        (phase_with(k=True), "k of a phase of k_adapter is of the wrong kind"),
-        (phase_with(layers=[1, "3"]), "not whole numbers"),
+        (spec_with(phases=[{"k": 2}]), "options of a phase are wrong: .*missing required field `layers`"),
+        (phase_with(k=True), r"options of a phase are wrong: .* at `\$\.k`"),
+        (phase_with(layers=[1, "3"]), r"at `\$\.layers\[1\]`"),
         (phase_with(layers=[1, 10**9]), "use 1 to 3"),
-        (phase_with(scale="0.1"), "scale of a phase of k_adapter is of the wrong kind"),
-        (phase_with(scale=float("inf")), "scale > 0"),
+        (phase_with(scale="0.1"), r"at `\$\.scale`"),
+        (phase_with(scale=0), "scale > 0"),
+        (phase_with(scale=float("inf")), "not the description of an expanded model"),
         (phase_with(k=3, layers=[1, 2, 3]), "is missing"),
         (lambda folder: (folder / WEIGHTS).unlink(), "not a file of tensors"),
         (lambda folder: (folder / WEIGHTS).write_bytes(b"x" * 100), "not a file of tensors"),
         (tensors_with(lambda t: t.pop(NORM)), f"{NORM} is missing"),
-        (tensors_with(lambda t: t.update(x=torch.ones(1))), "x belongs nowhere"),
+        (tensors_with(lambda t: t.update(x=torch.ones(1))), "x fits no parameter"),
         (
             tensors_with(lambda t: t.update({NORM: torch.ones(31)})),
             r"another model: .* is \[31\], not \[32\]",
@@ -690,7 +691,7 @@ def test_a_damaged_checkpoint_is_named_and_changes_nothing(
         (lambda: gpt2(n_layer=6), "another model: gpt2 with 4 layers"),
         (lambda: gpt2(n_embd=64), "another model: k_adapter.* is"),
         (llama, "another model: gpt2 with 4 layers .*, not llama with 4"),
-        (lambda: KAdapter().prepare(gpt2(), seed=0), "not to one that was adapted already"),
+        (lambda: KAdapter().prepare(gpt2(), seed=0), "already has an adapter or new layers"),
     ],
 )
 def test_a_checkpoint_fits_its_own_model_only(other: Callable[[], Any], message: str, tmp_path: Path) -> None:

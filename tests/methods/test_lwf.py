@@ -1,4 +1,4 @@
-"""LwF: what the starting checkpoint says of the new data is what the student is held to."""
+"""LwF keeps the student close to the starting checkpoint's predictions on the new data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import nn
 from temporalwiki.base.errors import UsageError
 from temporalwiki.methods import lwf
 from temporalwiki.methods.lwf import LwF, _divergence
-from temporalwiki.methods.method import Batch, Share
+from temporalwiki.methods.method import Batch, StepShare
 
 import tiny_models
 
@@ -40,7 +40,7 @@ def extra(method: LwF, teacher: nn.Module, student: nn.Module, batch: Batch, tok
     """The term that is added to the loss once ``teacher`` has become ``student``."""
     distil = method.extra_loss(teacher, no_examples, Path("nowhere"))
     inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
-    return distil(student, batch, student(**inputs).logits, Share(torch.tensor(tokens), 0.5))
+    return distil(student, batch, student(**inputs).logits, StepShare(torch.tensor(tokens), 0.5))
 
 
 # teacher's logits, student's logits, temperature, sum over p_teacher * ln(p_teacher / p_student)
@@ -145,7 +145,7 @@ def test_the_teacher_stays_what_it_was_while_the_student_learns() -> None:
     model = tiny_models.model("llama", 40).train()
     batch = llama_batch()
     distil = LwF().extra_loss(model, no_examples, Path("nowhere"))
-    share = Share(torch.tensor(16), 1.0)
+    share = StepShare(torch.tensor(16), 1.0)
     inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
     before = model(**inputs).logits.detach()
     with torch.no_grad():
@@ -159,7 +159,7 @@ def test_the_teacher_stays_what_it_was_while_the_student_learns() -> None:
         optimizer.step()
     assert loss.item() < first / 20
     now = model(**inputs).logits.softmax(-1)
-    assert (now - before.softmax(-1)).abs().mean() < 0.01  # and what it is led to is the start
+    assert (now - before.softmax(-1)).abs().mean() < 0.01  # it moves towards the start
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])

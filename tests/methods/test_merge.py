@@ -1,4 +1,4 @@
-"""Merge: what is saved is an average of the trained weights and those that the phase began with."""
+"""Merge saves an average of the trained weights and the phase's starting weights."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_a_whole_model_is_averaged_with_shared_weights_once(kind: str) -> None:
         for p in model.parameters():
             p.add_(1.0)
     method = Merge()
-    assert method.needs_start
-    assert not Diff().needs_start
+    assert method.needs_start_weights
+    assert not Diff().needs_start_weights
     method.finish({name: p for name, p in model.named_parameters() if p.requires_grad}, before)
     for name, p in model.named_parameters():
         torch.testing.assert_close(p, before[name] + 0.5, msg=name)

@@ -1,4 +1,4 @@
-"""Mix-Review reads all new examples and a share of past ones that shrinks, drawn anew each epoch."""
+"""Mix-Review reads all new examples and a share of past ones that shrinks, with a new sample each epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.diff import Diff
 from temporalwiki.methods.mix_review import MixReview, sample
 from temporalwiki.methods.options import TrainOptions
-from temporalwiki.methods.trainer import EMPTY, Reading, reading_order
+from temporalwiki.methods.trainer import EMPTY, OrderedExamples, example_order
 
 
 def epoch(method: Any, number: int, new: int, past: int, seed: int = 0) -> np.ndarray:
@@ -88,7 +88,7 @@ def test_a_run_is_its_epochs_without_a_gap(
     new: int, past: int, batch: int, epochs: int, seed: int, ratio: float, decay: float
 ) -> None:
     method = MixReview(ratio=ratio, decay=decay)
-    order = reading_order(method, TrainOptions(batch_size=batch, epochs=epochs, seed=seed), new, past)
+    order = example_order(method, TrainOptions(batch_size=batch, epochs=epochs, seed=seed), new, past)
     assert len(order) % batch == 0
     padding = int((order == EMPTY).sum())
     assert padding < batch
@@ -108,12 +108,12 @@ def test_max_steps_cuts_short_or_goes_on_with_further_epochs() -> None:
     method = MixReview(ratio=2, decay=0.5)
     options = TrainOptions(batch_size=4, epochs=3)
     # 4 new ones and 8, 4, 2, 1, 0 (0.5), 0 of the past: epochs of 12, 8, 6, 5, 4, 4 examples
-    whole = reading_order(method, options, 4, 100)
+    whole = example_order(method, options, 4, 100)
     assert len(whole) == 28
     assert list(whole[-2:]) == [EMPTY] * 2
-    short = reading_order(method, replace(options, max_steps=2), 4, 100)
+    short = example_order(method, replace(options, max_steps=2), 4, 100)
     assert list(short) == list(whole[:8])
-    long = reading_order(method, replace(options, max_steps=10), 4, 100)
+    long = example_order(method, replace(options, max_steps=10), 4, 100)
     assert len(long) == 40
     assert EMPTY not in long
     assert list(long[:26]) == list(whole[:26])
@@ -121,22 +121,22 @@ def test_max_steps_cuts_short_or_goes_on_with_further_epochs() -> None:
         [0, 1, 2, 3]
     ] * 6
     assert [int((part >= 4).sum()) for part in np.split(long, [12, 20, 26, 31, 35, 39])[:6]] == [8, 4, 2, 1, 0, 0]
-    exact = reading_order(method, replace(options, epochs=1), 4, 100)
+    exact = example_order(method, replace(options, epochs=1), 4, 100)
     assert EMPTY not in exact
 
 
 def test_the_order_is_a_function_of_the_seed_alone() -> None:
     options = TrainOptions(batch_size=8, epochs=2, seed=7)
-    order = reading_order(MixReview(), options, 50, 70)
+    order = example_order(MixReview(), options, 50, 70)
     np.random.seed(123)
     for same in (
         options,
         replace(options, micro_batch_size=3, save_steps=2, learning_rate=1.0, schedule="cosine"),
         replace(options, sequence_length=10),
     ):
-        assert list(reading_order(MixReview(), same, 50, 70)) == list(order)
-    assert list(reading_order(MixReview(), replace(options, seed=8), 50, 70)) != list(order)
-    longer = reading_order(MixReview(), replace(options, epochs=3), 50, 70)
+        assert list(example_order(MixReview(), same, 50, 70)) == list(order)
+    assert list(example_order(MixReview(), replace(options, seed=8), 50, 70)) != list(order)
+    longer = example_order(MixReview(), replace(options, epochs=3), 50, 70)
     assert list(longer[: 2 * 50 + 100 + 70]) == list(
         order[: 2 * 50 + 100 + 70]
     )  # an epoch more changes no earlier one
@@ -145,14 +145,14 @@ def test_the_order_is_a_function_of_the_seed_alone() -> None:
 def test_a_reading_has_new_past_and_empty_examples_where_the_order_says() -> None:
     new = [{"input_ids": [i], "starts": [0], "next_token": i + 1} for i in range(2)]
     past = [{"input_ids": [10 + i], "starts": [0], "next_token": 11 + i} for i in range(3)]
-    reading = Reading(np.array([1, 2, 4, 0, 3, EMPTY]), new, past)
+    reading = OrderedExamples(np.array([1, 2, 4, 0, 3, EMPTY]), new, past)
     assert len(reading) == 6
     assert [reading[i] for i in range(5)] == [new[1], past[0], past[2], new[0], past[1]]
     assert reading[5] == {"input_ids": [], "starts": [], "next_token": -1}
 
 
 def test_plain_training_reads_the_new_data_alone_in_another_order_each_epoch() -> None:
-    order = reading_order(Diff(), TrainOptions(batch_size=7, epochs=2), 50, 0)
+    order = example_order(Diff(), TrainOptions(batch_size=7, epochs=2), 50, 0)
     first, second = order[:50], order[50:100]
     assert sorted(first) == sorted(second) == list(range(50))
     assert list(first) != list(second)

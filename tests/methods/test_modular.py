@@ -312,8 +312,8 @@ def on_meta(make: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: GPT2LMHeadModel(GPT2Config(n_layer=2)), "gpt2: modular works on T5 only"),
-        (lambda: MT5ForConditionalGeneration(MT5Config(num_layers=2)), "mt5: modular works on T5 only"),
+        (lambda: GPT2LMHeadModel(GPT2Config(n_layer=2)), "gpt2: modular works only with T5"),
+        (lambda: MT5ForConditionalGeneration(MT5Config(num_layers=2)), "mt5: modular works only with T5"),
         (lambda: KAdapter().prepare(t5(), seed=0), "a checkpoint of k_adapter"),
     ],
 )
@@ -328,9 +328,9 @@ def test_small_models_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name, message in (
         ("words", "its vocabulary has 61 tokens, the model's 60"),
-        ("gpt2", "a gpt2, no T5"),
-        ("empty", "no T5 can be read there"),
-        ("absent", "no T5 can be read there"),
+        ("gpt2", "a gpt2 model, not a T5"),
+        ("empty", "cannot load a T5"),
+        ("absent", "cannot load a T5"),
     ):
         model = t5()
         with pytest.raises(InputError, match=message) as caught:
@@ -348,6 +348,15 @@ def spec_with(**changes: Any) -> Callable[[Path], None]:
     return lambda folder: rewrite(folder / SPEC, **changes)
 
 
+def phase_with(**changes: Any) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        spec = json.loads((folder / SPEC).read_text())
+        spec["phases"][0].update(changes)
+        (folder / SPEC).write_text(json.dumps(spec))
+
+    return damage
+
+
 def encoder_with(**changes: Any) -> Callable[[Path], None]:
     def damage(folder: Path) -> None:
         spec = json.loads((folder / SPEC).read_text())
@@ -362,20 +371,23 @@ def encoder_with(**changes: Any) -> Callable[[Path], None]:
     [
         (spec_with(method="k_adapter"), "a checkpoint of k_adapter, not of modular"),
         (spec_with(layers=24), "a checkpoint of another model: t5 with 24 layers"),
-        (spec_with(phases=[{"scale": 1.0}]), "has the options small, scale, encoder"),
-        (spec_with(phases=[{"small": 1, "scale": 1.0, "encoder": {}}]), "of the wrong kind"),
-        (spec_with(phases=[{"small": None, "scale": "1", "encoder": {}}]), "of the wrong kind"),
-        (spec_with(phases=[{"small": None, "scale": 0, "encoder": {}}]), "scale > 0"),
-        (spec_with(phases=[{"small": None, "scale": 1, "encoder": {}}]), "does not describe one"),
-        (encoder_with(more=1), "does not describe one"),
-        (encoder_with(num_layers=10**9), "num_layers of a small encoder is no whole number from 1 to 1000"),
-        (encoder_with(d_model=True), "d_model of a small encoder"),
+        (spec_with(phases=[{"scale": 1.0}]), "missing required field `small`"),
+        (spec_with(phases=[{"small": 1, "scale": 1.0, "encoder": {}}]), r"at `\$\.small`"),
+        (spec_with(phases=[{"small": None, "scale": "1", "encoder": {}}]), r"at `\$\.scale`"),
+        (phase_with(scale=0), "scale > 0"),
+        (
+            spec_with(phases=[{"small": None, "scale": 1, "encoder": {}}]),
+            r"missing .* at `\$\.encoder`",
+        ),
+        (encoder_with(more=1), "unknown field `more`"),
+        (encoder_with(num_layers=10**9), r"Expected `int` <= 1000 - at `\$\.encoder\.num_layers`"),
+        (encoder_with(d_model=True), r"at `\$\.encoder\.d_model`"),
         (encoder_with(d_model=24), "a checkpoint of another model: encoder.modular"),
         (encoder_with(num_layers=3), "is missing"),
-        (encoder_with(num_layers=1), "belongs nowhere"),
-        (encoder_with(dropout_rate="x"), "dropout_rate of a small encoder"),
-        (encoder_with(dropout_rate=2), "no small encoder can be built"),
-        (encoder_with(feed_forward_proj=1), "feed_forward_proj of a small encoder"),
+        (encoder_with(num_layers=1), "fits no parameter"),
+        (encoder_with(dropout_rate="x"), r"at `\$\.encoder\.dropout_rate`"),
+        (encoder_with(dropout_rate=2), "cannot build this small encoder"),
+        (encoder_with(feed_forward_proj=1), r"at `\$\.encoder\.feed_forward_proj`"),
         (encoder_with(feed_forward_proj="evil"), "feed_forward_proj of a small encoder"),
         (lambda folder: (folder / WEIGHTS).write_bytes(b"x"), "not a file of tensors"),
     ],
@@ -398,5 +410,5 @@ def test_a_checkpoint_fits_its_own_model_only(other: dict[str, int], model: Any,
     Modular().save(model, tmp_path)
     with pytest.raises(InputError, match="a checkpoint of another model"):
         attach(t5(**other), tmp_path)
-    with pytest.raises(InputError, match="not to one that was adapted already"):
+    with pytest.raises(InputError, match="already has an adapter or new layers"):
         attach(model, tmp_path)

@@ -56,7 +56,7 @@ def test_a_value_becomes_what_the_option_is(of: Any, name: str, value: Any, expe
     assert type(made) is type(expected)
 
 
-# option, value, what is said
+# option, value, message
 BAD: dict[str, tuple[type, dict[str, Any], str]] = {
     "unknown": (TrainOptions, {"frobnicate": 1}, r"^here: no option 'frobnicate'; there are batch_size, "),
     "misspelt": (TrainOptions, {"learnin_rate": 1}, r"^here: no option 'learnin_rate' \(did you mean learning_rate\?"),
@@ -272,8 +272,8 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "a recipe is a mapping of options"),
     "list": ("- a\n- b\n", "a recipe is a mapping of options"),
     "numbers for names": ("1: 2\n", "a recipe is a mapping of options"),
-    "methods as a list": ("methods: [lora]\n", "methods is a mapping of methods"),
-    "a method's options as text": ("methods: {lora: fast}\n", "methods is a mapping of methods"),
+    "methods as a list": ("methods: [lora]\n", "methods must map names of methods"),
+    "a method's options as text": ("methods: {lora: fast}\n", "methods must map names of methods"),
     "unknown method": ("methods: {lorra: {}}\n", r"no method 'lorra' \(did you mean lora\?\)"),
     "code": ("!!python/object/apply:os.system ['true']\n", "cannot be read"),
     "several methods": ("method: [lora, dora]\nmethods: {lora: {rank: 2}}\n", "method"),

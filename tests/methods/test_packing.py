@@ -1,4 +1,4 @@
-"""Articles become one stream of tokens, the stream chunks, and chunks batches in which documents stay apart."""
+"""Packing: articles become a stream of tokens, chunks and batches, and documents do not attend to each other."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from temporalwiki.methods import packing
 from temporalwiki.methods.packing import (
     Encoder,
     PackedBatch,
+    cached_rows,
     collate_packed,
     identity,
-    made_once,
     pack,
     pack_dataset,
     texts,
@@ -126,8 +126,8 @@ def test_an_article_is_its_title_and_its_text(columns: dict[str, list[Any]], exp
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"title": ["A"], "texts": ["b"]}, "diffset: no column text among title, texts; .*rename texts"),
-        ({"subject": ["A"], "object": ["b"]}, "diffset: no column text among subject, object; take a config of art"),
+        ({"title": ["A"], "texts": ["b"]}, "diffset: no column text among title, texts .did you mean texts.."),
+        ({"subject": ["A"], "object": ["b"]}, "diffset: no column text among subject, object; use a config of art"),
         ({"text": [1]}, "diffset: the column text holds Value.*int64.*; it must hold strings"),
         ({"text": ["a"], "title": [["b"]]}, "diffset: the column title holds"),
     ],
@@ -406,19 +406,18 @@ def test_what_chunks_depend_on_makes_other_chunks(tmp_path: Path, monkeypatch: p
 
 
 def test_a_dataset_without_any_text_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="diffset-0809: no training examples in it"):
+    with pytest.raises(InputError, match="diffset-0809: no training examples"):
         pack_dataset(article_dataset(text=["", "", " "]), "diffset-0809", gpt2(), 8, tmp_path)
     assert not list(tmp_path.glob("*.arrow"))
 
 
-def test_progress_is_a_plain_line_where_there_is_no_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, "packing diffset: 100% 3/3 ["), (60.0, "")])
+def test_long_packing_shows_its_progress_in_a_log(
+    seconds: float, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "_LINE_EVERY", 0.0)
+    monkeypatch.setattr("temporalwiki.base.progress.LOG_SECONDS", seconds)
     pack_dataset(article_dataset(), "diffset", gpt2(), 8, tmp_path)
-    *during, last = capsys.readouterr().err.splitlines()
-    assert during and all(line.startswith("packing diffset: ") and "of 3 articles" in line for line in during)
-    assert last.startswith("packing diffset: 3 articles, ")
+    assert capsys.readouterr().err.rpartition("\n")[0].rpartition("\n")[2].startswith(shown)
 
 
 SCHEMA = pa.schema({"input_ids": pa.list_(pa.int32()), "next_token": pa.int32()})
@@ -431,17 +430,19 @@ def some_rows(counts: Counter[str]) -> Iterator[dict[str, Any]]:
 
 
 def test_rows_come_back(tmp_path: Path) -> None:
-    dataset, counts = made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    dataset, counts = cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     assert counts == {"rows": 2500}
     assert dataset.to_list() == [{"input_ids": [0, 1, 2][: n % 3], "next_token": n} for n in range(2500)]
 
 
 @pytest.mark.fault(
-    "kept file gone or damaged", "train: text that was made ready is gone or cut", "it is made again, the same bytes"
+    "intermediate file missing or damaged",
+    "train: prepared text is missing or cut",
+    "it is prepared again, with the same bytes",
 )
 @pytest.mark.parametrize("lost", ["end", "all", "counts", "counts' end"])
 def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> None:
-    made, _ = made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    made, _ = cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     (path,) = tmp_path.glob("*.arrow")
     content = path.read_bytes()
     if lost == "end":
@@ -453,16 +454,16 @@ def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> No
     else:
         path.with_suffix(".json").write_text('{"counts": {"row')
     del made
-    made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     assert path.read_bytes() == content
     assert json.loads(path.with_suffix(".json").read_text())["counts"] == {"rows": 2500}
 
 
-@pytest.mark.fault("kill -9", "train: while text is made ready", "what was half made is made again")
+@pytest.mark.fault("kill -9", "train: while text is prepared", "the unfinished text is prepared again")
 def test_a_process_that_is_killed_leaves_nothing_that_counts(tmp_path: Path) -> None:
     script = f"""
 import os, pathlib, signal, pyarrow as pa
-from temporalwiki.methods.packing import made_once
+from temporalwiki.methods.packing import cached_rows
 
 def rows(counts):
     for number in range(2500):
@@ -470,16 +471,16 @@ def rows(counts):
             os.kill(os.getpid(), signal.SIGKILL)
         yield {{"input_ids": [1], "next_token": number}}
 schema = pa.schema({{"input_ids": pa.list_(pa.int32()), "next_token": pa.int32()}})
-made_once(pathlib.Path({str(tmp_path)!r}), "s", 1, schema, rows, "x")
+cached_rows(pathlib.Path({str(tmp_path)!r}), "s", 1, schema, rows, "x")
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
     assert [path.suffix for path in tmp_path.iterdir() if path.suffix != ".lock"] == [".part"]
-    dataset, counts = made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+    dataset, counts = cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     assert (len(dataset), counts["rows"]) == (2500, 2500)
     assert not list(tmp_path.glob(".*.part"))
 
 
-@pytest.mark.fault("two at once", "two trainings that want the same text", "one makes it, the others wait")
+@pytest.mark.fault("two at once", "two trainings that need the same text", "one prepares it, the others wait")
 def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     makers: list[int] = []
     sizes: list[int] = []
@@ -490,7 +491,7 @@ def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsy
         yield from some_rows(counts)
 
     def want() -> None:
-        sizes.append(len(made_once(tmp_path, "s", 1, SCHEMA, slow_rows, "x")[0]))
+        sizes.append(len(cached_rows(tmp_path, "s", 1, SCHEMA, slow_rows, "x")[0]))
 
     threads = [threading.Thread(target=want) for _ in range(3)]
     for thread in threads:
@@ -498,10 +499,10 @@ def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsy
     for thread in threads:
         thread.join()
     assert (len(makers), sizes) == (1, [2500] * 3)
-    assert "another process is making it; waiting" in capsys.readouterr().err
+    assert "waiting for another process to write it" in capsys.readouterr().err
 
 
-@pytest.mark.fault("full disk", "train: while text is made ready", ONE_LINE)
+@pytest.mark.fault("full disk", "train: while text is prepared", ONE_LINE)
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -509,6 +510,6 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     with monkeypatch.context() as patch:
         patch.setattr(packing, "_record_batch", full)
         with pytest.raises(InputError, match=r"s-\w+\.arrow: no space left on the disk"):
-            made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")
+            cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     assert {path.suffix for path in tmp_path.iterdir()} <= {".lock"}
-    assert len(made_once(tmp_path, "s", 1, SCHEMA, some_rows, "x")[0]) == 2500
+    assert len(cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")[0]) == 2500

@@ -151,7 +151,7 @@ def test_every_parameter_of_a_model_is_pulled(tmp_path: Path) -> None:
     start = {name: p.detach().clone() for name, p in model.named_parameters()}
     arguments = training_arguments(TrainOptions(), "fp32", tmp_path, 1, "recadam", TrainingArguments)
     trainer = ContinualTrainer(model=model, args=arguments)
-    trainer.begin(TrainOptions(), RecAdam(gamma=5000.0, t0=NEVER))
+    trainer.set_up(TrainOptions(), RecAdam(gamma=5000.0, t0=NEVER))
     optimizer = trainer.create_optimizer()
     assert isinstance(optimizer, RecAdamOptimizer)
     assert {g["lr"] * g["gamma"] for g in optimizer.param_groups} == {0.5}
@@ -174,7 +174,7 @@ def test_weights_of_matrices_alone_decay(tmp_path: Path) -> None:
     model = tiny_models.model("gpt2", 50)
     arguments = training_arguments(options, "fp32", tmp_path, 1, "recadam", TrainingArguments)
     trainer = ContinualTrainer(model=model, args=arguments)
-    trainer.begin(options, RecAdam())
+    trainer.set_up(options, RecAdam())
     decay = {p: group["weight_decay"] for group in trainer.create_optimizer().param_groups for p in group["params"]}
     assert {name: decay[p] for name, p in model.named_parameters()} == {
         name: 0.1 if p.dim() > 1 else 0.0 for name, p in model.named_parameters()

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.replay import Replay
-from temporalwiki.methods.trainer import EMPTY, reading_order
+from temporalwiki.methods.trainer import EMPTY, example_order
 
 
 def past_in_batches(percent: int, new: int, batch: int, epochs: int, past: int = 1000) -> list[int]:
     """How many past examples each full batch of a run has."""
     options = TrainOptions(batch_size=batch, epochs=epochs)
-    order = reading_order(Replay(share=percent / 100), options, new, past)
+    order = example_order(Replay(share=percent / 100), options, new, past)
     batches = order.reshape(-1, batch)
     return [int((b >= new).sum()) for b in batches if EMPTY not in b]
 
@@ -29,7 +29,7 @@ def past_in_batches(percent: int, new: int, batch: int, epochs: int, past: int =
 @example(percent=10, new=100, batch=10, epochs=1)
 @example(percent=10, new=4, batch=10, epochs=10)
 def test_every_batch_has_its_share_of_the_past(percent: int, new: int, batch: int, epochs: int) -> None:
-    """No more than a rounding away from it: the floor of share * batch size, or one more where that is no whole."""
+    """No more than a rounding away from it: the floor of share * batch size, or one more if that is fractional."""
     share = Fraction(percent, 100) * batch
     assert set(past_in_batches(percent, new, batch, epochs)) <= {math.floor(share), math.ceil(share)}
 

@@ -79,7 +79,7 @@ def spans_of(*words: str) -> Any:
         ("in (Paris), 1998", spans_of("1998"), " in (Paris),<extra_id_0></s>", "<extra_id_0> 1998<extra_id_1></s>"),
         # "▁(P" is one token
         ("in (Paris)", spans_of("Paris"), " in<extra_id_0>)</s>", "<extra_id_0> (Paris<extra_id_1></s>"),
-        # the space before a word that is no piece is a token of its own
+        # the space before a word without a piece is a separate token
         ("in Rome is", spans_of("Rome"), " in<extra_id_0> is</s>", "<extra_id_0> Rome<extra_id_1></s>"),
         # touching spans become one
         ("in 19981998 is", spans_of("1998"), " in<extra_id_0> is</s>", "<extra_id_0> 19981998<extra_id_1></s>"),

@@ -89,7 +89,7 @@ def test_shares_of_linear_to_half_by_hand(step: int, steps: int, rise: int, expe
 
 
 def test_the_librarys_schedules_have_the_same_rise() -> None:
-    # ten steps, of which two rise from nought; then down to nought in eight, or half a cosine, or not at all
+    # ten steps: two rise from zero; then down to nought in eight, or half a cosine, or not at all
     expected = {
         "linear": [0, 0.5, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0],
         "cosine": [0, 0.5, *((1 + math.cos(math.pi * i / 8)) / 2 for i in range(9))],

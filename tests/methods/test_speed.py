@@ -41,28 +41,28 @@ def t5(d_model: int = 1024, heads: int = 16) -> T5ForConditionalGeneration:
 
 def test_gpt2_large_trained_whole() -> None:
     """Six FLOP a weight: two forward, two for the gradient of its input, two for its own."""
-    found = work(gpt2_large(), LENGTH, through_base=True)
+    found = work(gpt2_large(), LENGTH, True)
     assert found == Work(0.0, 6 * (BODY + HEAD) + 3 * ATTENTION)
     assert found.decoder == 6 * 772_117_760 + 3 * 94_371_840 == 4_915_822_080
 
 
 def test_the_length_counts_in_attention_alone() -> None:
-    long, short = (work(gpt2_large(), length, through_base=True).decoder for length in (1024, 512))
+    long, short = (work(gpt2_large(), length, True).decoder for length in (1024, 512))
     assert long - short == 3 * ATTENTION
 
 
 def test_lora_saves_the_gradients_of_frozen_weights() -> None:
     model = LoRA().prepare(gpt2_large(), 0)
     adapters = LAYERS * (8 * WIDTH + 3 * WIDTH * 8)  # two of rank 4 in one of rank 8, which is multiplied whole
-    assert work(model, LENGTH, through_base=True) == Work(0.0, 4 * (BODY + HEAD) + 6 * adapters + 3 * ATTENTION)
+    assert work(model, LENGTH, True) == Work(0.0, 4 * (BODY + HEAD) + 6 * adapters + 3 * ATTENTION)
 
 
 def test_k_adapter_goes_back_through_its_own_layers_and_the_head_alone() -> None:
     model = KAdapter(k=2).prepare(gpt2_large(), 0)
-    found = work(model, LENGTH, KAdapter.through_base).decoder
+    found = work(model, LENGTH, KAdapter.gradients_through_base).decoder
     by_hand = 2 * BODY + ATTENTION + 2 * (6 * LAYER + 3 * ATTENTION / LAYERS) + 4 * HEAD
     assert found == pytest.approx(by_hand, rel=0.01)
-    assert found < 0.5 * work(gpt2_large(), LENGTH, through_base=True).decoder
+    assert found < 0.5 * work(gpt2_large(), LENGTH, True).decoder
 
 
 def test_an_untied_head_counts_as_a_tied_one() -> None:
@@ -83,7 +83,7 @@ def test_an_untied_head_counts_as_a_tied_one() -> None:
     # query and output 64 x 64, key and value 64 x 32, three of the feed-forward 64 x 128; attention 4 * 64 * 10
     body = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128)
     expected = Work(0.0, 6 * (body + 64 * 1000) + 3 * 2 * 4 * 64 * 10)
-    assert work(llama(True), 10, through_base=True) == work(llama(False), 10, through_base=True) == expected
+    assert work(llama(True), 10, True) == work(llama(False), 10, gradients_through_base=True) == expected
 
 
 ENCODER = 24 * (4 * 1024**2 + 2 * 1024 * 4096)
@@ -93,13 +93,13 @@ T5_ATTENTION = 24 * 4 * 1024 * 350
 
 
 def test_t5_large_trained_whole() -> None:
-    assert work(t5(), 350, through_base=True) == Work(6 * ENCODER + 3 * T5_ATTENTION, 6 * (DECODER + T5_HEAD))
+    assert work(t5(), 350, True) == Work(6 * ENCODER + 3 * T5_ATTENTION, 6 * (DECODER + T5_HEAD))
 
 
 def test_t5_large_with_adapters_in_the_encoder_and_the_decoder_trained() -> None:
-    """The decoder that peft keeps beside the one that is trained does not run."""
+    """The original decoder does not run: peft trains a copy."""
     adapters = 24 * 2 * 4 * (1024 + 1024)
-    found = work(LoRA().prepare(t5(), 0), 350, through_base=True)
+    found = work(LoRA().prepare(t5(), 0), 350, True)
     assert found.encoder == 4 * ENCODER + 6 * adapters + 3 * T5_ATTENTION
     assert found.decoder == 6 * DECODER + 4 * T5_HEAD
 
@@ -108,7 +108,7 @@ def test_attention_is_as_wide_as_its_heads() -> None:
     """T5-3B has 32 heads of 128 in a model of 1024: four times as wide. Here 32 of 64."""
 
     def attention(model: T5ForConditionalGeneration) -> float:
-        return work(model, 2, through_base=True).encoder - work(model, 1, through_base=True).encoder
+        return work(model, 2, True).encoder - work(model, 1, gradients_through_base=True).encoder
 
     assert attention(t5(heads=32)) == 3 * 24 * 4 * (32 * 64)
 
@@ -122,11 +122,11 @@ def test_rates_are_of_all_processes_and_start_afresh_at_each_look(monkeypatch: p
     now[0] += 2.0
     # 40 and 20 positions in 2 s, by four processes: 120 a second; 4 * (40 * 2 + 20 * 3) / 2 = 0.28 TFLOP a second,
     # 0.07 on each device of 1
-    assert speed.look() == {"tokens_per_second": 120.0, "model_tflops_per_second": 0.28, "mfu": 0.07}
+    assert speed.rates() == {"tokens_per_second": 120.0, "model_tflops_per_second": 0.28, "mfu": 0.07}
     now[0] += 1.0
-    assert speed.look() == {"tokens_per_second": 0.0, "model_tflops_per_second": 0.0, "mfu": 0.0}
-    assert "mfu" not in Speed(Work(1.0, 1.0), peak=None, processes=1).look()
-    assert speed.look()["tokens_per_second"] == 0.0  # in no time at all
+    assert speed.rates() == {"tokens_per_second": 0.0, "model_tflops_per_second": 0.0, "mfu": 0.0}
+    assert "mfu" not in Speed(Work(1.0, 1.0), peak=None, processes=1).rates()
+    assert speed.rates()["tokens_per_second"] == 0.0  # in no time at all
 
 
 # dense bf16, from the data sheets; None where it is not known

@@ -18,7 +18,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 from temporalwiki.commands import main
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods import train as train_module
-from temporalwiki.methods import trainer as trainer_module
 
 from a_dataset import write_dataset
 
@@ -85,18 +84,18 @@ def test_a_run_learns_what_it_reads(train: Callable[..., tuple[int, str, str]], 
     assert record["loss"]["last"] < record["loss"]["first"] - 1
     assert out.startswith("diffset-1112: loss {first:.4f} to {last:.4f} in 40 steps".format(**record["loss"]))
     assert (tmp_path / "output" / "loss.png").read_bytes().startswith(b"\x89PNG")
-    assert err.count(": step ") == 40
+    assert [line.split(":")[0] for line in err.splitlines()] == ["train"]  # a short run prints one line to a log
 
 
 @pytest.mark.usefixtures("quick")
-def test_long_steps_are_said_between_the_lines_of_the_log(
+def test_a_long_run_shows_its_progress_and_loss_in_a_log(
     train: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trainer_module, "_LINE_EVERY", 0.0)
+    monkeypatch.setattr("temporalwiki.base.progress.LOG_SECONDS", 0.0)
     _, _, err = train("diff", "gpt2", tmp_path / "output", "--max-steps", 4, "--logging-steps", 3)
-    lines = [line for line in err.splitlines() if line.startswith("train: step ")]
-    assert [line.split(",")[0] for line in lines] == [f"train: step {step}/4" for step in (1, 2, 3, 4)]
-    assert ["loss" in line for line in lines] == [True, False, True, True]
+    lines = [line for line in err.splitlines() if line.startswith("diff diffset-1112: ")]
+    assert [line.split("[")[0].split()[-1] for line in lines] == ["1/4", "2/4", "3/4", "4/4", "4/4"]
+    assert ["loss" in line for line in lines] == [False, True, True, True, True]
     assert [line["step"] for line in read(tmp_path / "output")["log"]] == [1, 3, 4]
 
 
@@ -121,7 +120,7 @@ def test_full_is_plain_training_on_another_config(train: Callable[..., tuple[int
     assert equal(tmp_path / "full", tmp_path / "diff")
 
 
-# What a step computes, beside the same by hand
+# A step computes the same as by hand
 
 
 @pytest.fixture
@@ -146,7 +145,7 @@ def test_a_step_is_adam_on_the_mean_over_its_tokens(
     monkeypatch: pytest.MonkeyPatch,
     scales: bool,
 ) -> None:
-    # what a model says of a loss of its own (Gemma 3n and 4: False), which is not asked for here
+    # some models compute their own loss (Gemma 3n and 4: False); we do not use it
     monkeypatch.setattr(LlamaForCausalLM, "accepts_loss_kwargs", scales, raising=False)
     text = "The capital of Norland is Easton. Anna Weber was born in 1961 and lives there. " * 4
     data = articles(text)
@@ -267,7 +266,7 @@ def test_a_month_that_is_done_is_not_done_again(train: Callable[..., tuple[int, 
     before = {path: path.stat().st_mtime_ns for path in output.rglob("*")}
     status, out, err = train("diff", "llama", output, *PHASES, "wikipedia-12")
     assert status == 0
-    assert err.count("step 1/3") == 1
+    assert err.count(" parameters") == 1  # only the new month was trained
     assert len(out.splitlines()) == 3
     assert {path: path.stat().st_mtime_ns for path in before if path != output} == {
         path: time for path, time in before.items() if path != output

@@ -26,7 +26,7 @@ def test_past_data_of_an_interval_is(case: str) -> None:
 
 @pytest.mark.parametrize("config", ["recentnews", "wikipedia-12", "diffset-1112"])
 def test_past_data_must_be_named_where_nothing_tells_it(config: str) -> None:
-    with pytest.raises(UsageError, match=r"replay needs past data: name a config of ckl with --past, of recentnews"):
+    with pytest.raises(UsageError, match=r"replay needs past data: name a config of ckl with --past: recentnews"):
         past_config("replay", "ckl", config, ["recentnews", "wikipedia-12", "diffset-1112"])
 
 

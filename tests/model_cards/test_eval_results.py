@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.model_cards.eval_results import HubDataset, eval_results
 
+import a_result
+
 FULL = {"probes-1112": "probes-20211101-20211201", "diffset-1112": "diffset-20211101-20211201"}
 HUB = {
     "ORG/temporalwiki@2021.12": HubDataset("ORG/temporalwiki", "c" * 40, FULL),
@@ -42,7 +44,7 @@ def result(
         "data": {"dataset": dataset, "config": config, "rows": {"changed": 1951}, "hash": "h"},
         "scores": dict(scores),
     }
-    return Result(Path("m", f"{name}.json"), data)
+    return a_result.from_content(Path("m", f"{name}.json"), data)
 
 
 def read(text: str | None) -> list[EvalResultEntry]:

@@ -19,6 +19,8 @@ from temporalwiki.methods import METHODS
 from temporalwiki.model_cards.eval_results import HubDataset
 from temporalwiki.model_cards.model import Base, Card, Kind, model_card
 
+import a_result
+
 RUN = {
     "method": "lora",
     "model": "gpt2",
@@ -63,7 +65,7 @@ def result(scores: dict[str, Any], config: str = "probes-1112", **more: Any) -> 
         "data": {"dataset": "data", "config": config, "rows": {"changed": 9, "unchanged": 9}, "hash": "h1"},
         "scores": scores,
     }
-    return Result(Path("m", "a.json"), {**data, **more})
+    return a_result.from_content(Path("m", "a.json"), {**data, **more})
 
 
 def estimate(value: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:

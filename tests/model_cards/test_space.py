@@ -11,6 +11,8 @@ import yaml
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.model_cards.space import space_card
 
+import a_result
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 HOSTILE = [
     "</script>",
@@ -44,7 +46,7 @@ def result(
         "data": {"config": config, "dataset": dataset, "hash": rows_hash, "rows": {"changed": rows, "unchanged": 1}},
         "run": {"temporalwiki": version},
     }
-    return Result(Path("x.json"), data)
+    return a_result.from_content(Path("x.json"), data)
 
 
 def parts(card: str) -> tuple[dict[str, Any], str]:

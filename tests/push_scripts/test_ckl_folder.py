@@ -161,7 +161,7 @@ def test_an_interval_that_was_imported_is_never_published(tmp_path: Path, hub: L
     folder = tmp_path / "temporalwiki"
     add_month(folder, "20211101", "20211201", [article(1)])
     add_month(folder, "20210801", "20210901", [article(2)])
-    rewrite(folder / "manifests" / "20210801-20210901.json", imported=True)
+    rewrite(folder / "manifests" / "20210801-20210901.json", imported=True, counts={})
     with pytest.raises(InputError, match=r"never published: manifests/20210801-20210901\.json"):
         run(folder)
     assert hub.requests == []
@@ -275,7 +275,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
         changed(lambda m: the_split(m)["files"][0].update(path="data/../../secret-00000-of-00001.parquet")),
         "says that 'test' of updatedlama-20211101-20211201 is in 'data/../../secret-00000-of-00001.parquet'",
     ),
-    "another config's name": (changed(lambda m: m.update(config="kilt-fever")), "a manifest of kilt-fever that has"),
+    "another config's name": (changed(lambda m: m.update(config="kilt-fever")), "a manifest of kilt-fever that lists"),
     "no licence": (changed(lambda m: m.update(licences=[])), "`array` of length >= 1"),
     "a licence that is YAML": (changed(lambda m: m.update(licences=["mit\nx: y"])), "matching regex"),
     "an unknown kind": (changed(lambda m: m.update(kind="poem")), "rows of the kind 'poem'"),
@@ -284,7 +284,10 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
         changed(lambda m: m["configs"][UPDATED].update(short_name="a/b")),
         "matching regex",
     ),
-    "counts that do not add up": (changed(lambda m: m["counts"].update(read=7)), "1 rows, of which its counts tell"),
+    "counts that do not add up": (
+        changed(lambda m: m["counts"].update(read=7)),
+        "1 rows, but its counts say otherwise",
+    ),
     "counts of words": (changed(lambda m: m["counts"].update(kept="all")), "Expected `int`"),
     "no counts": (changed(lambda m: m.pop("counts")), "missing required field `counts`"),
     "no options": (changed(lambda m: m.update(options=None)), "Expected `object`"),

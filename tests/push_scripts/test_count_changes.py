@@ -413,7 +413,7 @@ DATES_OF_WORLD = ("20210801", "20210901", "20211001", "20211101")
 def built(tmp_path_factory: pytest.TempPathFactory) -> list[Manifest]:
     """Three months of a small world, as the builder counts them."""
     folder = tmp_path_factory.mktemp("world")
-    write_world(folder / "dumps", World(people=30, dates=DATES_OF_WORLD, wikidata_dates=DATES_OF_WORLD))
+    write_world(folder / "dumps", World(people=120, dates=DATES_OF_WORLD, wikidata_dates=DATES_OF_WORLD))
     for prev, recent in itertools.pairwise(DATES_OF_WORLD):
         sources = find_sources(folder / "dumps", Interval("enwiki", prev, recent))
         build(sources, folder / "out", folder / "work", BuildOptions(unchanged_fraction=1.0))

@@ -66,10 +66,10 @@ def assert_consistent(hub: LoopbackHub) -> None:
 
 
 KEYS = """
-from temporalwiki.methods.training_data import content
+from temporalwiki.methods.training_data import content_key
 for data in ("ORG/temporalwiki@2021.12", "ORG/temporalwiki"):
-    print(content(data, "diffset-1112"))
-print(content("ORG/temporalwiki", "diffset-1201"))
+    print(content_key(data, "diffset-1112"))
+print(content_key("ORG/temporalwiki", "diffset-1201"))
 """
 
 
@@ -320,7 +320,7 @@ def test_a_tag_that_a_killed_publisher_did_not_make_is_made_by_the_next(folder: 
     assert hub.repo("dataset", REPO).tags["2021.12"] == commit
 
 
-@pytest.mark.fault("two at once", "two publishers of two months", "both months are there")
+@pytest.mark.fault("two at once", "two publishers of two months", "both months are published")
 def test_of_two_publishers_at_once_both_months_are_there(folder: Path, hub: LoopbackHub) -> None:
     other = folder.with_name("other")
     month(folder, 0)
@@ -398,7 +398,7 @@ def _no_folder(folder: Path) -> None:
     [
         (_damage, "train-00000-of-00001.parquet: not the file that the manifest describes; .*build"),
         (_delete, "train-00000-of-00001.parquet: missing; .*build"),
-        (_escape, "json: says that 'train' of diffset-20211101-20211201 is in 'data/../../secret"),
+        (_escape, "json: .*it says that 'train' of diffset-20211101-20211201 is in 'data/../../secret"),
         (_empty, "no manifests in it, so it is no dataset folder"),
         (_not_json, "not a manifest of temporalwiki"),
         (_no_folder, "no such folder"),
@@ -466,7 +466,7 @@ def test_a_manifest_on_the_hub_names_its_tag(tag: Any, folder: Path, hub: Loopba
     month(folder, 0)
     manifest = json.loads((folder / "manifests" / "20211101-20211201.json").read_text("utf-8")) | {"tag": tag}
     hub.commit("dataset", REPO, {"manifests/20211101-20211201.json": json.dumps(manifest).encode()})
-    with pytest.raises(InputError, match="its place or its tag is wrong"):
+    with pytest.raises(InputError, match=r"its place or its tag is wrong|`\$\.tag`"):
         run(folder)
 
 

@@ -143,7 +143,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 def test_scores_that_cannot_be_read(board: Path) -> None:
     (board / "results.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match=r"results\.parquet: no rows of a leaderboard"):
+    with pytest.raises(InputError, match=r"results\.parquet: not the rows of a leaderboard"):
         leaderboard_revision(board)
 
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 TOKEN = "hf_writer"
 OF_PEFT, EXPANDED = ("lora", "dora"), ("k_adapter", "modular")
 CASES = [
-    *(("gpt2", method) for method in METHODS if find_method(method).refuses != "decoder-only"),
+    *(("gpt2", method) for method in METHODS if find_method(method).unsupported_architecture != "decoder-only"),
     *(("t5", method) for method in ("diff", *OF_PEFT, *EXPANDED)),
 ]
 # Somebody who has not seen this project, with a cache of their own. Expanded models come last, as they need it.
@@ -593,7 +593,7 @@ def test_the_name_of_data_that_no_folder_can_have_is_one_clear_error(
         content = json.loads(path.read_text())
         content["data"]["dataset"] = f"{'x' * 300}/y"
         path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match="cannot be looked for") as raised:
+    with pytest.raises(InputError, match="cannot look for this file") as raised:
         list(publish_model(trained("gpt2", "diff"), repo, results=results))
     assert "\n" not in str(raised.value)
 

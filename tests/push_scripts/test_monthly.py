@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 import yaml
+from dump_forms import write_page_props
 
 from temporalwiki.base.files import only_one
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import main
+from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.push_scripts import monthly
 from temporalwiki.push_scripts.dataset import publish_dataset
 from temporalwiki.push_scripts.hub import WAITS
@@ -45,7 +47,7 @@ Run = Callable[..., tuple[int, list[str], str]]
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four months of a small world."""
     folder = tmp_path_factory.mktemp("dumps")
-    write_world(folder, World(people=30, dates=DATES, wikidata_dates=DATES, page_props=True))
+    write_page_props(folder, write_world(folder, World(people=30, dates=DATES, wikidata_dates=DATES)))
     return folder
 
 
@@ -347,8 +349,8 @@ def test_what_was_done_before_a_fault_is_not_done_again(
 
 @pytest.mark.fault(
     "kill -9",
-    "monthly: when the commit is there and its tag is not",
-    "a rerun fetches nothing again, and the tag goes to that commit",
+    "monthly: between the commit and its tag",
+    "a rerun fetches nothing again and tags that commit",
 )
 def test_a_job_that_is_killed_goes_on(
     run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
@@ -385,12 +387,17 @@ def test_a_full_disk_stops_it_before_anything_is_sent(
         server.requests.clear()
         assert run()[0] == 0
         assert (fetched(server), tags(hub)) == (set(), ["2021.09"])
-        build(find_sources(dumps, Interval("enwiki", *DATES[:2])), tmp_path / "wanted", tmp_path / "work")
+        build(
+            find_sources(dumps, Interval("enwiki", *DATES[:2])),
+            tmp_path / "wanted",
+            tmp_path / "work",
+            card=folder_card,
+        )
         assert without_manifests(tmp_path / "temporalwiki") == without_manifests(tmp_path / "wanted")
 
 
 @pytest.mark.fault(
-    "two at once", "monthly: another fetch or build is at work in its folders", "refused in one line; nothing is sent"
+    "two at once", "monthly: another fetch or build uses its folders", "refused in one line; nothing is sent"
 )
 @pytest.mark.parametrize(("place", "what"), [("dumps/wikidatawiki", "fetch"), ("temporalwiki", "build")])
 def test_nobody_works_in_its_folders_beside_it(
@@ -665,7 +672,7 @@ def test_a_server_without_two_months_in_a_row(run: Run, hub: LoopbackHub, has: C
     has(DATES[0], DATES[2])
     status, _, err = run()
     assert status == 1
-    assert "first of two months in a row" in err
+    assert "first days of two consecutive months" in err
     assert hub.requests == []
 
 

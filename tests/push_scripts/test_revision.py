@@ -133,7 +133,7 @@ FAULTS = {
 @pytest.mark.fault(
     "dead network in a push",
     "every request of a push fails in every way: cut, 409, 412, 429, 5xx",
-    "main is whole at every moment, and a rerun completes",
+    "main is complete at every moment, and a rerun completes the push",
 )
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_request_fails_main_is_whole_and_a_rerun_completes(
@@ -179,7 +179,7 @@ def killable(tmp_path: Path) -> Callable[[str], multiprocessing.process.BaseProc
 @pytest.mark.fault(
     "kill -9",
     "publish: before or after any of its requests",
-    "the Hub has the whole revision or nothing of it, and a rerun completes it",
+    "the Hub has the whole revision or none of it, and a rerun completes it",
 )
 def test_killed_at_any_request_a_rerun_completes(
     after: bool,
@@ -291,7 +291,7 @@ def test_branches_that_killed_publishers_left_are_removed_and_others_stay(old: L
 
 
 @pytest.mark.parametrize("nth", range(1, 30))
-@pytest.mark.fault("two at once", "two publishers of one month, at any moment", "the month is there once")
+@pytest.mark.fault("two at once", "two publishers of one month, at any moment", "the month is published once")
 def test_the_same_revision_is_published_by_another_at_any_moment(nth: int, old: LoopbackHub) -> None:
     old.when("*", "", run, nth=nth)  # type: ignore[arg-type]
     run()

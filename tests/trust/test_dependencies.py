@@ -28,7 +28,7 @@ OURS = (
 # imported, and declared nowhere -> why
 ELSEWHERE = {
     "pyspark": "needs Java; one benchmark takes it where it is",
-    "definition": "eval_harness/metrics/*/definition.py, beside a Space's app.py",
+    "definition": "eval_harness/metrics/*/definition.py, next to a Space's app.py",
 }
 
 
@@ -120,7 +120,7 @@ def test_each_that_can_be_imported_is_imported_somewhere() -> None:
 
 
 def test_all_copyleft_is_named() -> None:
-    """Of what is installed here, behind others as well: by what the packages themselves say."""
+    """All installed packages count, indirect ones included; their metadata names the licence."""
     copyleft = set()
     for installed in importlib.metadata.distributions():
         said = installed.metadata

@@ -1,8 +1,7 @@
-"""No network but the one that was asked for, and no secret in anything that is said or written.
+"""Commands contact only the servers that the user names, and never print or write a secret.
 
-Commands run one after another in one process whose environment is full of secrets, and which ends, as do the processes
-that it starts, where it opens a connection that was not asked for. What native code sends is counted where a process
-can be put into a network of its own.
+The commands run in one process with secrets in its environment. The process and its children exit when they open an
+unexpected connection. Packets from native code are counted if the machine can give a process its own network.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("spacy", reason="the demo's text is scored with spaCy, which is not installed")
 
+from temporalwiki.builders import slurm as slurm_commands
 from temporalwiki.builders.executors import slurm
 from temporalwiki.commands import COMMANDS, main
 
@@ -74,9 +74,9 @@ def silent(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, watched.Done
 
 
 @pytest.mark.fault(
-    "connections that nobody asked for",
-    "build, ckl, import, inspect, leaderboard, demo; train, evaluate, experiment on what lies here; --help of all",
-    "none is opened, by them or by the processes that they start",
+    "unrequested connections",
+    "build, ckl, import, inspect, leaderboard, demo; train, evaluate, experiment on local files; every --help",
+    "no connection is opened, by them or by their child processes",
 )
 def test_what_has_no_business_with_a_network_does_not_ask_for_one(silent: tuple[Path, watched.Done]) -> None:
     folder, done = silent
@@ -93,8 +93,8 @@ def test_no_native_code_asks_for_a_network_either(silent: tuple[Path, watched.Do
 
 @pytest.mark.fault(
     "secrets",
-    "build, ckl, import, inspect, leaderboard, demo, train, evaluate, experiment in an environment full of them",
-    "none is said or written, by failing ones either",
+    "build, ckl, import, inspect, leaderboard, demo, train, evaluate, experiment in an environment full of secrets",
+    "none is printed or written, even if the command fails",
 )
 def test_no_secret_is_said_or_written(silent: tuple[Path, watched.Done]) -> None:
     folder, done = silent
@@ -209,16 +209,16 @@ def asked(
 
 
 @pytest.mark.fault(
-    "connections that nobody asked for",
-    "fetch, monthly, publish, and train and evaluate on what is on the Hub",
-    "only the servers that were named are asked",
+    "unrequested connections",
+    "fetch, monthly, publish; train and evaluate on repositories of the Hub",
+    "only the named servers are contacted",
 )
 def test_only_the_servers_that_were_named_are_asked(asked: tuple[Path, watched.Done, LoopbackHub, FileServer]) -> None:
     _, _, hub, server = asked
     assert len(hub.requests) > 50 and len(server.requests) > 5
 
 
-@pytest.mark.fault("secrets", "the token of the Hub, in all that commands ask of servers", "it goes to the Hub alone")
+@pytest.mark.fault("secrets", "the token of the Hub, in all requests of commands", "only the Hub receives it")
 def test_the_token_goes_to_the_hub_alone(asked: tuple[Path, watched.Done, LoopbackHub, FileServer]) -> None:
     _, _, hub, server = asked
     for request in server.requests:
@@ -230,8 +230,8 @@ def test_the_token_goes_to_the_hub_alone(asked: tuple[Path, watched.Done, Loopba
 
 @pytest.mark.fault(
     "secrets",
-    "fetch, monthly, publish, train, evaluate in an environment full of them, with a Hub that refuses some",
-    "none is said, written or published",
+    "fetch, monthly, publish, train, evaluate in an environment full of secrets, with a Hub that refuses some",
+    "none is printed, written or published",
 )
 def test_no_secret_is_said_written_or_published(
     asked: tuple[Path, watched.Done, LoopbackHub, FileServer],
@@ -259,7 +259,7 @@ def test_an_endpoint_with_a_password_is_refused_and_not_said(
 def test_what_slurm_is_given_has_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_slurm.install(tmp_path / "slurm")
     monkeypatch.setenv("PATH", str(tmp_path / "slurm" / "bin"), prepend=":")
-    monkeypatch.setenv("PYTHONPATH", str(watched.HERE))
+    monkeypatch.setenv("PYTHONPATH", str(watched.HERE), prepend=":")
     for name, value in watched.SECRETS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(slurm, "POLL", 0.05)
@@ -268,14 +268,15 @@ def test_what_slurm_is_given_has_no_secret(tmp_path: Path, monkeypatch: pytest.M
 
     machine = Machine(1, 1 << 30, "slurm")
     kept: dict[str, bytes] = {}
-    submit = slurm._slurm
+    submit = slurm_commands.submit
 
-    def noting(*words: str) -> subprocess.CompletedProcess[str]:
+    def noting(script: str, *arguments: str) -> tuple[str, str]:
         kept.update(contents(tmp_path / "out"))
-        return submit(*words)
+        kept["script"] = f"{script} {arguments}".encode()
+        return submit(script, *arguments)
 
-    monkeypatch.setattr(slurm, "_slurm", noting)
+    monkeypatch.setattr(slurm_commands, "submit", noting)
     run_stage("square", engine_tasks.write_square, [2], tmp_path / "out", machine)
-    assert any(name.endswith(".slurm") for name in kept) and any(name.endswith(".pickle") for name in kept)
+    assert b"#SBATCH" in kept["script"] and any(name.endswith(".pickle") for name in kept)
     assert [name for name, content in kept.items() if watched.MARK.encode() in content] == []
     assert watched.leaks(tmp_path) == []

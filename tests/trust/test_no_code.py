@@ -31,7 +31,7 @@ from tiny_probes import write_month
 ROOT = Path(temporalwiki.__file__).parents[2]
 FOLDERS = ("builders", "methods", "eval_harness", "model_cards", "push_scripts", "commands", "benchmarks")
 
-# The source. What is in no list may not be called; where an entry is, it says why that one is no danger.
+# The source. Calls in NEVER are forbidden; each exception in FINE gives the reason why it is safe.
 
 NEVER = {
     "eval", "exec", "compile", "__import__", "breakpoint",
@@ -48,6 +48,7 @@ FINE = {
     ("builders/wikipedia/xml_dump.py", "ET.fromstring"): "the guarded reader, of text that it has looked through",
     ("model_cards/metric.py", "evaluate.load"): "the folder that its owner publishes as a program",
     ("eval_harness/metrics/knowledge_perplexity/app.py", "evaluate.load"): "the file beside it",
+    ("eval_harness/metrics/knowledge_match/app.py", "evaluate.load"): "the file beside it",
 }
 _PROGRAMS = (
     "subprocess.run",
@@ -65,7 +66,7 @@ def sources() -> dict[str, ast.AST]:
 
 
 def dotted(node: ast.expr) -> str:
-    """``a.b.c`` as it is written; nothing of what is before a name that is no name: ``f().c`` is ``.c``."""
+    """Return ``a.b.c`` as written. Expressions other than names are left out: ``f().c`` is ``.c``."""
     if isinstance(node, ast.Name):
         return node.id
     return f"{dotted(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else ""
@@ -78,7 +79,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def given(call: ast.Call, name: str) -> object:
-    """The constant that an argument has; None where it is not given, and the expression where it is none."""
+    """Return the constant value of an argument, its expression if it is not constant, or None if it is not given."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value.value if isinstance(keyword.value, ast.Constant) else ast.unparse(keyword.value)
@@ -123,8 +124,8 @@ def test_models_are_read_by_from_pretrained_without_code_and_from_safetensors() 
 
 def test_the_spaces_tell_nobody_of_their_users() -> None:
     apps = [call for tree in sources().values() for name, call in calls(tree) if name == "gr.Blocks"]
-    assert len(apps) == 4
-    assert [given(call, "analytics_enabled") for call in apps] == [False] * 4
+    assert len(apps) == 3
+    assert [given(call, "analytics_enabled") for call in apps] == [False] * 3
 
 
 BAD_SOURCE = {
@@ -236,16 +237,16 @@ def an_adapter_that_imports(folder: Path) -> None:
     rewrite(folder / "adapter_config.json", megatron_config={"x": 1}, megatron_core="owning")
 
 
-# how a folder with a model is made hostile -> what is said of it
+# function that makes a model folder hostile -> the error
 HOSTILE: dict[Callable[[Path], None], str] = {
     weights_are_pickles: "pytorch_model.bin may run code when it is read",
     weights_are_pickles_in_parts: "part.bin may run code when it is read",
-    pickles_with_the_name_of_safetensors: "no language model can be loaded from there",
-    configuration_names_pickles: "names weights that are no safetensors file, 'adapter_model.bin'",
-    index_names_pickles: "names weights that are no safetensors file, 'part.bin'",
-    code_of_a_model: "no language model can be loaded from there",
-    code_of_a_tokenizer: "no tokenizer can be loaded",
-    code_of_the_hub: "config.json names code of the Hub, 'evil/kernel'",
+    pickles_with_the_name_of_safetensors: "cannot load a language model",
+    configuration_names_pickles: "names weights that are not a safetensors file, 'adapter_model.bin'",
+    index_names_pickles: "names weights that are not a safetensors file, 'part.bin'",
+    code_of_a_model: "cannot load a language model",
+    code_of_a_tokenizer: "cannot load a tokenizer",
+    code_of_the_hub: "config.json names code on the Hub, 'evil/kernel'",
     an_adapter_of_pickles: "adapter_model.bin may run code when it is read",
     an_adapter_with_a_tokenizer_of_its_own: "a checkpoint of another peft method ('PROMPT_TUNING')",
     an_adapter_that_imports: "megatron_config names a module to import",
@@ -300,7 +301,7 @@ def test_a_hostile_small_t5_is_refused(harm: Callable[[Path], None], models: Pat
     shutil.copytree(models / "t5", here / "t5")
     model = load(str(models / "t5")).model
     harm(here / "t5")
-    with pytest.raises(temporalwiki.base.errors.InputError, match="no T5 can be read there"):
+    with pytest.raises(temporalwiki.base.errors.InputError, match="cannot load a T5"):
         modular.Modular(small=str(here / "t5")).prepare(model, 0)
     assert not (here / "owned").exists()
 
@@ -327,8 +328,8 @@ def test_yaml_makes_nothing_but_data(text: str, here: Path, capsys: pytest.Captu
 
 @pytest.mark.fault(
     "hostile YAML",
-    "train: a dataset's card names files elsewhere or an address",
-    "refused; nothing is read or asked for",
+    "train: a dataset's card names files in other folders or a URL",
+    "refused; nothing is read or requested",
 )
 def test_a_dataset_whose_card_names_something_elsewhere_is_refused_unread(
     here: Path, capsys: pytest.CaptureFixture[str]
@@ -351,5 +352,5 @@ def test_a_dataset_of_pickles_is_refused(here: Path, capsys: pytest.CaptureFixtu
     torch.save({"x": Owned(here / "owned")}, here / "data" / "train.pkl")
     (here / "data" / "README.md").write_text("---\nconfigs:\n- config_name: c\n  data_files: train.pkl\n---\n")
     assert main(TRAIN) == 1
-    assert "data: no dataset can be loaded from there" in capsys.readouterr().err
+    assert "data: cannot load a dataset" in capsys.readouterr().err
     assert not (here / "owned").exists()

@@ -1,7 +1,7 @@
-"""Python imports this at its start where its folder is on PYTHONPATH: a process that asks for a network ends there.
+"""End a process that uses the network. Python imports this module at its start if its folder is on PYTHONPATH.
 
-It is so for every process that a watched one starts, too. WATCH names a file that gets a line for each attempt, and
-WATCH_ALLOWED the addresses (HOST:PORT, with spaces between) that were asked for.
+The children of a watched process are watched as well. WATCH names a file that gets a line for each attempt, and
+WATCH_ALLOWED lists the allowed addresses (HOST:PORT, separated by spaces).
 """
 
 import os
@@ -20,7 +20,7 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
         fine = host in _HERE or asked in _HERE
     elif event in _ADDRESSES:
         address = arguments[0] if event == "socket.getnameinfo" else arguments[1]
-        # no tuple: a socket in the file system, or of a connection that there is already
+        # not a tuple: a socket in the file system, or one that is connected already
         asked = address
         fine = not isinstance(address, tuple) or f"{address[0]}:{address[1]}" in _ALLOWED
     else:
@@ -28,7 +28,7 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
     if not fine:
         with open(os.environ["WATCH"], "a") as file:  # noqa: PTH123 - nothing is imported here
             file.write(f"{event} {asked!r} by {sys.argv!r}\n")
-        os._exit(97)  # no handler of errors hides it
+        os._exit(97)  # so that no error handler hides it
 
 
 if "WATCH" in os.environ:

@@ -1,1 +1,1 @@
-"""Task YAMLs for ``lm_eval --include_path``, and the functions that they name."""
+"""YAML tasks for ``lm_eval --include_path``, and the functions that they call."""

@@ -1,4 +1,4 @@
-"""What a probe asks and how an answer is scored, for the YAMLs beside this file and for ``inspect_tasks``."""
+"""The prompts of probes and the scores of answers, for the YAML tasks of this folder and for ``inspect_tasks``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def load_probes(
 ) -> dict[str, Dataset]:
     """Return the splits of a config of probes; ``data`` is a dataset folder, a Hub id, or ``id@revision``.
 
-    lm_eval calls it with its ``--metadata`` and the model's arguments. Where these name a tokenizer (``tokenizer``, or
-    that of ``pretrained``), rows say how many tokens they have, of which perplexity is made: columns ``tokens`` and
-    ``object_tokens``. Raises InputError where the config has no probes.
+    lm_eval calls this with its ``--metadata`` and the arguments of the model. If they name a tokenizer (``tokenizer``,
+    or that of ``pretrained``), the rows get the columns ``tokens`` and ``object_tokens``, which perplexity needs.
+    Raises InputError if the config holds no probes.
     """
-    # imported here: every command of inspect-ai imports its entry points, and these take seconds
+    # imported here because every command of inspect-ai imports this module, and these imports take seconds
     from transformers import AutoTokenizer
 
     from temporalwiki.methods.training_data import load
@@ -48,19 +48,19 @@ def load_probes(
 
 
 def not_empty(rows: Dataset) -> Dataset:
-    """Return the rows; raises InputError where there are none, for which lm_eval has an IndexError."""
+    """Return the rows. Raises InputError for an empty split, where lm_eval would raise an IndexError."""
     if not len(rows):
         raise InputError("this split of the config holds no probes to evaluate; name another config or task")
     return rows
 
 
 def contested(rows: Dataset) -> Dataset:
-    """Return the rows whose object replaced one of another name."""
+    """Return the rows whose object replaced an object of another name."""
     return not_empty(rows.select([i for i, row in enumerate(rows) if len(statements(row)) > 1]))
 
 
 def prompt(row: Row) -> str:
-    """Return what an answer continues, "SUBJECT RELATION"."""
+    """Return the prompt, "SUBJECT RELATION"."""
     return f"{row['subject']} {row['relation']}"
 
 
@@ -70,19 +70,19 @@ def statement(row: Row) -> str:
 
 
 def statement_and_prompt(row: Row) -> list[str]:
-    """Return the two texts whose log-likelihoods differ by that of the object."""
+    """Return the probe and its prompt: their log-likelihoods differ by the object's."""
     return [statement(row), prompt(row)]
 
 
 def statements(row: Row) -> list[str]:
-    """Return the probe, then with each previous object of another name in the object's place."""
+    """Return the probe with its object, then with each previous object that has another name."""
     from temporalwiki.eval_harness.tasks.multiple_choice import choices_of
 
     return [f"{prompt(row)} {choice}" for choice in choices_of(row)]
 
 
 def score_statement(row: Row, results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
-    """Return (log-likelihood in nats, tokens, bytes or words) of the whole probe; lm_eval divides the sums of both."""
+    """Return (log-likelihood in nats, number of tokens, bytes or words) pairs; lm_eval divides the sums."""
     ((log_likelihood, _),) = results
     text = statement(row)
     scores: dict[str, Any] = {
@@ -97,7 +97,7 @@ def score_statement(row: Row, results: Sequence[tuple[float, bool]]) -> dict[str
 
 
 def score_object(row: Row, results: Sequence[tuple[float, bool]]) -> dict[str, tuple[float, int]]:
-    """Return (log-likelihood in nats, tokens or bytes) of " OBJECT" after the prompt."""
+    """Return (log-likelihood in nats, number of tokens or bytes) of " OBJECT" after the prompt."""
     (whole, _), (before, _) = results
     scores = {"bits_per_byte": (whole - before, len(statement(row).encode()) - len(prompt(row).encode()))}
     if "tokens" in row:
@@ -106,7 +106,7 @@ def score_object(row: Row, results: Sequence[tuple[float, bool]]) -> dict[str, t
 
 
 def score_answer(row: Row, results: Sequence[str]) -> dict[str, float]:
-    """Return exact match and F1 of a generated continuation, 0 to 1."""
+    """Return exact match and F1 of a generated continuation, from 0 to 1."""
     (continuation,) = results
-    said = answer(continuation)
-    return {"exact_match": exact_match(said, [row["object"]]), "f1": f1(said, [row["object"]])}
+    sentence = answer(continuation)
+    return {"exact_match": exact_match(sentence, [row["object"]]), "f1": f1(sentence, [row["object"]])}

@@ -1,4 +1,4 @@
-"""The papers' figures, from the leaderboard's rows, and figures of a dataset."""
+"""The figures of the papers, drawn from the leaderboard's rows, and figures of a dataset."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ DATA_FIGURES: dict[str, DataPlot] = {"entity_types": entity_types.PLOT, "relatio
 
 
 def write_figures(rows: Sequence[Row], folder: Path, data: str | None = None) -> dict[str, Plot | DataPlot]:
-    """Write each figure as FOLDER/NAME.png and NAME.svg and return those that there are, by name.
+    """Write the figures that the rows have scores for as FOLDER/NAME.png and NAME.svg, and return name -> figure.
 
-    Those of ``DATA_FIGURES`` are drawn where ``data`` (folder, Hub id or id@revision) is given. What an earlier call
-    wrote of a figure that cannot be drawn of these is taken away.
+    ``DATA_FIGURES`` need ``data``: a folder, a Hub id or id@revision. Files of figures that cannot be drawn are
+    removed.
     """
     drawn: dict[str, Plot | DataPlot] = {}
     for name, plot in FIGURES.items():

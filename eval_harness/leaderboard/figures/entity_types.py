@@ -1,4 +1,4 @@
-"""TemporalWiki's figure 6: what kinds of things the probes are about, unchanged and changed."""
+"""TemporalWiki's figure 6: the entity types of subjects and objects in unchanged and changed probes."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from huggingface_hub import snapshot_download
 from matplotlib.figure import Figure
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.dataset_folder import interval_name, is_ckl, read_manifests
+from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.builders.wikidata.entity_types import UNKNOWN
 from temporalwiki.eval_harness.leaderboard.figures.plot import DataPlot
 from temporalwiki.eval_harness.leaderboard.figures.shares import SPLITS, Row, draw_shares, newest_probes, shares
 from temporalwiki.eval_harness.leaderboard.figures.style import WIDTH, styled
 
-MOST = 10  # types of each role that are shown by name
+MOST = 10  # types of subjects, and of objects, that are shown by name
 
 
 @styled
 def _draw(data: str) -> Figure | None:
-    """Draw the shares of the entity types among the subjects and the objects of the newest interval's probes.
+    """Draw the shares of entity types among the subjects and objects of the newest interval's probes.
 
-    ``data`` is a dataset folder, a Hub id or ``id@revision``. The figure is of bars from a common line where the paper
-    has pies: lengths are compared more exactly than angles, and two splits side by side at all. The types are the
-    counts of the build (``counts.entity_types`` of the manifest): None where those are missing, as in folders of
-    earlier versions, or where there are no probes. Raises InputError for data that cannot be read.
+    ``data`` is a dataset folder, a Hub id or ``id@revision``. The paper has pies; this figure has bars, because
+    lengths are easier to compare than angles. The counts are ``counts.entity_types`` of the manifest. Return None if
+    they are missing, as in folders of earlier versions, or if the probes are empty. Raises InputError for data that
+    cannot be read.
     """
     config = newest_probes(data)
     counts = _counts(data, config.removeprefix("probes-")) if config else None
@@ -47,7 +47,7 @@ def _draw(data: str) -> Figure | None:
 
 
 def _rows(counts: Mapping[str, Mapping[str, int]]) -> list[Row]:
-    """The most frequent types, then all others together, then what has no known type."""
+    """Return the most frequent types, then all others together, then the unknown type."""
     rows = shares(counts)
     known, unknown = [row for row in rows if row[0] != UNKNOWN], [row for row in rows if row[0] == UNKNOWN]
     if others := known[MOST:]:
@@ -56,7 +56,7 @@ def _rows(counts: Mapping[str, Mapping[str, int]]) -> list[Row]:
 
 
 def _counts(data: str, interval: str) -> Any:
-    """``counts.entity_types`` of an interval, None where there is none."""
+    """Return ``counts.entity_types`` of an interval's manifest, or None."""
     folder = Path(data)
     if not folder.is_dir():
         path, _, revision = data.partition("@")
@@ -68,14 +68,14 @@ def _counts(data: str, interval: str) -> Any:
         except OSError as error:
             raise InputError(f"{data}: {wanted} cannot be fetched: {str(error).splitlines()[0]}") from None
     for manifest in read_manifests(folder):
-        if not is_ckl(manifest) and interval_name(manifest) == interval:
-            return manifest["counts"].get("entity_types")
+        if isinstance(manifest, BuiltManifest) and manifest.name == interval:
+            return manifest.counts.entity_types
     return None
 
 
 PLOT = DataPlot(
     "Entity types of the probes",
-    "What the subjects and the objects of the newest interval's probes are, as shares of the unchanged and of the "
-    "changed probes: the first class that Wikidata has for each; unknown where it has none. TemporalWiki, figure 6.",
+    "The types of the subjects and objects in the newest interval's probes, as shares of the unchanged and of the "
+    "changed probes. A type is the first class that Wikidata has for an item. TemporalWiki, figure 6.",
     _draw,
 )

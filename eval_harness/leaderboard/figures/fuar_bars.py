@@ -1,4 +1,4 @@
-"""CKL's FUAR: how much each line of checkpoints forgot for what it gained."""
+"""Bars of CKL's FUAR: how much each method forgot for what it gained."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreNa
 from temporalwiki.eval_harness.leaderboard.tables.table import number
 
 _TESTS = {"lama": "LAMA (exact match)", "probes": "TWiki-Probes"}
-_BAR = 0.24  # inches a bar
+_BAR = 0.24  # inches per bar
 
 
 @styled
@@ -31,7 +31,11 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
     board = Board(rows)
     panels: dict[str, dict[Line, Row]] = {}
     for test, name in _TESTS.items():
-        found = {line: of[0] for line in board.lines if (of := board.newest(line, ScoreName("fuar", "fuar", test)))}
+        found = {
+            line: rows_of_line[0]
+            for line in board.lines
+            if (rows_of_line := board.newest(line, ScoreName("fuar", "fuar", test)))
+        }
         if found:
             panels[name] = found
     if not panels:
@@ -56,12 +60,12 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> No
         axes.axvline(1, color=BLACK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0)
     months = {row.tested for row in found.values()}
     for y, (line, row) in enumerate(found.items()):
-        of, gained = look[line.label], math.isfinite(row.value)
+        look_of_line, gained = look[line.label], math.isfinite(row.value)
         axes.barh(
             y,
             row.value if gained else right,
             height=0.7,
-            facecolor=of.colour if gained else "white",
+            facecolor=look_of_line.colour if gained else "white",
             edgecolor=BLACK,
             linewidth=0.6,
             hatch=None if gained else "////",
@@ -70,7 +74,7 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> No
             ends = [[max(0.0, row.value - row.low)], [max(0.0, min(row.high, right) - row.value)]]
             axes.errorbar(row.value, y, xerr=ends, color=BLACK, linewidth=1, capsize=2.5, linestyle="none")
         text = number(row.value) if gained else "no gain"
-        # beside the axes, where neither a bar nor an interval can be
+        # to the right of the axes, where it cannot cover a bar or an interval
         axes.text(1.015, y, text, transform=axes.get_yaxis_transform(), va="center", ha="left")
     labels = [
         names[line.label] + (f" ({month_name(row.tested)})" if len(months) > 1 and row.tested else "")
@@ -84,9 +88,9 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> No
 
 
 PLOT = Plot(
-    "FUAR: forgotten for what was gained",
-    "How much a method's newest model forgot of what stays true, for each unit of what it updated and newly acquired; "
-    "lower is better, at 1 (dashed) a model forgets as much as it gains. Black lines: 95 % intervals; one that ends "
-    "at the right edge has no upper end. Hatched: the model gained nothing. CKL, section 3.3.",
+    "FUAR: forgetting per gain",
+    "How many points a method's newest model lost on facts that stay true, for each point that it gained on updated "
+    "and new facts. Lower is better; at 1 (dashed) a model forgets as much as it gains. Black lines: 95 % intervals; "
+    "a line that reaches the right edge has no upper end. Hatched: the model gained nothing. CKL, section 3.3.",
     _draw,
 )

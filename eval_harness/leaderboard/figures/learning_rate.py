@@ -1,4 +1,4 @@
-"""What learning costs: perplexity of changed facts against that of unchanged facts, by learning rate."""
+"""Learning against forgetting: perplexity of changed facts and of unchanged facts, by learning rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
 
-# what is read -> (score of what stays, of what changed); the first that there is
+# (score of unchanged, score of changed) facts or text; the figure shows the first that has scores
 _READ = {
     "facts": (
         ScoreName("twiki_probes", "perplexity", "unchanged"),
@@ -34,7 +34,7 @@ _READ = {
         ScoreName("twiki_intrinsic", "perplexity", kind="diffset"),
     ),
 }
-# where a point's learning rate may stand, in points from it; the first that is free
+# possible offsets of a point's label, in points; the first free one is used
 _BESIDE = (
     ((5, 5), "left", "bottom"),
     ((-5, 5), "right", "bottom"),
@@ -64,24 +64,24 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
     axes.axhline(1, color=BLACK, linewidth=0.8)
     drawn = axes.plot([1], [1], color=BLACK, marker="o", linestyle="none", markersize=7)
     for group in groups:
-        of = min((look[line.label] for line in group), key=lambda of: of.hollow)
+        style = min((look[line.label] for line in group), key=lambda style: style.hollow)
         drawn += axes.plot(
             [points[line][0] for line in group],
             [points[line][1] for line in group],
-            color=of.colour,
-            marker=of.marker,
-            linestyle=of.dash,
+            color=style.colour,
+            marker=style.marker,
+            linestyle=style.dash,
             markersize=7,
-            markerfacecolor="white" if of.hollow else of.colour,
-            markeredgecolor=of.colour if of.hollow else BLACK,
-            markeredgewidth=1.2 if of.hollow else 0.5,
+            markerfacecolor="white" if style.hollow else style.colour,
+            markeredgecolor=style.colour if style.hollow else BLACK,
+            markeredgewidth=1.2 if style.hollow else 0.5,
         )
     axes.set_xlabel(f"unchanged {what}: perplexity / Initial's (right of 1: forgets)")
     axes.set_ylabel(f"changed {what}: perplexity / Initial's (below 1: learns)")
     logarithmic_if_wide(axes, "x", [1, *(x for x, _ in points.values())])
     logarithmic_if_wide(axes, "y", [1, *(y for _, y in points.values())])
     axes.margins(0.12)
-    axes.update_datalim([(0.98, 0.98), (1.02, 1.02)])  # less than that is not to look like much
+    axes.update_datalim([(0.98, 0.98), (1.02, 1.02)])  # small differences must not look large
     axes.autoscale_view()
     axes.grid(visible=True)
     axes.set_axisbelow(True)
@@ -92,7 +92,7 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
 
 
 def _points(board: Board, kept: ScoreName, changed: ScoreName) -> dict[Line, Point]:
-    """Return both scores, relative to Initial, of the newest month of each line that has them."""
+    """Return line -> (unchanged, changed) score relative to Initial, in its newest month that has both."""
     found = {}
     for line in board.lines:
         x, y = board.relative(line, kept), board.relative(line, changed)
@@ -102,17 +102,17 @@ def _points(board: Board, kept: ScoreName, changed: ScoreName) -> dict[Line, Poi
 
 
 def _groups(lines: Iterable[Line]) -> list[list[Line]]:
-    """Return together, by learning rate, the lines of one method and base that differ in their learning rates."""
+    """Group lines of one method and base that differ only in their learning rate, sorted by it."""
     found: dict[tuple[str | None, str], list[Line]] = {}
     for line in lines:
         found.setdefault((line.method, line.base), []).append(line)
     groups = []
-    for (method, _), of in found.items():
-        rates = [line.learning_rate for line in of]
+    for (method, _), of_method in found.items():
+        rates = [line.learning_rate for line in of_method]
         if method is None or None in rates or len(set(rates)) < len(rates):
-            groups += [[line] for line in of]
+            groups += [[line] for line in of_method]
         else:
-            groups.append(sorted(of, key=lambda line: line.learning_rate or 0))
+            groups.append(sorted(of_method, key=lambda line: line.learning_rate or 0))
     return groups
 
 
@@ -125,16 +125,16 @@ def _names(groups: Sequence[Sequence[Line]]) -> list[str]:
 
 
 def _rate(value: float) -> str:
-    """Return a learning rate as people write it, such as 1e-4."""
+    """Return a learning rate as text, such as 1e-4."""
     digits, _, exponent = f"{value:.2e}".partition("e")
     return f"{float(digits):g}e{int(exponent)}"
 
 
 def _annotate(figure: Figure, axes: Axes, texts: Mapping[Point, str], points: Sequence[Point]) -> None:
-    """Write texts beside their points, where there is room not over other texts and points."""
-    figure.draw_without_rendering()  # makes the layout, which says where points are
+    """Write texts next to their points without covering other texts and points, if possible."""
+    figure.draw_without_rendering()  # computes the layout, and with it the positions of points
     figure.set_layout_engine("none")
-    radius = 0.06 * figure.dpi  # of a point's mark
+    radius = 0.06 * figure.dpi  # of a marker
     taken = [
         Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in axes.transData.transform(points)
     ]
@@ -144,7 +144,7 @@ def _annotate(figure: Figure, axes: Axes, texts: Mapping[Point, str], points: Se
             if drawn is not None:
                 drawn.remove()
             drawn = axes.annotate(text, point, offset, textcoords="offset points", ha=horizontal, va=vertical)
-            drawn.set_path_effects([withStroke(linewidth=2, foreground="white")])  # lines may run below
+            drawn.set_path_effects([withStroke(linewidth=2, foreground="white")])  # readable on top of lines
             box = drawn.get_window_extent()
             if not any(box.overlaps(other) for other in taken):
                 break
@@ -153,8 +153,8 @@ def _annotate(figure: Figure, axes: Axes, texts: Mapping[Point, str], points: Se
 
 PLOT = Plot(
     "Learning against forgetting",
-    "Perplexity of what changed against perplexity of what did not, both divided by the initial model's, of each "
-    "method's newest model on its own month: the lower, the more was learned; the further left, the less forgotten. "
-    "Points of one method that differ in the learning rate are joined, with the learning rate beside them.",
+    "Perplexity of changed and of unchanged facts (or text), divided by the initial model's, for each method's newest "
+    "model on its own month. Lower: it learned more. Further left: it forgot less. Lines join models of one method "
+    "that differ in the learning rate, which is written next to each.",
     _draw,
 )

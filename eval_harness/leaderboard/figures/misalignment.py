@@ -1,4 +1,4 @@
-"""TemporalWiki's figure 4: temporal misalignment, models of each month on every month."""
+"""TemporalWiki's figure 4: temporal misalignment, the models of each month scored on every month."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
 
-_CELL, _PANEL = 0.40, 1.55  # inches: of a cell's side, and of the narrowest panel
-_FURTHEST = math.log(4)  # where colours end; one model that came to grief is not to make all others white
-_LEFT, _BELOW, _ABOVE, _SCALE = 0.75, 0.66, 0.28, 0.75  # inches: around a panel, and of the colour scale below all
+_CELL, _PANEL = 0.40, 1.55  # inches: side of a cell, width of the narrowest panel
+_FURTHEST = math.log(4)  # where the colours end, so that one very bad model does not make all others white
+_LEFT, _BELOW, _ABOVE, _SCALE = 0.75, 0.66, 0.28, 0.75  # inches: margins of a panel, height of the colour scale
 _COLOURS = LinearSegmentedColormap.from_list("better to worse", [BLUE, "white", VERMILLION], 257)  # odd: 1 is white
-_MOST = 12  # months that are shown, the newest
+_MOST = 12  # most months that are shown
 _MISSING = (0.85, 0.85, 0.85, 1.0)
 
 Grid = dict[tuple[int, int], float]  # month trained, month tested -> value relative to Initial
 
 
 def _drawer(score: ScoreName, what: str) -> Callable[[Sequence[Row]], Figure | None]:
-    """Return what draws a heat map of a score for each line."""
+    """Return a function that draws a heat map of a score for each line."""
 
     @styled
     def draw(rows: Sequence[Row]) -> Figure | None:
@@ -83,7 +83,7 @@ def _relative(board: Board, line: Line, score: ScoreName, months: Collection[int
 
 
 def _trained(line: Line, board: Board, grid: Grid) -> dict[int, str]:
-    """Return the months that a line was trained on, by place."""
+    """Return position -> name of the months that a line was trained on."""
     named = {board.place(row.month): row.month for row in line.rows if row.month is not None}
     return {place: named[place] for place in sorted({trained for trained, _ in grid})}
 
@@ -121,14 +121,14 @@ def _text(value: float) -> str:
 
 
 def _on(colour: tuple[float, ...]) -> str:
-    """Return black or white, whichever has more contrast on a colour (WCAG 2, relative luminance)."""
+    """Return "black" or "white", the one with more contrast to a colour (WCAG 2, relative luminance)."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
     luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
     return "black" if luminance > 0.179 else "white"
 
 
 def _scale(figure: Figure, norm: Normalize, cut: bool, what: str) -> None:
-    """Show which colour is which value, below everything; ``cut``: there are values beyond the colours."""
+    """Draw the colour scale at the bottom; ``cut`` says that there are values beyond its ends."""
     width, height = figure.get_size_inches()
     axes = figure.add_axes(((width / 2 - 1.3) / width, 0.42 / height, 2.6 / width, 0.13 / height))
     steps = 64
@@ -144,10 +144,9 @@ def _scale(figure: Figure, norm: Normalize, cut: bool, what: str) -> None:
 
 
 _HOW = (
-    "Rows: the month that a model was trained up to; columns: the month that it was tested on; a cell: its {what}, "
-    "divided by the initial model's on that month. Blue, below 1, is better than before any training, orange worse; "
-    "outlined: a model on its own month; grey: not measured. Of more than twelve months the newest are shown. "
-    "TemporalWiki, figure 4."
+    "Rows: the month that a model was trained up to. Columns: the month that it was tested on. Cells: its {what}, "
+    "divided by the initial model's. Blue (below 1): better than before training; orange: worse. Outlined: a model on "
+    "its own month. Grey: not measured. At most the newest twelve months are shown. TemporalWiki, figure 4."
 )
 
 FACTS = Plot(

@@ -1,4 +1,4 @@
-"""Scores of lines of checkpoints, month after month."""
+"""Draw the scores of several lines of checkpoints over the months."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from matplotlib.container import ErrorbarContainer
 
 from temporalwiki.eval_harness.leaderboard.figures.style import Look, month_name
 
-_SPREAD = 0.6  # of the way from one month to the next, which the lines of a month share
+_SPREAD = 0.6  # share of a month's width over which the points of its lines are spread
 
 Point = tuple[float, float | None, float | None]  # value and interval
-_NONE: Point = (math.nan, None, None)  # a line is not drawn over a month that is missing
+_NONE: Point = (math.nan, None, None)  # a missing month interrupts a line
 
 
 def draw(
@@ -24,27 +24,27 @@ def draw(
     look: Mapping[str, Look],
     most: int,
 ) -> list[ErrorbarContainer]:
-    """Draw each label's points, side by side at a month so that none hides another, and return what was drawn.
+    """Draw the points of each label, and return the artists; ``most`` is the number of month names that fit.
 
-    There is room for the names of ``most`` months.
+    The points of a month are drawn side by side, so that none hides another.
     """
     step = _SPREAD / max(len(series), 8)
     drawn = []
     for i, (label, points) in enumerate(series.items()):
         shift = (i - (len(series) - 1) / 2) * step
-        of = look[label]
+        look_of_line = look[label]
         values = [points.get(place, _NONE) for place in months]
         drawn.append(
             axes.errorbar(
                 [x + shift for x in range(len(values))],
                 [value for value, _, _ in values],
                 yerr=_errors(values),
-                color=of.colour,
-                marker=of.marker,
-                linestyle=of.dash,
-                markerfacecolor="white" if of.hollow else of.colour,
-                markeredgecolor=of.colour if of.hollow else "black",
-                markeredgewidth=1.0 if of.hollow else 0.4,
+                color=look_of_line.colour,
+                marker=look_of_line.marker,
+                linestyle=look_of_line.dash,
+                markerfacecolor="white" if look_of_line.hollow else look_of_line.colour,
+                markeredgecolor=look_of_line.colour if look_of_line.hollow else "black",
+                markeredgewidth=1.0 if look_of_line.hollow else 0.4,
                 elinewidth=0.8,
                 capsize=1.5,
             )
@@ -60,9 +60,9 @@ def draw(
 
 
 def _errors(points: Sequence[Point]) -> Any:
-    """Return how far intervals reach below and above the values; None where none is known."""
+    """Return the lengths of the intervals below and above the values, or None without intervals."""
     if all(low is None or high is None for _, low, high in points):
         return None
     known = [(value, value if low is None else low, value if high is None else high) for value, low, high in points]
-    # a percentile interval need not hold its value
+    # a percentile interval may exclude its value
     return [[max(0.0, value - low) for value, low, _ in known], [max(0.0, high - value) for value, _, high in known]]

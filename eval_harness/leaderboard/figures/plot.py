@@ -1,4 +1,4 @@
-"""What a figure of the leaderboard is."""
+"""The types of figures: of the leaderboard's rows, and of a dataset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from temporalwiki.eval_harness.leaderboard.rows import Row
 
 
 class Plot(NamedTuple):
-    """A figure of rows; ``draw`` returns None where they lack what it shows."""
+    """A figure of rows; ``draw`` returns None if they lack the scores for it."""
 
     title: str
     caption: str
@@ -19,7 +19,7 @@ class Plot(NamedTuple):
 
 
 class DataPlot(NamedTuple):
-    """A figure of a dataset; ``draw`` returns None where it lacks what it shows."""
+    """A figure of a dataset; ``draw`` returns None if the dataset lacks the data for it."""
 
     title: str
     caption: str

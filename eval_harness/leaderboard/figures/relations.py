@@ -1,4 +1,4 @@
-"""TemporalWiki's figure 7: which relations the probes have, unchanged and changed."""
+"""TemporalWiki's figure 7: the relations of unchanged and changed probes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MOST = 25  # relations that are shown
 def _draw(data: str) -> Figure | None:
     """Draw the shares of the most frequent relations among the newest interval's probes.
 
-    ``data`` is a dataset folder, a Hub id or ``id@revision``. None where it has no probes. Raises InputError for data
-    that cannot be read.
+    ``data`` is a dataset folder, a Hub id or ``id@revision``. Return None if it has no probes. Raises InputError for
+    data that cannot be read.
     """
     config = newest_probes(data)
     if config is None:
@@ -33,7 +33,7 @@ def _draw(data: str) -> Figure | None:
     if not rows:
         return None
     figure = Figure(figsize=(WIDTH, 1.2 + 0.22 * min(len(rows), MOST)), layout="constrained")
-    probes = {split: of.total() for split, of in counts.items()}
+    probes = {split: of_split.total() for split, of_split in counts.items()}
     draw_shares(figure.subplots(), rows[:MOST], probes, longest=50)
     most = f": the most frequent {MOST} of {len(rows):,}" if len(rows) > MOST else ""
     figure.suptitle(f"Relations of {config}{most}", fontsize="large")
@@ -43,7 +43,7 @@ def _draw(data: str) -> Figure | None:
 
 PLOT = DataPlot(
     "Relations of the probes",
-    f"The relations of the newest interval's probes, as shares of the unchanged and of the changed probes; the {MOST} "
-    "most frequent, where there are more. TemporalWiki, figure 7.",
+    f"The most frequent relations of the newest interval's probes (at most {MOST}), as shares of the unchanged and of "
+    "the changed probes. TemporalWiki, figure 7.",
     _draw,
 )

@@ -1,4 +1,4 @@
-"""TemporalWiki's figure 2: perplexity of proper nouns in text that changed and in text that did not."""
+"""TemporalWiki's figure 2: perplexity of proper nouns in changed and in unchanged text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
         initial = axes.axhline(1, color=BLACK, linewidth=1.3)
         points = {line.label: {at: (value, None, None) for at, value in series[line.label].items()} for line in lines}
         drawn = [initial, *over_months.draw(axes, board.months(score), points, look, 12 // len(panels))]
-        values += [value for of in series.values() for value in of.values()]
+        values += [value for of_line in series.values() for value in of_line.values()]
         axes.set_title(name)
     logarithmic_if_wide(every[0], "y", values)
     legend(figure, ["Initial", *(line.label for line in lines)], drawn)
@@ -57,8 +57,8 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
 
 PLOT = Plot(
     "Perplexity of proper nouns, relative to Initial",
-    "The perplexity of the tokens of proper nouns, divided by that of the initial model (the line at 1), in each "
-    "month's diffset and in articles that did not change, by the models that were trained up to that month. Below 1 "
-    "a model reads the text better than before its training. TemporalWiki, figure 2.",
+    "The perplexity of the tokens of proper nouns, divided by the initial model's (the line at 1), in each "
+    "month's diffset and in unchanged articles, for models trained up to that month. Below 1, a model predicts the "
+    "text better than before its training. TemporalWiki, figure 2.",
     _draw,
 )

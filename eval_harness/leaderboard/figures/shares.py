@@ -1,4 +1,4 @@
-"""What the figures about probes share: the newest interval, shares in percent, and bars of them."""
+"""Helpers of the figures about probes: the newest interval, shares in percent, and bars of shares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = tuple[str, dict[str, float]]  # a label, and its share of each split in pe
 
 
 def newest_probes(data: str) -> str | None:
-    """Return the config of the newest interval's probes, by its long name if it has one; None where there is none.
+    """Return the config with the newest interval's probes, by its long name if it has one, or None.
 
     Raises InputError for data that cannot be read.
     """
@@ -30,20 +30,21 @@ def newest_probes(data: str) -> str | None:
 def shares(counts: Mapping[str, Mapping[str, int]]) -> list[Row]:
     """Return the share of each name in each split, in percent.
 
-    Names come by the mean of their shares, so that a small split counts as much as a large one.
+    Names are sorted by the mean of their shares, so that a small split counts as much as a large one.
     """
-    totals = {split: sum(of.values()) for split, of in counts.items()}
-    names = sorted({name for of in counts.values() for name in of})
+    totals = {split: sum(of_split.values()) for split, of_split in counts.items()}
+    names = sorted({name for of_split in counts.values() for name in of_split})
     rows = [
-        (name, {s: 100 * of.get(name, 0) / totals[s] if of else 0.0 for s, of in counts.items()}) for name in names
+        (name, {s: 100 * of_split.get(name, 0) / totals[s] if of_split else 0.0 for s, of_split in counts.items()})
+        for name in names
     ]
     return sorted(rows, key=lambda row: -sum(row[1].values()))
 
 
 def draw_shares(axes: Any, rows: Sequence[Row], probes: Mapping[str, int], longest: int) -> None:
-    """Draw a group of bars for each row, the first at the top; a split without probes has no bars.
+    """Draw a group of bars for each row, the first at the top; labels are cut to ``longest`` characters.
 
-    Labels have at most ``longest`` characters.
+    A split without probes has no bars.
     """
     splits = [split for split in SPLITS if probes[split]]
     height = 0.8 / len(splits)

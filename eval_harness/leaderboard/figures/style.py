@@ -1,4 +1,4 @@
-"""How figures look: colours that the colour-blind tell apart, and marks that are left when there is no colour."""
+"""The style of figures: colours that colour-blind people can distinguish, and markers for print without colour."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from temporalwiki.methods import METHODS
 
 Drawn = TypeVar("Drawn", bound="Callable[..., Figure | None]")
 
-WIDTH = 7.0  # inches, of a printed page between its margins; texts have at least 8 points there
+WIDTH = 7.0  # inches, the text width of a printed page, on which texts have at least 8 points
 BLACK, GREY = "#000000", "#8C8C8C"
-# Okabe & Ito (2008), the colours for lines; yellow, the weakest on paper, is late
+# the colours of Okabe & Ito (2008); yellow comes last because it is weak on paper
 BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW = (
     "#0072B2",
     "#D55E00",
@@ -38,10 +38,10 @@ COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW, GREY)
 MARKERS = ("s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h", "d", "H")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///", "...", "\\\\\\", "xx", "---", "++", "oo", "|||", "OO", "**", "/o", "\\o")
-LONGEST, _SHORTEST = 30, 8  # characters of a label
+LONGEST, _SHORTEST = 30, 8  # characters per label
 _DPI = 200
-_PIXELS = 2**16 - 1  # most that a PNG of matplotlib has on a side
-_WIDE = 10  # times the least value
+_PIXELS = 2**16 - 1  # matplotlib's limit for a side of a PNG
+_WIDE = 10  # times the smallest value: the axis becomes logarithmic
 
 _METHODS = [method for method in METHODS if method != "initial"]
 _STYLE = {
@@ -54,33 +54,33 @@ _STYLE = {
     "legend.frameon": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "text.parse_math": False,  # a label with two dollar signs is no formula
+    "text.parse_math": False,  # a label with two dollar signs is not a formula
     "grid.color": "#D0D0D0",
     "grid.linewidth": 0.5,
     "hatch.linewidth": 0.6,
     "lines.linewidth": 1.3,
     "lines.markersize": 5,
-    "svg.hashsalt": "temporalwiki",  # else ids are random
-    # as paths: with text as text a page would look as the fonts of each reader's machine make it, and labels overlap
+    "svg.hashsalt": "temporalwiki",  # without it, ids are random
+    # as paths: text would be drawn in the fonts of each reader's machine, and labels could overlap
     "svg.fonttype": "path",
 }
 
 
 class Look(NamedTuple):
-    """How a line of checkpoints is drawn."""
+    """The look of a line of checkpoints."""
 
     colour: str
     marker: str
     dash: Any
     hatch: str
-    hollow: bool  # its colour is another's, too
+    hollow: bool  # another line has the same colour
 
 
 def looks(lines: Sequence[Line]) -> dict[str, Look]:
-    """Return how each line is drawn, by label.
+    """Return label -> look of each line.
 
-    The first line of a method is drawn the same in every figure. Others have the method's colour and a mark of their
-    own; models of no method come after all methods.
+    The first line of a method looks the same in every figure. Other lines of the method have its colour and another
+    marker. Models without a method get other looks than all methods.
     """
     found: dict[str, Look] = {}
     drawn: set[str | None] = set()
@@ -106,13 +106,13 @@ def looks(lines: Sequence[Line]) -> dict[str, Look]:
 
 
 def month_name(month: str, between: str = " ") -> str:
-    """Return a month as it is drawn: of two dates, such as "20211101-20211201", the second, "2021 12-01"."""
+    """Return the label of a month: the second date of "20211101-20211201" as "2021 12-01", and "1112" unchanged."""
     recent = month[-8:]
     return f"{recent[:4]}{between}{recent[4:6]}-{recent[6:]}" if len(recent) == 8 else month
 
 
 def shortened(labels: Sequence[str], longest: int = LONGEST) -> dict[str, str]:
-    """Return each label, on one line, in at most ``longest`` characters; two are never the same."""
+    """Return label -> distinct text on one line with at most ``longest`` characters."""
     found: dict[str, str] = {}
     for label in labels:
         text = one_line(label) or "?"
@@ -128,7 +128,7 @@ def shortened(labels: Sequence[str], longest: int = LONGEST) -> dict[str, str]:
 
 
 def fitting(labels: Sequence[str], inches: float, points: float) -> dict[str, str]:
-    """Return ``shortened`` labels of which none is wider in letters of so many points."""
+    """Return ``shortened`` labels that are at most ``inches`` wide in a font of ``points``."""
     font = FontProperties(size=points)
     for longest in range(LONGEST, _SHORTEST, -1):
         found = shortened(labels, longest)
@@ -140,9 +140,9 @@ def fitting(labels: Sequence[str], inches: float, points: float) -> dict[str, st
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw and save with the settings of the house, whatever a matplotlibrc says."""
+    """Use our matplotlib settings within the block, and ignore a matplotlibrc."""
     with matplotlib.rc_context(), warnings.catch_warnings():
-        # a label in a script that the font lacks is drawn as boxes; no other font is the same on every machine
+        # a label in a script that the font lacks becomes boxes: only this font is the same on every machine
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)
@@ -150,7 +150,7 @@ def style() -> Iterator[None]:
 
 
 def styled(draw: Drawn) -> Drawn:
-    """Make a function draw in the style of the house."""
+    """Decorate a function so that it draws in our ``style``."""
 
     @wraps(draw)
     def drawn(*args: Any, **options: Any) -> Figure | None:
@@ -161,7 +161,7 @@ def styled(draw: Drawn) -> Drawn:
 
 
 def logarithmic_if_wide(axes: Axes, which: str, values: Iterable[float]) -> None:
-    """Make the axis "x" or "y" logarithmic where the least of positive values would be lost beside the greatest."""
+    """Make the axis "x" or "y" logarithmic if the largest value is more than ten times the smallest."""
     known = list(values)
     ratio = max(known) / min(known)
     if ratio <= _WIDE:
@@ -174,15 +174,15 @@ def logarithmic_if_wide(axes: Axes, which: str, values: Iterable[float]) -> None
 
 
 def legend(figure: Figure, labels: Sequence[str], handles: Sequence[Any]) -> None:
-    """Name what was drawn, right of everything; the figure's layout must be constrained."""
+    """Add a legend at the right. The figure must have the layout "constrained"."""
     figure.legend(handles=handles, labels=list(shortened(labels).values()), loc="outside right upper")
-    # as high as the names need, with space above and below
+    # high enough for all labels
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, max(height, 0.175 * len(labels) + 0.3))
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the path ends with: the same bytes every time."""
+    """Write a figure in the format of the path's suffix, with the same bytes every time."""
     metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
     with style(), whole_file(path) as part:
         dpi = min(_DPI, _PIXELS / max(figure.get_size_inches()))

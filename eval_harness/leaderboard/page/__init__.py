@@ -1,7 +1,7 @@
-"""The leaderboard's page: one HTML file that opens from disk, with its styles, its script and all scores in it.
+"""The leaderboard's page: one HTML file with its styles, its script and all scores.
 
-The page asks nothing of any network, and its policy lets no script run but its own. Without a script it shows the
-board that it opens with.
+The page opens from disk and makes no network requests. Its content security policy allows only its own script. Without
+JavaScript it shows one board.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from temporalwiki.eval_harness.misalignment import places
 from temporalwiki.eval_harness.results import COMMIT, place_of_measure, place_of_test
 
 TITLE = "TemporalWiki leaderboard"
-_DIGITS = 6  # significant ones of the scores in the page; results.parquet has all
-_MOST_NAMES = 12  # of a kind in the heading
+_DIGITS = 6  # significant digits of scores in the page; results.parquet has all digits
+_MOST_NAMES = 12  # most names of methods, tasks and so on in the heading
 _HERE = Path(__file__).parent
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
 class Captioned(Protocol):
-    """A figure or a table, of which the page shows title and caption."""
+    """A figure or table with a title and a caption."""
 
     @property
     def title(self) -> str:
-        """What it is, in a few words."""
+        """A few words that name it."""
 
     @property
     def caption(self) -> str:
-        """What it shows, in a sentence or two."""
+        """A few sentences on what it shows."""
 
 
 class _Model(NamedTuple):
-    """A line of the board: a checkpoint. ``nth``: a checkpoint that has two scores in a cell has two lines."""
+    """A line of the board: a checkpoint, or one of several lines (``nth``) if a cell has several scores."""
 
     label: str
     month: str | None
@@ -62,7 +62,7 @@ class _Model(NamedTuple):
 
 
 class _Board(NamedTuple):
-    """What is scored: all that a table compares over models and months."""
+    """A score that the page compares over models and months."""
 
     task: str
     version: int
@@ -83,19 +83,19 @@ def write_page(
 ) -> Path:
     """Write OUT/index.html and return its path.
 
-    It shows figures/NAME.svg of each of ``figures`` and links to figures/NAME.png, tables/NAME.md, tables/NAME.csv and
-    results.parquet, all in ``out``; it does not write those. ``results`` is where the result files are as seen from
-    ``out``, such as "../results"; None: the page links to none. Raises InputError where there are no rows.
+    The page shows figures/NAME.svg and links to figures/NAME.png, tables/NAME.md, tables/NAME.csv and results.parquet
+    in ``out``; it does not write these files. ``results`` is the folder of the result files relative to ``out``, such
+    as "../results", or None for a page without links to them. Raises InputError without rows.
     """
     if not rows:
-        raise InputError(f"{out}: there are no scores to make a page of; evaluate a model first")
+        raise InputError(f"{out}: the results hold no scores; evaluate a model first")
     data = page_data(rows, results)
     style, script = ((_HERE / name).read_text("utf-8") for name in ("style.css", "script.js"))
     policy = [
         "default-src 'none'",
         f"style-src {_hash_of(style)}",
         f"script-src {_hash_of(script)}",
-        "img-src 'self' file: data:",  # file: for browsers to which a page on disk has no self
+        "img-src 'self' file: data:",  # file: for browsers that have no 'self' for a page on disk
         "base-uri 'none'",
         "form-action 'none'",
         "require-trusted-types-for 'script'",
@@ -113,17 +113,17 @@ def write_page(
         tables=_tables(tables),
     )
     path = out / "index.html"
-    with whole_file(path) as part:  # a lone surrogate in a name is no UTF-8
+    with whole_file(path) as part:  # a lone surrogate in a name cannot be encoded
         part.write_bytes(page.encode("utf-8", "replace"))
     return path
 
 
 def without_results(page: str) -> str:
-    """Return the text of a page that ``write_page`` wrote without its links to result files.
+    """Return the text of a page from ``write_page`` without its links to result files.
 
-    Where those were is the business of nobody but the owner of the machine, and from elsewhere they lead nowhere.
+    A published page must not show the paths of the machine that wrote it.
     """
-    where = re.search(r'\{"results":"([^"]*)",', page)  # a text in the data has no quotation mark without a backslash
+    where = re.search(r'\{"results":"([^"]*)",', page)  # quotation marks within the data are escaped
     if where is None:
         return page
     page = page.replace(where[0], '{"results":null,')
@@ -131,7 +131,7 @@ def without_results(page: str) -> str:
 
 
 def page_data(rows: Sequence[Row], results: str | None) -> dict[str, Any]:
-    """Return what the page's script reads: columns, names once each, scores grouped by what is scored."""
+    """Return the data of the page's script: names, each once, and columns of scores for each board."""
     place = places({month for row in rows for month in (row.month, row.tested) if month})
 
     def placed(month: str | None) -> tuple[int, str]:
@@ -158,9 +158,9 @@ def page_data(rows: Sequence[Row], results: str | None) -> dict[str, Any]:
         name: {value: i for i, value in enumerate(values)}
         for name, values in (("model", models), ("tested", months), ("file", files), ("config", configs))
     }
-    of: dict[_Board, list[tuple[int, int, Row]]] = {board: [] for board in boards}
+    cells_of: dict[_Board, list[tuple[int, int, Row]]] = {board: [] for board in boards}
     for board, model, row in lines:
-        of[board].append((number["model"][model], number["tested"][row.tested], row))
+        cells_of[board].append((number["model"][model], number["tested"][row.tested], row))
     return {
         "results": None if results is None else _href(results.rstrip("/") or "/"),
         "files": files,
@@ -182,7 +182,9 @@ def page_data(rows: Sequence[Row], results: str | None) -> dict[str, Any]:
             "tokens_text": [_compact(model.tokens) for model in models],
             "card": [_card(model) for model in models],
         },
-        "boards": [_board(board, boards, sorted(of[board], key=lambda cell: cell[:2]), number) for board in boards],
+        "boards": [
+            _board(board, boards, sorted(cells_of[board], key=lambda cell: cell[:2]), number) for board in boards
+        ],
         "start": _start(boards),
     }
 
@@ -192,7 +194,7 @@ def _board(
 ) -> dict[str, Any]:
     same = [other for other in boards if other.task == board.task]
     versions, kinds = {other.version for other in same}, {other.kind for other in same}
-    # in powers of ten, whose mean cannot overflow
+    # logarithms cannot overflow
     sizes = [math.log10(abs(_rounded(row.value))) for _, _, row in cells if math.isfinite(row.value) and row.value]
     return {
         "task": board.task + (f" (version {board.version})" if len(versions) > 1 else ""),
@@ -230,15 +232,15 @@ def _place_of_board(board: _Board) -> tuple[Any, ...]:
 
 
 def _start(boards: Sequence[_Board]) -> int:
-    """Return the board that the page opens with: the average perplexity of probes, if there is one."""
+    """Return the index of the first board on the page: the average perplexity of probes, if it exists."""
     wanted = ("twiki_probes", "average", "perplexity")
     return next((i for i, board in enumerate(boards) if (board.task, board.test, board.measure) == wanted), 0)
 
 
 def _verdict(rows: Sequence[Row]) -> str:
-    """Say in words what the ranks of a month's models say."""
+    """Return a sentence about the ranks of a month's models, or nothing."""
     ranked = [row for row in rows if row.rank_best is not None and row.rank_worst is not None]
-    if len(ranked) < 2 or max(row.rank_worst or 0 for row in ranked) != len(ranked):  # one, or not asked the same
+    if len(ranked) < 2 or max(row.rank_worst or 0 for row in ranked) != len(ranked):  # one model, or other questions
         return ""
     if len({(row.rank_best, row.rank_worst) for row in ranked}) == 1:
         return f"No significant differences between these {len(ranked)} models."
@@ -252,19 +254,19 @@ def _verdict(rows: Sequence[Row]) -> str:
 
 
 def _card(model: _Model) -> str | None:
-    """Return the address of a model's card; what is no Hub id with a commit was read from a folder."""
+    """Return the address of a model's card, or None for a model that was read from a folder."""
     if not (COMMIT.fullmatch(model.revision) and _HUB_ID.fullmatch(model.model)):
         return None
     return f"https://huggingface.co/{model.model}"
 
 
 def _rounded(value: float) -> float:
-    """Return a score with the digits that the page has."""
+    """Return a score with the digits of the page."""
     return float(f"{value:.{_DIGITS}g}")
 
 
 def _as_json(value: float | None) -> int | float | str | None:
-    """Return a number as JSON can have it; infinity and NaN as a text that the script's Number() and float() read."""
+    """Return a number for JSON; infinity and NaN become texts that Number() in JavaScript and float() read."""
     if value is None:
         return None
     if not math.isfinite(value):
@@ -274,7 +276,7 @@ def _as_json(value: float | None) -> int | float | str | None:
 
 
 def _in_script(data: Any) -> str:
-    """Return JSON in which nothing ends or comments out the script that it stands in, and all is ASCII."""
+    """Return ASCII JSON that is safe inside a script element: nothing in it can end the element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
 
@@ -284,16 +286,16 @@ def _hash_of(text: str) -> str:
 
 
 def _href(path: str) -> str:
-    """Return a relative path as an address, never one that begins with a scheme."""
+    """Return a relative path as a URL that cannot be read as one with a scheme."""
     quoted = quote(path.encode("utf-8", "replace"))
     return quoted if quoted.startswith(("/", ".")) else f"./{quoted}"
 
 
-# Numbers as script.js writes them, for the board that is there without a script.
+# These functions write numbers as script.js does, for the board without JavaScript.
 
 
 def score_text(value: float, decimals: int) -> str:
-    """Return a score with its board's decimals, or with three digits where those would leave less than two."""
+    """Return a score with the decimals of its board, or with three digits if fewer than two would be left."""
     if math.isnan(value):
         return "not a number"
     if math.isinf(value):
@@ -310,7 +312,7 @@ def score_text(value: float, decimals: int) -> str:
 
 
 def _compact(count: int | None) -> str:
-    """Return a count in three digits: 774 M."""
+    """Return a count with three digits, such as 774 M."""
     if count is None:
         return ""
     for power, suffix in ((12, "T"), (9, "B"), (6, "M"), (3, "K")):
@@ -321,7 +323,7 @@ def _compact(count: int | None) -> str:
 
 
 def _facts(data: Mapping[str, Any]) -> str:
-    """Return what the page is about: counts of models, methods, tasks and the months."""
+    """Return the heading's list of models, methods, base models, tasks and months as HTML."""
     models = data["models"]
     checkpoints = set(zip(*(models[name] for name in ("label", "trained", "base", "model", "revision")), strict=True))
     parts = [
@@ -340,7 +342,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _table(data: Mapping[str, Any]) -> str:
-    """Return the board that the page opens with, best first, as HTML that needs no script."""
+    """Return the first board as HTML, best model first, for the page without JavaScript."""
     board, models = data["boards"][data["start"]], data["models"]
     month = max(board["tested"])
     cells = [i for i, tested in enumerate(board["tested"]) if tested == month]
@@ -409,8 +411,8 @@ def _tables(tables: Mapping[str, Captioned]) -> str:
             f'<span class="links"><a href="{path}.md">Markdown</a> <a href="{path}.csv">CSV</a></span></li>'
         )
     shown.append(
-        "<li><strong>All scores</strong> <span>Every score with its interval, its ranks and what it was measured "
-        'with, one a row.</span> <span class="links"><a href="./results.parquet">Parquet</a></span></li>'
+        "<li><strong>All scores</strong> <span>Every score with its interval, ranks, model and test, one per "
+        'row.</span> <span class="links"><a href="./results.parquet">Parquet</a></span></li>'
     )
     return _section("tables", "Tables and data", '<ul class="files">\n', shown, "\n</ul>")
 

@@ -1,4 +1,4 @@
-"""The papers' tables, from the leaderboard's rows."""
+"""The tables of the papers, made from the leaderboard's rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["TABLES", "Maker", "Score", "Table", "to_csv", "to_markdown", "write_
 
 _LOWER, _HIGHER = "Lower is better.", "In percent, higher is better."
 
-# name -> what makes it; None where the results lack what it shows
+# name -> function that makes the table, or None if the rows lack its scores
 TABLES: dict[str, Maker] = {
     "temporalwiki_table_3": temporalwiki_table_3.maker(
         "TemporalWiki, table 3: zero-shot perplexity of TWiki-Probes", _LOWER, "", "perplexity"
@@ -31,9 +31,9 @@ TABLES: dict[str, Maker] = {
 
 
 def write_tables(rows: Sequence[Row], folder: Path) -> dict[str, Table]:
-    """Write each table of ``TABLES`` as FOLDER/NAME.md and NAME.csv and return those that there are, by name.
+    """Write the tables that the rows have scores for as FOLDER/NAME.md and NAME.csv, and return name -> table.
 
-    What an earlier call wrote of a table that these rows cannot make is taken away.
+    Files of tables that cannot be made are removed.
     """
     made = {}
     for name, make in TABLES.items():

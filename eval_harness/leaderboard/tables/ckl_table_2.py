@@ -1,4 +1,4 @@
-"""CKL's table 2: what a model still knows, what it updated and acquired, and FUAR."""
+"""CKL's table 2: exact match of kept, updated and new knowledge, and FUAR."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FUAR = ScoreName("fuar", "fuar", "lama")
 
 
 def ckl_table_2(rows: Sequence[Row]) -> Table | None:
-    """Make the table of each line's newest checkpoint, each kind's column of its newest config."""
+    """Return the table: one row for each line's newest checkpoint, one column for the newest config of each kind."""
     board = Board([row for row in rows if row.task == "lama" or _FUAR.of(row)])
     scores = {kind: ScoreName("lama", "exact_match", kind=kind) for kind in _KINDS}
     newest = {line: row for line in board.lines if (row := _newest(board, line, list(scores.values())))}
@@ -41,11 +41,10 @@ def ckl_table_2(rows: Sequence[Row]) -> Table | None:
     if any(gained):
         columns.append(("FUAR", gained))
     return Table(
-        "CKL, table 2: exact match, and what was forgotten for what was gained",
-        "Exact match in percent, higher is better, of each method's newest model. FUAR is what was forgotten for each "
-        'unit of what was updated and acquired, lower is better; "no gain": nothing was. In brackets: 95 % '
-        "intervals. Bold: the best value of a column, and models that may be the best of all that were scored on it, "
-        "as their ranks' 95 % confidence sets say.",
+        "CKL, table 2: exact match, and forgetting per gain (FUAR)",
+        "Exact match of each method's newest model in percent; higher is better. FUAR is the points forgotten "
+        'for each point updated or acquired; lower is better, and "no gain" means no such points. In brackets: '
+        "95 % intervals. Bold: the best value of a column, and models whose rank may be 1 with 95 % confidence.",
         tuple(name for name, _ in columns),
         tuple(zip(*(cells for _, cells in columns), strict=True)),
     )
@@ -57,6 +56,6 @@ def _newest(board: Board, line: Line, scores: Sequence[ScoreName]) -> Row | None
 
 
 def _cell(board: Board, line: Line, score: ScoreName, like: Row, tested: int | None) -> Row | None:
-    """Return a score of the checkpoint that another row is of, on a month, or on any."""
+    """Return a score of the checkpoint of row ``like`` on the month ``tested``, or on any month if it is None."""
     rows = [row for row in board.newest(line, score) if row.month == like.month]
     return next((row for row in rows if tested is None or board.place(row.tested) == tested), None)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import one_line
 
-_MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")  # an underscore within a word means nothing
-_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are their wide forms
+_MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")  # an underscore within a word is not Markdown
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are the full-width forms
 
 
 @dataclass(frozen=True)
 class Score:
-    """A value with its 95 % interval; ``best`` is shown in bold."""
+    """A value with its 95 % interval; ``best`` values are bold."""
 
     value: float
     low: float | None
@@ -27,12 +27,12 @@ class Score:
     best: bool = False
 
 
-Cell = str | int | Score | None  # None: not measured, or not known
+Cell = str | int | Score | None  # None: not measured or not known
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of one of the papers; ``lines`` have as many cells as there are columns."""
+    """A table; each line has one cell for each column."""
 
     title: str
     caption: str
@@ -44,16 +44,16 @@ Maker = Callable[[Sequence[Row]], Table | None]
 
 
 def column(rows: Sequence[Row | None]) -> list[Score | None]:
-    """Return the cells of one column, the best marked: the best value, and what may be first by its ranks.
+    """Return the cells of one column; the best value, and values whose rank may be 1, are marked as best.
 
-    A rank's confidence set is among all models that were asked the same, more than a table may show.
+    Ranks are among all models that were asked the same questions, which may be more than the table shows.
     """
     best = max((_good(row) for row in rows if row), default=-math.inf)
     return [Score(row.value, row.low, row.high, _first(row, best)) if row else None for row in rows]
 
 
 def to_markdown(table: Table) -> str:
-    """Return a table as GitHub's Markdown, under its title and over its caption."""
+    """Return a table as GitHub Markdown, with title and caption."""
     scores = _score_columns(table)
     rule = ["---:" if i in scores or _numeric(table, i) else "---" for i in range(len(table.columns))]
     lines = [[_escaped(name) for name in table.columns], rule]
@@ -63,9 +63,9 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Return a table as CSV with all digits, after each column of scores two with the ends of its intervals.
+    """Return a table as CSV with all digits; two columns with the ends of the interval follow each column of scores.
 
-    A text that a spreadsheet would take for a formula gets an apostrophe before it.
+    A text that a spreadsheet would read as a formula gets an apostrophe in front.
     """
     scores = _score_columns(table)
     header: list[str] = []
@@ -88,7 +88,7 @@ def to_csv(table: Table) -> str:
 
 
 def number(value: float) -> str:
-    """Return a score as people read it."""
+    """Return a score as text for people."""
     if abs(value) < 1000:
         return f"{value:.2f}"
     return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2e}"
@@ -126,8 +126,8 @@ def _number(value: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text that Markdown, and the HTML in it, shows as it is."""
-    # GitHub sets what is between dollar signs as a formula, escaped by a backslash or not
+    """Escape a text for Markdown and for the HTML in it."""
+    # GitHub reads text between dollar signs as a formula, even after a backslash
     return html.escape(_MARKDOWN.sub(r"\\\g<0>", one_line(text)), quote=False).replace("$", "&#36;")
 
 

@@ -1,4 +1,4 @@
-"""TemporalWiki's table 3: scores of unchanged and changed facts, each month's by the models trained up to it."""
+"""TemporalWiki's table 3: scores of unchanged and changed facts, for the models trained up to each month."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _TESTS = ("unchanged", "changed", "average")
 
 
 def maker(title: str, how: str, stage: str, measure: str) -> Maker:
-    """Return what makes the table of a measure of the tests whose names begin with ``stage``.
+    """Return a function that makes the table of a measure; ``stage`` is a prefix of its tests ("light-tuned/").
 
-    ``how`` is a sentence on how to read its values.
+    ``how`` is a sentence on how to read the values.
     """
 
     def make(rows: Sequence[Row]) -> Table | None:
@@ -39,10 +39,10 @@ def maker(title: str, how: str, stage: str, measure: str) -> Maker:
         ]
         return Table(
             title,
-            f"{how} Each month's columns are of the models that were trained up to that same month; the initial model "
-            "is the same in all. In brackets: 95 % intervals, from facts drawn by subject. Bold: the best value of a "
-            "column, and models that may be the best of all that were scored on it, as their ranks' 95 % confidence "
-            "sets say. Parameters and tokens are those of a method's newest model.",
+            f"{how} The columns of a month show the models that were trained up to that month, and the same initial "
+            "model. In brackets: 95 % intervals, bootstrapped over subjects. Bold: the best value of a column, and "
+            "models whose rank may be 1 with 95 % confidence. Parameters and tokens belong to a method's newest "
+            "model.",
             tuple(name for name, _ in columns),
             tuple(zip(*(cells for _, cells in columns), strict=True)),
         )

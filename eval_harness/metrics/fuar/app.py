@@ -1,4 +1,4 @@
-"""The Space: a table of scores in, FUAR out."""
+"""The Space's app: FUAR of a table of scores."""
 
 import html
 from typing import Any
@@ -16,11 +16,12 @@ EXAMPLES = {
 TEXT = """\
 # FUAR: forgotten / (updated + acquired)
 
-How many points a language model lost on what it knew for each point that it gained by training on a new corpus; lower
-is better (Jang et al., ICLR 2022, equation 1). Each row is an earlier corpus. **before** (the `references`) are the
-scores of the model that had just been trained on that corpus, **after** (the `predictions`) those of the newest model,
-on the **invariant** knowledge of that corpus and on what the newest corpus **updated** and brought **new**. Higher
-scores are better. An empty cell is a task that is not defined; both models have the same empty cells.
+FUAR is the number of points that a language model loses on old knowledge for each point that it gains by training on a
+new corpus; lower is better (Jang et al., ICLR 2022, equation 1). Each row is an earlier corpus. **before** (the
+`references`) is a score of the model right after that corpus, **after** (the `predictions`) a score of the newest
+model. The tasks are the **invariant** knowledge of the earlier corpus, and the **updated** and **new** knowledge of
+the newest corpus. Higher scores are better. An empty cell is a task that is not defined; it must be empty for both
+models.
 """
 
 

@@ -1,4 +1,4 @@
-"""FUAR as an `evaluate` module; what it computes is in definition.py. The card is made of the texts here."""
+"""FUAR as an `evaluate` module. definition.py computes it; the texts in this file become the card."""
 
 from typing import Any
 
@@ -17,12 +17,13 @@ _CITATION = """\
 }
 """
 _DESCRIPTION = """\
-FUAR, Forgotten / (Updated + Acquired) Ratio, says how many points a language model lost on what it knew for each point
-that it gained when it was trained on a new corpus. It is equation 1 of *Towards Continual Knowledge Learning of
-Language Models* (Jang et al., ICLR 2022). Lower is better: 0 is nothing forgotten, 1 is as much lost as gained.
+FUAR, the Forgotten / (Updated + Acquired) Ratio, is the number of points that a language model loses on old knowledge
+for each point that it gains when it is trained on a new corpus. It is equation 1 of *Towards Continual Knowledge
+Learning of Language Models* (Jang et al., ICLR 2022). Lower is better: at 0 nothing is forgotten, at 1 the model loses
+as much as it gains.
 
-A model is trained on the corpora D_0 .. D_n, one after the other; LM_i is the model right after D_i. With
-gap(T, a, b) = score of LM_a on T − score of LM_b on T, and the sums over the earlier corpora i = 0 .. n−1 whose
+A model is trained on the corpora D_0 .. D_n, one after the other. LM_i is the model right after D_i, and
+gap(T, a, b) = score of LM_a on T − score of LM_b on T. The sums are over the earlier corpora i = 0 .. n−1 whose
 invariant task is defined:
 
     forgotten = Σ max(0, gap(invariant_i, i, n))
@@ -36,22 +37,22 @@ _USAGE = """\
 One row for each earlier corpus D_i, each a dict with exactly the keys `invariant`, `updated`, `new`:
 
 - `predictions[i]`: the scores of LM_n, the newest model;
-- `references[i]`: the scores of LM_i on the same three tasks: what D_i taught and must not be forgotten, what D_n
-  updates, what D_n adds.
+- `references[i]`: the scores of LM_i on the same three tasks: knowledge of D_i that must not be forgotten, knowledge
+  that D_n updates, and knowledge that D_n adds.
 
-A score is any finite number of which higher is better (of a perplexity give the negative). `None` is a task that is
-not defined ("n.d." in the paper), in both rows of the corpus. A row without an invariant task counts nowhere; an
-updated or new task that is not defined adds 0.
+A score is any finite number; higher must be better (for a perplexity, give its negative). `None` stands for a task
+that is not defined ("n.d." in the paper), in both rows of the corpus. A row without an invariant task does not count.
+An updated or new task that is not defined adds 0.
 
 ## Outputs
 
-`{"fuar": float, "no_gain": bool, "forgotten": float, "updated": float, "acquired": float}`; the last three are the
-sums, in the unit of the scores. If nothing was gained, `fuar` is `inf` and `no_gain` is `True`, also where nothing was
-forgotten. It is never NaN. A `ValueError` in one line is raised for
+`{"fuar": float, "no_gain": bool, "forgotten": float, "updated": float, "acquired": float}`. The last three are the
+sums, in the unit of the scores. If nothing was gained, `fuar` is `inf` and `no_gain` is `True`, even if nothing was
+forgotten. `fuar` is never NaN. The metric raises a `ValueError` with a one-line message for
 
-- rows with missing or unknown keys, and scores that are no finite number;
-- rows that do not pair up: other lengths, or `None` on one side alone;
-- what has no FUAR: no row has an invariant task (so for no rows, too), or none of those has an updated or new one.
+- rows with missing or unknown keys, and scores that are not finite;
+- rows that do not match: different lengths, or `None` on only one side;
+- rows without a defined FUAR: no row has an invariant task, or no such row has an updated or new task.
 
 ## Examples
 
@@ -65,7 +66,7 @@ Six points forgotten, eight and four gained:
 {'fuar': 0.5, 'no_gain': False, 'forgotten': 6.0, 'updated': 8.0, 'acquired': 4.0}
 ```
 
-Two phases, of which the second has no invariant task of its own and nothing is updated:
+Two earlier corpora; the second has no invariant task, and nothing is updated:
 
 ```python
 >>> fuar.compute(
@@ -87,12 +88,12 @@ No gain:
 
 ## Limits
 
-- It is a ratio: a model that gained next to nothing has a huge FUAR, and rounding of the scores moves it much. Report
-  the scores beside it.
-- It weighs a point on one task like a point on another, whatever their sizes and scales.
-- Gains and losses do not cancel: a score that fell on a new task counts as 0, and so does an invariant score that
-  rose.
-- `inf` is no JSON; write `no_gain` instead.
+- FUAR is a ratio: if a model gained very little, it is huge, and rounding of the scores changes it a lot. Report the
+  scores as well.
+- A point on one task counts as much as a point on another, even if their sizes and scales differ.
+- Gains and losses do not cancel: a lower score on a new task counts as 0, and so does a higher score on an invariant
+  task.
+- JSON has no `inf`; write `no_gain` instead.
 """
 
 
@@ -115,7 +116,7 @@ class Fuar(evaluate.Metric):
         self.add_batch(predictions=[prediction], references=[reference])
 
     def add_batch(self, *, predictions: Any = None, references: Any = None) -> None:
-        """Add rows; checked here, as `evaluate` would take a missing key for None and drop an unknown one."""
+        """Add rows. They are checked here because `evaluate` reads a missing key as None and drops an unknown one."""
         pairs = read_scores(predictions, references)
         super().add_batch(predictions=[after for after, _ in pairs], references=[before for _, before in pairs])
 

@@ -1,4 +1,4 @@
-"""The Space: a table of answers in, exact match, F1 and P@k out."""
+"""The Space's app: exact match, F1 and P@k of a table of answers."""
 
 import html
 import sys
@@ -20,14 +20,14 @@ EXAMPLES = {
 TEXT = """\
 # Knowledge match: exact match, F1 and P@k of short answers
 
-Each row is a question: what a model answered, and what is right. ` | ` separates the answers of a ranking, best first,
-and the several right answers of which the best counts. Answers are compared in lower case, without punctuation, the
-articles a, an and the, extra white space and T5's `<extra_id_0>` (SQuAD's normalisation).
+Each row is a question, with the answer of a model and the right answer. ` | ` separates the answers of a ranking, best
+first, and alternative right answers. Answers are compared after SQuAD's normalisation: in lower case, without
+punctuation, the articles a, an and the, extra white space, and T5's `<extra_id_0>`.
 """
 
 
 def score(table: list[list[Any]]) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Return (measure, percent) rows, and for each question its first answer as compared, exact match and F1."""
+    """Return (measure, percent) rows, and (normalised first answer, exact match, F1) of each question."""
     rows = [[*row, "", ""][:2] for row in table if any(row)]
     questions = [[str(cell or "").split("|") for cell in row] for row in rows]
     try:

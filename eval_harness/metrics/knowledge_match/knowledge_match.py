@@ -1,4 +1,4 @@
-"""Exact match, F1 and precision at k as an `evaluate` module; definition.py computes, the card is of these texts."""
+"""Exact match, F1 and precision at k as an `evaluate` module; the texts in this file become the card."""
 
 from typing import Any
 
@@ -27,32 +27,32 @@ _CITATION = """\
 }
 """
 _DESCRIPTION = """\
-Exact match, F1 and precision at k of short answers, as they are used for LAMA-like probes and question answering, in
-percent. Answers are compared after SQuAD's normalisation (Rajpurkar et al., 2016): lower case, no punctuation, no
-articles (a, an, the), single spaces. T5's `<extra_id_0>`, `<extra_id_1>` ... become spaces before that.
+Exact match, F1 and precision at k of short answers, in percent, for LAMA-like probes and question answering. Answers
+are compared after SQuAD's normalisation (Rajpurkar et al., 2016): lower case, no punctuation, no articles (a, an,
+the), single spaces. Before that, T5's `<extra_id_0>`, `<extra_id_1>` ... become spaces.
 """
 _USAGE = """\
 ## Inputs
 
-- `predictions`: for each question an answer, or a list of answers as a ranking, best first;
+- `predictions`: for each question an answer, or a ranking: a list of answers with the best first;
 - `references`: for each question the right answer, or a list of right answers.
 
 Strings and lists may be mixed.
 
 ## Outputs
 
-`{"exact_match": float, "f1": float, "precision_at_k": {k: float}}`, means over the questions, 0 to 100.
+`{"exact_match": float, "f1": float, "precision_at_k": {k: float}}`, means over the questions, from 0 to 100.
 
-- `exact_match`: the (first) answer is one of the right ones.
-- `f1`: the F1 of the words that the (first) answer shares with the right answer for which it is highest.
+- `exact_match`: the (first) answer is one of the right answers.
+- `f1`: the F1 of the words that the (first) answer shares with the best right answer.
 - `precision_at_k`: one of the first k answers is right (P@k of LAMA, Petroni et al., 2019), for k = 1, 5, 10, 50 up to
-  the length of the longest ranking. A shorter ranking is taken whole. P@1 is `exact_match`. The keys are ints.
+  the length of the longest ranking. P@1 is `exact_match`. The keys are ints.
 
-If nothing is left of an answer after normalisation (it was empty, or the band "The The"), it matches where nothing is
-left of the right answer either, and not otherwise (as in SQuAD 2.0).
+An answer that normalisation leaves empty (such as the band "The The") only matches a right answer that is also empty
+after normalisation, as in SQuAD 2.0.
 
-A `ValueError` in one line is raised for no questions, lists of other lengths, an empty ranking or list of right
-answers (an answer that the model did not give is `""`), and for what is no string.
+The metric raises a `ValueError` with a one-line message for no questions, lists of different lengths, an empty ranking
+or list of right answers (write `""` if the model gave no answer), and values that are not strings.
 
 ## Examples
 
@@ -69,13 +69,13 @@ answers (an answer that the model did not give is `""`), and for what is no stri
 
 ## Limits
 
-- For ASCII the numbers are SQuAD's. Beyond it, everything that Unicode calls punctuation is removed (SQuAD's script
-  keeps “, –, 。), and composed and decomposed letters are the same (NFC).
+- For ASCII the numbers equal SQuAD's. In other text, all Unicode punctuation is removed (SQuAD's script
+  keeps “, –, 。), and composed and decomposed letters are equal (NFC).
 - Removing punctuation makes "3.5" and "35" the same answer.
-- The articles are English: "a" also goes where it is a Portuguese or Hungarian word.
-- Words are what white space separates. In Chinese, Japanese or Thai an answer is mostly one word, and F1 near exact
-  match.
-- Exact match knows no synonyms: give all the names of an answer.
+- The articles are English, but "a" is also removed from Portuguese or Hungarian answers.
+- Words are separated by white space. A Chinese, Japanese or Thai answer is usually one word, and its F1 is close to
+  exact match.
+- Exact match does not know synonyms: give all names of an answer.
 """
 
 
@@ -99,7 +99,7 @@ class KnowledgeMatch(evaluate.Metric):
         self.add_batch(predictions=[prediction], references=[reference])
 
     def add_batch(self, *, predictions: Any = None, references: Any = None) -> None:
-        """Add questions; a string becomes a list of one, as a column of `datasets` has one type."""
+        """Add questions. A string becomes a list with one entry, because a column of `datasets` has one type."""
         questions = read_answers(predictions, references)
         super().add_batch(
             predictions=[ranking for ranking, _ in questions], references=[all_ for _, all_ in questions]

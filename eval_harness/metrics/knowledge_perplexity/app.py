@@ -1,4 +1,4 @@
-"""The Space: a model and probes in, their perplexities out."""
+"""The Space's app: perplexities of probes with a model of the Hub."""
 
 import html
 from pathlib import Path
@@ -8,21 +8,21 @@ import evaluate
 import gradio as gr
 from huggingface_hub.utils import HFValidationError, validate_repo_id
 
-# kept in memory: `evaluate` leaves a file behind for every request that fails
+# in memory, because `evaluate` leaves a file behind for every failed request
 METRIC = evaluate.load(str(Path(__file__).with_name("knowledge_perplexity.py")), keep_in_memory=True)
 TEXT = """\
 # Perplexity of probes
 
-How surprised a language model is by facts, one a line: "SUBJECT RELATION OBJECT". The perplexity of all is
-exp(total NLL / total predicted tokens), after the model's BOS if its tokenizer has one; lower is better. What
-TemporalWiki (Jang et al., EMNLP 2022) describes in its footnote 6 is the mean over the lines.
+How surprised a language model is by facts, one per line: "SUBJECT RELATION OBJECT". The perplexity of all lines is
+exp(total NLL / total predicted tokens), after the BOS of the model's tokenizer, if any; lower is better. Footnote 6 of
+TemporalWiki (Jang et al., EMNLP 2022) describes the mean over the lines.
 """
 PROBES = "Algeria shares border with Mauritania\nAlgeria shares border with Iceland"
 LIMIT = 1000  # lines
 
 
 def score(model: str, probes: str) -> tuple[float, float, float, int, list[list[Any]]]:
-    """Return the scores of all lines, and each line with its own perplexity; raise gr.Error for what is wrong."""
+    """Return the scores of all lines, and the perplexity of each line. Raises gr.Error for wrong input."""
     lines = [line.strip() for line in probes.splitlines() if line.strip()]
     model = model.strip()
     try:
@@ -30,7 +30,7 @@ def score(model: str, probes: str) -> tuple[float, float, float, int, list[list[
             raise ValueError("Name a model on the Hub, and write at least one line")
         if not _on_the_hub(model):
             raise ValueError(
-                f"{model}: a model's id on the Hub is wanted; use the metric in Python for your own models"
+                f"{model}: this is not the id of a model on the Hub; use the metric in Python for your own models"
             )
         if len(lines) > LIMIT:
             raise ValueError(f"{len(lines)} lines are too many for this page ({LIMIT}); use the metric in Python")
@@ -42,7 +42,7 @@ def score(model: str, probes: str) -> tuple[float, float, float, int, list[list[
 
 
 def _on_the_hub(model: str) -> bool:
-    """Tell a Hub id from all else: what a stranger types must open no folder, file or package of this machine."""
+    """Return whether a name is a Hub id: strangers must not open folders, files or packages of this machine."""
     try:
         validate_repo_id(model)
     except HFValidationError:
@@ -53,7 +53,7 @@ def _on_the_hub(model: str) -> bool:
 with gr.Blocks(title="Perplexity of probes", analytics_enabled=False) as demo:
     gr.Markdown(TEXT)
     name = gr.Textbox("openai-community/gpt2", label="model", info="a decoder-only model's id on the Hub")
-    lines = gr.Textbox(PROBES, label="probes", info="one a line", lines=6)
+    lines = gr.Textbox(PROBES, label="probes", info="one per line", lines=6)
     button = gr.Button("Compute", variant="primary")
     with gr.Row():
         sums = [gr.Number(label=label) for label in ("perplexity", "mean over lines", "bits per byte", "tokens")]

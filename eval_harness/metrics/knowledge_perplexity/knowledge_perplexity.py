@@ -1,6 +1,6 @@
-"""Perplexity of probes as an `evaluate` module; temporalwiki scores the texts, as `temporalwiki evaluate` does.
+"""Perplexity of probes as an `evaluate` module, which scores texts as `temporalwiki evaluate` does.
 
-The card is made of the texts here.
+The texts in this file become the card.
 """
 
 import os
@@ -25,9 +25,9 @@ _CITATION = """\
 }
 """
 _DESCRIPTION = """\
-How surprised a language model is by facts such as "Algeria shares border with Mauritania", as *TemporalWiki* (Jang et
-al., EMNLP 2022, section 4.2) measures what a model knows. Lower is better. The numbers do not depend on batch size,
-padding side or the order of the texts.
+How surprised a language model is by facts such as "Algeria shares border with Mauritania". *TemporalWiki* (Jang et
+al., EMNLP 2022, section 4.2) measures with it what a model knows. Lower is better. The numbers do not depend on batch
+size, padding side or the order of the texts.
 """
 _USAGE = """\
 ## Inputs
@@ -35,15 +35,16 @@ _USAGE = """\
 - `predictions`: the texts, a list of strings, such as the probe "SUBJECT RELATION OBJECT";
 - `model`: a folder, a Hub id, a `.gguf` file, `package:NAME` (a GGUF file in a Python package), the folder of a peft
   adapter, or a loaded model of transformers;
-- `tokenizer`: that of a loaded model;
-- `objects`: the last words of each prediction, its object, if they alone are scored. An encoder-decoder model (T5)
-  needs them: it reads the rest of the prediction with `<extra_id_0>` at the end and is asked for the object after
-  `<extra_id_0>`. A decoder-only model reads the whole prediction either way;
-- `precision` (`fp32` or `bf16`), `batch_size` (chosen by itself), `device` (the GPU if there is one; a loaded model
-  stays where it is).
+- `tokenizer`: the tokenizer of a loaded model;
+- `objects`: the object at the end of each prediction, to score only the objects. An encoder-decoder model (T5) needs
+  them: it reads the rest of the prediction and `<extra_id_0>`, and scores the object after `<extra_id_0>`. A
+  decoder-only model always reads the whole prediction;
+- `precision`: `fp32` (default) or `bf16`;
+- `batch_size`: chosen automatically by default;
+- `device`: by default the GPU if there is one. A loaded model stays on its device.
 
-The tokenizer's BOS comes first if it has one, so that the first token is predicted, too; without one it is not.
-Nothing else is added to the text, and what looks like a special token in it is text.
+If the tokenizer has a BOS token, it is put in front of the text, so that the first token is predicted as well. Nothing
+else is added to the text. Special tokens within a text are read as plain text.
 
 ## Outputs
 
@@ -51,13 +52,14 @@ Nothing else is added to the text, and what looks like a special token in it is 
 |---|---|
 | `perplexity` | exp(total NLL / total predicted tokens) |
 | `perplexity_instance_mean` | the mean over texts of exp(mean NLL of the text): the paper's footnote 6 |
-| `bits_per_byte` | total NLL in bits over the UTF-8 bytes of the texts, or of the objects if they alone are scored |
+| `bits_per_byte` | total NLL in bits / UTF-8 bytes of the texts, or of the objects if only these are scored |
 | `perplexities` | exp(mean NLL) of each text |
-| `n_tokens` | how many tokens were predicted |
+| `n_tokens` | number of predicted tokens |
 
-A `ValueError` in one line is raised for what is no list of strings, no text at all, a text that is longer than the
-model's context or has no token to predict, an object that does not end its prediction after a space, a model or
-tokenizer that cannot be loaded, and likelihoods that are not finite. Nothing is cut and nothing is NaN.
+The metric raises a `ValueError` with a one-line message for anything but a list of strings, an empty list, a text that
+is longer than the model's context or has no token to predict, a prediction that does not end with a space and its
+object, a model or tokenizer that cannot be loaded, and likelihoods that are not finite. It cuts no text, and no number
+is NaN.
 
 ## Examples
 
@@ -68,7 +70,7 @@ tokenizer that cannot be loaded, and likelihoods that are not finite. Nothing is
 ['perplexity', 'perplexity_instance_mean', 'bits_per_byte', 'perplexities', 'n_tokens']
 ```
 
-T5 is asked for the object:
+T5 scores the object:
 
 ```python
 >>> result = knowledge_perplexity.compute(
@@ -80,10 +82,10 @@ T5 is asked for the object:
 
 ## Limits
 
-Perplexities of models with different tokenizers cannot be compared: use `bits_per_byte`, if both have a BOS. Without
-one, the first token's bits are missing while its bytes are counted, and the number is lower for that alone. The
-authors' code takes exp of the mean of *batch* losses over padded texts, so its numbers move with batch size and
-padding; these do not, beyond the rounding of fp32 or bf16.
+Perplexities of models with different tokenizers cannot be compared. Use `bits_per_byte`, if both tokenizers have a
+BOS: without BOS, the bits of the first token are missing but its bytes count, so the number is too low. The authors'
+code takes exp of the mean of *batch* losses over padded texts, which depends on batch size and padding. These numbers
+do not, except for the rounding of fp32 or bf16.
 """
 
 
@@ -105,7 +107,7 @@ class KnowledgePerplexity(evaluate.Metric):
         self.add_batch(predictions=[prediction])
 
     def add_batch(self, *, predictions: Any = None) -> None:
-        """Add texts; checked here, as `evaluate` takes a number for a text, and a string for a list of letters."""
+        """Add texts. They are checked here because `evaluate` reads numbers as texts, and a string as letters."""
         super().add_batch(predictions=_strings(predictions, "predictions"))
 
     def _compute(
@@ -127,12 +129,12 @@ class KnowledgePerplexity(evaluate.Metric):
             raise ValueError(f"batch_size must be a whole number from 1, not {batch_size!r}")
         targets = list(predictions) if objects is None else _objects(predictions, objects)
         model, tokenizer = _loaded(model, tokenizer, device)
-        modes = [(part, part.training) for part in model.modules()]  # scoring leaves all in evaluation
+        modes = [(part, part.training) for part in model.modules()]  # scoring switches all modules to evaluation mode
         try:
             scorer = scoring.Scorer(model, tokenizer, precision)
             if objects is None:
                 if scorer.encoder_decoder:
-                    raise ValueError("an encoder-decoder model needs objects=[...]: the last words of each prediction")
+                    raise ValueError("an encoder-decoder model needs objects=[...], the last words of each prediction")
                 texts = [scoring.Text("", text) for text in predictions]
             else:
                 space = "" if scorer.encoder_decoder else " "
@@ -158,20 +160,20 @@ class KnowledgePerplexity(evaluate.Metric):
 
 def _strings(values: Any, name: str) -> list[str]:
     if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
-        raise ValueError(f"{name}: a list of strings is wanted, not {type(values).__name__}")
+        raise ValueError(f"{name}: expected a list of strings, not {type(values).__name__}")
     texts = list(values)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise ValueError(f"{name}[{i}]: a string is wanted, not {type(text).__name__}")
+            raise ValueError(f"{name}[{i}]: expected a string, not {type(text).__name__}")
         if any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise ValueError(f"{name}[{i}]: {text[:80]!r} is no valid Unicode (it has a lone surrogate)")
+            raise ValueError(f"{name}[{i}]: {text[:80]!r} is not valid Unicode (it has a lone surrogate)")
     return texts
 
 
 def _objects(predictions: list[str], objects: Any) -> list[str]:
     ends = _strings(objects, "objects")
     if len(ends) != len(predictions):
-        raise ValueError(f"{len(predictions)} predictions and {len(ends)} objects: one of each is wanted")
+        raise ValueError(f"{len(predictions)} predictions and {len(ends)} objects: each text needs one of each")
     for i, (text, end) in enumerate(zip(predictions, ends, strict=True)):
         if not end or not text.endswith(f" {end}"):
             raise ValueError(
@@ -191,7 +193,7 @@ def _loaded(model: Any, tokenizer: Any, device: str | None) -> tuple[Any, Any]:
         tokenizer = checkpoint.load_tokenizer(name) if tokenizer is None else tokenizer
         return checkpoint.load_model(name).to(device or ("cuda" if torch.cuda.is_available() else "cpu")), tokenizer
     if not (hasattr(model, "can_generate") and model.can_generate()):
-        raise ValueError(f"model: the name of a language model or a loaded one is wanted, not {type(model).__name__}")
+        raise ValueError(f"model: expected the name of a language model or a loaded one, not {type(model).__name__}")
     if tokenizer is None:
         raise ValueError("a loaded model needs its tokenizer: compute(..., model=model, tokenizer=tokenizer)")
     return model.to(device) if device else model, tokenizer

@@ -1,4 +1,4 @@
-"""Other words for the same: small changes by rules, two models otherwise."""
+"""Back-translation by rules, and by two models."""
 
 from __future__ import annotations
 

@@ -1,32 +1,36 @@
-"""Candidates out of the news: what is asked, what is left out, and the files of a review."""
+"""Candidates from the news: questions, dropped spans, and the files of a review."""
 
 from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.normalization import normalize
-from temporalwiki.builders.ckl import candidates as module
 from temporalwiki.builders.ckl import question_generation
 from temporalwiki.builders.ckl.candidates import (
+    GUIDE,
     Candidate,
     CandidateOptions,
-    guide,
-    read_about,
     read_candidates,
+    read_review,
     write_candidates,
 )
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.decisions import read_decisions
 from temporalwiki.builders.ckl.templates import SENTINEL
+from temporalwiki.builders.ckl.text_model import OpenModel, no_models
+from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models
+from a_text_model import ScriptedModel
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 
@@ -45,19 +49,25 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> CorpusIndex:
 
 @pytest.fixture
 def asks_all(monkeypatch: pytest.MonkeyPatch) -> list[question_generation.Passage]:
-    """A question for every span, and what was asked."""
+    """Replace the rules by a question for every span; collect the passages."""
     asked: list[question_generation.Passage] = []
 
-    def questions(items: Sequence[question_generation.Passage], model: str) -> list[str | None]:
+    def questions(items: Sequence[question_generation.Passage], model: object) -> list[str | None]:
         asked.extend(items)
-        return [f"What stands at {item.start} in {len(item.sentence)} letters?" for item in items]
+        return [f"Which word is at {item.start} in {len(item.sentence)} letters?" for item in items]
 
     monkeypatch.setattr(question_generation, "questions", questions)
     return asked
 
 
-def made(rows: list[dict[str, Any]], past: CorpusIndex, review: Path, **options: Any) -> list[Candidate]:
-    write_candidates(rows, past, review, CandidateOptions(**options))
+def made(
+    rows: list[dict[str, Any]],
+    past: CorpusIndex,
+    review: Path,
+    open_model: OpenModel = no_models,
+    **options: Any,
+) -> list[Candidate]:
+    write_candidates(rows, past, review, CandidateOptions(**options), open_model=open_model)
     return list(read_candidates(review))
 
 
@@ -78,9 +88,9 @@ def test_a_candidate_has_all_that_it_takes_to_decide(tmp_path: Path, past: Corpu
         past_evidence=[passage],
     )
     assert (passage.title, passage.text) == ("Easton", "Anna Weber is the mayor of Easton since 1961.")
-    about = read_about(tmp_path / "r")
-    assert about["counts"] == {"read": 3, "kept": 1, "dropped": {"no question": 2}}
-    assert about["past"]["passages"] == 1
+    about = read_review(tmp_path / "r")
+    assert msgspec.to_builtins(about.counts) == {"read": 3, "kept": 1, "dropped": {"no question": 2}}
+    assert about.past["passages"] == 1
     assert (tmp_path / "r" / "decisions").is_dir()
 
 
@@ -95,7 +105,7 @@ def test_a_question_model_sees_the_text_before(
     ]
 
 
-# A sentence with a name or date, and why nothing is asked about it.
+# A sentence with a name or date, and the reason to drop it
 UNFIT = {
     "short": ("They came to Easton today.", "a sentence of less than 6 or more than 60 words"),
     "long": ("They came to Easton " + "and more " * 30 + ".", "a sentence of less than 6 or more than 60 words"),
@@ -116,7 +126,7 @@ def test_what_nothing_is_asked_about_is_counted(
 ) -> None:
     rows = [page(text), page("On most days they go to Weston by train.")]
     assert [one.answer for one in made(rows, past, tmp_path / "r")] == ["Weston"]
-    dropped = read_about(tmp_path / "r")["counts"]["dropped"]
+    dropped = read_review(tmp_path / "r").counts.dropped
     assert list(dropped) == [reason]
 
 
@@ -126,13 +136,13 @@ def test_a_question_that_tells_the_answer_or_was_asked_is_left_out(
     said = {"Easton": "Is it easton?", "Weston": "Where do they go?", "Norton": "Where  do they GO?", "Upton": None}
     said |= {"Sutton": "What else?"}
 
-    def questions(items: Sequence[question_generation.Passage], model: str) -> list[str | None]:
+    def questions(items: Sequence[question_generation.Passage], model: object) -> list[str | None]:
         return [said[item.answer] for item in items]
 
     monkeypatch.setattr(question_generation, "questions", questions)
     rows = [page(f"On most days they go to {name} by train.", f"https://news.example/{name}") for name in said]
     assert [one.answer for one in made(rows, past, tmp_path / "r")] == ["Weston", "Sutton"]
-    assert read_about(tmp_path / "r")["counts"] == {
+    assert msgspec.to_builtins(read_review(tmp_path / "r").counts) == {
         "read": 5,
         "kept": 2,
         "dropped": {"the answer in the question": 1, "asked before": 1, "no question": 1},
@@ -143,7 +153,7 @@ TOWNS = ["Easton", "Weston", "Norton", "Sutton", "Upton", "Aston", "Boston", "Pr
 
 
 @pytest.mark.parametrize("per_page", [1, 3, 100])
-def test_one_candidate_a_sentence_and_so_many_a_page(
+def test_one_candidate_per_sentence_and_a_limit_per_page(
     tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage], per_page: int
 ) -> None:
     text = " ".join(
@@ -156,8 +166,8 @@ def test_one_candidate_a_sentence_and_so_many_a_page(
         assert one.statement.replace(SENTINEL, one.answer) == one.sentence
         assert one.statement.count(SENTINEL) == 1
         assert normalize(one.answer) not in normalize(one.statement.replace(SENTINEL, ""))
-    counts = read_about(tmp_path / "r")["counts"]
-    assert counts["read"] == counts["kept"] + sum(counts["dropped"].values()) == 3 * len(TOWNS)
+    counts = read_review(tmp_path / "r").counts
+    assert counts.read == counts.kept + sum(counts.dropped.values()) == 3 * len(TOWNS)
 
 
 def test_the_seed_draws(tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]) -> None:
@@ -196,33 +206,30 @@ def test_hostile_pages_are_text(
 # A model of the past
 
 
-def test_what_the_model_of_the_past_knows_is_left_out(
+def test_answers_known_to_the_model_of_the_past_are_dropped(
     tmp_path: Path,
     past: CorpusIndex,
     asks_all: list[question_generation.Passage],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    said: Iterator[str | None] = iter(["the  easton.", "Norton", None])
-    monkeypatch.setattr(module, "_predictions", lambda model: lambda questions: [next(said) for _ in questions])
-    monkeypatch.setattr(module, "identity", lambda model: {"name": model, "revision": "1"})
+    model = ScriptedModel(lambda prompts, what: ["the  easton.", "Norton", None], "past")
     rows = [page(f"They came{' far' * n} to {town} by train again.", f"u{n}") for n, town in enumerate(TOWNS[:3])]
-    found = made(rows, past, tmp_path / "r", answer_model="past")
+    found = made(rows, past, tmp_path / "r", lambda reference: model, answer_model="past")
     assert [(one.answer, one.prediction) for one in found] == [("Weston", "Norton"), ("Norton", None)]
-    about = read_about(tmp_path / "r")
-    assert about["counts"]["dropped"] == {"the model of the past knows the answer": 1}
-    assert about["options"]["answer_model"] == {"name": "past", "revision": "1"}
+    about = read_review(tmp_path / "r")
+    assert about.counts.dropped == {"the model of the past knows the answer": 1}
+    assert about.options["answer_model"] == {"name": "past", "revision": "1"}
 
 
 def test_a_model_is_asked_as_in_the_evaluation(
     tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
 ) -> None:
-    from temporalwiki.eval_harness.cached_model import CachedModel
-
     folder = tiny_models.save("gpt2", tmp_path / "gpt2")
-    (one,) = made([page("They came to Easton by train again.")], past, tmp_path / "r", answer_model=str(folder))
+    (one,) = made(
+        [page("They came to Easton by train again.")], past, tmp_path / "r", open_model, answer_model=str(folder)
+    )
     prompt = f"Question: {one.question}\nAnswer:"
     assert [one.prediction] == CachedModel(str(folder), tmp_path / "store").generate([prompt], "answers", 20)
-    assert read_about(tmp_path / "r")["options"]["answer_model"]["name"] == "gpt2"
+    assert read_review(tmp_path / "r").options["answer_model"]["name"] == "gpt2"
 
 
 # The files
@@ -237,10 +244,10 @@ def test_decisions_are_never_left_without_their_candidates(
     before = (review / "candidates.jsonl").read_bytes()
     (review / "decisions" / "ann.jsonl").write_text("")
     made(rows, past, review)  # the same
-    with pytest.raises(InputError, match=r"ann\.jsonl: decides upon other candidates than these"):
+    with pytest.raises(InputError, match=r"ann\.jsonl: has decisions on other candidates"):
         made([page("They came to Weston by train again.")], past, review)
     assert (review / "candidates.jsonl").read_bytes() == before
-    assert read_about(review)["counts"]["kept"] == 1
+    assert read_review(review).counts.kept == 1
     assert {path.name for path in review.iterdir()} == {
         "candidates.jsonl",
         "candidates.json",
@@ -263,7 +270,7 @@ def test_the_same_candidates_are_the_same_after_a_kill_between_the_files(
         made(rows, past, review)
         assert (review / "candidates.json").read_bytes() == whole
         (review / "candidates.json").write_bytes(left or b"")
-        with pytest.raises(InputError, match=r"ann\.jsonl: decides upon other candidates than these"):
+        with pytest.raises(InputError, match=r"ann\.jsonl: has decisions on other candidates"):
             made([page("They came to Weston by train again.")], past, review)
 
 
@@ -280,14 +287,23 @@ def spoiled(file: str, spoil: Callable[[bytes], bytes]) -> Callable[[Path], None
 SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
     "edited": (
         spoiled("candidates.jsonl", lambda raw: raw + b" "),
-        "candidates.jsonl: was changed since it was written",
+        "candidates.jsonl: was changed after it was written",
     ),
-    "no manifest": (lambda review: (review / "candidates.json").unlink(), "candidates.json is not there or not whole"),
-    "half a manifest": (spoiled("candidates.json", lambda raw: raw[:9]), "candidates.json is not there or not whole"),
-    "another manifest": (spoiled("candidates.json", lambda raw: b"[]"), "candidates.json is not there or not whole"),
+    "no manifest": (
+        lambda review: (review / "candidates.json").unlink(),
+        "candidates.json: not the whole manifest of a review",
+    ),
+    "half a manifest": (
+        spoiled("candidates.json", lambda raw: raw[:9]),
+        "candidates.json: not the whole manifest of a review",
+    ),
+    "another manifest": (
+        spoiled("candidates.json", lambda raw: b"[]"),
+        "candidates.json: not the whole manifest of a review",
+    ),
     "no candidates": (
         lambda review: (review / "candidates.jsonl").unlink(),
-        "not a review: no candidates.jsonl there",
+        "not a review: it has no candidates.jsonl",
     ),
 }
 
@@ -303,11 +319,11 @@ def test_a_review_that_is_not_as_it_was_written(
     made([page("They came to Easton by train again.")], past, tmp_path / "r")
     spoil(tmp_path / "r")
     with pytest.raises(InputError, match=says):
-        read_about(tmp_path / "r")
+        read_review(tmp_path / "r")
 
 
 def test_the_guides_examples_are_decisions(tmp_path: Path) -> None:
-    example = guide().split("```json\n")[1].split("```")[0]
+    example = GUIDE.split("```json\n")[1].split("```")[0]
     (tmp_path / "example.jsonl").write_text(example, "utf-8")
     decisions = [decision for _, decision in read_decisions(tmp_path / "example.jsonl")]
     assert [(one.valid, one.past) for one in decisions] == [(True, "other"), (True, "none"), (False, None)]

@@ -1,4 +1,4 @@
-"""A config on its way into CKL's folder: whole or not at all, wherever it is stopped, and never over another's."""
+"""Writing a config into CKL's folder: completely or not at all, and never over a config of another origin."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.config import described
-from temporalwiki.builders.dataset_folder import problems, read_manifests, strays
+from temporalwiki.builders.dataset_folder import problems, strays
 from temporalwiki.builders.inspection import describe_manifest
+from temporalwiki.builders.manifests import read_manifests
 
 from a_ckl_config import add, config, invariantlama, live
 from a_folder import contents
@@ -23,10 +24,10 @@ from a_stop import Killed, Stop
 
 
 def sound(folder: Path) -> dict[str, int]:
-    """Rows by config, of a folder with which nothing is wrong."""
+    """Return the rows by config of a folder without problems."""
     manifests = read_manifests(folder)
     assert [*(one for manifest in manifests for one in problems(folder, manifest)), *strays(folder, manifests)] == []
-    return {manifest["config"]: manifest["counts"]["kept"] for manifest in manifests}
+    return {manifest.name: manifest.content["counts"]["kept"] for manifest in manifests}
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["killed", "disk full"])
@@ -43,7 +44,7 @@ def test_stopped_anywhere_a_config_is_there_as_it_was_or_as_it_is_to_be(tmp_path
         stop = Stop(nth, full)
         with stop, contextlib.suppress(Killed, OSError, InputError):
             add(folder, config("newlama", replacing))
-        add(folder, config("updatedlama"))  # which is not what was stopped
+        add(folder, config("updatedlama"))  # another config than the interrupted one
         rows = sound(folder)
         assert rows in ({"invariantlama": 2, "newlama": kept, "updatedlama": 1} for kept in (1, 2)), nth
         found.add(rows["newlama"])
@@ -84,7 +85,7 @@ def test_stopped_while_it_is_finished_it_is_finished_by_the_next(tmp_path: Path)
 
 @pytest.mark.parametrize(("module", "call"), [(shutil, "copyfile"), (os, "fsync")])
 @pytest.mark.fault(
-    "full disk", "ckl: while a config is put in place", "one line names the disk, and what was there is as it was"
+    "full disk", "ckl: while a config is installed", "one line names the disk, and the earlier files are unchanged"
 )
 def test_a_full_disk_is_named_and_nothing_is_lost(
     module: Any, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -105,16 +106,16 @@ def test_a_full_disk_is_named_and_nothing_is_lost(
 @pytest.mark.parametrize(
     ("there", "new", "said"),
     [
-        ({"imported": True}, {}, "newlama is there, imported from an archive"),
-        ({}, {"imported": True}, "newlama is there, made by `temporalwiki ckl`"),
+        ({"imported": True}, {}, "already has newlama, imported from an archive"),
+        ({}, {"imported": True}, "already has newlama, built by `temporalwiki ckl`"),
         (
             {"options": {"wiki": "enwiki"}},
             {"options": {"wiki": "simplewiki"}},
-            "of enwiki, and this one is of simplewiki",
+            "of enwiki, and the new one is of simplewiki",
         ),
     ],
 )
-def test_what_is_not_replaced(there: dict[str, Any], new: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_configs_that_are_not_replaced(there: dict[str, Any], new: dict[str, Any], said: str, tmp_path: Path) -> None:
     folder = tmp_path / "ckl"
     add(folder, config("newlama", **there))
     before = contents(folder)
@@ -127,7 +128,7 @@ def test_what_is_not_replaced(there: dict[str, Any], new: dict[str, Any], said: 
 
 
 def test_a_warning_is_said_by_whoever_shows_the_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Once: ``temporalwiki ckl`` prints the description of what ``write`` returns."""
+    """``temporalwiki ckl`` prints the description of the manifest that ``write`` returns."""
     [manifest] = add(tmp_path / "ckl", config("newlama", {"test": [live(1)], "validation": []}))
     said = capsys.readouterr()
     shown = said.out + said.err + describe_manifest(tmp_path / "ckl", manifest)
@@ -149,7 +150,7 @@ def test_inputs_are_named_without_their_folder(tmp_path: Path) -> None:
     [manifest] = read_manifests(folders[0])
     # printf 1 | sha1sum
     ones = ["356a192b7913b04c54574d18c28d46e6395428ab", "da4b9237bacccdf19c0760cab7aec4a8359010b0"]
-    assert manifest["inputs"] == [{"file": "n.jsonl", "size": 1, "sha1": one} for one in ones]
+    assert manifest.content["inputs"] == [{"file": "n.jsonl", "size": 1, "sha1": one} for one in ones]
     with pytest.raises(InputError, match="no such file"):
         described([tmp_path / "nowhere"])
 

@@ -1,4 +1,4 @@
-"""The corpus of the past: how it is cut, found in, and kept."""
+"""The index of an older corpus: passages, search, files and reuse."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def index(tmp_path: Path) -> CorpusIndex:
 
 ARTICLES = {"Easton": MAYOR, "Lenn": RIVER, "Weston": MARKET, "Émile": "Émile Zöld leased two houses. </script> [X]"}
 
-# question, answer, what is found first, and whether it has the answer
+# question, answer, the first passage, and whether it has the answer
 FINDS = {
     "by the question": ("Who is the mayor of Easton?", "Bo Lind", "Easton#0", False),
     "and the answer is there": ("Who is the mayor of Easton?", "anna  WEBER", "Easton#0", True),
@@ -131,7 +131,7 @@ def test_a_passage_takes_another_sentence_while_it_has_at_most_120_words(words: 
     assert [len(passage.split()) for passage in found][: len(passages)] == passages
 
 
-# What is read
+# Files
 
 
 def parquet(path: Path, text: str) -> Path:
@@ -181,7 +181,7 @@ def test_a_dataset_folder_is_its_one_whole_snapshot(tmp_path: Path) -> None:
 
 
 def texts(index: CorpusIndex) -> list[str]:
-    """Passages that have a word of any of the texts."""
+    """Return the passages that share a word with one of the texts."""
     return [passage.text for passage in index.search("mayor river market", "nobody")]
 
 
@@ -222,12 +222,12 @@ def without_text(folder: Path) -> Path:
 
 ERRORS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "nothing": (lambda folder: folder / "none", "no such file or folder"),
-    "another kind of file": (bytes_in("c.pdf", b"x"), r"c\.pdf: a corpus is read from \.parquet, \.jsonl"),
-    "no corpus in a folder": (folder_of("a"), "nothing to index there"),
+    "another kind of file": (bytes_in("c.pdf", b"x"), r"c\.pdf: not a file of a corpus \(\.parquet, \.jsonl"),
+    "no corpus in a folder": (folder_of("a"), "has no files of a corpus"),
     "no text at all": (bytes_in("c.txt", b" \n"), r"c\.txt: no text in this corpus"),
     "no record": (
         bytes_in("c.jsonl", b'{"text": "a"}\n["text"]\n'),
-        r"c\.jsonl: line 2: .*array.*; wanted is one record with a text a line",
+        r"c\.jsonl: line 2: .*array.*; each line must be a record with a text",
     ),
     "a record without text": (bytes_in("c.jsonl", b'{"body": "a"}\n'), r"line 1: .*missing required field `text`"),
     "text that is none": (bytes_in("c.jsonl", b'{"text": 1}\n'), r"line 1: .*Expected `str"),
@@ -237,12 +237,12 @@ ERRORS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "cut off": (bytes_in("c.jsonl.gz", gzip.compress(b'{"text": "a"}\n')[:-9]), r"c\.jsonl\.gz: damaged or cut off"),
     "no gzip": (bytes_in("c.txt.gz", b"plain"), r"c\.txt\.gz: damaged or cut off"),
     "no Parquet": (bytes_in("c.parquet", b"PAR1"), r"c\.parquet: not a Parquet file"),
-    "another column": (without_text, r"no column of text named 'text'; there are article"),
+    "another column": (without_text, r"needs a text column named 'text'; its columns are article"),
     "two snapshots": (
         folder_of("manifests", "data/wikipedia-1", "data/wikipedia-2"),
-        "which of wikipedia-1, wikipedia-2",
+        "has wikipedia-1, wikipedia-2; give the folder of one",
     ),
-    "no snapshot": (folder_of("manifests", "data/probes-1"), r"no config wikipedia-\* or unchanged-\* there"),
+    "no snapshot": (folder_of("manifests", "data/probes-1"), r"has no config wikipedia-\* or unchanged-\*;"),
 }
 
 
@@ -254,7 +254,7 @@ def test_errors_name_the_place_and_leave_nothing(tmp_path: Path, make: Callable[
     assert not (tmp_path / "x").exists() or not list((tmp_path / "x").iterdir())
 
 
-# What is kept
+# Reuse
 
 
 def test_an_index_is_kept_by_the_content_of_its_files(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_an_index_that_was_damaged_is_said_when_it_is_searched(tmp_path: Path) -
     with pytest.raises(InputError, match=r"past-.*\.sqlite: not an index of a corpus, or damaged .*; remove it"):
         CorpusIndex(path).search("Who is the mayor of Easton?", "Bo Lind")
     path.write_bytes(whole[:-8192] + b"\xff" * 8192)
-    with pytest.raises(InputError, match="remove it, and it is made again"):
+    with pytest.raises(InputError, match="remove it to build it again"):
         for n in range(3000):
             CorpusIndex(path).search(f"Who said {n} words?", "Bo Lind")
 

@@ -1,4 +1,4 @@
-"""What annotators decide, and what becomes of it."""
+"""Annotators' decisions: files, votes, and the rows that they give."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.candidates import (
     Candidate,
     CandidateOptions,
-    read_about,
     read_candidates,
+    read_review,
     write_candidates,
 )
 from temporalwiki.builders.ckl.corpus_index import Past, build_index
-from temporalwiki.builders.ckl.decisions import Decision, decided, read_decisions, together
+from temporalwiki.builders.ckl.decisions import Decision, configs_from_decisions, read_decisions, row_from_decisions
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
@@ -53,8 +53,8 @@ WRONG = Decision(MAYOR.id, True, False)
 INVALID = Decision(MAYOR.id, False)
 UNDECIDED = Decision(MAYOR.id, None)
 
-# decisions, least annotators, and what becomes of the candidate: a reason, or (answers, old answers)
-TOGETHER: dict[str, tuple[list[Decision], int, Any]] = {
+# decisions, least annotators, and the result: a reason to drop the candidate, or (answers, old answers)
+VOTES: dict[str, tuple[list[Decision], int, Any]] = {
     "new": ([NONE], 1, (["Bo Lind"], [])),
     "updated": ([other("Anna Weber")], 1, (["Bo Lind"], ["Anna Weber"])),
     "nobody": ([], 1, "nobody decided"),
@@ -69,7 +69,7 @@ TOGETHER: dict[str, tuple[list[Decision], int, Any]] = {
     "who finds it invalid says nothing of the answer": ([INVALID, INVALID, NONE, NONE, WRONG], 1, (["Bo Lind"], [])),
     "same": ([SAME, SAME, NONE], 1, "no news: the past has the same answer"),
     "no two alike": ([SAME, NONE, other("Anna Weber")], 1, "the annotators disagree"),
-    "half are no majority": ([SAME, NONE, NONE, other("Anna Weber")], 1, "the annotators disagree"),
+    "half do not make a majority": ([SAME, NONE, NONE, other("Anna Weber")], 1, "the annotators disagree"),
     "the old answer is the new one": ([other("the Bo LIND.")], 1, "the old answer is the new one"),
     "some of the old answers are": ([other("bo lind", "A. Weber")], 1, (["Bo Lind"], ["A. Weber"])),
     "old answers, the frequent first": (
@@ -116,16 +116,18 @@ TOGETHER: dict[str, tuple[list[Decision], int, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("decisions", "least", "becomes"), TOGETHER.values(), ids=TOGETHER)
-def test_together(decisions: list[Decision], least: int, becomes: Any) -> None:
-    row = together(MAYOR, decisions, least)
+@pytest.mark.parametrize(("decisions", "least", "becomes"), VOTES.values(), ids=VOTES)
+def test_row_from_decisions(decisions: list[Decision], least: int, becomes: Any) -> None:
+    row = row_from_decisions(MAYOR, decisions, least)
     assert (row if isinstance(row, str) else (row["answers"], row["old_answers"])) == becomes
 
 
 def test_a_row_says_where_it_comes_from() -> None:
     mended = {"statement": "The mayor of  Easton is <extra_id_0>.", "question": "Who is the mayor of Easton?"}
     most = other("Anna Weber", old_evidence=OLD.id, **mended)
-    row = together(MAYOR, [other("Anna Weber", statement="Easton: <extra_id_0>", old_evidence="I know"), most, most])
+    row = row_from_decisions(
+        MAYOR, [other("Anna Weber", statement="Easton: <extra_id_0>", old_evidence="I know"), most, most]
+    )
     assert row == {
         "id": MAYOR.id,
         "statement": "The mayor of Easton is <extra_id_0>.",
@@ -145,13 +147,13 @@ def test_of_equals_the_mended_text_of_the_first_file_is_taken() -> None:
     one, other_one = ({"statement": f"The mayor of {town} is <extra_id_0>."} for town in ("Aton", "Bton"))
     first, second = Decision(MAYOR.id, True, True, "none", **one), Decision(MAYOR.id, True, True, "none", **other_one)
     for decisions, town in (([first, second], "Aton"), ([second, first], "Bton"), ([first, second, second], "Bton")):
-        row = together(MAYOR, decisions)
+        row = row_from_decisions(MAYOR, decisions)
         assert not isinstance(row, str)
         assert row["statement"] == f"The mayor of {town} is <extra_id_0>."
 
 
 def test_evidence_of_the_past_is_kept_only_where_the_past_had_another_answer() -> None:
-    row = together(MAYOR, [Decision(MAYOR.id, True, True, "none", old_evidence=OLD.id)])
+    row = row_from_decisions(MAYOR, [Decision(MAYOR.id, True, True, "none", old_evidence=OLD.id)])
     assert not isinstance(row, str)
     assert (row["old_answers"], row["old_evidence"]) == ([], None)
 
@@ -161,7 +163,7 @@ DECISIONS = st.sampled_from([NONE, SAME, WRONG, INVALID, UNDECIDED, other("Anna 
 
 @given(st.lists(DECISIONS, max_size=9), st.integers(1, 3))
 def test_a_majority_of_each_step_decides(decisions: list[Decision], least: int) -> None:
-    """Counted independently: what more than half say, of those who got as far as the step."""
+    """Compare with an independent count of the majority in each step."""
     votes = Counter(
         "-" if d.valid is None else "invalid" if not d.valid else "wrong" if not d.answer_right else d.past
         for d in decisions
@@ -171,7 +173,7 @@ def test_a_majority_of_each_step_decides(decisions: list[Decision], least: int) 
     right = valid - votes["wrong"]
     updated = n >= least and 2 * valid > n and 2 * right > valid and 2 * votes["other"] > right
     new = n >= least and 2 * valid > n and 2 * right > valid and 2 * votes["none"] > right
-    row = together(MAYOR, decisions, least)
+    row = row_from_decisions(MAYOR, decisions, least)
     assert (not isinstance(row, str) and bool(row["old_answers"])) == updated
     assert (not isinstance(row, str) and not row["old_answers"]) == new
 
@@ -180,53 +182,59 @@ def test_a_majority_of_each_step_decides(decisions: list[Decision], least: int) 
 def test_the_order_of_annotators_decides_nothing_about_what_it_is(decisions: list[Decision], random: Any) -> None:
     shuffled = decisions.copy()
     random.shuffle(shuffled)
-    assert together(MAYOR, decisions) == together(MAYOR, shuffled)
+    assert row_from_decisions(MAYOR, decisions) == row_from_decisions(MAYOR, shuffled)
 
 
 # Files
 
 GOOD = '{"id": "x", "valid": true, "answer_right": true, "past": "none"}'
 BAD = {
-    "no JSON": ("yes", "line 1: not a decision: "),
-    "no object": ("[1]", "line 1: not a decision: Expected `object`"),
-    "the second line": (f"{GOOD}\n\n{{}}", r"line 3: not a decision: .*missing required field `id`"),
+    "no JSON": ("yes", "line 1: .*; a decision has the fields id, valid"),
+    "no object": ("[1]", "line 1: Expected `object`"),
+    "the second line": (f"{GOOD}\n\n{{}}", r"line 3: .*missing required field `id`"),
     "no id": ('{"valid": true}', "missing required field `id`"),
     "no valid": ('{"id": "x"}', "missing required field `valid`"),
     "a word for a truth": ('{"id": "x", "valid": "yes"}', r"Expected `bool \| null`, got `str` - at `\$.valid`"),
     "another past": (GOOD.replace("none", "nothing"), r"Invalid enum value 'nothing' - at `\$.past`"),
     "a field misspelt": (
         GOOD.replace("answer_right", "answer_rigth"),
-        "no field 'answer_rigth'; did you mean 'answer_right'",
+        "unknown field `answer_rigth`; a decision has the fields id, valid, answer_right",
     ),
-    "another field": (GOOD.replace("answer_right", "zzz"), "no field 'zzz'; there are id, valid"),
-    "valid, and then nothing": ('{"id": "x", "valid": true}', "line 1: answer_right: true or false is wanted"),
-    "right, and then nothing": (GOOD.replace('"none"', "null"), "past: .* is wanted where answer_right is true"),
-    "another answer, and which?": (GOOD.replace("none", "other"), "old_answers: what was the answer before"),
+    "another field": (GOOD.replace("answer_right", "zzz"), "unknown field `zzz`; a decision has the fields id, valid"),
+    "valid, and then nothing": (
+        '{"id": "x", "valid": true}',
+        "line 1: answer_right: must be true or false if valid is true",
+    ),
+    "right, and then nothing": (GOOD.replace('"none"', "null"), "past: must be .* if answer_right is true"),
+    "another answer, and which?": (GOOD.replace("none", "other"), "old_answers: needed if past is"),
     "an old answer of nothing": (
         GOOD.replace('"none"', '"other", "old_answers": ["the ."]'),
-        "old_answers: what was the answer before",
+        "old_answers: needed if past is",
     ),
     "old answers of none": (
         GOOD.replace('"none"', '"none", "old_answers": ["a b"]'),
-        'there are some, and past is "none"',
+        'old_answers: not allowed if past is "none"',
     ),
-    "no answers": (GOOD.replace("}", ', "answers": []}'), "answers: there is none"),
-    "no blank": (GOOD.replace("}", ', "statement": "a b"}'), "statement: exactly one <extra_id_0> is wanted"),
+    "no answers": (GOOD.replace("}", ', "answers": []}'), "answers: empty; null takes"),
+    "no blank": (GOOD.replace("}", ', "statement": "a b"}'), "statement: needs exactly one <extra_id_0>"),
     "two blanks": (GOOD.replace("}", ', "statement": "<extra_id_0> <extra_id_0>"}'), "exactly one <extra_id_0>"),
-    "a blank and nothing else": (GOOD.replace("}", ', "statement": " <extra_id_0>."}'), "statement: nothing is said"),
-    "a question of white space": (GOOD.replace("}", ', "question": " \\n"}'), "question: there is none; null takes"),
+    "a blank and nothing else": (
+        GOOD.replace("}", ', "statement": " <extra_id_0>."}'),
+        "statement: has no words except",
+    ),
+    "a question of white space": (GOOD.replace("}", ', "question": " \\n"}'), "question: empty; null takes"),
     "a blank in the question": (
         GOOD.replace("}", ', "question": "Who <extra_id_0>?"}'),
-        "question: a sentinel is in it",
+        "question: contains a sentinel",
     ),
-    "not UTF-8": (b'{"id": "\xe9"', "line 1: not a decision: "),
-    "nested deep": ('{"id": ' + "[" * 99_999, "line 1: not a decision: "),
-    "a huge line": ('{"id": "' + "x" * (1 << 20), "line 1: longer than a decision can be"),
+    "not UTF-8": (b'{"id": "\xe9"', "line 1: .*; a decision has the fields id, valid"),
+    "nested deep": ('{"id": ' + "[" * 99_999, "line 1: .*; a decision has the fields id, valid"),
+    "a huge line": ('{"id": "' + "x" * (1 << 20), "line 1: more than 1 MB; a line must be one record"),
 }
 
 
 @pytest.mark.parametrize(("content", "says"), BAD.values(), ids=BAD)
-def test_what_is_no_decision(tmp_path: Path, content: str | bytes, says: str) -> None:
+def test_invalid_decisions(tmp_path: Path, content: str | bytes, says: str) -> None:
     file = tmp_path / "ann.jsonl"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError, match=says) as raised:
@@ -246,7 +254,7 @@ def test_files_of_any_editor_are_read(tmp_path: Path) -> None:
 
 @pytest.fixture
 def review(tmp_path: Path) -> Path:
-    """Three candidates, by the rules: Bo Lind, Carl Ohm and Dora Pym."""
+    """Three candidates of the rules: Bo Lind, Carl Ohm and Dora Pym."""
     (tmp_path / "old.jsonl").write_text(json.dumps({"text": OLD.text}))
     text = " ".join(
         f"Today {name} defeated Anna Weber in the vote for mayor of {town}."
@@ -259,7 +267,7 @@ def review(tmp_path: Path) -> Path:
 
 
 def decide(review: Path, name: str, **said: str) -> None:
-    """Write an annotator's decisions: a past for each candidate's answer, of which the last word names it."""
+    """Write an annotator's decisions: the past by the last word of a candidate's answer."""
     ids = {candidate.answer.split()[-1]: candidate.id for candidate in read_candidates(review)}
     lines: list[dict[str, Any]] = []
     for answer, past in said.items():
@@ -273,7 +281,7 @@ def decide(review: Path, name: str, **said: str) -> None:
 def test_every_candidate_is_kept_or_dropped_in_both(review: Path) -> None:
     decide(review, "ann", Lind="other", Ohm="none", Pym="same")
     decide(review, "bob", Lind="other", Ohm="none")
-    updated, new = decided(review)
+    updated, new = configs_from_decisions(review)
     rows = {config.name: list(config.splits["test"]) for config in (updated, new)}
     assert {name: [row["answers"] for row in found] for name, found in rows.items()} == {
         "updatedlama": [["Bo Lind"]],
@@ -294,17 +302,17 @@ def test_every_candidate_is_kept_or_dropped_in_both(review: Path) -> None:
 def test_least_annotators(review: Path) -> None:
     decide(review, "ann", Lind="none", Ohm="none")
     decide(review, "bob", Lind="none")
-    _, new = decided(review, least_annotators=2)
+    _, new = configs_from_decisions(review, least_annotators=2)
     assert [row["answers"] for row in new.splits["test"]] == [["Bo Lind"]]
     assert new.counts.dropped == {"too few annotators": 1, "nobody decided": 1}
     with pytest.raises(UsageError, match="least_annotators must be at least 1"):
-        decided(review, 0)
+        configs_from_decisions(review, 0)
 
 
 def test_annotators_that_disagree_are_counted(review: Path) -> None:
     decide(review, "ann", Lind="none", Ohm="none", Pym="invalid")
     decide(review, "bob", Lind="none", Ohm="same", Pym="none")
-    _, new = decided(review)
+    _, new = configs_from_decisions(review)
     assert new.counts.more == {"decided_by": {"ann": 3, "bob": 3}, "decided_by_several": 3, "of_these_all_agree": 1}
     assert [row["answers"] for row in new.splits["test"]] == [["Bo Lind"]]
     assert new.counts.dropped == {"the annotators disagree": 2}
@@ -313,10 +321,10 @@ def test_annotators_that_disagree_are_counted(review: Path) -> None:
 def test_two_candidates_that_become_the_same_are_one_row(review: Path) -> None:
     decide(review, "ann", Lind="none", Ohm="none")
     file = review / "decisions" / "ann.jsonl"
-    mended = {"statement": "Of Easton <extra_id_0> is mayor.", "question": "Who is it?"}
+    mended = {"statement": "In Easton <extra_id_0> is mayor.", "question": "Who is it?"}
     lines = [json.loads(line) | mended for line in file.read_text().splitlines()]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    _, new = decided(review)
+    _, new = configs_from_decisions(review)
     assert len(list(new.splits["test"])) == 1
     assert new.counts.dropped["the same statement and question as another"] == 1
 
@@ -326,14 +334,14 @@ def first_id(review: Path) -> str:
 
 
 WRONG_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
-    "no candidate": (lambda review: GOOD.replace('"x"', '"zz"'), r"line 1: id: no candidate 'zz'; take the ids of"),
+    "no candidate": (lambda review: GOOD.replace('"x"', '"zz"'), r"line 1: id: no candidate 'zz'; use the ids of"),
     "a wrong digit": (
         lambda review: GOOD.replace('"x"', f'"{first_id(review)[:-1]}z"'),
         r"line 1: id: no candidate '.*'; did you mean [0-9a-f]{16}\?",
     ),
     "twice": (
         lambda review: f"{GOOD}\n\n{GOOD}".replace('"x"', f'"{first_id(review)}"'),
-        r"line 3: decides upon [0-9a-f]{16} as line 1 does",
+        r"line 3: a second decision on [0-9a-f]{16}, after line 1",
     ),
 }
 
@@ -342,33 +350,33 @@ WRONG_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
 def test_decisions_that_fit_no_candidate(review: Path, content: Callable[[Path], str], says: str) -> None:
     (review / "decisions" / "ann.jsonl").write_text(content(review))
     with pytest.raises(InputError, match=says):
-        decided(review)
+        configs_from_decisions(review)
 
 
 def test_a_review_without_decisions(review: Path) -> None:
-    with pytest.raises(InputError, match="no decisions there"):
-        decided(review)
+    with pytest.raises(InputError, match="nobody has decided yet"):
+        configs_from_decisions(review)
 
 
 @pytest.mark.parametrize("name", ["bob.JSONL", "bob.jsonl.txt", "bob.csv", "bob", "bob.jsonl~", "sub"])
-def test_what_is_no_file_of_decisions_is_not_passed_over(review: Path, name: str) -> None:
+def test_other_files_beside_decisions_are_refused(review: Path, name: str) -> None:
     decide(review, "ann", Lind="none")
     (review / "decisions" / ".DS_Store").touch()
-    assert len(decided(review)) == 2
+    assert len(configs_from_decisions(review)) == 2
     path = review / "decisions" / name
     path.mkdir() if name == "sub" else path.touch()
     with pytest.raises(InputError, match=rf"{re.escape(name)}: not a file of decisions; did you mean .*\.jsonl\?"):
-        decided(review)
+        configs_from_decisions(review)
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"{}", r"judge-a\.json: not what a judge writes"),
-        (b"[", r"judge-a\.json: not what a judge writes"),
+        (b"{}", r"judge-a\.json: not the note of a judge"),
+        (b"[", r"judge-a\.json: not the note of a judge"),
         (
             b'{"judge": {"name": "a"}, "version": 1, "candidates": "0", "controls": {}}',
-            r"judge-a\.json: a judge's decisions upon other candidates than these; take them away",
+            r"judge-a\.json: a judge's decisions on other candidates; remove both files",
         ),
     ],
 )
@@ -376,8 +384,8 @@ def test_a_judges_note_must_be_of_these_candidates(review: Path, content: bytes,
     decide(review, "judge-a", Lind="none")
     (review / "decisions" / "judge-a.json").write_bytes(content)
     with pytest.raises(InputError, match=says):
-        decided(review)
+        configs_from_decisions(review)
     about = {"judge": {"name": "a"}, "version": 1, "controls": {}}
-    note = about | {"candidates": read_about(review)["sha256"]}
+    note = about | {"candidates": read_review(review).sha256}
     (review / "decisions" / "judge-a.json").write_text(json.dumps(note))
-    assert decided(review)[0].options["judges"] == {"judge-a": about}
+    assert configs_from_decisions(review)[0].options["judges"] == {"judge-a": about}

@@ -1,4 +1,4 @@
-"""Sentences that stand alone: what is named, and what is given up."""
+"""Decontextualisation by rules: replaced words, and rejected sentences."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def alone(sentence: str, context: str = "", answer: str = "", published: datetim
     ("sentence", "stands_alone"),
     [
         ("Norland won the cup.", "Norland won the cup."),
-        # what joins it to others
+        # connectives
         ("EASTON, Norland (AP) — Norland won the cup.", "Norland won the cup."),
         ("EASTON, April 28 (Reuters) - Norland won the cup.", "Norland won the cup."),
         ("However, Norland won the cup.", "Norland won the cup."),
         ("But Norland also won the cup.", "Norland won the cup."),
         ("Norland, by contrast, won the cup.", "Norland won the cup."),
-        # days, of the week before
+        # days of the past week
         ("Norland won on Monday.", "Norland won on April 24, 2023."),
         ("Norland won Friday.", "Norland won on April 28, 2023."),
         ("Norland won on Saturday morning.", "Norland won on the morning of April 22, 2023."),
         ("On Monday, Norland won the cup.", "On April 24, 2023, Norland won the cup."),
         ("Norland has not won since Monday.", "Norland has not won since April 24, 2023."),
         ("Norland won yesterday.", "Norland won on April 27, 2023."),
-        # and of the week after
+        # days of the next week
         ("Norland will play Easton on Monday.", "Norland will play Easton on May 1, 2023."),
         ("Norland will play Easton on Friday.", "Norland will play Easton on April 28, 2023."),
         # months and years
@@ -54,7 +54,7 @@ def alone(sentence: str, context: str = "", answer: str = "", published: datetim
         ("Norland won the cup on May 3, 2021.", "Norland won the cup on May 3, 2021."),
         ("Norland won the cup in May 2021.", "Norland won the cup in May 2021."),
         ("Norland may win the cup.", "Norland may win the cup."),
-        # somebody in the sentence is meant
+        # the pronoun refers to a name in the sentence
         ("Anna Weber said she won the cup.", "Anna Weber said she won the cup."),
         ("There is a cup for Norland.", "There is a cup for Norland."),
     ],
@@ -100,14 +100,14 @@ BEFORE = "President Anna Weber came to Norland. Nobody was there. "
     [
         (BEFORE, "Weber said Norland won.", "Norland", "Anna Weber said Norland won."),
         (BEFORE, "Ms. Weber met Norland.", "Norland", "Anna Weber met Norland."),
-        # nobody says that it is a person
+        # not clearly a person
         (BEFORE, "Weber met Norland.", "Norland", "Weber met Norland."),
-        # two of that name, or none
+        # two people of that name, or none
         (f"{BEFORE}Otto Weber was late. ", "Weber said Norland won.", "Norland", "Weber said Norland won."),
         ("", "Weber said Norland won.", "Norland", "Weber said Norland won."),
-        # the answer stays as it is
+        # the answer is not changed
         (BEFORE, "Weber said Norland won.", "Weber", "Weber said Norland won."),
-        # no surnames
+        # not surnames
         ("The White House was closed. ", "House said Norland won.", "Norland", "House said Norland won."),
     ],
 )

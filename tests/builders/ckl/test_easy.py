@@ -1,4 +1,4 @@
-"""Clozes and questions of recent sentences: hand-made pages, every drop, and any order of any text."""
+"""Clozes and questions from recent sentences: rows, drops by reason, and the draw."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.ckl import easy as module
 from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.easy import EasyOptions, easy
+from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 from temporalwiki.builders.parquet import read_rows
-from temporalwiki.eval_harness import score_cache
+from temporalwiki.eval_harness import text_model
+from temporalwiki.eval_harness.text_model import open_model
+from temporalwiki.model_cards.folder_card import folder_card
 
 import tiny_models
+from a_text_model import ScriptedModel
 
 FRIDAY = datetime(2023, 4, 28, 17, 40, tzinfo=UTC)
 
@@ -29,8 +32,10 @@ def page(text: str, url: str = "https://example.org/a", published: datetime | No
     return {"id": url, "url": url, "title": "The bridge", "text": text, "published": published}
 
 
-def both(*pages: dict[str, Any], **options: Any) -> tuple[Config, Config, list[Any], list[Any]]:
-    clozes, questions = easy(pages, EasyOptions(**{"per_page": 100, **options}))
+def both(
+    *pages: dict[str, Any], open_model: OpenModel = no_models, **options: Any
+) -> tuple[Config, Config, list[Any], list[Any]]:
+    clozes, questions = easy(pages, EasyOptions(**{"per_page": 100, **options}), open_model=open_model)
     return clozes, questions, list(clozes.splits["test"]), list(questions.splits["test"])
 
 
@@ -115,53 +120,51 @@ def test_dropped(sentence: str, reason: str) -> None:
 PLAIN = "Mayor Anna Weber opened a new bridge in Easton."
 
 
-def steps(monkeypatch: pytest.MonkeyPatch, **texts: str | None) -> None:
-    """Models that answer every prompt with one text."""
-    for name, text in texts.items():
-        monkeypatch.setattr(module, name, lambda items, *models, text=text: [text for _ in items])
-    monkeypatch.setattr(module.text_model, "identity", lambda model: {"name": model, "revision": "0"})
+def with_answers(texts: dict[str, str | None], **options: Any) -> tuple[Config, Config, list[Any], list[Any]]:
+    """Make both configs of one sentence with a model that has one answer to all prompts of a step."""
+    model = ScriptedModel(lambda prompts, what: [texts.get(what, "Etwas anderes.") for _ in prompts])
+    return both(page(PLAIN), open_model=lambda reference: model, **options)
 
 
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ({"decontextualize": None}, "cannot stand alone"),
+        ({"decontextualisation": None}, "cannot stand alone"),
         (
-            {"decontextualize": "Someone opened a new bridge in that old town."},
+            {"decontextualisation": "Someone opened a new bridge in that old town."},
             "the answer was lost in decontextualisation",
         ),
         (
-            {"decontextualize": "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."},
+            {"decontextualisation": "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."},
             "the answer stands more than once after decontextualisation",
         ),
         (
-            {"decontextualize": "Mayor Anna Weber of Westland opened a new bridge in Easton."},
+            {"decontextualisation": "Mayor Anna Weber of Westland opened a new bridge in Easton."},
             "names or numbers after decontextualisation that the text does not have",
         ),
         (
-            {"decontextualize": "Mayor Anna Weber opened 3 new bridges in Easton there."},
+            {"decontextualisation": "Mayor Anna Weber opened 3 new bridges in Easton there."},
             "names or numbers after decontextualisation that the text does not have",
         ),
-        ({"back_translate": None}, "not translated"),
+        ({"back-translation": None}, "not translated"),
         (
-            {"back_translate": "Someone opened a new bridge in that old town."},
+            {"back-translation": "Someone opened a new bridge in that old town."},
             "the answer was lost in back-translation",
         ),
         (
-            {"back_translate": "Mayor Anna Weber opened a bridge in Easton. It is the third that was opened there."},
+            {"back-translation": "Mayor Anna Weber opened a bridge in Easton. It is the third that was opened there."},
             "is more than one sentence",
         ),
         (
-            {"back_translate": "The new Mayor Anna Weber opened a bridge in Easton, Westland."},
+            {"back-translation": "The new Mayor Anna Weber opened a bridge in Easton, Westland."},
             "other names or numbers after back-translation",
         ),
-        ({"back_translate": "Mayor Anna Weber, Easton."}, "too short"),
+        ({"back-translation": "Mayor Anna Weber, Easton."}, "too short"),
     ],
 )
-def test_what_models_spoil(said: dict[str, str | None], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps(monkeypatch, **said)
-    options = {"decontextualization": "m"} if "decontextualize" in said else {"there": "m", "back": "m"}
-    clozes, _, rows, _ = both(page(PLAIN), **options)
+def test_useless_answers_of_models(said: dict[str, str | None], reason: str) -> None:
+    options = {"decontextualization": "m"} if "decontextualisation" in said else {"there": "m", "back": "m"}
+    clozes, _, rows, _ = with_answers(said, **options)
     assert rows == []
     assert clozes.counts.dropped == {reason: 1}
 
@@ -174,9 +177,8 @@ def test_what_models_spoil(said: dict[str, str | None], reason: str, monkeypatch
         ("Who | opened <b>it</b>?", "the question holds an address, a mark-up or control character"),
     ],
 )
-def test_clozes_without_question(question: str | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps(monkeypatch, questions=question)
-    clozes, questions, rows, asked = both(page(PLAIN), questions="m")
+def test_clozes_without_question(question: str | None, reason: str) -> None:
+    clozes, questions, rows, asked = with_answers({"questions": question}, questions="m")
     assert [row["question"] for row in rows] == [None]
     assert asked == []
     assert questions.counts.dropped == {reason: 1}
@@ -229,7 +231,7 @@ def test_caps() -> None:
 
 
 def test_a_draw_is_spent_on_what_can_be_asked() -> None:
-    """Twenty sentences that lean on others, twenty that make a cloze alone, and one or three that are asked for."""
+    """Twenty sentences that need context, twenty that give only a cloze, and one or three with a question."""
     leaning = [f"She was seen with Anna Weber near bridge {n} of the town." for n in range(20)]
     plain = [f"People of the old town were glad, when Bo Lind came to bridge {n}." for n in range(20)]
     asked = [f"Senator Dora Pym opened bridge {n} in Norton." for n in range(3)]
@@ -242,7 +244,7 @@ def test_a_draw_is_spent_on_what_can_be_asked() -> None:
             assert len(rows) == 3
             assert len(found) == some
             assert {row["evidence"] for row in found} <= set(asked)
-    # what leans on others is drawn where there is nothing else, and dropped by its own reason
+    # sentences that need context are drawn if there are no others, and dropped for their own reason
     clozes, *_ = both(page(" ".join(leaning)), per_page=3)
     assert clozes.counts.dropped == {"cannot stand alone": 3, "more of its page than wanted": 17}
 
@@ -269,25 +271,26 @@ def test_either_config_may_be_read_first_or_alone() -> None:
 
 def test_written_and_loaded(tmp_path: Path) -> None:
     for config in easy(pages(3), EasyOptions()):
-        manifest = write(config, tmp_path / "ckl")
-        assert manifest["options"]["questions"]["name"] == "rules"
+        manifest = write(config, tmp_path / "ckl", folder_card)
+        assert manifest.content["options"]["questions"]["name"] == "rules"
         rows = list(read_rows(sorted((tmp_path / "ckl" / "data" / config.name).glob("*.parquet"))))
-        assert len(rows) == manifest["counts"]["kept"] > 0
+        assert len(rows) == manifest.content["counts"]["kept"] > 0
         assert all(row["statement"].count("<extra_id_0>") == 1 for row in rows)
 
 
 def test_models_that_know_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Real models with random weights, loaded from folders: what they say is counted, and names them."""
-    monkeypatch.setattr(score_cache, "cache", lambda: tmp_path / "scores")
+    """Real models with random weights: useless answers are dropped and counted; options name the models."""
+    monkeypatch.setattr(text_model, "cache_folder", lambda: tmp_path / "scores")
     t5 = str(tiny_models.save_talking("t5", tmp_path / "t5"))
     gpt2 = str(tiny_models.save("gpt2", tmp_path / "gpt2"))
-    clozes, questions, rows, asked = both(*pages(2), questions=t5)
+    clozes, questions, rows, asked = both(*pages(2), questions=t5, open_model=open_model)
     assert (len(rows), asked) == (8, [])
     assert accounted(questions, asked)
     assert questions.counts.dropped == {"no question": 8}
     assert clozes.options["questions"]["name"] == "t5"
     assert tmp_path.name not in str(clozes.options)
-    clozes, _, rows, _ = both(*pages(2), decontextualization=t5, there=gpt2, back=t5, questions=gpt2)
+    steps = {"decontextualization": t5, "there": gpt2, "back": t5, "questions": gpt2}
+    clozes, _, rows, _ = both(*pages(2), open_model=open_model, **steps)
     assert accounted(clozes, rows)
     assert rows == []
 
@@ -339,35 +342,28 @@ def test_any_text(texts: list[str]) -> None:
             assert answer not in row["question"]
 
 
-def test_the_real_pages_give_some(shared_data: Path) -> None:
-    """Of 8 pages with 458 sentences, 76 clozes and 11 questions when this was written; read by eye."""
-    made = []
-    for path in sorted((shared_data / "news" / "pages").glob("*.json")):
+def real_pages(folder: Path) -> list[dict[str, Any]]:
+    """Return the pages of news sites from their gold JSON."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
         for name, gold in json.loads(path.read_text("utf-8")).items():
-            text = "\n".join(
-                line for part in gold["body"]["sections"] for line in part["headline"] + part["paragraphs"]
+            lines = [line for part in gold["body"]["sections"] for line in (*part["headline"], *part["paragraphs"])]
+            found.append(
+                page("\n".join(lines), f"{path.name}/{name}", datetime.fromisoformat(gold["publishing_date"]))
             )
-            made.append(page(text, f"{path.name}/{name}", datetime.fromisoformat(gold["publishing_date"])))
-    clozes, questions, rows, asked = both(*made)
-    assert accounted(clozes, rows)
-    assert accounted(questions, asked)
-    assert clozes.counts.read > 400
-    assert len(rows) > 50
-    assert len(asked) >= 8
+    return found
 
 
-def test_real_pages_have_questions(shared_data: Path, tmp_path: Path) -> None:
-    """Eight pages, as their gold JSON has them, and up to three sentences of each."""
-    rows = []
-    for file in sorted((shared_data / "news" / "pages").glob("*.json")):
-        for number, gold in enumerate(json.loads(file.read_text("utf-8")).values()):
-            body = gold["body"]
-            text = [*body["summary"], *(text for section in body["sections"] for text in section["paragraphs"])]
-            rows.append(page("\n".join(text), f"https://example.org/{file.stem}/{number}"))
-    clozes, questions = easy(rows, EasyOptions())
-    found, asked = list(clozes.splits["test"]), list(questions.splits["test"])
-    assert accounted(clozes, found)
-    assert accounted(questions, asked)
-    assert len(found) >= 2 * len(rows)
-    assert len(asked) >= len(rows) // 2
+@pytest.mark.parametrize(
+    ("options", "clozes", "questions"),
+    [({}, 50, 8), ({"per_page": 3}, 16, 4)],  # 76 clozes and 11 questions when this was written; checked by reading
+)
+def test_real_pages(shared_data: Path, options: dict[str, int], clozes: int, questions: int) -> None:
+    """8 pages with 458 sentences give this many clozes and questions, or more."""
+    of_clozes, of_questions, rows, asked = both(*real_pages(shared_data / "news" / "pages"), **options)
+    assert accounted(of_clozes, rows)
+    assert accounted(of_questions, asked)
+    assert of_clozes.counts.read > 400
+    assert len(rows) >= clozes
+    assert len(asked) >= questions
     assert all(row["question"].endswith("?") for row in asked)

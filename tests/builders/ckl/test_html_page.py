@@ -1,4 +1,4 @@
-"""Pages say what news-please finds, dates are moments, and a page that kills the parser is dropped."""
+"""Articles from pages, dates, and pages that kill the parser."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import html_page
 from temporalwiki.builders.ckl.html_page import (
     Extractor,
-    Page,
+    NewsPage,
     Response,
     clean_line,
     clean_text,
@@ -61,9 +61,9 @@ def extractor() -> Iterator[Extractor]:
         yield started
 
 
-def read(extractor: Extractor, data: bytes, url: str | None = None, charset: str | None = None) -> Page:
+def read(extractor: Extractor, data: bytes, url: str | None = None, charset: str | None = None) -> NewsPage:
     found = extractor.read(data, Response(url, charset))
-    assert isinstance(found, Page)
+    assert isinstance(found, NewsPage)
     return found
 
 
@@ -73,7 +73,7 @@ def test_an_article(extractor: Extractor) -> None:
         '<script type="application/ld+json">{"@type": "NewsArticle", "datePublished": "2020-11-01T01:30:00+02:00"}'
         "</script><script>document.write('</scr' + 'ipt><p>not said</p>')</script>"
     )
-    assert read(extractor, page(head)) == Page(
+    assert read(extractor, page(head)) == NewsPage(
         url="https://news.example/bridge?a=1&b=2",
         title="Springfield votes for a second bridge",
         text="\n".join(PARAGRAPHS),
@@ -91,7 +91,7 @@ def test_an_article(extractor: Extractor) -> None:
         # Reuters'
         ("<meta name='article:published_time' content='2020-11-03T12:00:00Z'>", "https://n.example/a", 1604404800),
         ("<meta name='pubdate' content='2020-11-03 07:00 EST'>", "https://n.example/a", 1604404800),
-        # what was published, not what was created before, or another thing on the page
+        # the date of publishing, not of creation or of another object on the page
         (
             '<script type="application/ld+json">[{"@type": "ImageObject", "datePublished": "2019-01-01"}, {"@graph": '
             '[{"@type": ["NewsArticle"], "dateCreated": "2020-11-01", "datePublished": "2020-11-03T12:00:00.000Z"}]}]'
@@ -99,7 +99,7 @@ def test_an_article(extractor: Extractor) -> None:
             "https://n.example/2020/11/05/a",
             1604404800,
         ),
-        # of several articles that which names this page, by its address or by another that the page says it has
+        # of several articles, the one that names this page by one of its addresses
         *(
             (
                 '<script type="application/ld+json">[{"@type": "NewsArticle", "datePublished": "2010-05-01"}, '
@@ -115,14 +115,14 @@ def test_an_article(extractor: Extractor) -> None:
                 '"mainEntityOfPage": {"@type": "WebPage", "@id": "https://n.example/canonical"}',
             )
         ),
-        # no page's before another's
+        # an article without a page before one of another page
         (
             '<script type="application/ld+json">[{"@type": "NewsArticle", "datePublished": "2011-05-01", "url": '
             '"https://n.example/other"}, {"@type": "BlogPosting", "datePublished": "2020-11-03T12:00Z"}]</script>',
             "https://n.example/a",
             1604404800,
         ),
-        # another's, where it is the only one, after what the page says otherwise
+        # the only article, of another page, after all other metadata
         (
             '<script type="application/ld+json">{"@type": "NewsArticle", "datePublished": "2020-11-03T12:00Z", "url": '
             '"https://n.example/"}</script>',
@@ -148,7 +148,7 @@ def test_an_article(extractor: Extractor) -> None:
             "https://n.example/a",
             1604404800,
         ),
-        # an article's own before what says no more than "date", whatever their order
+        # dates of articles before those that only say "date", in any order
         (
             "<meta name='date' content='2019-01-01'><meta name='DC.date.issued' content='2020-01-01'>"
             "<meta property='article:published_time' content='2020-11-03T12:00:00Z'>",
@@ -156,7 +156,7 @@ def test_an_article(extractor: Extractor) -> None:
             1604404800,
         ),
         ("<meta name='Date' content='2020-11-03T12:00:00Z'>", "https://n.example/2018/11/05/a", 1604404800),
-        # pictures and clocks are of another day
+        # not the dates of pictures and clocks
         (
             "<meta property='og:image' content='https://n.example/wp/2015/03/12/a.jpg'>",
             "https://n.example/2020/11/03/a",
@@ -173,7 +173,7 @@ def test_an_article(extractor: Extractor) -> None:
         ("", "https://n.example/a120201103", None),
         ("", "https://n.example/a?day=2020-11-03", None),
         ("", "https://2020-11-03.example/a", None),
-        # no day, and nothing that today could fill
+        # incomplete dates, which today's date must not complete
         ("<meta property='article:published_time' content='November 2020'>", "https://n.example/a", None),
         ("<meta property='article:published_time' content='10:30'>", "https://n.example/a", None),
         ('<script type="application/ld+json">' + "[" * 100_000 + "</script>", "https://n.example/a", None),
@@ -193,7 +193,7 @@ def test_when_it_was_published(extractor: Extractor, head: str, url: str, publis
     [
         ("<article><time datetime='2020-11-03T12:00Z'>today</time>BODY</article>", 1604404800),
         ("<article><time>November 3, 2020</time>BODY</article>", 1604361600),
-        # another article's, today's, and a change's
+        # not those of another article, of today, or of a change
         (
             "<aside><time datetime='2012-01-01'>1 Jan</time></aside><article>BODY<time datetime='2020-11-03'></time>"
             "</article>",
@@ -284,7 +284,7 @@ def test_a_bomb_is_dropped(extractor: Extractor, encoding: str, compress: Callab
     data = compress(page())
     chunked = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (data[:100], data[100:], b""))
     found = extractor.read(chunked, page_in_parts)
-    assert isinstance(found, Page)
+    assert isinstance(found, NewsPage)
     assert found.text == "\n".join(PARAGRAPHS)
     assert extractor.read(compress(bytes(200 << 20)), Response(encoding=encoding)) == "larger than 10 MB"
 
@@ -318,9 +318,9 @@ def test_nothing_that_a_page_names_is_fetched(extractor: Extractor) -> None:
 
 
 class Calls:
-    """Stands in for what parses pages: a page names what is called, and the title says what came of it."""
+    """A parser for tests: a page names a function to call, and the title has the result."""
 
-    def __call__(self, data: bytes, url: str | None, charset: str | None) -> Page:
+    def __call__(self, data: bytes, url: str | None, charset: str | None) -> NewsPage:
         where = ("127.0.0.1", int(url or 0))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM if b"send" in data else socket.SOCK_STREAM) as one:
             calls: dict[bytes, Callable[[], object]] = {
@@ -338,13 +338,13 @@ class Calls:
             try:
                 calls[data]()
             except OSError as error:
-                return Page(None, str(error), None, None, None)
-        return Page(None, "was made", None, None, None)
+                return NewsPage(None, str(error), None, None, None)
+        return NewsPage(None, "was made", None, None, None)
 
 
 def test_the_process_opens_no_connection_and_asks_for_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html_page, "_Reader", Calls)
-    context = multiprocessing.get_context("fork")  # which has what was put in a class's place
+    context = multiprocessing.get_context("fork")  # inherits the replaced class
     ours, theirs = context.Pipe()
     process = context.Process(target=html_page._serve, args=(theirs, 30), daemon=True)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -364,7 +364,7 @@ def test_the_process_opens_no_connection_and_asks_for_no_name(monkeypatch: pytes
 
 
 def test_the_language_of_a_text_is_always_the_same_and_without_letters_none() -> None:
-    """langdetect draws: without a seed it says "cy", "et", "es" or "ro" of this one.
+    """langdetect draws at random: without a seed it finds "cy", "et", "es" or "ro" in this text.
 
     In a process of its own, as always: what news-please brings changes `abc.ABC`, which breaks gradio's classes.
     """
@@ -437,8 +437,8 @@ def test_what_http_did_to_a_page_is_undone(data: bytes, response: Response, beco
 def test_a_library_that_is_missing_is_no_reason_to_drop_pages(
     extractor: Extractor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing(name: str | None) -> Callable[..., Page]:
-        def read(*_args: object) -> Page:
+    def missing(name: str | None) -> Callable[..., NewsPage]:
+        def read(*_args: object) -> NewsPage:
             raise ImportError("not there", name=name)
 
         return read
@@ -455,16 +455,18 @@ def test_a_library_that_is_missing_is_no_reason_to_drop_pages(
         def recv_bytes(self) -> bytes:
             return msgspec.json.encode(html_page._Reply(missing="brotli"))
 
-    monkeypatch.setattr(extractor, "_started", Connection)
-    with pytest.raises(InputError, match=r"brotli is not installed, .*pip install 'temporalwiki\[news\]'"):
+    monkeypatch.setattr(extractor, "_connect", Connection)
+    with pytest.raises(InputError, match=r"brotli, which is not installed: pip install 'temporalwiki\[news\]'"):
         extractor.read(b"<p>")
 
 
 @pytest.mark.parametrize("module", ["newsplease", "newspaper", "lxml", "dateutil", "warcio", "brotli", "datasketch"])
-def test_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     there = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else there(name))
-    with pytest.raises(InputError, match=rf"{module[:4]}.* is not installed, .*pip install 'temporalwiki\[news\]'"):
+    with pytest.raises(
+        InputError, match=rf"{module[:4]}.* which is not installed: pip install 'temporalwiki\[news\]'"
+    ):
         html_page.check_installed()
 
 
@@ -501,7 +503,7 @@ def test_a_process_that_does_not_start_is_no_reason_to_drop_pages(tmp_path: Path
         *((text, None) for text in ("1899-12-31T23:59:59Z", "2101-01-01", "1900-01-01T00:00:00+00:01")),
         ("1900-01-01", -2208988800),
         ("2100-12-31T23:59:59Z", 4133980799),
-        ("1970-01-01 00:00 XYZ", 0),  # of zones that are not known, the same everywhere
+        ("1970-01-01 00:00 XYZ", 0),  # an unknown zone counts as UTC on any machine
         ("1970-01-01 10:00 AEST", 0),
         ("1970-01-01 00:00 GMT+99", None),
         *((text, None) for text in ("9" * 400, "99999-01-01", "2020-02-30", "0000-00-00", "\0", "🙂", "1e99")),

@@ -1,4 +1,4 @@
-"""Facts of intervals: which are meant by a name, which follow one another, and what is refused."""
+"""Facts of intervals: by name, in chains, and the files that are refused."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.live import live
-from temporalwiki.builders.dataset_folder import SPLITS
+from temporalwiki.builders.configs import SPLITS
 
 from a_fact import SECOND, fact, made, month, months, new
 
 YEAR = ("20201101-20201201", "20211001-20211101", "20211101-20211201", "20211201-20220101")
-# Which interval is meant by a name, of those of the year: of one interval, and of a chain.
+# By name: the interval of the year, and the chain
 NAMED: dict[str | None, tuple[str | None, list[str] | None]] = {
     None: ("20211201-20220101", list(YEAR[1:])),
     "1112": ("20211101-20211201", ["20211101-20211201"]),
@@ -50,9 +50,9 @@ def test_which_interval_is_meant(tmp_path: Path, name: str | None) -> None:
             assert len(config.inputs) == 3 * len(intervals)
 
 
-# Intervals that are there, the one that is asked for, and the chain.
+# Existing intervals, the requested one, and the chain
 CHAINS: list[tuple[list[str], str | None, list[str] | None]] = [
-    # two end at 1101: the one that goes on further back is a link, though it begins earlier
+    # two end at 1101: the one with an interval before it makes the longer chain
     (["0801-1101", "1001-1101", "1101-1201", "0701-0801"], None, ["0701-0801", "0801-1101", "1101-1201"]),
     (["0801-1101", "1001-1101", "1101-1201"], "20210801-20211201", ["0801-1101", "1101-1201"]),
     (["0801-1101", "1001-1101", "1101-1201"], "20211001-20211201", ["1001-1101", "1101-1201"]),
@@ -70,7 +70,7 @@ CHAINS: list[tuple[list[str], str | None, list[str] | None]] = [
 
 
 @pytest.mark.parametrize(("there", "asked", "chain"), CHAINS)
-def test_a_chain_is_found_whichever_intervals_end_together(
+def test_chains_of_overlapping_intervals(
     tmp_path: Path, there: list[str], asked: str | None, chain: list[str] | None
 ) -> None:
     def full(interval: str) -> str:
@@ -91,7 +91,7 @@ def test_a_chain_is_found_whichever_intervals_end_together(
 
 
 def test_many_intervals_that_cross_are_one_chain(tmp_path: Path) -> None:
-    """All pairs of eleven dates: a thousand ways from the first to the last, of which the one in most steps counts."""
+    """All pairs of eleven dates: of a thousand chains from the first to the last, the longest counts."""
     dates = [f"2021{month:02}01" for month in range(1, 12)]
     months(tmp_path, *(f"{a}-{b}" for i, a in enumerate(dates) for b in dates[i + 1 :]))
     [config] = live("invariantlama", [tmp_path])
@@ -110,7 +110,7 @@ def refused(said: str, *folders: Path, kind: str = "newlama") -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
+def test_unusable_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no live config 'lama'; there are updatedlama, newlama, invariantlama"):
         live("lama", [tmp_path])
     (tmp_path / "empty").mkdir()
@@ -120,9 +120,9 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
     refused("kowiki has labels in 'ko'.*English only", korean)
     english = months(tmp_path / "en", SECOND)
     simple = month(tmp_path / "simple", wiki="simplewiki", changed=[new()])
-    refused("simplewiki.*enwiki; one wiki at a time", english, simple)
-    refused(f"has {SECOND}, as .*en has", english, months(tmp_path / "again", SECOND))
-    assert made("newlama", english, english)[1]  # one folder that is named twice is one folder
+    refused("simplewiki.*enwiki; use one wiki", english, simple)
+    refused(f"has {SECOND}, and so has .*en; give one", english, months(tmp_path / "again", SECOND))
+    assert made("newlama", english, english)[1]  # the same folder twice counts once
 
 
 def test_a_folder_that_was_built_without_facts_is_refused(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_files_that_are_not_the_manifests_are_refused(tmp_path: Path, damage: st
     else:
         data = path.read_bytes()
         path.write_bytes(data[:-9] if damage == "cut" else data[:50] + bytes([data[50] ^ 1]) + data[51:])
-    refused("unchanged-00000-of-00001.parquet: not the file that its manifest describes", folder)
+    refused("unchanged-00000-of-00001.parquet: not the file that the manifest describes", folder)
 
 
 @pytest.mark.parametrize("lacking", ["files", "split"])
@@ -161,30 +161,31 @@ def test_a_manifest_without_files_of_facts_is_refused(tmp_path: Path, split: str
     refused(f"{SECOND}.json: names no files of {split} facts; build its month again", folder)
 
 
+BAD_ROWS: list[tuple[dict[str, Any], str]] = [
+    ({"subject_id": "Qx"}, "subject_id 'Qx'"),
+    ({"subject_id": "Q1; DROP TABLE candidates"}, "subject_id 'Q1; DROP"),
+    ({"subject_id": "L1"}, "subject_id 'L1'"),
+    ({"subject_id": "Q0"}, "subject_id 'Q0'"),
+    ({"subject_id": "Q1\n"}, r"subject_id 'Q1\\n'"),
+    ({"subject_id": None}, "subject_id 'None'"),
+    ({"object_id": "Q" + "9" * 30}, "object_id 'Q999"),
+    ({"relation_id": "6"}, "relation_id '6'"),
+    ({"relation_id": None}, "relation_id 'None'"),
+    *(({name: None}, "subject_id 'Q1'") for name in ("subject", "relation", "object", "title", "evidence")),
+    *(({name: None}, "subject_id 'Q1'") for name in ("objects", "objects_before", "gone_objects")),
+    *(({name: ["A", None]}, "subject_id 'Q1'") for name in ("objects", "objects_before", "gone_objects")),
+    *(({name: None}, "subject_id 'Q1'") for name in ("current", "known_before", "dead")),
+]
+
+
 @pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        ({"subject_id": "Qx"}, "subject_id 'Qx'"),
-        ({"subject_id": "Q1; DROP TABLE candidates"}, "subject_id 'Q1; DROP"),
-        ({"subject_id": "L1"}, "subject_id 'L1'"),
-        ({"subject_id": "Q0"}, "subject_id 'Q0'"),
-        ({"subject_id": "Q1\n"}, r"subject_id 'Q1\\n'"),
-        ({"subject_id": None}, "subject_id 'None'"),
-        ({"object_id": "Q" + "9" * 30}, "object_id 'Q999"),
-        ({"relation_id": "6"}, "relation_id '6'"),
-        ({"relation_id": None}, "relation_id 'None'"),
-        *(({name: None}, "subject_id 'Q1'") for name in ("subject", "relation", "object", "title", "evidence")),
-        *(({name: None}, "subject_id 'Q1'") for name in ("objects", "objects_before", "gone_objects")),
-        *(({name: ["A", None]}, "subject_id 'Q1'") for name in ("objects", "objects_before", "gone_objects")),
-        *(({name: None}, "subject_id 'Q1'") for name in ("current", "known_before", "dead")),
-    ],
+    ("split", "bad", "said"),
+    [*(("changed", *bad) for bad in BAD_ROWS), ("unchanged", *BAD_ROWS[0]), ("deleted", *BAD_ROWS[0])],
 )
-@pytest.mark.parametrize("split", ["unchanged", "changed", "deleted"])
-def test_rows_that_are_no_facts_are_refused(tmp_path: Path, bad: dict[str, Any], said: str, split: str) -> None:
+def test_invalid_rows_are_refused(tmp_path: Path, split: str, bad: dict[str, Any], said: str) -> None:
     rows: dict[str, Any] = {split: [fact(), fact() | bad]}
-    refused(
-        f"{split}-00000-of-00001.parquet: row 2 is no fact.*{said}.*build its month again", month(tmp_path, **rows)
-    )
+    problem = f"{split}-00000-of-00001.parquet: row 2 is not a complete fact.*{said}.*build its month again"
+    refused(problem, month(tmp_path, **rows))
 
 
 @pytest.mark.parametrize("how", ["without a column", "of another type", "no Parquet"])

@@ -1,4 +1,4 @@
-"""InvariantLAMA: of LAMA's facts about 28 relations, those that CKL asks for, and a reason for each of the others."""
+"""InvariantLAMA: the kept facts of LAMA's 28 relations, and a reason for each dropped one."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.invariantlama import PAPER_ROWS, RELATIONS, RULES, invariantlama, read_templates, table
 from temporalwiki.builders.parquet import read_rows
+from temporalwiki.model_cards.folder_card import folder_card
 
 BLANK = "<extra_id_0>"
-# (subject, object) and what becomes of it in the relation P36, whose template is "[X] | [Y] ."
+# subject, object, and the reason to drop the fact of P36, whose template is "[X] | [Y] ."
 CASES: list[tuple[str | None, str | None, str | None]] = [
     ("France", "Paris", None),
     ("Pariser Becken", "Paris", "object_in_subject"),
     ("paris region", "PARIS", "object_in_subject"),
     ("STRASSE", "Straße", "object_in_subject"),
-    ("Rome", "Rome, Italy", None),  # only the object gives itself away
+    ("Rome", "Rome, Italy", None),  # the reverse overlap is allowed
     ("water", "oxygen", "object_not_capitalised"),
     ("Podcast", "iTunes", "object_not_capitalised"),
     ("Battle", "1066", "object_not_capitalised"),
@@ -57,7 +58,7 @@ CASES: list[tuple[str | None, str | None, str | None]] = [
 
 
 def lama(folder: Path, facts: Mapping[str, Iterable[Mapping[str, Any]]] | None = None, **templates: str) -> Path:
-    """LAMA with a template and a file for each relation, the files empty save for ``facts``."""
+    """Write LAMA with a template and a file for each relation; only files of ``facts`` have lines."""
     (folder / "TREx").mkdir(parents=True)
     lines = [
         {"relation": relation, "template": templates.get(relation, "[X] | [Y] ."), "label": "", "type": "N-1"}
@@ -134,7 +135,7 @@ def test_ids_are_lamas_and_unique(tmp_path: Path) -> None:
 
 
 def test_as_many_equal_ids_as_there_are_rows(tmp_path: Path) -> None:
-    """Each is numbered from the last one on, not from the first: twenty thousand would take half a minute."""
+    """Equal ids take linear time: with a search from the first number, twenty thousand would take half a minute."""
     number = 20_000
     facts = {"P19": [fact(f"A{i}", "Oslo", uuid="u") for i in range(number)]}
     started = time.process_time()
@@ -249,16 +250,16 @@ def test_a_table_of_what_became_of_lamas_rows() -> None:
 def test_it_is_written_with_its_licence_and_its_counts(tmp_path: Path) -> None:
     facts = {"P19": [fact("Ann", "Oslo"), fact("Oslo man", "Oslo")]}
     config = invariantlama(lama(tmp_path / "lama", facts))
-    manifest = write(config, tmp_path / "ckl")
-    assert manifest["licences"] == ["cc-by-nc-4.0"]
-    assert manifest["counts"]["relations"]["P19"] == {"raw": 2, "kept": 1, "dropped": {"object_in_subject": 1}}
-    assert {file["file"] for file in manifest["inputs"]} == {
+    manifest = write(config, tmp_path / "ckl", folder_card)
+    assert manifest.licences == ["cc-by-nc-4.0"]
+    assert manifest.content["counts"]["relations"]["P19"] == {"raw": 2, "kept": 1, "dropped": {"object_in_subject": 1}}
+    assert {file["file"] for file in manifest.content["inputs"]} == {
         "relations.jsonl",
         *(f"{relation}.jsonl" for relation in RELATIONS),
     }
     [row] = read_rows([*(tmp_path / "ckl" / "data" / "invariantlama").glob("test-*.parquet")])
     assert row["statement"] == f"Ann | {BLANK} ."
-    assert table(manifest["counts"]) in (tmp_path / "ckl" / "README.md").read_text()
+    assert table(manifest.content["counts"]) in (tmp_path / "ckl" / "README.md").read_text()
 
 
 def test_lama_as_it_was_published(shared_data: Path) -> None:

@@ -1,4 +1,4 @@
-"""Objects are read one a line, and a damaged file is named with its line."""
+"""One JSON object per line; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_longest_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_line_without_an_end_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_lines, "LONGEST_LINE", 1 << 20)
     with (tmp_path / "f.jsonl").open("wb") as file:
-        file.truncate(64 << 20)  # of zeros, which take no room on the disk
+        file.truncate(64 << 20)  # sparse: it takes no disk space
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=r"f\.jsonl: line 1: more than 1 MB"):

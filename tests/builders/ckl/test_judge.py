@@ -1,4 +1,4 @@
-"""A judge in the annotators' place: its rules, what it reads out of a model's answers, and going on after a kill."""
+"""The judge: its rules, how it reads a model's answers, and how it continues after a kill."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import judge as module
 from temporalwiki.builders.ckl.candidates import Candidate, CandidateOptions, read_candidates, write_candidates
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, build_index
-from temporalwiki.builders.ckl.decisions import Decision, _wrong, decided, read_decisions
+from temporalwiki.builders.ckl.decisions import Decision, _problem, configs_from_decisions, read_decisions
 from temporalwiki.builders.ckl.judge import judge
+from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models
+from a_text_model import ScriptedModel, always
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 
@@ -60,7 +62,7 @@ RULES = {
     "another spelling": (candidate("The mayor of Easton is Bo Linde."), Decision("c", True, True, "same", [], "p0")),
     "a part of it": (candidate("The mayor of Easton is Lind."), Decision("c", True, True, "same", [], "p0")),
     "another, but in other words": (candidate("Easton's mayor is Anna Weber."), Decision("c", True, True, "none")),
-    "a whole sentence is no answer": (
+    "a whole sentence is not an answer": (
         candidate("The mayor of Easton is a man of whom many people think that he is tall."),
         Decision("c", True, True, "none"),
     ),
@@ -71,7 +73,7 @@ RULES = {
 
 @pytest.mark.parametrize(("given_one", "decision"), RULES.values(), ids=RULES)
 def test_rules(given_one: Candidate, decision: Decision) -> None:
-    assert module._Rules().decide([given_one]) == [decision]
+    assert module._decide_by_rules([given_one]) == [decision]
 
 
 WORDS = st.lists(st.sampled_from(["mayor", "is", "(Easton)", "the", "1961", "–"]), min_size=1, max_size=5).map(
@@ -81,26 +83,20 @@ FILLING = st.lists(st.sampled_from(["Anna", "O'Neill", "Weber", "d'Or"]), min_si
 
 
 @given(WORDS, WORDS, FILLING)
-def test_what_was_put_into_the_blank_is_found_there(before: str, after: str, filling: str) -> None:
+def test_the_filling_of_a_blank_is_found(before: str, after: str, filling: str) -> None:
     sentence = f"{before} {filling}, {after}."
     said = f"{before} {after}".replace("–", "").replace("the", "").split()
     found = module._filling(f"{before.upper()} <extra_id_0> {after}", sentence)
-    assert found == (filling if said else None)  # nothing but signs and articles around it is no statement
+    assert found == (filling if said else None)  # only punctuation and articles around the blank
     assert module._filling(f"{before} <extra_id_0> {after} still", sentence) is None
 
 
 # By a model
 
 
-class FakeModel:
-    """Answers by a table of what a prompt ends with or holds."""
-
-    def __init__(self, said: dict[str, str | None]) -> None:
-        self.said, self.identity, self.prompts = said, {"name": "fake", "revision": "1"}, list[str]()
-
-    def answers(self, prompts: Sequence[str], what: str) -> list[str | None]:
-        self.prompts += prompts
-        return [self.said[what.removeprefix("judge: ")] for _ in prompts]
+def says(texts: dict[str, str | None]) -> ScriptedModel:
+    """Return a model with one answer to all prompts of a kind."""
+    return ScriptedModel(lambda prompts, what: [texts[what.removeprefix("judge: ")] for _ in prompts])
 
 
 PAST = candidate("Anna Weber is the mayor.", "Trees.", "Grass.", "Rain.", "Bo Lind is a poet.")
@@ -136,66 +132,51 @@ SAID: dict[str, tuple[dict[str, str | None], Decision]] = {
 
 
 @pytest.mark.parametrize(("said", "decision"), SAID.values(), ids=SAID)
-def test_a_models_answers_are_read_strictly(
-    monkeypatch: pytest.MonkeyPatch, said: dict[str, str | None], decision: Decision
-) -> None:
-    fake = FakeModel(said)
-    monkeypatch.setattr(module, "TextModel", lambda reference, max_new_tokens: fake)
-    (found,) = module._Model("fake").decide([PAST])
+def test_answers_of_a_model_are_read_strictly(said: dict[str, str | None], decision: Decision) -> None:
+    fake = says(said)
+    (found,) = module._ModelJudge(fake).decide([PAST])
     assert found == decision
-    assert _wrong(found) is None
-    assert len(fake.prompts) == len(said)  # no more is asked than what is still to be decided
+    assert _problem(found) is None
+    assert len(fake.prompts) == len(said)  # decided candidates are not asked about again
     assert PAST.question in fake.prompts[0]
     assert all(text in fake.prompts[-1] for text in ("Anna Weber is", "Trees.", "Bo Lind is a")) == ("past" in said)
 
 
-def test_without_evidence_a_model_is_not_asked_for_the_past(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = FakeModel({"valid": "yes", "right": "yes"})
-    monkeypatch.setattr(module, "TextModel", lambda reference, max_new_tokens: fake)
-    assert module._Model("fake").decide([candidate()]) == [Decision("c", True, True, "none")]
+def test_without_evidence_a_model_is_not_asked_for_the_past() -> None:
+    model = says({"valid": "yes", "right": "yes"})
+    assert module._ModelJudge(model).decide([candidate()]) == [Decision("c", True, True, "none")]
 
 
-class Tells:
-    """Knows all the controls, or says one thing to all."""
-
-    def __init__(self, always: str | None) -> None:
-        self.always, self.identity = always, {"name": "m", "revision": "1"}
-
-    def answers(self, prompts: Sequence[str], what: str) -> list[str | None]:
-        if self.always is not None:
-            return [self.always] * len(prompts)
-        if what == "controls: past":
-            return ["Clara Hill", "Robert Mint", "none"]
-        return ["Yes"] * (len(prompts) // 2) + ["No"] * (len(prompts) // 2)
+def knows_the_controls(prompts: Sequence[str], what: str) -> list[str | None]:
+    if what == "controls: past":
+        return ["Clara Hill", "Robert Mint", "none"]
+    return [*["Yes"] * (len(prompts) // 2), *["No"] * (len(prompts) // 2)]
 
 
 @pytest.mark.parametrize(
-    ("always", "controls", "warned"),
+    ("model", "controls", "warned"),
     [
-        (None, {"valid": [6, 6], "right": [6, 6], "past": [3, 3]}, []),
-        ("No.", {"valid": [3, 6], "right": [3, 6], "past": [0, 3]}, ["valid", "right", "past"]),
-        ("none", {"valid": [0, 6], "right": [0, 6], "past": [1, 3]}, ["valid", "right", "past"]),
+        (ScriptedModel(knows_the_controls), {"valid": [6, 6], "right": [6, 6], "past": [3, 3]}, []),
+        (always("No."), {"valid": [3, 6], "right": [3, 6], "past": [0, 3]}, ["valid", "right", "past"]),
+        (always("none"), {"valid": [0, 6], "right": [0, 6], "past": [1, 3]}, ["valid", "right", "past"]),
     ],
 )
-def test_a_model_is_asked_what_is_known(
+def test_a_model_answers_control_questions(
     review: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    always: str | None,
+    model: ScriptedModel,
     controls: dict[str, list[int]],
     warned: list[str],
 ) -> None:
-    monkeypatch.setattr(module, "TextModel", lambda reference, max_new_tokens: Tells(always))
-    assert module._Model("m").controls() == controls
-    monkeypatch.setattr(module._Model, "decide", lambda self, some: [Decision(one.id, None) for one in some])
-    judge(review, "m")
-    judge(review, "m")  # goes on
+    assert module._ModelJudge(model).controls() == controls
+    monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
+    judge(review, model)
+    judge(review, model)  # continues
     said = capsys.readouterr().err
-    assert [
-        what for what in ("valid", "right", "past") if f"questions about what is {what}, to which" in said
-    ] == warned
-    judges = decided(review)[0].options["judges"]
-    assert judges == {"judge-m-1": {"judge": {"name": "m", "revision": "1"}, "version": 1, "controls": controls}}
+    assert [what for what in ("valid", "right", "past") if f"control questions about {what!r}" in said] == warned
+    judges = configs_from_decisions(review)[0].options["judges"]
+    assert judges == {"judge-scripted-1": {"judge": dict(model.identity), "version": 1, "controls": controls}}
 
 
 # A review
@@ -219,7 +200,7 @@ def review(tmp_path: Path) -> Path:
 def test_from_candidates_to_rows(review: Path) -> None:
     file = judge(review)
     assert file == review / "decisions" / "judge-rules.jsonl"
-    updated, new = decided(review)
+    updated, new = configs_from_decisions(review)
     (row,) = updated.splits["test"]
     assert (row["answers"], row["old_answers"]) == (["Bca Bond"], ["Eva Pym"])
     assert row["old_evidence"] == "Eva Pym defeated Anna Weber in the vote for mayor of Ctown."
@@ -227,17 +208,18 @@ def test_from_candidates_to_rows(review: Path) -> None:
     assert updated.counts.dropped == {"new: in newlama": 10, "no news: the past has the same answer": 1}
 
 
-@pytest.mark.fault("kill -9", "ckl: while a judge decides", "what it decided is not asked again")
+@pytest.mark.fault("kill -9", "ckl: while a judge decides", "its earlier decisions are not asked for again")
 def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = judge(review)
     whole = file.read_bytes()
     decided_again: list[str] = []
 
-    def decide(self: module._Rules, candidates: Sequence[Candidate]) -> list[Decision]:
+    def decide(candidates: Sequence[Candidate]) -> list[Decision]:
         decided_again.extend(one.id for one in candidates)
-        return [self._decision(one) for one in candidates]
+        return by_rules(candidates)
 
-    monkeypatch.setattr(module._Rules, "decide", decide)
+    by_rules = module._decide_by_rules
+    monkeypatch.setattr(module, "_decide_by_rules", decide)
     lines = whole.splitlines(keepends=True)
     for cut in (len(whole), len(whole) - 1, len(lines[0]), len(lines[0]) + 5, 3, 0):
         decided_again.clear()
@@ -247,19 +229,24 @@ def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.M
         assert len(decided_again) == len(lines) - whole[:cut].count(b"\n")
 
 
-OTHERS: dict[str, Callable[[Path], object]] = {
-    "another judge": lambda note: note.write_bytes(note.read_bytes().replace(b"rules", b"tales")),
-    "no note": lambda note: note.unlink(),
-    "half a note": lambda note: note.write_bytes(b"{"),
+OTHERS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "another judge": (
+        lambda note: note.write_bytes(note.read_bytes().replace(b"rules", b"tales")),
+        "jsonl: another judge's, or on other candidates",
+    ),
+    "no note": (lambda note: note.unlink(), "jsonl: another judge's, or on other candidates"),
+    "half a note": (lambda note: note.write_bytes(b"{"), "json: not the note of a judge; remove both files"),
 }
 
 
-@pytest.mark.parametrize("spoil", OTHERS.values(), ids=OTHERS)
-def test_anothers_decisions_are_not_gone_on_with(review: Path, spoil: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize(("spoil", "says"), OTHERS.values(), ids=OTHERS)
+def test_decisions_of_another_judge_are_not_continued(
+    review: Path, spoil: Callable[[Path], object], says: str
+) -> None:
     file = judge(review)
     before = file.read_bytes()
     spoil(file.with_suffix(".json"))
-    with pytest.raises(InputError, match=r"judge-rules\.jsonl: another judge's, or upon other candidates"):
+    with pytest.raises(InputError, match=rf"judge-rules\.{says}"):
         judge(review)
     assert file.read_bytes() == before
     file.unlink()
@@ -276,35 +263,34 @@ def test_anothers_decisions_are_not_gone_on_with(review: Path, spoil: Callable[[
         ("org/model@v1", "judge-model-v1-abcdef01.jsonl"),
     ],
 )
-def test_a_name_is_no_path(review: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str) -> None:
-    monkeypatch.setattr(module, "TextModel", lambda reference, max_new_tokens: named(name, "abcdef0123456789"))
-    assert judge(review, name) == review / "decisions" / file
+def test_the_name_of_a_model_is_not_a_path(
+    review: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str
+) -> None:
+    monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
+    assert judge(review, named(name, "abcdef0123456789")) == review / "decisions" / file
 
 
-def named(name: str, revision: str) -> Tells:
-    model = Tells("No.")
-    model.identity = {"name": name, "revision": revision}
-    return model
+def named(name: str, revision: str) -> ScriptedModel:
+    return ScriptedModel(knows_the_controls, name, revision)
 
 
 def test_two_models_of_one_name_both_judge(review: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    models = {"a/m": named("m", "1" * 40), "b/m": named("m", "2" * 40)}
-    monkeypatch.setattr(module, "TextModel", lambda reference, max_new_tokens: models[reference])
-    files = [judge(review, model) for model in models]
+    monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
+    files = [judge(review, named("m", digit * 40)) for digit in "12"]
     assert [file.name for file in files] == ["judge-m-11111111.jsonl", "judge-m-22222222.jsonl"]
-    assert decided(review)[0].options["annotators"] == [file.stem for file in files]
+    assert configs_from_decisions(review)[0].options["annotators"] == [file.stem for file in files]
 
 
 def test_a_real_model_decides_or_does_not(review: Path, tmp_path: Path) -> None:
     folder = tiny_models.save("gpt2", tmp_path / "tiny")
-    file = judge(review, str(folder))
+    file = judge(review, open_model(str(folder)))
     assert re.fullmatch(r"judge-tiny-[0-9a-f]{8}\.jsonl", file.name)
     assert [decision.id for _, decision in read_decisions(file)] == [one.id for one in read_candidates(review)]
     note = msgspec.json.decode(file.with_suffix(".json").read_bytes())
     assert note["judge"]["name"] == "tiny"
     before = file.read_bytes()
     file.unlink()
-    assert judge(review, str(folder)).read_bytes() == before
+    assert judge(review, open_model(str(folder))).read_bytes() == before
 
 
 def test_decisions_upon_other_candidates_do_not_count(review: Path) -> None:
@@ -318,20 +304,17 @@ def test_decisions_upon_other_candidates_do_not_count(review: Path) -> None:
         write_candidates([row], past, review, CandidateOptions())
     for path, content in kept.items():
         path.write_bytes(content if path != file else b"")
-    with pytest.raises(InputError, match=r"judge-rules\.json: a judge's decisions upon other candidates than these"):
-        decided(review)
+    with pytest.raises(InputError, match=r"judge-rules\.json: a judge's decisions on other candidates"):
+        configs_from_decisions(review)
 
 
-def test_what_is_no_review_or_no_model(review: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_review(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a review"):
         judge(tmp_path)
-    with pytest.raises(InputError, match="no-such"):
-        judge(review, "./no-such")
-    assert not list((review / "decisions").iterdir())
 
 
 def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:
-    """From real pages, as their gold JSON has them, and sentences of older weblogs and mails to rows of newlama."""
+    """Build newlama from the gold JSON of real pages, with older weblogs and mails as the past."""
     rows = []
     for file in sorted((shared_data / "news" / "pages").glob("*.json")):
         body = json.loads(file.read_text("utf-8"))["V1"]["body"]
@@ -343,10 +326,10 @@ def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:
 
     about = write_candidates(rows, build_index([tmp_path / "older.txt"], tmp_path), tmp_path / "r", CandidateOptions())
     judge(tmp_path / "r")
-    _, new = decided(tmp_path / "r")
+    _, new = configs_from_decisions(tmp_path / "r")
     found = {row["id"]: row for row in new.splits["test"]}
     asked = {one.id: one for one in read_candidates(tmp_path / "r")}
-    assert about["counts"]["kept"] == len(asked) >= 3
+    assert about.counts.kept == len(asked) >= 3
     assert found.keys() <= asked.keys()
     assert new.counts.read == new.counts.kept + sum(new.counts.dropped.values()) == len(asked)
     texts = {row["url"]: " ".join(row["text"].split()) for row in rows}

@@ -1,4 +1,4 @@
-"""KILT's data sets as rows to learn and to be scored on."""
+"""KILT's datasets as rows for training and scoring."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from temporalwiki.builders.ckl import kilt as module
 from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.kilt import NAMES, kilt
 from temporalwiki.builders.parquet import read_rows
+from temporalwiki.model_cards.folder_card import folder_card
 
 QUESTION: dict[str, Any] = {"id": "1", "input": "who?", "output": [{"answer": "Ann"}]}
 TRIVIA = "triviaqa_support_only"
@@ -70,7 +71,11 @@ def test_the_first_answer_is_learnt_and_all_are_right(output: Any, expected: lis
     [config] = kilt(nq(tmp_path, train=[row], validation=[row], test=[row]), "nq")
     split = [{"id": "1", "input": "who?", "output": expected[0], "answers": expected}] if expected else []
     asked: list[dict[str, Any]] = [{"id": "1", "input": "who?", "output": None, "answers": []}]
-    assert read(config) == {"train": split, "validation": split, "test": asked}  # what KILT keeps back stays so
+    assert read(config) == {
+        "train": split,
+        "validation": split,
+        "test": asked,
+    }  # KILT keeps the answers of test secret
     assert config.counts.dropped == ({} if expected else {"answer_missing": 2})
 
 
@@ -145,7 +150,7 @@ def test_triviaqa_with_its_questions_needs_no_archive(tmp_path: Path) -> None:
 def test_triviaqa_without_questions_says_what_to_do(tmp_path: Path) -> None:
     (trivia(tmp_path, ["a"], {}) / "triviaqa-rc" / "qa" / "wikipedia-dev.json").unlink()
     for name in (None, TRIVIA):
-        with pytest.raises(InputError, match=r"dev_id-kilt\.jsonl: KILT has no questions .* unpack qa/ of TriviaQA's"):
+        with pytest.raises(InputError, match=r"dev_id-kilt\.jsonl: has no questions, .* unpack qa/ of TriviaQA's"):
             kilt(tmp_path, name)
 
 
@@ -160,9 +165,9 @@ def test_what_is_not_triviaqas_archive_is_said(data: bytes, tmp_path: Path) -> N
 
 
 def test_what_is_not_kilt_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no data set 'hotpot' \(did you mean hotpotqa\?\); it has fever, "):
+    with pytest.raises(UsageError, match=r"no dataset 'hotpot' \(did you mean hotpotqa\?\); it has fever, "):
         kilt(tmp_path, "hotpot")
-    with pytest.raises(InputError, match=r"none of KILT's files is here"):
+    with pytest.raises(InputError, match=r"has none of KILT's files"):
         kilt(tmp_path)
     nq(tmp_path).joinpath("nq-dev-kilt.jsonl").unlink()
     for name in (None, "nq"):
@@ -176,12 +181,12 @@ def test_what_is_not_kilt_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != TRIVIA])
 def test_kilt_as_it_was_published(name: str, shared_data: Path, tmp_path: Path) -> None:
-    """Against the files themselves, read in another way, and the sizes that the Hub states of the whole release."""
+    """Compare with the files, read in another way, and with the sizes on the Hub."""
     folder = shared_data / "kilt"
     [config] = kilt(folder, name)
-    manifest = write(config, tmp_path / "ckl")
+    manifest = write(config, tmp_path / "ckl", folder_card)
     released = json.loads((folder / "dataset_infos.json").read_text("utf-8"))[name]["splits"]
-    splits = manifest["configs"][f"kilt-{name}"]["splits"]
+    splits = manifest.content["configs"][f"kilt-{name}"]["splits"]
     assert splits.keys() == released.keys()
     assert config.warnings == [
         f"{name}-{part}-kilt.jsonl has 5 rows; KILT released {released[split]['num_examples']:,}"
@@ -202,7 +207,7 @@ def test_kilt_as_it_was_published(name: str, shared_data: Path, tmp_path: Path) 
 
 
 def test_the_task_scores_these_rows(shared_data: Path) -> None:
-    """``eval_harness.tasks.kilt`` finds text and answers in every row that is learnt or scored."""
+    """``eval_harness.tasks.kilt`` finds text and answers in every row."""
     from temporalwiki.eval_harness.tasks.kilt import _questions
 
     for name in NAMES:

@@ -1,4 +1,4 @@
-"""Live CKL: compared with the truth of a generated world, and rule by rule on months that are made by hand."""
+"""Live CKL: compared with the truth of a generated world, and rule by rule on hand-made months."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from odd_world import write_odd_world
+from oracle import changes
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
@@ -25,7 +27,7 @@ from temporalwiki.builders.ckl.live import live
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata import probes
-from temporalwiki.builders.world import Fact, SnapshotTruth, Truth, World, write_world
+from temporalwiki.builders.world import Fact, Snapshot, World
 
 from a_fact import FIRST, SECOND, fact, made, month, months, new, same
 
@@ -42,12 +44,14 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def truth(dumps: Path) -> Truth:
-    return write_world(dumps, World(people=60, dates=DATES, wikidata_dates=DATES, compression_level=1))
+def snapshots(dumps: Path) -> dict[str, Snapshot]:
+    """What is true in each month, by its date."""
+    months = write_odd_world(dumps, World(people=60, dates=DATES, wikidata_dates=DATES))
+    return {month.date: month for month in months}
 
 
 @pytest.fixture(scope="module")
-def out(dumps: Path, truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(dumps: Path, snapshots: dict[str, Snapshot], tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("built")
     for prev, recent in pairwise(DATES):
         sources = find_sources(dumps, Interval("enwiki", prev, recent))
@@ -60,21 +64,21 @@ def no_caps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes, "CAPS", {"s": 1.0, "p": 1.0, "o": 1.0})
 
 
-def held(snapshot: SnapshotTruth, subject: str, relation: str) -> set[str]:
-    """Objects that a subject has, of those that have not ended."""
+def held(snapshot: Snapshot, subject: str, relation: str) -> set[str]:
+    """Return the objects of a subject that have not ended."""
     day = "{}-{}-{}".format(*re.fullmatch(r"(\d{4})(\d\d)(\d\d)", snapshot.wikidata_date).groups())  # type: ignore[union-attr]
     facts = {f for f in snapshot.facts if (f.subject, f.relation) == (subject, relation)}
-    return {f.object for f in facts if f not in snapshot.ended or snapshot.ended[f] > day}
+    return {f.object for f in facts if (snapshot.facts[f] or "9") > day}
 
 
 def compared(text: str) -> str:
-    """Text as an exact match compares it, for the plain labels of the world."""
+    """Return a label as an exact match compares it."""
     kept = "".join(c for c in text.lower() if c not in string.punctuation)
     return " ".join(word for word in kept.split() if word not in ("a", "an", "the"))
 
 
-def check_row(row: dict[str, Any], prev: SnapshotTruth, recent: SnapshotTruth) -> None:
-    """What is said of any row: the fact holds, all that is right is an answer, and it can be asked."""
+def check_row(row: dict[str, Any], prev: Snapshot, recent: Snapshot) -> None:
+    """Check any row: the fact is true, all right objects are answers, and the cloze is sound."""
     fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
     labels = {**prev.labels, **recent.labels}
     assert (row["subject"], row["relation"], row["object"]) == tuple(labels[name] for name in fact)
@@ -95,21 +99,21 @@ def check_row(row: dict[str, Any], prev: SnapshotTruth, recent: SnapshotTruth) -
     assert fact.relation not in IN_LIFE or fact.subject not in dead(recent)
 
 
-# What nobody has any more who is dead, of the world's relations.
+# Relations of the world that end with death
 IN_LIFE = frozenset(re.findall(r"P\d+", "P26 P39 P54 P102 P108 P118 P451 P463 P551 P937"))
 
 
-def dead(snapshot: SnapshotTruth) -> set[str]:
+def dead(snapshot: Snapshot) -> set[str]:
     return {f.subject for f in snapshot.facts if f.relation in ("P20", "P509", "P1196", "P119")}
 
 
 @pytest.mark.parametrize("name", [f"{prev}-{recent}" for prev, recent in pairwise(DATES)])
-def test_every_update_is_one_of_the_world(out: Path, truth: Truth, no_caps: None, name: str) -> None:
-    prev, recent = map(truth.snapshot, name.split("-"))
-    changed = truth.interval(prev.date, recent.date).changed
+def test_every_update_is_one_of_the_world(out: Path, snapshots: dict[str, Snapshot], no_caps: None, name: str) -> None:
+    prev, recent = (snapshots[date] for date in name.split("-"))
+    changed = changes(prev, recent).changed
     config, rows = made("updatedlama", out, interval=name)
     assert config.name == f"updatedlama-{name}"
-    assert len(rows) > 20
+    assert len(rows) > 15
     labels = {**prev.labels, **recent.labels}
     for row in rows:
         check_row(row, prev, recent)
@@ -117,7 +121,7 @@ def test_every_update_is_one_of_the_world(out: Path, truth: Truth, no_caps: None
         assert changed[fact] == row["kind"] == "new_object"
         before, now = (held(one, fact.subject, fact.relation) for one in (prev, recent))
         gone = before - now
-        # nothing that is right was right before
+        # no right answer was right before
         assert gone == before
         assert not {compared(labels.get(o, o)) for o in before} & {compared(labels.get(o, o)) for o in now}
         assert set(row["old_answers"]) == {labels[o] for o in gone}
@@ -125,11 +129,13 @@ def test_every_update_is_one_of_the_world(out: Path, truth: Truth, no_caps: None
 
 
 @pytest.mark.parametrize("name", [f"{prev}-{recent}" for prev, recent in pairwise(DATES)])
-def test_all_that_is_new_is_new_in_the_world(out: Path, truth: Truth, no_caps: None, name: str) -> None:
-    prev, recent = map(truth.snapshot, name.split("-"))
-    changed = truth.interval(prev.date, recent.date).changed
+def test_all_that_is_new_is_new_in_the_world(
+    out: Path, snapshots: dict[str, Snapshot], no_caps: None, name: str
+) -> None:
+    prev, recent = (snapshots[date] for date in name.split("-"))
+    changed = changes(prev, recent).changed
     _, rows = made("newlama", out, interval=name)
-    assert len(rows) > 20
+    assert len(rows) > 15
     for row in rows:
         check_row(row, prev, recent)
         fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
@@ -139,7 +145,7 @@ def test_all_that_is_new_is_new_in_the_world(out: Path, truth: Truth, no_caps: N
     assert {row["kind"] for row in rows} == {"new_subject", "new_relation"}
 
 
-# Relations of the world whose old object may be another one later; of the others a new object is a correction.
+# Relations of the world that can change; in others a new object is a correction
 MAY_CHANGE = re.findall(
     r"P\d+",
     "P27 P106 P108 P26 P551 P1412 P140 P463 P102 P39 P54 P264 P101 P286 P634 P115 P118 P859 P488 P127 P159 P169 P749 "
@@ -147,10 +153,11 @@ MAY_CHANGE = re.findall(
 )
 
 
-def test_no_update_that_the_text_states_is_lost(out: Path, truth: Truth, no_caps: None) -> None:
-    """What the world says that the diffset states, that holds and replaces something else, is there."""
-    prev, recent = truth.snapshots[1:3]
-    interval = truth.interval(prev.date, recent.date)
+def test_no_update_that_the_text_states_is_lost(out: Path, snapshots: dict[str, Snapshot], no_caps: None) -> None:
+    """Every replacement that the diffset states and that is still true is found."""
+    prev, recent = list(snapshots.values())[1:3]
+    expected_changes = changes(prev, recent)
+    titles = {article.item: article.title.casefold() for article in recent.articles.values()}
     labels = {**prev.labels, **recent.labels}
     shared = Counter(
         (f.relation, compared(labels[f.subject]))
@@ -158,18 +165,18 @@ def test_no_update_that_the_text_states_is_lost(out: Path, truth: Truth, no_caps
         if f.subject in labels
     )
     expected = set()
-    for stated in interval.stated:
+    for stated in expected_changes.stated:
         now, before = (held(one, stated.subject, stated.relation) for one in (recent, prev))
         gone = before - now
         texts = [labels.get(name, "") for name in (*now, *gone)]
         subject = labels[stated.subject].casefold()
-        title = recent.items.get(stated.subject, "").casefold()
+        title = titles.get(stated.subject, "")
         if (
-            interval.changed[stated] == "new_object"
+            expected_changes.changed[stated] == "new_object"
             and stated.object in now
-            and gone == before  # of several that held one may go, and those that stay were right before
+            and gone == before  # if one of several objects goes, the others were right before
             and stated.relation in MAY_CHANGE
-            and not title.startswith((f"{subject} (", f"{subject}, "))  # there are others of that name
+            and not title.startswith((f"{subject} (", f"{subject}, "))  # other subjects have that name
             and not (stated.relation in IN_LIFE and stated.subject in dead(recent))
             and len(labels[stated.object].split()) <= 5
             and all(t and t.casefold() not in subject and subject not in t.casefold() and compared(t) for t in texts)
@@ -182,28 +189,25 @@ def test_no_update_that_the_text_states_is_lost(out: Path, truth: Truth, no_caps
         ):
             expected.add((stated.subject, stated.relation))
     _, rows = made("updatedlama", out, interval=f"{prev.date}-{recent.date}")
-    assert len(expected) > 20
+    assert len(expected) > 15
     assert expected - {(row["subject_id"], row["relation_id"]) for row in rows} == set()
 
 
-def test_what_stays_is_true_in_every_month_of_the_world(out: Path, truth: Truth) -> None:
+def test_what_stays_is_true_in_every_month_of_the_world(out: Path, snapshots: dict[str, Snapshot]) -> None:
     config, rows = made("invariantlama", out)
+    months = list(snapshots.values())
     assert config.name == "invariantlama-20211101-20220201"
     assert config.short_name == "invariantlama-1102"
     assert len(rows) > 40
     for row in rows:
-        check_row(row, truth.snapshots[-2], truth.snapshots[-1])
+        check_row(row, *months[-2:])
         fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
         assert fact.relation in RELATIONS
         assert row["kind"] == "unchanged"
         assert row["end_time"] is None
-        for snapshot in truth.snapshots:
-            assert fact in snapshot.facts
-            assert fact not in snapshot.ended
-        for interval in truth.intervals:
-            assert fact in interval.unchanged
-        # nothing came and nothing went, from the first day to the last, whether a text says so or not
-        assert len({frozenset(held(s, fact.subject, fact.relation)) for s in truth.snapshots}) == 1
+        assert all(fact in month.facts and month.facts[fact] is None for month in months)
+        # no object was added or removed in any interval
+        assert len({frozenset(held(s, fact.subject, fact.relation)) for s in months}) == 1
 
 
 def test_the_caps_are_those_of_the_probes(out: Path) -> None:
@@ -258,7 +262,7 @@ def test_an_update_in_full(tmp_path: Path) -> None:
     assert config.options == {"wiki": "enwiki", "intervals": ["20211101-20211201"], "seed": 0, "templates": "own"}
 
 
-# Facts of an interval, and what becomes of the last: the reason, or None for a row of updatedlama.
+# Facts of an interval, and the reason to drop the last one, or None for a row of updatedlama
 UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "replaced": (fact(), None),
     "of a new subject": (fact(kind="new_subject"), "kind_new_subject"),
@@ -400,7 +404,7 @@ def test_white_space_is_folded(tmp_path: Path) -> None:
 
 
 def test_a_subject_is_asked_once_for_a_relation(tmp_path: Path, no_caps: None) -> None:
-    """The fact with the smallest statement stands for all; one that cannot be asked does not count."""
+    """The usable fact with the smallest statement id represents all."""
     both = ["Ann Weber", "Bo Li"]
     rows = [
         new(object_id="Q5", obj="Bo Li", statement_id="Q1$b", objects=both),
@@ -428,9 +432,7 @@ def test_a_subject_is_asked_once_for_a_relation(tmp_path: Path, no_caps: None) -
         ("unchanged", {"subject_id": "Q1"}, False),
     ],
 )
-def test_two_subjects_of_one_name_are_not_asked_for(
-    tmp_path: Path, split: str, twin: dict[str, Any], dropped: bool
-) -> None:
+def test_subjects_with_one_name_are_dropped(tmp_path: Path, split: str, twin: dict[str, Any], dropped: bool) -> None:
     facts: dict[str, Any] = {"changed": [new()]}
     facts[split] = [*facts.get(split, []), fact(kind="unchanged", current=False) | twin]
     config, rows = made("newlama", month(tmp_path, **facts))
@@ -438,7 +440,7 @@ def test_two_subjects_of_one_name_are_not_asked_for(
     assert config.counts.dropped.get("another_subject_of_this_label", 0) == dropped
 
 
-# Facts of two months, beside the same fact in both: the reason why it is not invariant, or None.
+# Other facts of two months that both have one fact: the reason why that is not invariant, or None
 INVARIANT: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
     "in both": ({"unchanged": [same()]}, {"unchanged": [same()]}, None),
     "in the second only": ({}, {"unchanged": [same()]}, "not_unchanged_in_every_interval"),
@@ -514,7 +516,7 @@ INVARIANT: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
 
 
 @pytest.mark.parametrize("case", INVARIANT)
-def test_what_does_not_change(tmp_path: Path, case: str) -> None:
+def test_invariant_facts(tmp_path: Path, case: str) -> None:
     first, second, reason = INVARIANT[case]
     folders = month(tmp_path / "a", FIRST, **first), month(tmp_path / "b", SECOND, **second)
     config, rows = made("invariantlama", *folders)
@@ -526,8 +528,8 @@ def test_what_does_not_change(tmp_path: Path, case: str) -> None:
     ] * (reason is None)
 
 
-def test_of_a_relation_there_are_a_thousand_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "A_RELATION", 10)
+def test_the_number_of_facts_of_a_relation_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PER_RELATION", 10)
     facts = [
         same(subject_id=f"Q{i}", subject=f"Land {i} X", relation_id=p) for i in range(1, 31) for p in ("P36", "P17")
     ]
@@ -542,8 +544,8 @@ def test_of_a_relation_there_are_a_thousand_at_most(tmp_path: Path, monkeypatch:
 
 
 def test_facts_are_read_until_there_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where most cannot be asked, all are read; what is read in parts comes in no part twice."""
-    monkeypatch.setattr(module, "A_RELATION", 5)
+    """If most facts are unusable, all are read; no fact is read in two parts."""
+    monkeypatch.setattr(module, "PER_RELATION", 5)
     good = [same(subject_id=f"Q{i}", subject=f"Land {i} X") for i in range(1, 9)]
     bad = [same(subject_id=f"Q{i}", subject=f"Easton {i}") for i in range(9, 400)]
     few = [same(subject_id=f"Q{i}", subject=f"Land {i} X", relation_id="P17") for i in range(1, 4)]
@@ -555,7 +557,7 @@ def test_facts_are_read_until_there_are_enough(tmp_path: Path, monkeypatch: pyte
     assert config.counts.dropped == {"answer_and_subject_overlap": 391}
 
 
-def test_what_was_sampled_is_said(tmp_path: Path) -> None:
+def test_samples_are_reported(tmp_path: Path) -> None:
     month(tmp_path, FIRST, fraction=0.001, seed=3, unchanged=[same()])
     [config] = live("invariantlama", [month(tmp_path, SECOND, unchanged=[same()])])
     assert any("0.001 (seed 3), 1 (seed 0)" in warning for warning in config.warnings)
@@ -590,13 +592,13 @@ def test_lamas_templates_are_marked(tmp_path: Path) -> None:
     assert config.options["templates"] == "LAMA's"
 
 
-def test_texts_are_read_for_those_alone_that_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is more than the memory goes to ``work``, and is gone from there in the end."""
+def test_texts_are_read_only_for_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data beyond the memory goes to ``work``, and is removed at the end."""
     facts = (
         same(subject_id=f"Q{i}", object_id=f"Q{i}0", subject=f"Land {i} X", obj=f"Ann {i}", evidence=f"{i} " * 400)
         for i in range(1, 40_001)
     )
-    monkeypatch.setattr(module, "A_RELATION", 100)
+    monkeypatch.setattr(module, "PER_RELATION", 100)
     folder = month(tmp_path / "facts", unchanged=facts)
     ample = made("invariantlama", folder)[1]
     monkeypatch.setattr(module, "MEMORY", 48 << 20)
@@ -605,12 +607,12 @@ def test_texts_are_read_for_those_alone_that_become_rows(tmp_path: Path, monkeyp
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_too_little_memory_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEMORY", 1 << 20)
     folder = months(tmp_path / "facts", SECOND)
     for work in (None, tmp_path / "work"):
         where = re.escape(str(work or tempfile.gettempdir()))
-        with pytest.raises(InputError, match=f"^{where}: 1 MB of memory and the disk did not do .*; make room there"):
+        with pytest.raises(InputError, match=f"^{where}: the facts need more than 1 MB of memory .*; free some space"):
             live("newlama", [folder], work=work)
     assert list((tmp_path / "work").iterdir()) == []
 

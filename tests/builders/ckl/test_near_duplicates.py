@@ -1,4 +1,4 @@
-"""Of texts that are nearly the same the first is kept; what is only alike is kept."""
+"""Near duplicates: the first text is kept, and similar ones below the threshold are kept."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ WORDS = [f"word{number}" for number in range(3000)]
 
 
 def similarity(one: list[str], other: list[str]) -> float:
-    """The Jaccard similarity of the sets of five words in a row."""
+    """Return the Jaccard similarity of the sets of word 5-grams."""
     grams = [{tuple(words[at : at + 5]) for at in range(len(words) - 4)} for words in (one, other)]
     return len(grams[0] & grams[1]) / len(grams[0] | grams[1])
 
 
 def changed(words: list[str], places: int, draw: random.Random) -> list[str]:
-    """Other words in some places that are far from each other."""
+    """Return the words with some of them replaced, far from each other."""
     copy = list(words)
     for place in range(places):
         copy[place * len(words) // places + 5] = draw.choice(WORDS) + "x"
@@ -50,16 +50,16 @@ def test_what_is_the_same(tmp_path: Path) -> None:
         assert articles.seen("a", "another text") == "same address"
         assert articles.seen("b", "  " + text.upper().replace(" ", ",\n") + "!") == "same text"
         assert articles.seen("b", text + " and one word more") == "near duplicate"
-        assert articles.seen("b", "another text") is None  # the duplicates before left nothing behind
+        assert articles.seen("b", "another text") is None  # duplicates are not remembered
         assert articles.seen("c", "another text") == "same text"
-        # few words, none, and others than Latin ones
+        # few words, no words, other scripts
         for url, words in (("d", "one"), ("e", ""), ("f", "один два"), ("g", "两 个"), ("h", "one two")):
             assert articles.seen(url, words) is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_it_is_the_first_that_is_kept(tmp_path: Path) -> None:
-    """Of a chain whose ends differ, each is compared with what was kept."""
+    """In a chain of texts whose ends differ, each is compared with the kept ones."""
     chain = [WORDS[:200]]
     for link in range(1, 12):
         words = list(chain[-1])

@@ -1,4 +1,4 @@
-"""Every page of WARC files, saved pages, JSON records and Parquet becomes an article or is dropped by reason."""
+"""Every page of WARC files, saved pages, JSON records and Parquet is kept or dropped for a reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import news_pages
-from temporalwiki.builders.ckl.html_page import Page, Response, _Unreadable, decoded
+from temporalwiki.builders.ckl.html_page import NewsPage, Response, _Unreadable, decoded
 from temporalwiki.builders.ckl.news_pages import Extracted, extract
 from temporalwiki.builders.parquet import read_rows
 
@@ -25,7 +25,7 @@ NOON = 1604404800  # 2020-11-03T12:00:00Z
 
 
 class Reader:
-    """Stands in for news-please: a page is its title, or "bad"."""
+    """An extractor for tests: the page is the title, or "bad"."""
 
     read_pages: list[tuple[bytes, str | None, str | None]]
 
@@ -35,14 +35,14 @@ class Reader:
     def __exit__(self, *_error: object) -> None:
         pass
 
-    def read(self, data: bytes, response: Response | None = None) -> Page | str:
+    def read(self, data: bytes, response: Response | None = None) -> NewsPage | str:
         response = response or Response()
         try:
             data = decoded(data, response)
         except _Unreadable as error:
             return str(error)
         self.read_pages.append((data, response.url, response.charset))
-        return "cannot be parsed" if data == b"bad" else Page(response.url, data.decode(), "A text.", NOON, "en")
+        return "cannot be parsed" if data == b"bad" else NewsPage(response.url, data.decode(), "A text.", NOON, "en")
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +138,7 @@ def test_what_is_dropped(tmp_path: Path, page: bytes, reason: str) -> None:
     ("http", "body"),
     [
         ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", gzip.compress(b"a page")),
-        ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"a page"),  # servers say so of what is not
+        ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"a page"),  # wrong header of a server
         ("Content-Type: text/html\r\nContent-Encoding: br\r\n", brotli.compress(b"a page")),
         ("Content-Type: text/html\r\nContent-Encoding: BR\r\n", b"a page"),
         ("Content-Type: text/html\r\nContent-Encoding: x-gzip\r\n", gzip.compress(b"a page")),
@@ -210,7 +210,7 @@ def test_a_file_that_was_cut_off(tmp_path: Path, cut: int) -> None:
         (gzip.compress(record()), r"a\.warc: not a WARC record near byte 0"),
     ],
 )
-def test_what_is_no_warc(tmp_path: Path, content: bytes, message: str) -> None:
+def test_damaged_warc_files(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.warc").write_bytes(content)
     with pytest.raises(InputError, match=message):
         extract([tmp_path / "a.warc"], tmp_path / "work")
@@ -229,7 +229,7 @@ def test_the_place_of_a_record_that_was_cut_off(tmp_path: Path) -> None:
 def test_a_damaged_member(tmp_path: Path) -> None:
     file = warc(tmp_path / "a.warc.gz", record(), record(b"b" * 500))
     data = bytearray(file.read_bytes())
-    data[-8] ^= 255  # of the checksum
+    data[-8] ^= 255  # in the checksum
     file.write_bytes(data)
     with pytest.raises(InputError, match=r"a\.warc\.gz: damaged gz data in the stream that starts at byte \d+"):
         extract([file], tmp_path / "work")
@@ -256,7 +256,7 @@ def test_a_folder(tmp_path: Path, reader: type[Reader]) -> None:
     ]
     assert extracted.dropped == {"no title": 1, "no date": 1}
     assert extracted.ignored == ["notes.txt"]
-    # the same once, however it is named, and nothing again
+    # each file counts once, and nothing is read again
     calls = len(reader.read_pages)
     assert extract([pages, pages / "sub" / ".." / "b & ü.html"], tmp_path / "work") == extracted
     assert len(reader.read_pages) == calls
@@ -265,7 +265,7 @@ def test_a_folder(tmp_path: Path, reader: type[Reader]) -> None:
 
 
 def test_pages_without_an_address_are_as_many_as_there_are(tmp_path: Path) -> None:
-    """Of one name in several folders, and whatever folders are named, and in what order."""
+    """Files with one name in several folders, given in several ways and orders, give the same articles."""
     pages = tmp_path / "pages"
     for number, folder in enumerate(("a", "b", "b/c")):
         (pages / folder).mkdir(parents=True)
@@ -282,14 +282,14 @@ def test_pages_without_an_address_are_as_many_as_there_are(tmp_path: Path) -> No
         assert again.key == whole.key
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_unreadable_paths_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").touch()
     (tmp_path / "empty").mkdir()
     for paths, message in (
         ([tmp_path / "none"], "none: no such file or folder"),
-        ([tmp_path / "a.txt"], r"a\.txt: not a kind of file that news is read from \(\.warc, \.html"),
-        ([tmp_path / "empty"], "empty: no files to read news from"),
-        ([], "no path: no files to read news from"),
+        ([tmp_path / "a.txt"], r"a\.txt: not a file of news \(\.warc, \.html"),
+        ([tmp_path / "empty"], "empty: no files of news"),
+        ([], "no path: no files of news"),
     ):
         with pytest.raises(InputError, match=message):
             extract(paths, tmp_path / "work")
@@ -403,12 +403,12 @@ def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     columns = {"url": ["a"], "title": ["b"], "text": ["c"]}
     times = {"published": pa.array([0], pa.timestamp("s"))}
     for table, message in (
-        (pa.table(columns), "no column published; news is read from url, title, text, published"),
-        (pa.table(columns | {"published": ["2020"]}), "the column published is string, and no timestamp"),
-        (pa.table(columns | {"published": [1]}), "the column published is int64, and no timestamp"),
-        (pa.table(columns | times | {"url": [1]}), "the column url is int64, and no text"),
-        (pa.table(columns | times | {"title": [None]}), "the column title is null, and no text"),
-        (pa.table(columns | times | {"text": [["c"]]}), "the column text is list<.*>, and no text"),
+        (pa.table(columns), "no column published; news needs url, title, text, published"),
+        (pa.table(columns | {"published": ["2020"]}), "the column published is string instead of a timestamp"),
+        (pa.table(columns | {"published": [1]}), "the column published is int64 instead of a timestamp"),
+        (pa.table(columns | times | {"url": [1]}), "the column url is int64 instead of text"),
+        (pa.table(columns | times | {"title": [None]}), "the column title is null instead of text"),
+        (pa.table(columns | times | {"text": [["c"]]}), "the column text is list<.*> instead of text"),
     ):
         pq.write_table(table, file)
         with pytest.raises(InputError, match=message):
@@ -421,7 +421,7 @@ def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Mars/Phobos", "+05:30", "America/New_York"])
 def test_moments_of_parquet(tmp_path: Path, unit: str, zone: str | None) -> None:
-    """Whatever the unit, the zone and the year, of which Python knows fewer."""
+    """Any unit, zone and year, even those that Python does not know."""
     a_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     most = (2**63 - 1) // (1_000 if unit == "s" else 1)  # Parquet has no seconds, and keeps milliseconds
     moments = [NOON * a_second + a_second - 1, most, -most, -a_second, None]
@@ -458,5 +458,5 @@ def test_damaged_parquet_is_named(tmp_path: Path) -> None:
 def test_without_news_please_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     file = warc(tmp_path / "a.warc.gz", record())
-    with pytest.raises(InputError, match=r"news-please is not installed.*pip install 'temporalwiki\[news\]'"):
+    with pytest.raises(InputError, match=r"news-please, which is not installed: pip install 'temporalwiki\[news\]'"):
         extract([file], tmp_path / "work")

@@ -1,4 +1,4 @@
-"""Questions by rules: right where a sentence is plain, none where it is not."""
+"""Questions by rules: right for simple sentences, none for others."""
 
 from __future__ import annotations
 
@@ -68,17 +68,17 @@ def test_question(sentence: str, answer: str, question: str) -> None:
         ("Anna Weber won the cup, but Otto Lang lost it.", "Anna Weber"),
         ("The bridge that was built in Easton was closed in 2021.", "2021"),
         ("The plant closed because the company lost money in 2021.", "2021"),
-        # no place, no date of the verb
+        # neither a place nor a date of the verb
         ("The company has an interest in Easton.", "Easton"),
         ("The novel was written in English.", "English"),
         ("Easton is the largest city in Norland.", "Norland"),
-        # nobody knows whom it is about
+        # the subject is unclear
         ("He was born in 1961.", "1961"),
         ("Anna Weber told me about the cup.", "Anna Weber"),
         ("Anna Weber is his doctor.", "Anna Weber"),
         # the answer elsewhere in the question
         ("Anna Weber met the Anna Weber Society in Easton.", "Anna Weber"),
-        # no plain sentence
+        # not a simple sentence
         ("Anna Weber won the cup?", "Anna Weber"),
         ('Anna Weber said "the cup is ours" in Easton.', "Anna Weber"),
         ("Anna Weber won: the cup is hers.", "Anna Weber"),

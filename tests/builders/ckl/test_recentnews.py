@@ -1,4 +1,4 @@
-"""RecentNews is what passes the filters, with each page accounted for; real pages are read right."""
+"""RecentNews: filters, counts of all pages, and the quality on real pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl import config, news_pages, recentnews
-from temporalwiki.builders.ckl.html_page import Page
+from temporalwiki.builders.ckl.html_page import NewsPage
 from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.parquet import read_rows
@@ -48,7 +48,7 @@ def table(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def made(paths: list[Path], work: Path, **options: Any) -> dict[str, list[dict[str, Any]]]:
-    """The rows of all configs, each of which must account for its rows."""
+    """Return the rows of all configs; check that each config accounts for its rows."""
     found = {}
     for one in recentnews.recentnews(paths, NewsOptions(**options), work):
         ((split, rows),) = one.splits.items()
@@ -78,7 +78,7 @@ def test_articles_are_in_order_of_time_and_their_parts_are_drawn_by_address(tmp_
     # midnight of the first day is in phase two: 12 days after the first article
     assert urls(configs["recentnews-small-p1"]) == [url for url in small if int(url) < 48]
     assert urls(configs["recentnews-small-p2"]) == [url for url in small if int(url) >= 48]
-    # neither other files nor another order of them change what is drawn
+    # the draw depends neither on other files nor on their order
     assert made(files[::-1], tmp_path / "work", small_share=0.3) == configs
     fewer = made(files[:1], tmp_path / "work", small_share=0.3)
     assert urls(fewer["recentnews-small"]) == [url for url in small if url in urls(fewer["recentnews"])]
@@ -102,7 +102,7 @@ def pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     found = []
     for number, language in enumerate(("en", "de", "", None, "en")):
         row = article(number)
-        found.append(Page(row["url"], row["title"], row["text"], int(row["published"].timestamp()), language))
+        found.append(NewsPage(row["url"], row["title"], row["text"], int(row["published"].timestamp()), language))
     monkeypatch.setattr(news_pages, "_table", lambda _file: iter(["not HTML", *found]))
     return table(tmp_path / "a.parquet", [])
 
@@ -180,8 +180,8 @@ def test_they_are_written_and_read_again(tmp_path: Path) -> None:
     (tmp_path / "notes" / "x.txt").touch()
     for one in recentnews.recentnews([file, tmp_path / "notes"], NewsOptions(small_share=0.5), tmp_path / "work"):
         manifest = config.write(one, tmp_path / "ckl")
-        assert "1 files of other kinds" in manifest["warnings"][0]
-        assert str(tmp_path) not in json.dumps(manifest)
+        assert "1 files of other kinds" in manifest.warnings[0]
+        assert str(tmp_path) not in str(manifest)
     folder = tmp_path / "ckl" / "data" / "recentnews"
     written = [row | {"id": ""} for row in read_rows(sorted(folder.glob("*.parquet")))]
     assert written == [row | {"title": " ".join(row["title"].split())} for row in rows]
@@ -235,7 +235,7 @@ def test_what_was_kept_is_not_made_again_and_half_of_it_is(tmp_path: Path, monke
         ({"near_duplicates": 1.0}, "from 0.3 to 0.99, not 1.0"),
         ({"small_share": 0}, "above 0 and at most 1, not 0"),
         ({"mask_rate": 1}, "between 0 and 1, not 1"),
-        ({"language": "English"}, "'English' is no language; give two letters, such as en"),
+        ({"language": "English"}, "'English' is not a language; give two letters, such as en"),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:
@@ -266,7 +266,7 @@ def words(text: str) -> list[str]:
 
 
 def overlap(found: str, gold: str) -> tuple[float, float]:
-    """Precision and recall of words in order, as long runs as there are."""
+    """Return precision and recall of words in common runs."""
     one, other = words(found), words(gold)
     same = sum(block.size for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks())
     return same / len(one), same / len(other)
@@ -285,7 +285,7 @@ def gold_of(pages: Path, site: str) -> list[dict[str, Any]]:
 
 
 def test_real_pages_beside_their_gold(tmp_path: Path, shared_data: Path) -> None:
-    """Eight pages of five sites, and a crawl of mixed ones without English news; the table is printed with -s."""
+    """Eight pages of five sites, and a mixed crawl without English news; -s prints the table."""
     pages = shared_data / "news" / "pages"
     files = sorted(pages.glob("*.html.gz"))
     crawl = shared_data / "news" / "commoncrawl-2020-34-sample.warc.gz"

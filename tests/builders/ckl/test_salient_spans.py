@@ -1,4 +1,4 @@
-"""Names and dates are found, and masked in texts that lose nothing."""
+"""Find names and dates, and mask them without losing text."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def found(text: str) -> list[str]:
         ("am 12. März 2021, 3 mars 1999, 4 de mayo de 2004", ["12. März 2021", "3 mars 1999", "4 de mayo de 2004"]),
         ("在2021年3月12日, 2021년 3월 12일에", ["2021年3月12日", "2021년 3월 12일"]),
         ("on 2021-03-12 it", ["2021-03-12"]),
-        # numbers that are no dates
+        # numbers that are not dates
         ("about 1500 people ran 2000 km for $1999 or 1,999 or 1999.5 or 2000%", []),
         ("999, 2100, 12345 and X1999", []),
         # names
@@ -154,7 +154,7 @@ def test_a_pipeline_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     for spans, message in (
         ("en_core_web_xxl", "no such spaCy pipeline, nor a folder with one; python -m spacy download en_core_web_xxl"),
         ("ruls", "did you mean rules"),
-        (str(tmp_path / "blank"), "marks no entities"),
+        (str(tmp_path / "blank"), "finds no entities"),
         (str(tmp_path / "other"), "spaCy cannot load it"),
     ):
         with pytest.raises(InputError, match=message) as raised:
@@ -162,9 +162,9 @@ def test_a_pipeline_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         assert "\n" not in str(raised.value)
 
 
-def test_without_spacy_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_spacy_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(InputError, match="spaCy is not installed; pip install spacy, or take --spans rules"):
+    with pytest.raises(InputError, match="spaCy is not installed; pip install spacy, or use --spans rules"):
         finder("en_core_web_sm")
     assert isinstance(finder(), Rules)
 

@@ -1,4 +1,4 @@
-"""How facts are worded: whatever a label holds, and only where the relation's label reads right."""
+"""The wording of facts: with any label of a subject, and with labels of relations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
-from temporalwiki.builders.ckl.templates import _TABLE, Template, one_line, template, unsound
+from temporalwiki.builders.ckl.templates import _TABLE, Template, find_template, one_line, unsafe_label
 
 HOSTILE = [
     "[Y]",
@@ -37,7 +37,7 @@ def test_a_subject_is_put_in_as_it_is(subject: str) -> None:
 
 @given(st.sampled_from(sorted(_TABLE)), st.text())
 def test_every_cloze_has_its_subject_and_its_blank_once_and_the_blank_last(relation: str, subject: str) -> None:
-    how = template(relation, "")
+    how = find_template(relation, "")
     assert how is not None
     before, _, after = how.cloze.partition("[X]")
     assert how.statement(subject) == before + subject + after.replace("[Y]", "<extra_id_0>")
@@ -48,7 +48,7 @@ def test_every_cloze_has_its_subject_and_its_blank_once_and_the_blank_last(relat
     assert "[Y]" not in how.question
 
 
-# A relation's label, and the noun in its cloze; none where "The LABEL of Rome is ..." reads wrong.
+# Labels of relations that fit into "The LABEL of Rome is ...", and labels that do not
 LABELS = {
     "executive body": True,
     "head of the legislature": True,
@@ -101,7 +101,7 @@ LABELS = {
     "top speed": True,
     "honorific suffix": True,
     "headset": True,
-    # a page or another statement is meant
+    # about a page or another statement
     "history of topic": False,
     "topic of history": False,
     "see also": False,
@@ -114,13 +114,13 @@ LABELS = {
 
 @pytest.mark.parametrize("label", LABELS)
 def test_a_relation_that_is_not_known_is_worded_after_its_label_if_that_reads_right(label: str) -> None:
-    how = template("P987654", label)
-    # nobody knows whether it can change, so that a new value is taken for no update
+    how = find_template("P987654", label)
+    # unknown whether it can change: a new value is not an update
     expected = Template(f"The {label} of [X] is [Y].", f"What is the {label} of [X]?", lasting=True)
     assert how == (expected if LABELS[label] else None)
 
 
-# Names that are in the subject's own name, and what qualifies another statement.
+# Relations about the subject's own name, and about other statements
 NEVER = {
     "P734": "family name",
     "P735": "given name",
@@ -146,19 +146,19 @@ NEVER = {
 
 @pytest.mark.parametrize("relation", NEVER)
 def test_what_is_never_asked_whatever_the_words(relation: str) -> None:
-    assert template(relation, NEVER[relation]) is None
-    assert template(relation, "mayor") is None
-    assert template(relation, "mayor", {relation: "[X] has [Y] ."}) is None
+    assert find_template(relation, NEVER[relation]) is None
+    assert find_template(relation, "mayor") is None
+    assert find_template(relation, "mayor", {relation: "[X] has [Y] ."}) is None
 
 
 def test_who_where_the_value_is_one_of_us() -> None:
-    translator, anthem = template("P655", "translator"), template("P85", "anthem")
+    translator, anthem = find_template("P655", "translator"), find_template("P85", "anthem")
     assert translator is not None and anthem is not None
     assert translator.question == "Who is the translator of [X]?"
     assert anthem.question == "What is the anthem of [X]?"
 
 
-# A verb in the present or a possessor of today is false of one who has left or is dead.
+# The present tense would be wrong about people who left or died
 TENSED = re.compile(
     r"\[X\] (?:is married|holds|plays|works|serves|uses|coaches|competes|represents|belongs|lives)"
     r"|does \[X\] (?:hold|play|work|serve|use|coach|compete|represent|belong|live)|is \[X\] (?:married|a citizen)"
@@ -172,7 +172,7 @@ ABOUT_PEOPLE = re.findall(
 
 @pytest.mark.parametrize("relation", ABOUT_PEOPLE)
 def test_of_people_no_verb_says_when(relation: str) -> None:
-    how = template(relation, "")
+    how = find_template(relation, "")
     assert how is not None
     assert not TENSED.search(how.cloze)
     assert not TENSED.search(how.question)
@@ -180,7 +180,7 @@ def test_of_people_no_verb_says_when(relation: str) -> None:
 
 @pytest.mark.parametrize("relation", re.findall(r"P\d+", "P39 P54 P106 P108 P136 P140 P264 P407 P463 P551 P1412"))
 def test_of_several_values_one_is_not_the_value(relation: str) -> None:
-    how = template(relation, "")
+    how = find_template(relation, "")
     assert how is not None
     assert how.cloze.startswith(("A ", "An "))
     assert " the " not in how.question.partition("[X]")[0]
@@ -191,7 +191,7 @@ IN_LIFE = {*re.findall(r"P\d+", "P26 P39 P54 P102 P108 P118 P413 P463 P551 P937 
 
 def test_what_ends_with_life() -> None:
     def ends(relation: str) -> bool:
-        how = template(relation, "parliamentary group")
+        how = find_template(relation, "parliamentary group")
         assert how is not None
         return how.ends_with_life
 
@@ -199,36 +199,36 @@ def test_what_ends_with_life() -> None:
     assert [
         relation for relation in ("P19", "P20", "P27", "P106", "P140", "P410", "P1412", "P166") if ends(relation)
     ] == []
-    alike = template("P54", "", {"P54": "[X] plays with [Y] ."})
+    alike = find_template("P54", "", {"P54": "[X] plays with [Y] ."})
     assert alike is not None
     assert alike.ends_with_life
 
 
-# What was true stays true of one who was born, awarded, taught; not of one who governs, lives or plays somewhere.
+# Births, awards and education never change; governments, homes and teams do
 @pytest.mark.parametrize(
     ("relation", "lasting"),
     [(relation, True) for relation in ("P19", "P166", "P57", "P69", "P31", "P40", "P1038", "P53", "P30", "P206")]
     + [(relation, False) for relation in ("P6", "P54", "P39", "P36", "P131", "P551", "P26", "P106", "P505", "P163")],
 )
 def test_relations_that_last(relation: str, lasting: bool) -> None:
-    how = template(relation, "flag")
+    how = find_template(relation, "flag")
     assert how is not None
     assert how.lasting is lasting
 
 
 def test_lamas_templates_word_the_cloze_where_there_is_one() -> None:
     lama = {"P36": "[X] , capital : [Y] .", "P19": "[Y] is where [X] was born ."}
-    capital, birth, coach = (template(relation, "", lama) for relation in ("P36", "P19", "P286"))
+    capital, birth, coach = (find_template(relation, "", lama) for relation in ("P36", "P19", "P286"))
     assert capital is not None and birth is not None and coach is not None
     assert capital.statement("[Y]") == "[Y] , capital : <extra_id_0> ."
     assert birth.statement("Ann") == "<extra_id_0> is where Ann was born ."
     assert birth.lasting
     assert "born" in birth.question
-    assert coach == template("P286", "")
+    assert coach == find_template("P286", "")
 
 
 def test_the_relations_of_invariantlama_have_words() -> None:
-    assert all(template(relation, "") for relation in RELATIONS)
+    assert all(find_template(relation, "") for relation in RELATIONS)
 
 
 def test_our_words_are_not_lamas(shared_data: Path) -> None:
@@ -252,11 +252,11 @@ def test_our_words_are_not_lamas(shared_data: Path) -> None:
         ("a\x85", "label_with_control_character"),
         ("\u200fa", "label_with_control_character"),
         *((f"a{chr(c)}b", "label_with_control_character") for c in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))),
-        ("a\u200db", None),  # joins: of use in emoji and in many scripts
+        ("a\u200db", None),  # a joiner, which emoji and many scripts need
     ],
 )
 def test_labels_that_no_cloze_can_hold(label: str, reason: str | None) -> None:
-    assert unsound(label) == reason
+    assert unsafe_label(label) == reason
 
 
 @pytest.mark.parametrize("space", [" ", "  ", "\t", "\r\n", "\u00a0", "\u2028", "\u2029", "\u3000", "\x85", "\v"])

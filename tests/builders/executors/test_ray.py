@@ -240,7 +240,7 @@ def test_a_cluster_that_asks_for_a_token_is_one_line_that_says_what_to_set(tmp_p
         address = there["RAY_ADDRESS"]
         assert ended.stderr.splitlines()[-1].endswith(
             f"InputError: Ray: cannot connect to {address}: it asks for a token: set RAY_AUTH_MODE=token, and "
-            "RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH where the cluster's is not in ~/.ray/auth_token"
+            "RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH if the cluster's token is not in ~/.ray/auth_token"
         )
 
 
@@ -310,7 +310,7 @@ def build_both_ways(
                 monkeypatch.setattr(f"temporalwiki.builders.{constant}", value)
         out = tmp_path / machine.engine / "temporalwiki"
         sources = find_sources(dumps, interval, **more)
-        manifest = build(sources, out, out.with_name("work"), options, machine)
+        manifest = build(sources, out, out.with_name("work"), options, machine).content
         manifests.append({key: value for key, value in manifest.items() if key != "run"})
         tasks = {name: stage["tasks"] for name, stage in manifest["run"]["stages"].items()}
     assert max(tasks.values()) > 3, tasks

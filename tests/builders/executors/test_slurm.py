@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.builders import slurm as commands
 from temporalwiki.builders.executors import SLURM_JOBS, slurm
 from temporalwiki.builders.machine import Machine, find_machine
 from temporalwiki.builders.stages import remove, run_stage, total
@@ -34,7 +35,7 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", f"{tmp_path / 'slurm' / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(Path(engine_tasks.__file__).parent), prepend=os.pathsep)  # of the jobs
     monkeypatch.setattr(slurm, "POLL", 0.05)
-    monkeypatch.setattr(slurm, "GRACE", 0.3)
+    monkeypatch.setattr(commands, "GRACE", 0.3)
     yield spool
     for file in spool.glob("*.pid"):
         fake_slurm.end(int(file.read_text()))
@@ -84,7 +85,7 @@ def test_a_job_that_is_lost_again_and_again_is_an_error_that_names_its_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slurm, "ATTEMPTS", 2)
-    with pytest.raises(InputError, match="square: the job of task 0 ended without a word 2 times ") as raised:
+    with pytest.raises(InputError, match="square: the job of task 0 was lost 2 times ") as raised:
         run_stage("square", die_at_three, [3], tmp_path / "out", SLURM)
     assert f"see {tmp_path}/out/slurm_logs/101_0.out;" in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -151,14 +152,14 @@ def test_a_queue_that_has_room_again_takes_whole_arrays(tmp_path: Path, spool: P
 
 
 def test_an_error_comes_out_of_a_full_disk(tmp_path: Path, spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    note = slurm.Executor._note
+    write = slurm.Executor._write_jobs
 
     def full(self: slurm.Executor, cancelled: bool = False) -> None:
         if cancelled:
             raise InputError("no space left")
-        note(self)
+        write(self)
 
-    monkeypatch.setattr(slurm.Executor, "_note", full)
+    monkeypatch.setattr(slurm.Executor, "_write_jobs", full)
     with pytest.raises(InputError, match="page 3 is bad"):
         run_stage("square", refuse_three, [3, 1, 2], tmp_path / "out", Machine(1, engine="slurm"))
     assert fake_slurm.jobs(spool) == []
@@ -219,7 +220,7 @@ def test_without_slurm_there_is_one_line(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(UsageError, match="there is no sbatch here"):
         run_stage("square", write_square, [1], tmp_path / "out", SLURM)
     (tmp_path / "out" / SLURM_JOBS).write_text("{}")
-    with pytest.raises(UsageError, match=r"may write here, and there is no scancel .* delete slurm_jobs\.json"):
+    with pytest.raises(UsageError, match=r"may still write here; .* delete slurm_jobs\.json .*no scancel"):
         run_stage("square", write_square, [1], tmp_path / "out")
 
 
@@ -269,7 +270,7 @@ def test_jobs_are_cancelled_before_their_folder_is_deleted(tmp_path: Path, spool
     (tmp_path / "place").mkdir()
     (tmp_path / "out").rename(tmp_path / "place" / "out")
     name = next(spool.glob("100.name"))
-    name.write_text(slurm._name(tmp_path / "place" / "out"))
+    name.write_text(slurm._job_name(tmp_path / "place" / "out"))
     remove(tmp_path / "place")
     assert not (tmp_path / "place").exists()
     assert fake_slurm.jobs(spool) == []

@@ -1,4 +1,4 @@
-"""What is read of an extract and of the one that it was made of: once or twice, the same comes out."""
+"""A diff of an extract and its base, which share rows, is the diff of two full extracts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from temporalwiki.builders import incremental
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import Report
-from temporalwiki.builders.wikidata import buckets, extract, fact_diff, labels, unchanged_items
+from temporalwiki.builders.wikidata import buckets, extract, fact_diff, labels, tables, unchanged_items
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
@@ -89,6 +89,8 @@ def compared(
     for task in labels.plan(tasks):
         labels.run(task, place / "labels")
     reports = [(slow_wikidata_diff if slow else fact_diff).run(task, place / "diff") for task in tasks]
+    for report in reports:
+        report.pop("wrote", None)
     rows = [list(read_rows([place / "diff" / f"candidates-{task.index:05d}.parquet"])) for task in tasks]
     return rows, reports, [path.read_bytes() for path in sorted((place / "labels").glob("*.arrow"))]
 
@@ -102,7 +104,7 @@ def statements(draw: st.DrawFn) -> dict[str, Any]:
 
 
 CLAIMS = st.dictionaries(st.sampled_from(["P5", "P31"]), st.lists(statements(), min_size=1, max_size=3), max_size=2)
-# number and revision decide all of an item, as in Wikidata; revisions below 1 are none
+# number and revision determine the whole item, as in Wikidata; revisions below 1 are missing ones
 CONTENTS = st.fixed_dictionaries(
     {
         (n, revision): st.tuples(CLAIMS, st.sampled_from([None, "a", "b"]), st.booleans())
@@ -121,7 +123,7 @@ MONTH = st.lists(st.tuples(st.sampled_from(ITEMS), st.integers(0, 2)), max_size=
     rows=st.sampled_from([1, 4, 100_000]),
     articles_of=st.none() | st.dictionaries(st.integers(1, 3), st.sampled_from(ITEMS), max_size=3),
 )
-def test_a_diff_of_layers_is_that_of_full_readings(
+def test_a_diff_of_linked_extracts_is_that_of_full_ones(
     tmp_path_factory: pytest.TempPathFactory,
     months: list[Month],
     contents: dict[tuple[int, int], Any],
@@ -131,7 +133,7 @@ def test_a_diff_of_layers_is_that_of_full_readings(
 ) -> None:
     """Items are new, gone, back, changed, held twice or without a revision, over three generations.
 
-    What their articles are is said by their titles, or by a table, which has those without title, too.
+    Their articles are found by title, or in a table that also has items without a title.
     """
     place = tmp_path_factory.mktemp("m")
     page_items = None
@@ -145,7 +147,8 @@ def test_a_diff_of_layers_is_that_of_full_readings(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extract, "RANGE", 600)
         patch.setattr(extract, "CHECKED", 2)
-        patch.setattr(extract, "ROWS", 5)
+        patch.setattr(tables, "MAX_ROWS", 5)
+        patch.setattr(extract, "_MAX_UNCHANGED", 5)
         patch.setattr(unchanged_items, "ITEMS_A_TASK", 4)
         patch.setattr(buckets, "ROWS", rows)
         full: list[Path] = []
@@ -156,9 +159,9 @@ def test_a_diff_of_layers_is_that_of_full_readings(
             layered.append(read(dump, place / str(month), layered[-1] if layered else None))
         for prev, recent in ((1, 2), (2, 3), (1, 3)):
             name = f"{prev}-{recent}"
-            with_base = buckets.changes(layered[prev], layered[recent], 0, extract.BUCKETS)
+            with_base = buckets.changes(layered[prev], layered[recent], 0, tables.BUCKETS)
             assert (with_base is not None) == (recent == prev + 1)
-            assert buckets.changes(full[prev], full[recent], 0, extract.BUCKETS) is None
+            assert buckets.changes(full[prev], full[recent], 0, tables.BUCKETS) is None
             options = (place / "articles", fraction, page_items)
             found = compared(place / f"l{name}", layered[prev], layered[recent], *options)
             twice = compared(place / f"f{name}", full[prev], full[recent], *options)
@@ -169,7 +172,7 @@ def test_a_diff_of_layers_is_that_of_full_readings(
 
 
 def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its next extract is read anew, so that the two share no layers; the diff is the same."""
+    """The next dump is read in full, so the two extracts share no files; the diff is the same."""
     monkeypatch.setattr(incremental, "GENERATIONS", 1)
     pages = multistream(articles_file(tmp_path, "20211101"), [page(1, "T1", "text")])
     for task in wiki_extract.plan(Dump("x", (pages,)), "enwiki", False):
@@ -188,7 +191,7 @@ def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, mo
         full.append(read(dump, tmp_path / f"full{month}"))
     bases = [incremental.base_of(folder) for folder in layered]
     assert [base.generation if base else None for base in bases] == [0, None, 0]
-    with_layers = [buckets.changes(a, b, 0, extract.BUCKETS) is not None for a, b in pairwise(layered)]
+    with_layers = [buckets.changes(a, b, 0, tables.BUCKETS) is not None for a, b in pairwise(layered)]
     assert with_layers == [True, False]
     for prev, recent in pairwise(range(3)):
         name = f"{prev}{recent}"
@@ -204,28 +207,28 @@ def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, mo
     group_rows=st.sampled_from([1, 4, 2000]),
     held=st.integers(1, 12),
 )
-def test_whoever_is_asked_for_has_details(
+def test_the_items_asked_for_have_the_extra_columns(
     tmp_path_factory: pytest.TempPathFactory,
     readings: list[tuple[int, int, bool]],
     asked: set[int],
     group_rows: int,
     held: int,
 ) -> None:
-    """Readings of (item, rows, apart): details are those that were written, or null where nobody asked for them."""
+    """Records of (item, rows, untitled): an extra column has the written values, or nulls for other items."""
     folder = tmp_path_factory.mktemp("x")
     written: dict[int, list[str]] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extract, "GROUP_ROWS", group_rows)
+        patch.setattr(tables, "GROUP_ROWS", group_rows)
         patch.setattr(buckets, "ROWS", held)
-        with extract.Buckets(folder, "facts", "00000") as out:
+        with tables.BucketWriter(folder, "facts", "00000") as out:
             for number, (subject, rows, apart) in enumerate(readings):
-                columns = {name: pa.nulls(rows, extract.FACTS.field(name).type) for name in extract.FACTS.names}
+                columns = {name: pa.nulls(rows, tables.FACTS.field(name).type) for name in tables.FACTS.names}
                 ids = [f"{number}${row}" for row in range(rows)]
                 written.setdefault(subject, []).extend(ids)
                 columns |= {"statement_id": pa.array(ids), "best": pa.array([True] * rows)}
-                out.add(np.full(rows, subject), apart=np.full(rows, apart), **columns)
-        details = buckets.Details(("statement_id",), np.array(sorted(asked), np.int64))
-        read = pa.concat_tables(buckets.read(folder, "facts", 0, extract.BUCKETS, ("s", "best"), details))
+                out.add(np.full(rows, subject), untitled=np.full(rows, apart), **columns)
+        details = buckets.ExtraColumns(("statement_id",), np.array(sorted(asked), np.int64))
+        read = pa.concat_tables(buckets.read(folder, "facts", 0, tables.BUCKETS, ("s", "best"), details))
     assert read.column_names == ["s", "best", "statement_id"]
     assert read.num_rows == sum(rows for _, rows, _ in readings)
     for subject, ids in written.items():
@@ -239,23 +242,23 @@ def test_whoever_is_asked_for_has_details(
     group=st.integers(1, 5),
     held=st.integers(1, 12),
 )
-def test_no_reading_is_cut_wherever_row_groups_end(
+def test_no_record_is_split_wherever_row_groups_end(
     tmp_path_factory: pytest.TempPathFactory, readings: list[tuple[int, int]], group: int, held: int
 ) -> None:
-    """Readings of (bucket, rows) in one file, whose row groups may end within a reading."""
+    """Records of (bucket, rows) in one file, whose row groups may end within a record."""
     folder = tmp_path_factory.mktemp("x")
-    of_bucket = sorted((bucket, extract.BUCKETS * n + bucket, rows) for n, (bucket, rows) in enumerate(readings))
+    of_bucket = sorted((bucket, tables.BUCKETS * n + bucket, rows) for n, (bucket, rows) in enumerate(readings))
     rows_of = {subject: rows for _, subject, rows in of_bucket}
-    columns = {name: pa.nulls(sum(rows_of.values()), extract.FACTS.field(name).type) for name in extract.FACTS.names}
+    columns = {name: pa.nulls(sum(rows_of.values()), tables.FACTS.field(name).type) for name in tables.FACTS.names}
     columns["bucket"] = pa.array([b for b, _, rows in of_bucket for _ in range(rows)], pa.int32())
     columns["s"] = pa.array([subject for _, subject, rows in of_bucket for _ in range(rows)], pa.int64())
-    table = pa.table(columns, schema=extract.FACTS)
-    with ParquetWriter(folder / "facts-00000-0.parquet", extract.FACTS, rows=group) as out:
+    table = pa.table(columns, schema=tables.FACTS)
+    with ParquetWriter(folder / "facts-00000-0.parquet", tables.FACTS, rows=group) as out:
         for number in sorted({bucket for bucket, _ in readings}):
             out.write_table(table.filter(pc.equal(table["bucket"], number)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "ROWS", held)
-        pieces = [rows["s"].to_pylist() for rows in buckets.read(folder, "facts", 0, extract.BUCKETS, ("s",))]
+        pieces = [rows["s"].to_pylist() for rows in buckets.read(folder, "facts", 0, tables.BUCKETS, ("s",))]
     assert [s for piece in pieces for s in piece] == columns["s"].to_pylist()
     for piece in pieces:
         assert {s: piece.count(s) for s in piece} == {s: rows_of[s] for s in piece}

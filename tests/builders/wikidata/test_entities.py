@@ -66,7 +66,7 @@ def test_facts_are_main_snaks_of_best_rank_that_are_items(case: str) -> None:
     assert facts({"P54": statements}) == [(54, o) for o in objects]
 
 
-@pytest.mark.fault("ranks that flip", "statements of all ranks", "those of best rank are facts")
+@pytest.mark.fault("ranks that flip", "statements of all ranks", "best-rank statements are facts")
 def test_rank_is_best_within_a_property() -> None:
     claims = {"P1": [statement(value(5))], "P2": [statement(value(6), "preferred"), statement(value(7))]}
     assert facts(claims) == [(1, 5), (2, 6)]
@@ -186,8 +186,8 @@ def test_a_line_that_is_no_item_or_property_says_what_it_is(case: str) -> None:
 
 
 ODD_STATEMENTS = {
-    "a rank that is none": statement(value(9)) | {"rank": None},
-    "an id that is none": statement(value(9)) | {"id": None},
+    "a null rank": statement(value(9)) | {"rank": None},
+    "a null id": statement(value(9)) | {"id": None},
     "no main snak": {"rank": "normal"},
     "a value without a value": {"mainsnak": {"snaktype": "value", "datavalue": {"type": "wikibase-entityid"}}},
     "a number beyond all ids": statement(
@@ -226,7 +226,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.fault("hostile JSON", "a line of Wikidata that is deep, huge or of another kind", "no entity, by reason")
+@pytest.mark.fault("hostile JSON", "a line of Wikidata that is deep, huge or of another kind", "dropped by reason")
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_hostile_line_is_no_entity(case: str) -> None:
     with pytest.raises(NotAnEntity):
@@ -276,7 +276,7 @@ def test_real_entities_of_several_years_are_read(shared_data: Path) -> None:
      b'{"numeric-id":0}', b'{"numeric-id":2.5}', b'{"entity-type":"item","id":"Q5"}'],
 )  # fmt: skip
 def test_a_value_of_another_type_can_be_anything(text: bytes) -> None:
-    """Nor does it change what the statements beside it are."""
+    """The other statements are not affected."""
     claims = {"P1": [statement(value(5), id="Q1$a"), statement(STRING)]}
     line = json.dumps(item(1, claims)).encode().replace(b'{"value": "x"', b'{"value": ' + text)
     entity = EntityReader("enwiki", "en").read(line)

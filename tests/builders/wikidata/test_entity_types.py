@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.stages import run_stage
-from temporalwiki.builders.wikidata import entity_types, extract, labels
+from temporalwiki.builders.wikidata import entity_types, extract, labels, tables
 from temporalwiki.builders.wikidata.probes import Fact
 
+from a_stage import run_tasks
 from tiny_dumps import item, statement, value, wikidata_file, write_wikidata
 
 Items = list[dict[str, Any]]
@@ -27,9 +27,9 @@ def known(place: Path, prev: Items, recent: Items) -> Path:
     for date, items in (("20211101", prev), ("20211129", recent)):
         path = write_wikidata(wikidata_file(place, date), items)
         tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", False)
-        run_stage("extract", extract.run, tasks, place / date)
-    task = labels.LabelsTask(0, str(place / "20211101"), str(place / "20211129"), 0, extract.BUCKETS)
-    run_stage("labels", labels.run, [task], place / "labels")
+        run_tasks(extract.run, tasks, place / date)
+    task = labels.LabelsTask(0, str(place / "20211101"), str(place / "20211129"), 0, tables.BUCKETS)
+    run_tasks(labels.run, [task], place / "labels")
     return place / "labels"
 
 
@@ -51,15 +51,15 @@ TYPES: dict[str, tuple[Items, Items, str]] = {  # prev, recent, the type of Q1
     "of the preferred ones only": (ANY, [ranked((5119, "normal"), (515, "preferred")), CITY, CAPITAL], "city"),
     "never of a deprecated one": (ANY, [ranked((5119, "deprecated"), (515, "normal")), CITY, CAPITAL], "city"),
     "no class, no type": (ANY, [a(1)], "unknown"),
-    "another relation is no class": (ANY, [item(1, {"P279": [statement(value(5))]}), HUMAN], "unknown"),
+    "another relation": (ANY, [item(1, {"P279": [statement(value(5))]}), HUMAN], "unknown"),
     "a class without a label": (ANY, [a(1, 5), item(5)], "Q5"),
     "a class that no dump holds": (ANY, [a(1, 5)], "Q5"),
     "a class that is gone keeps its label": ([HUMAN], [a(1, 5)], "human"),
     "recent's label": ([item(5, label="person")], [a(1, 5), HUMAN], "human"),
     "recent's class": ([a(1, 515), CITY], [a(1, 5), HUMAN], "human"),
     "a class taken away is not looked up in prev": ([a(1, 5), HUMAN], [a(1), HUMAN], "unknown"),
-    "an entity that is gone is what it was": ([a(1, 5), HUMAN], [HUMAN], "human"),
-    "an entity that became a redirect is what it was": ([a(1, 5)], [item(1, redirect="Q2"), HUMAN], "human"),
+    "an entity that is gone keeps its type": ([a(1, 5), HUMAN], [HUMAN], "human"),
+    "an entity that became a redirect keeps its type": ([a(1, 5)], [item(1, redirect="Q2"), HUMAN], "human"),
     "an entity that neither holds": (ANY, ANY, "unknown"),
     "twice in a dump: the newest revision": (ANY, [a(1, 515, lastrevid=9), a(1, 5, lastrevid=8), CITY], "city"),
     "twice, and the newest has no label": (
@@ -81,7 +81,7 @@ def test_the_type_of_an_entity(tmp_path: Path, case: str) -> None:
 
 
 def test_each_probe_counts_once_a_role(tmp_path: Path) -> None:
-    """Two classes of one label are one type; an entity in two probes counts twice, here and there on its own."""
+    """Two classes of one label are one type; an entity in two probes counts twice."""
     items = [a(1, 5), a(2, 6), a(65, 515, 5119), HUMAN, item(6, label="human"), CITY, CAPITAL]
     facts = [Fact(1, 17, 65), Fact(2, 17, 65), Fact(65, 6, 1), Fact(1, 22, 2), Fact(3, 17, 65)]
     assert count(tmp_path, ANY, items, facts) == {
@@ -104,7 +104,7 @@ def test_the_order_of_statements_outlives_the_cut_into_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred classes each, the largest id first, written seven rows at a time into one bucket."""
-    monkeypatch.setattr(extract, "ROWS", 7)
+    monkeypatch.setattr(tables, "MAX_ROWS", 7)
     items = [a(64 * i, *range(1000 + i, 900 + i, -1)) for i in range(1, 5)]
     facts = [Fact(64 * i, 17, 77) for i in range(1, 5)]
     assert count(tmp_path, ANY, items, facts)["subject"] == {f"Q{1000 + i}": 1 for i in range(1, 5)}

@@ -19,7 +19,7 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import Report, total
-from temporalwiki.builders.wikidata import buckets, extract
+from temporalwiki.builders.wikidata import buckets, extract, tables
 
 from tiny_dumps import item, property_, statement, time, value
 
@@ -53,8 +53,8 @@ def run_all(path: Path, folder: Path) -> list[Report]:
 
 
 def rows(folder: Path, table: str) -> pa.Table:
-    """All rows of a table, in the order of the dump as far as it is kept: by bucket; ``seen`` depends on the cuts."""
-    found = pa.concat_tables([pq.read_table(path) for path in extract.files(folder, table)])
+    """All rows of a table, by bucket and then in the order of the dump, without ``seen``."""
+    found = pa.concat_tables([pq.read_table(path) for path in tables.files(folder, table)])
     if "bucket" in found.column_names:
         order = sorted(range(found.num_rows), key=found["bucket"].to_pylist().__getitem__)
         found = found.take(pa.array(order))
@@ -71,7 +71,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Report]]
 
 def test_the_rows_of_an_item(whole: tuple[Path, list[Report]]) -> None:
     folder, reports = whole
-    facts = pq.read_table(extract.files(folder, "facts")[0]).to_pylist()
+    facts = pq.read_table(tables.files(folder, "facts")[0]).to_pylist()
     common: dict[str, Any] = {"bucket": 2, "s": 66, "start": None, "start_day": None, "seen": 66}
     end = {"end": "+2015-07-04T00:00:00Z", "end_day": 20150704}
     no_end = {"end": None, "end_day": None}
@@ -81,7 +81,7 @@ def test_the_rows_of_an_item(whole: tuple[Path, list[Report]]) -> None:
         common | end | {"p": 54, "o": 67, "best": True, "rank": "normal", "statement_id": "Q66$c"},
     ]
     title = hashlib.blake2b(b"Page 66", digest_size=16).digest()
-    [entity] = [r for r in pq.read_table(extract.files(folder, "entities")[0]).to_pylist() if r["s"] == 66]
+    [entity] = [r for r in pq.read_table(tables.files(folder, "entities")[0]).to_pylist() if r["s"] == 66]
     dropped = dict.fromkeys(("bad_property", "deprecated", "no_value", "unexpected_structure", "unknown_rank"), 0)
     assert entity == {
         "bucket": 2, "s": 66, "lastrevid": 198, "label": "Item 66 é漢", "title": title, "class": 6, "seen": 66,
@@ -114,8 +114,8 @@ def test_compression_and_cuts_change_no_row(
 def test_how_much_is_held_in_memory_changes_no_row(
     whole: tuple[Path, list[Report]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, held: int
 ) -> None:
-    monkeypatch.setattr(extract, "_CHUNK", chunk)
-    monkeypatch.setattr(extract, "ROWS", held)
+    monkeypatch.setattr(extract, "_MAX_VALUES", chunk)
+    monkeypatch.setattr(tables, "MAX_ROWS", held)
     (tmp_path / "d.json.gz").write_bytes(gzip.compress(TEXT))
     assert total(run_all(tmp_path / "d.json.gz", tmp_path / "out"), "statements") == total(whole[1], "statements")
     for table in ("facts", "entities", "properties"):
@@ -126,32 +126,32 @@ def test_how_much_is_held_in_memory_changes_no_row(
 def test_a_row_group_says_which_buckets_it_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_rows: int, few: int
 ) -> None:
-    """One bucket, or some that are small; whatever buckets are read, it is their rows, and each of them once.
+    """A row group has one bucket or some small ones, and reading any buckets gives each of their rows once.
 
     Facts of items without a title have row groups of their own.
     """
-    monkeypatch.setattr(extract, "GROUP_ROWS", group_rows)
-    monkeypatch.setattr(extract, "FEW", few)
+    monkeypatch.setattr(tables, "GROUP_ROWS", group_rows)
+    monkeypatch.setattr(tables, "SINGLE_FILE_ROWS", few)
     (tmp_path / "d.json.gz").write_bytes(gzip.compress(TEXT))
     run_all(tmp_path / "d.json.gz", tmp_path / "out")
     for table in ("facts", "entities"):
-        paths = extract.files(tmp_path / "out", table)
-        assert len(paths) == (1 if few else extract.BUCKETS // extract.FILE_BUCKETS)
+        paths = tables.files(tmp_path / "out", table)
+        assert len(paths) == (1 if few else tables.BUCKETS // tables.FILE_BUCKETS)
         found: list[tuple[bool, int]] = []
         for path in paths:
             file = pq.ParquetFile(path)
             column = file.schema_arrow.get_field_index("bucket")
             for group in range(file.num_row_groups):
                 statistics = file.metadata.row_group(group).column(column).statistics
-                held = sorted(set(file.read_row_group(group)["s"].to_numpy() % extract.BUCKETS))
+                held = sorted(set(file.read_row_group(group)["s"].to_numpy() % tables.BUCKETS))
                 assert (statistics.min, statistics.max) == (held[0], held[-1])
                 assert len(held) == 1 or file.metadata.row_group(group).num_rows <= group_rows
-                assert all(extract.has_buckets(path.name, bucket, bucket + 1) for bucket in held)
+                assert all(tables._can_have_buckets(path.name, bucket, bucket + 1) for bucket in held)
                 apart = {number % 4 == 0 for number in file.read_row_group(group)["s"].to_pylist()}
                 assert len(apart) == 1 or table == "entities"
                 found += [(table == "facts" and True in apart, bucket) for bucket in held]
         assert len(set(found)) == len(found)
-        assert {bucket for _, bucket in found} == set(range(extract.BUCKETS))
+        assert {bucket for _, bucket in found} == set(range(tables.BUCKETS))
         everything = pa.concat_tables([pq.read_table(path) for path in paths])
         for first, end in ((0, 64), (0, 3), (3, 11), (7, 8), (8, 9), (62, 64)):
             read = [*buckets.read(tmp_path / "out", table, first, end, everything.column_names)]
@@ -165,7 +165,7 @@ def test_files_are_those_read_and_those_carried_over(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         pq.write_table(pa.table({"s": [1] * count}, schema), tmp_path / f"{name}.parquet")
     (tmp_path / ".b-00003.parquet.1.part").write_bytes(b"")
-    names = [str(path.relative_to(tmp_path)) for path in extract.files(tmp_path, "b")]
+    names = [str(path.relative_to(tmp_path)) for path in tables.files(tmp_path, "b")]
     assert names == ["b-00000.parquet", "b-00001.parquet", "carried/b-00000.parquet"]
 
 

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.stages import Report, run_stage
-from temporalwiki.builders.wikidata import buckets, extract, fact_diff, labels
+from temporalwiki.builders.stages import Report
+from temporalwiki.builders.wikidata import buckets, extract, fact_diff, labels, tables
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
 import reference
 import slow_wikidata_diff
+from a_stage import run_tasks
 from tiny_dumps import (
     articles_file,
     item,
@@ -53,11 +54,10 @@ def run_dumps(
 ) -> tuple[list[dict[str, Any]], Report]:
     """Candidates and report of two Wikidata dumps; without ``pages`` every item of them has the page of its number."""
     for side, path in (("prev", prev), ("recent", recent)):
-        tasks = extract.plan(Dump("x", (path,)), "enwiki", "en", allow_truncated)
-        run_stage("extract", extract.run, tasks, tmp_path / side)
+        run_tasks(extract.run, extract.plan(Dump("x", (path,)), "enwiki", "en", allow_truncated), tmp_path / side)
     if pages is None:
         items = {
-            row["s"] for side in ("prev", "recent") for row in read_rows(extract.files(tmp_path / side, "entities"))
+            row["s"] for side in ("prev", "recent") for row in read_rows(tables.files(tmp_path / side, "entities"))
         }
         pages = pages_before = {number: f"A{number}" for number in items}
         with ParquetWriter(tmp_path / "page_items.parquet", PAGE_ITEMS) as out:
@@ -67,11 +67,11 @@ def run_dumps(
             articles_file(tmp_path / side, "20211101"),
             [page(i, t, "text") for i, t in sorted((of_side or {}).items())],
         )
-        tasks_ = wiki_extract.plan(Dump("x", (articles,)), "enwiki", False)
-        run_stage("pages", wiki_extract.run, tasks_, tmp_path / f"{side}_articles")
+        tasks = wiki_extract.plan(Dump("x", (articles,)), "enwiki", False)
+        run_tasks(wiki_extract.run, tasks, tmp_path / f"{side}_articles")
     task = task_of(tmp_path, fraction, recent_date, seed)
-    run_stage("labels", labels.run, labels.plan([task]), tmp_path / "labels")
-    [report] = run_stage("diff", fact_diff.run, [task], tmp_path / "diff")
+    run_tasks(labels.run, labels.plan([task]), tmp_path / "labels")
+    report = fact_diff.run(task, tmp_path / "diff")
     return list(read_rows([tmp_path / "diff" / "candidates-00000.parquet"])), report
 
 
@@ -106,7 +106,7 @@ def test_tasks_have_so_many_facts_and_every_bucket_once(facts: int, tasks: int) 
     dates = {"prev_date": PREV, "recent_date": RECENT}
     planned = fact_diff.plan(facts, **dict.fromkeys(names, "x"), **dates, unchanged_fraction=0.0, seed=0)
     assert len(planned) == fact_diff.count_tasks(facts) == tasks
-    assert [bucket for task in planned for bucket in range(task.first, task.end)] == list(range(extract.BUCKETS))
+    assert [bucket for task in planned for bucket in range(task.first, task.end)] == list(range(tables.BUCKETS))
 
 
 def kinds(rows: list[dict[str, Any]]) -> dict[tuple[int, int, int], tuple[str, str]]:
@@ -144,7 +144,7 @@ CASES: dict[str, tuple[Any, Any, dict[int, tuple[str, str]]]] = {
     ),
     "ended and replaced": (
         [S(value(5))],
-        [S(value(5), **ENDED), S(value(6), "preferred")],
+        [S(value(5), **ENDED), S(value(6))],
         {5: ("deleted", "replaced"), 6: ("changed", "new_object")},
     ),
     "ended, and what is added is over, too": (
@@ -163,6 +163,49 @@ CASES: dict[str, tuple[Any, Any, dict[int, tuple[str, str]]]] = {
         {5: ("unchanged", "unchanged")},
     ),
     "deprecated": ([S(value(5))], [S(value(5), "deprecated")], {5: ("deleted", "removed")}),
+    "open in another rank": (
+        [S(value(5), "preferred")],
+        [S(value(5), "preferred", **ENDED), S(value(5))],
+        {5: ("unchanged", "unchanged")},
+    ),
+    "open only in another rank before": (
+        [S(value(5), "preferred", **ENDED), S(value(5))],
+        [S(value(5), "preferred", **ENDED)],
+        {5: ("unchanged", "unchanged")},
+    ),
+    "the open one of two statements ended": (
+        [S(value(5), **ENDED), S(value(5))],
+        [S(value(5), **ENDED)] * 2,
+        {5: ("deleted", "ended")},
+    ),
+    "ended early": ([S(value(5), **LATER)], [S(value(5), **ENDED)], {5: ("deleted", "ended")}),
+    "no end": ([S(value(5))], [S(value(5), P582=[{"snaktype": "novalue"}])], {5: ("unchanged", "unchanged")}),
+    "another is preferred, and the first ended": (
+        [S(value(5))],
+        [S(value(5), **ENDED), S(value(6), "preferred")],
+        {5: ("deleted", "replaced"), 6: ("changed", "new_object")},
+    ),
+    "replaced by one that is over": (
+        [S(value(5))],
+        [S(value(6), **ENDED)],
+        {5: ("deleted", "removed"), 6: ("changed", "new_object")},
+    ),
+    "the other object was there before": (
+        [S(value(5)), S(value(6))],
+        [S(value(6))],
+        {5: ("deleted", "removed"), 6: ("unchanged", "unchanged")},
+    ),
+    "demoted for one that was there before": (
+        [S(value(5)), S(value(6))],
+        [S(value(5)), S(value(6), "preferred")],
+        {5: ("deleted", "removed"), 6: ("unchanged", "unchanged")},
+    ),
+    "never a fact": ([S(value(5)), S(value(6), "preferred")], [S(value(6))], {6: ("unchanged", "unchanged")}),
+    "a fact only now": (
+        [S(value(5)), S(value(6), "preferred")],
+        [S(value(5))],
+        {5: ("changed", "new_object"), 6: ("deleted", "replaced")},
+    ),
     "only a qualifier changed": (
         [S(value(5), P642=[value(8)])],
         [S(value(5), P642=[value(9)])],
@@ -182,7 +225,7 @@ def test_algorithm_2(tmp_path: Path, case: str) -> None:
 
 BEGUN = {"P580": [time("+2021-11-20T00:00:00Z")]}
 TO_BEGIN = {"P580": [time("+2022-01-00T00:00:00Z", 10)]}
-# statements before and after, and what is asked of the new facts: (object, whether it holds, all that do, those gone)
+# statements before and after, and of each new fact: its object, whether it holds, all that hold, those that are gone
 HOLDS: dict[str, tuple[Any, Any, set[tuple[int, bool, tuple[str, ...], tuple[str, ...]]]]] = {
     "replaced": ([S(value(5))], [S(value(6), **BEGUN)], {(6, True, ("F",), ("E",))}),
     "the old one ended": ([S(value(5))], [S(value(5), **ENDED), S(value(6))], {(6, True, ("F",), ("E",))}),
@@ -195,7 +238,7 @@ HOLDS: dict[str, tuple[Any, Any, set[tuple[int, bool, tuple[str, ...], tuple[str
     "added when it was over": ([S(value(5))], [S(value(5)), S(value(6), **ENDED)], {(6, False, ("E",), ())}),
     "added before it begins": ([S(value(5))], [S(value(5)), S(value(6), **TO_BEGIN)], {(6, False, ("E",), ())}),
     "an end to come": ([S(value(5))], [S(value(6), **LATER)], {(6, True, ("F",), ("E",))}),
-    "what was over before is not gone now": (
+    "over before, so not gone now": (
         [S(value(5), P582=[time("+2010-00-00T00:00:00Z", 9)])],
         [S(value(6))],
         {(6, True, ("F",), ())},
@@ -358,7 +401,7 @@ ENTITIES = st.lists(
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
-    """Two snapshots in which an item of one revision is always the same; 0 is no revision."""
+    """Two snapshots: a revision of an item always has the same content; 0 stands for a missing revision."""
     revisions: dict[tuple[str, int], Any] = {}
     prev, recent = (
         [revisions.setdefault((e["id"], e["lastrevid"]), e) if e["lastrevid"] else e for e in draw(ENTITIES)]
@@ -381,13 +424,13 @@ def test_it_gives_the_rows_of_a_diff_that_looks_at_everything(
     held: int,
     pages: dict[int, str] | None,
 ) -> None:
-    """Whatever is in a piece: one reading, or everything."""
+    """With tables of any size: one record, or everything."""
     place = tmp_path_factory.mktemp("world")
     labels = [item(number, label=f"L{number}" if number % 2 else None) for number in range(10, 15)]
     prev, recent = ([*entities, *labels] for entities in worlds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "ROWS", held)
-        patch.setattr(fact_diff, "_HELD", held)
+        patch.setattr(fact_diff, "_MAX_PENDING", held)
         rows, report = run(place, prev, recent, fraction=fraction, pages=pages, pages_before={12: "T3"})
     expected_report = slow_wikidata_diff.run(task_of(place, fraction), place / "slow")
     assert rows == list(read_rows([place / "slow" / "candidates-00000.parquet"]))
@@ -395,7 +438,7 @@ def test_it_gives_the_rows_of_a_diff_that_looks_at_everything(
 
 
 @pytest.mark.fault(
-    "too little memory", "build: a join has more than its memory", "one line says to give more --memory"
+    "too little memory", "build: a join needs more than its memory", "one line says to give more --memory"
 )
 def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
     many = [item(i, {"P1": [statement(value(i + 1))]}) for i in range(1, 3000)]
@@ -406,25 +449,15 @@ def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(snapshots())
-def test_it_agrees_with_the_reference(
+def test_kinds_and_objects_agree_with_a_reference(
     tmp_path_factory: pytest.TempPathFactory, worlds: tuple[list[Any], list[Any]]
 ) -> None:
     prev, recent = worlds
-    tmp_path = tmp_path_factory.mktemp("world")
-    rows, _ = run(tmp_path, prev, recent)
-    assert kinds(rows) == expected_kinds(
-        wikidata_file(tmp_path, "20211101"), wikidata_file(tmp_path, "20211129"), str(RECENT)
-    )
-
-
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(snapshots())
-def test_what_holds_agrees_with_a_reference(
-    tmp_path_factory: pytest.TempPathFactory, worlds: tuple[list[Any], list[Any]]
-) -> None:
-    prev, recent = worlds
+    place = tmp_path_factory.mktemp("world")
     labels = [item(number, label=f"L{number}") for number in range(10, 15)]
-    rows, _ = run(tmp_path_factory.mktemp("world"), [*prev, *labels], [*recent, *labels])
+    rows, _ = run(place, [*prev, *labels], [*recent, *labels])
+    dumps = (wikidata_file(place, date) for date in ("20211101", "20211129"))
+    assert kinds(rows) == expected_kinds(*dumps, str(RECENT))
     before, after = held(prev, "20211101"), held(recent, "20211129")
     for row in rows:
         best = {o for s, p, o, of_best in after if (s, p) == (row["s"], row["p"]) and of_best}
@@ -490,7 +523,7 @@ def extract_text(tmp_path: Path, streams: list[str], suffix: str, allow_truncate
     compress = gzip.compress if suffix == "gz" else bz2.compress
     path.write_bytes(b"".join(compress(text.encode()) for text in streams))
     tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", allow_truncated)
-    reports = run_stage("extract", extract.run, tasks, tmp_path / "out")
+    reports = run_tasks(extract.run, tasks, tmp_path / "out")
     reports[0]["warning"] = extract.check(path, reports, allow_truncated)
     return reports[0]
 
@@ -520,7 +553,7 @@ def test_a_cut_dump_is_read_to_its_last_whole_line_where_that_is_allowed(tmp_pat
     report = extract_text(tmp_path, ["[\n", f"{Q1},\n", Q2[:9]], "gz", allow_truncated=True)
     assert report["entities"] == {"items": 1, "properties": 0, "dropped": {"cut_line": 1}}
     assert "as far as it goes" in report["warning"]
-    with pytest.raises(InputError, match="not one entity in JSON"):  # damage in the middle is no cut
+    with pytest.raises(InputError, match="not one entity in JSON"):  # the damage is in the middle
         extract_text(tmp_path / "b", ["[\n", f"{Q1[:9]},\n{Q2}\n"], "gz", allow_truncated=True)
 
 

@@ -1,4 +1,4 @@
-"""Readings that count, by arrays, against the same said of one row at a time."""
+"""The newest records, found with arrays, are those that a loop over rows finds."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ def newest(entities: list[Entity]) -> dict[int, Entity]:
 
 @settings(deadline=None)
 @given(prev=ENTITIES, recent=ENTITIES)
-def test_the_newest_readings_and_which_are_touched(prev: list[Entity], recent: list[Entity]) -> None:
+def test_the_newest_records_and_which_are_touched(prev: list[Entity], recent: list[Entity]) -> None:
     sides = [item_versions.newest([table(side[:3]), table(side[3:])]) for side in (prev, recent)]
     slow = [newest(side) for side in (prev, recent)]
     for found, of_side, entities in zip(sides, slow, (prev, recent), strict=True):
-        rows = list(zip(found.items.tolist(), found.revisions.tolist(), found.seen.tolist(), strict=True))
+        rows = list(zip(found.items.tolist(), found.revisions.tolist(), found.records.tolist(), strict=True))
         assert rows == sorted(of_side.values())
         held = [item for item, _, _ in entities]
-        assert found.twice.tolist() == sorted({item for item in held if held.count(item) > 1})
+        assert found.repeated.tolist() == sorted({item for item in held if held.count(item) > 1})
         grouped = sorted(entities)
-        assert found.have(table(grouped)).tolist() == [row == of_side[row[0]] for row in grouped]
-        assert table(grouped).filter(pa.array(found.counting(table(grouped)))).equals(table(sorted(of_side.values())))
+        assert found.contain(table(grouped)).tolist() == [row == of_side[row[0]] for row in grouped]
+        assert (
+            table(grouped).filter(pa.array(found.not_outdated(table(grouped)))).equals(table(sorted(of_side.values())))
+        )
     same = {item for item in slow[0] if item in slow[1] and slow[0][item][1] == slow[1][item][1] > 0}
     for touched, of_side in zip(item_versions.touched(sides[0], sides[1]), slow, strict=True):
         assert touched.items.tolist() == sorted(set(of_side) - same)
@@ -77,14 +79,14 @@ def test_a_sample_is_drawn_as_said_of_one_fact_at_a_time(
 ) -> None:
     columns = [np.array([fact[at] for fact in facts], np.int64) for at in range(3)]
     expected = [slow_wikidata_diff.drawn(share, seed % 2**64, *fact) for fact in facts]
-    assert item_versions.drawn(share, seed, *columns).tolist() == expected
+    assert item_versions.sampled(share, seed, *columns).tolist() == expected
 
 
 def test_a_sample_has_its_share_of_facts_that_are_alike() -> None:
-    """Within four standard deviations, whichever column tells the facts apart; another seed draws others."""
+    """Within four standard deviations, for each column in which the facts differ; another seed draws others."""
     many, same = np.arange(1, 100_001), np.full(100_000, 42)
     for columns in ((many, same, same), (same, many, same), (same, same, many), (many, same, many)):
-        of_seeds = [item_versions.drawn(0.1, seed, *columns) for seed in range(3)]
+        of_seeds = [item_versions.sampled(0.1, seed, *columns) for seed in range(3)]
         assert all(abs(int(found.sum()) - 10_000) < 4 * 95 for found in of_seeds)
         assert abs(int((of_seeds[0] & of_seeds[1]).sum()) - 1000) < 4 * 32
-        assert not (of_seeds[2] & ~item_versions.drawn(0.2, 2, *columns)).any()
+        assert not (of_seeds[2] & ~item_versions.sampled(0.2, 2, *columns)).any()

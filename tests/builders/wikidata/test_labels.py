@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.stages import run_stage
 from temporalwiki.builders.wikidata import extract, fact_diff, labels
 
+from a_stage import run_tasks
 from tiny_dumps import item, wikidata_file, write_wikidata
 
 PREV = [
@@ -35,7 +35,7 @@ def test_labels_are_recents_and_those_of_the_newest_reading_that_has_one(
     monkeypatch.setattr(fact_diff, "FACTS_A_TASK", 1)
     for side, date, items in (("prev", "20211101", PREV), ("recent", "20211129", RECENT)):
         path = write_wikidata(wikidata_file(tmp_path, date), items)
-        run_stage("x", extract.run, extract.plan(Dump("x", (path,)), "enwiki", "en", False), tmp_path / side)
+        run_tasks(extract.run, extract.plan(Dump("x", (path,)), "enwiki", "en", False), tmp_path / side)
     names = ("prev", "recent", "labels", "prev_articles", "recent_articles")
     of_diff = fact_diff.plan(
         tasks,
@@ -47,7 +47,7 @@ def test_labels_are_recents_and_those_of_the_newest_reading_that_has_one(
         seed=0,
     )
     assert len(of_diff) == tasks
-    run_stage("labels", labels.run, labels.plan(of_diff), tmp_path / "labels")
+    run_tasks(labels.run, labels.plan(of_diff), tmp_path / "labels")
     found = labels.look_up(tmp_path / "labels", np.array([65, 7, 4, 3, 2, 1, 5, 10**17]))
     assert {row["id"]: (row["label"], row["recent"]) for row in found.to_pylist()} == {
         1: ("one", True),

@@ -1,4 +1,4 @@
-"""Revisions of items, looked up in files."""
+"""RevisionIndex of items, looked up in files."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_every_item_has_its_revision_and_others_none(
             items = sorted(item for item in known if first <= item % 6 < end)
             pairs = np.array([(item, known[item]) for item in items], np.int64).reshape(-1, 2)
             revision_index.write(folder, first, end, pairs[:, 0], pairs[:, 1])
-        table = revision_index.Revisions(folder, lambda items: items % 3 == 0)
+        table = revision_index.RevisionIndex(folder, lambda items: items % 3 == 0)
         for item in [*asked, *known, *reversed(known)]:
             assert table.of(item) == known.get(item, 0)
-            assert item in table.at_hand or item not in known or item % 3 == 0
-            assert all(item % 3 and known[item] == revision for item, revision in table.at_hand.items())
+            assert item in table.cached or item not in known or item % 3 == 0
+            assert all(item % 3 and known[item] == revision for item, revision in table.cached.items())
 
 
 def test_a_file_is_pairs_of_64_bits_by_item(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""An extract that links what the month before has of unchanged items holds what a full reading holds."""
+"""An extract that reuses unchanged items of the month before has the content of a full extract."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from odd_world import write_odd_world
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import incremental
@@ -28,10 +29,10 @@ from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.stages import Report, total
-from temporalwiki.builders.wikidata import buckets, extract, revision_index, unchanged_items
+from temporalwiki.builders.wikidata import buckets, extract, revision_index, tables, unchanged_items
 from temporalwiki.builders.wikidata.entities import EntityReader
-from temporalwiki.builders.wikidata.revision_index import Revisions
-from temporalwiki.builders.world import World, write_world
+from temporalwiki.builders.wikidata.revision_index import RevisionIndex
+from temporalwiki.builders.world import World
 
 from a_folder import contents
 from tiny_dumps import articles_file, item, multistream, page, property_, statement, value, wikidata_file
@@ -54,7 +55,7 @@ def write_dump(path: Path, lines: list[str], per_member: int = 3) -> Path:
 
 
 def read(path: Path, folder: Path, base: str | None = None) -> list[Report]:
-    """Extract a dump; with the name of a base, carry over what that has. Returns the reports of all tasks."""
+    """Extract a dump, reusing the base with this name; return the reports of all tasks."""
     tasks = extract.plan(Dump("20211101", (path,)), "enwiki", "en", False)
     before = incremental.base_of(folder.parent / base) if base is not None else None
     assert (before is None) == (base is None)
@@ -70,25 +71,25 @@ def read(path: Path, folder: Path, base: str | None = None) -> list[Report]:
 
 
 def holds(folder: Path) -> dict[str, Any]:
-    """All that counts in an extract: the newest readings of items, and how many there are of each."""
-    tables: dict[str, list[Json]] = {
+    """All that counts in an extract: the newest record of each item, and the revisions of all its records."""
+    rows_of: dict[str, list[Json]] = {
         table: [
             row
-            for rows in buckets.read(folder, table, 0, extract.BUCKETS, getattr(extract, table.upper()).names)
+            for rows in buckets.read(folder, table, 0, tables.BUCKETS, getattr(tables, table.upper()).names)
             for row in rows.to_pylist()
         ]
         for table in ("entities", "facts")
     }
     entities: dict[int, list[Json]] = {}
-    for row in tables["entities"]:
+    for row in rows_of["entities"]:
         entities.setdefault(row["s"], []).append(row)
     assert all(len({row["seen"] for row in readings}) == len(readings) for readings in entities.values())
     newest = {s: max(readings, key=lambda row: (row["lastrevid"], row["seen"])) for s, readings in entities.items()}
     facts: dict[int, list[Json]] = {}
-    for row in tables["facts"]:
+    for row in rows_of["facts"]:
         if row["seen"] == newest[row["s"]]["seen"]:
             facts.setdefault(row["s"], []).append(row | {"seen": None})
-    properties = [row for path in extract.files(folder, "properties") for row in pq.read_table(path).to_pylist()]
+    properties = [row for path in tables.files(folder, "properties") for row in pq.read_table(path).to_pylist()]
     return {
         "readings": {s: sorted(row["lastrevid"] for row in readings) for s, readings in entities.items()},
         "newest": {s: row | {"seen": None} for s, row in newest.items()},
@@ -106,7 +107,7 @@ STATEMENTS = st.lists(
     ),
     max_size=4,
 )
-# what a revision of an item says: number and revision decide all of it, as in Wikidata
+# content of a revision of an item: number and revision determine it, as in Wikidata
 CONTENT = st.tuples(STATEMENTS, st.sampled_from([None, "a", "\\", '","lastrevid":7,"modified":"x"},', "漢"]))
 ITEMS = st.lists(st.tuples(st.integers(1, 8), st.integers(0, 3), st.booleans()), max_size=12)
 
@@ -119,7 +120,7 @@ ITEMS = st.lists(st.tuples(st.integers(1, 8), st.integers(0, 3), st.booleans()),
     links=st.booleans(),
     few=st.sampled_from([0, 5, 1000]),
 )
-def test_it_holds_what_a_full_reading_holds(
+def test_it_has_the_content_of_a_full_extract(
     tmp_path_factory: pytest.TempPathFactory,
     months: list[list[tuple[int, int, bool]]],
     contents: list[Any],
@@ -129,7 +130,7 @@ def test_it_holds_what_a_full_reading_holds(
 ) -> None:
     """Items are new, gone, changed, changed back, held twice, redirects or without a revision, month after month.
 
-    An extract stands alone, on a disk without hard links, too: the one it was read with is deleted.
+    An extract is complete without its base, which is deleted, even on a disk without hard links.
     """
     folder = tmp_path_factory.mktemp("c")
 
@@ -147,11 +148,12 @@ def test_it_holds_what_a_full_reading_holds(
         patch.setattr(extract, "RANGE", 300)
         patch.setattr(extract, "CHECKED", 2)
         patch.setattr(unchanged_items, "ITEMS_A_TASK", 4)
-        patch.setattr(extract, "_CHUNK", 3)
-        patch.setattr(extract, "ROWS", 5)
-        patch.setattr(extract, "FEW", few)  # one file of a task, or several
-        patch.setattr(extract, "GROUP_ROWS", 4)
-        patch.setattr(extract, "KEPT_ROWS", 3)
+        patch.setattr(extract, "_MAX_VALUES", 3)
+        patch.setattr(tables, "MAX_ROWS", 5)
+        patch.setattr(extract, "_MAX_UNCHANGED", 5)
+        patch.setattr(tables, "SINGLE_FILE_ROWS", few)  # one file of a task, or several
+        patch.setattr(tables, "GROUP_ROWS", 4)
+        patch.setattr(extract, "_UNCHANGED_GROUP_ROWS", 3)
         patch.setattr(buckets, "ROWS", 4)
         if not links:
             patch.setattr(os, "link", no_links)
@@ -182,7 +184,7 @@ def entity(number: int, revision: int, *objects: int) -> str:
 
 def facts(folder: Path) -> list[tuple[int, int, int]]:
     """Subject, object and file of the rows that count."""
-    found = buckets.read(folder, "facts", 0, extract.BUCKETS, ("s", "o", "seen"))
+    found = buckets.read(folder, "facts", 0, tables.BUCKETS, ("s", "o", "seen"))
     rows = [row for table in found for row in table.to_pylist()]
     return sorted((row["s"], row["o"], row["seen"] >> 52) for row in rows)
 
@@ -197,7 +199,7 @@ def test_layers_by_hand(tmp_path: Path) -> None:
     assert facts(tmp_path / "b") == [(1, 7, 0), (2, 8, 1), (4, 7, 1)]
     assert facts(tmp_path / "c") == [(1, 7, 0), (2, 8, 1), (3, 7, 2), (4, 9, 2)]
     assert total(reports, "kept") == {"items": 2}
-    assert {tuple(column.tolist()) for b in (2, 3, 4) for column in buckets.superseded(tmp_path / "c", b)} == {
+    assert {tuple(column.tolist()) for b in (2, 3, 4) for column in buckets.superseded(tmp_path / "c", b, b + 1)} == {
         (2,), (0,), (3,), (4,), (1,),
     }  # fmt: skip
     names = [f"{table}-{generation:02d}-00000-all.parquet" for table in ("entities", "facts") for generation in (0, 1)]
@@ -233,7 +235,7 @@ def test_an_item_that_a_dump_holds_twice(tmp_path: Path, case: str) -> None:
 
 
 def test_what_a_killed_stage_left_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At every link or file that is made, the stage is killed once; it is run again over what is there."""
+    """The stage is killed at every link or file that it makes, and each time run again."""
     read(write_dump(tmp_path / "a.gz", [entity(n, n, 7) for n in range(1, 9)], 2), tmp_path / "a")
     path = write_dump(tmp_path / "b.gz", [entity(n, n + (n == 3), 8 - (n != 3)) for n in range(1, 9)], 2)
     read(path, tmp_path / "full")
@@ -283,7 +285,7 @@ def test_nothing_is_carried_over_of_another_base_than_the_dump_was_read_with(tmp
     read(months[1], tmp_path / "b", "a")
     [group] = unchanged_items.plan(0, base)
     for _ in range(2):
-        with pytest.raises(InputError, match=f"{tmp_path / 'b'}: gone, or not what {tmp_path / 'c'} was read with"):
+        with pytest.raises(InputError, match=f"{tmp_path / 'b'}: missing, or not what {tmp_path / 'c'} was read with"):
             unchanged_items.run(group, tmp_path / "c" / "carried")
         shutil.rmtree(tmp_path / "b", ignore_errors=True)
 
@@ -303,7 +305,7 @@ LINES = {
     "blanks between": (HEAD.replace(",", ", ") + TAIL.replace(",", ", "), False),
     "a revision inside another member": (HEAD + ',"x":{"y":1' + TAIL + "}", False),
     "a list that begins there": ("[" + HEAD + TAIL, False),
-    "a bracket before it, which is no entity": ("[" + HEAD + TAIL, False),
+    "a bracket before it": ("[" + HEAD + TAIL, False),
     "a quote inside the tail": (HEAD + TAIL.replace("2021", '\\"2021'), False),
 }
 
@@ -319,7 +321,7 @@ def test_only_a_line_of_the_usual_shape_is_not_parsed(tmp_path: Path, case: str)
     assert holds(tmp_path / "recent") == holds(tmp_path / "full")
 
 
-# What a line is made of, usual and not, and what stands before, between and behind the items of a list.
+# Parts of lines, usual and not, and what can be before, between and after the items of a list.
 PARTS = [
     *(f'{{"type":"item","id":"Q{number}",' for number in (1, 2, 3, 4, 10**18 - 1, 10**18, 0, "01", "1_0", "+1", "")),
     *(f',"lastrevid":{revision},"modified":"' for revision in (1, 2, 10**18 - 1, 10**18, 0, "01", "1_0", "")),
@@ -371,21 +373,21 @@ ODD = st.one_of(
 def test_where_lines_are_as_usual_none_is_kept_that_would_not_be_otherwise(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
-    """What a quick look at several lines tells is what a close look at each of them tells."""
+    """A quick look at several lines gives the same result as a close look at each of them."""
     folder = tmp_path_factory.mktemp("b")
     items = np.array([1, 2, 3, 4, 10**18 - 1], np.int64)
-    revision_index.write(folder / "revisions", 0, extract.BUCKETS, items, np.array([1, 1, 2, 1, 1], np.int64))
+    revision_index.write(folder / "revisions", 0, tables.BUCKETS, items, np.array([1, 1, 2, 1, 1], np.int64))
     text = "".join(lines).removesuffix("\n").encode() + b"\n"
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extract, "CHECKED", 2)
-        for seam in (extract._SEAM, re.compile(rb"(?!)()()")):
-            patch.setattr(extract, "_SEAM", seam)
-            base = extract._Base(folder, EntityReader("enwiki", "en"))
-            with ParquetWriter(folder / "kept.parquet", extract.KEPT) as file:
-                kept = extract._Kept(file)
+        for seam in (extract._LINE_BREAK, re.compile(rb"(?!)()()")):
+            patch.setattr(extract, "_LINE_BREAK", seam)
+            base = extract._UnchangedFilter(folder, EntityReader("enwiki", "en"))
+            with ParquetWriter(folder / "kept.parquet", tables.UNCHANGED) as file:
+                kept = extract._UnchangedBuffer(file)
                 for _ in range(2):  # the second time, with what the first has left at hand
-                    others = list(base.others(text, 0, len(text), kept))
+                    others = list(base.changed_lines(text, 0, len(text), kept))
                 kept.write()
             found.append((others, pq.read_table(folder / "kept.parquet").to_pylist()))
     assert found[0] == found[1]
@@ -393,10 +395,13 @@ def test_where_lines_are_as_usual_none_is_kept_that_would_not_be_otherwise(
 
 def test_no_line_s_end_is_longer_than_what_is_looked_at() -> None:
     longest = b',"lastrevid":%b,"modified":"%b"},\n{"type":"item","id":"Q%b",' % (b"9" * 18, b"2" * 20, b"9" * 18)
-    assert extract._SEAM.fullmatch(longest)
-    assert (longest.index(b"\n"), len(longest)) == (extract._BEFORE, extract._BEFORE + extract._BEHIND)
+    assert extract._LINE_BREAK.fullmatch(longest)
+    assert (longest.index(b"\n"), len(longest)) == (
+        extract._BEFORE_BREAK,
+        extract._BEFORE_BREAK + extract._AFTER_BREAK,
+    )
     for part in (b"9" * 18, b"2" * 20):
-        assert not extract._SEAM.fullmatch(longest.replace(part, part + b"2"))
+        assert not extract._LINE_BREAK.fullmatch(longest.replace(part, part + b"2"))
 
 
 @settings(max_examples=200, deadline=None)
@@ -404,11 +409,11 @@ def test_no_line_s_end_is_longer_than_what_is_looked_at() -> None:
 def test_of_many_items_at_once_none_that_is_checked_is_missed(numbers: list[int]) -> None:
     marked = extract._may_be_checked(np.array(numbers, np.int64)).tolist()
     for number, may in zip(numbers, marked, strict=True):
-        assert may == extract.checked(number) if number < 2**31 else may
+        assert may == extract.is_checked(number) if number < 2**31 else may
 
 
 def test_one_in_so_many_is_parsed_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 500 items 10 say another thing in the same revision."""
+    """Ten of 500 items have other content in the same revision."""
     monkeypatch.setattr(extract, "CHECKED", 5)
 
     def lines(changed: int) -> list[str]:
@@ -477,14 +482,16 @@ DATES = ("20211101", "20211129", "20211227")
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dumps = tmp_path_factory.mktemp("dumps")
     world = World(people=30, dates=("20211101", "20211201", "20220101"), wikidata_dates=DATES)
-    write_world(dumps, world)
+    write_odd_world(dumps, world)
     return dumps
 
 
 def built(dumps: Path, out: Path, interval: Interval, work: Path | None = None) -> dict[str, Any]:
-    """The files of a build and what its manifest says, but of the run."""
+    """The files of a build and its manifest, with the entry "run" apart."""
     sources = find_sources(dumps, interval)
-    manifest = build(sources, out, work or out.with_name("work"), BuildOptions(unchanged_fraction=1.0), Machine())
+    manifest = build(
+        sources, out, work or out.with_name("work"), BuildOptions(unchanged_fraction=1.0), Machine()
+    ).content
     lasting = {key: manifest[key] for key in manifest if key != "run"}
     return contents(out, "*.parquet") | {"manifest": lasting, "run": manifest["run"]}
 
@@ -495,9 +502,9 @@ def without_run(build: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def full(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Builds of both months in which every item is parsed."""
+    """Builds of both months that parse every item."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Revisions, "of", lambda _self, _item: 0)
+        patch.setattr(RevisionIndex, "of", lambda _self, _item: 0)
         folders = [tmp_path_factory.mktemp("full") for _ in MONTHS]
         return [
             without_run(built(dumps, folder / "out", month)) for folder, month in zip(folders, MONTHS, strict=True)
@@ -559,7 +566,7 @@ def test_where_one_revision_says_two_things_all_is_read(
         claims = {"P5": [statement(value(2 + month), id="Q1$a")]}
         lines = [line_of(item(1, claims, "A", "A"), 7), line_of(item(2, {}, "B"), 8)]
         write_dump(wikidata_file(dumps, date), lines)
-    manifest = build(find_sources(dumps, MONTHS[0]), tmp_path / "out", tmp_path / "work")
+    manifest = build(find_sources(dumps, MONTHS[0]), tmp_path / "out", tmp_path / "work").content
     assert "1 items differ in the same revision" in capsys.readouterr().err
     counts = manifest["counts"]["extracts"]["wikidata-extract recent"]
     assert counts["statements"] == {"dropped": {}, "facts": 1, "not_best_rank": 0}
@@ -577,7 +584,7 @@ def test_a_base_that_is_made_anew_in_other_layers_changes_nothing(
     [middle] = (work / "extracts").glob(f"wikidata-{DATES[1]}-*")
     shutil.rmtree(middle)
     assert without_run(built(dumps, tmp_path / "first", MONTHS[0])) == full[0]
-    for sizes in ({}, {"RANGE": 9000, "ROWS": 50}):  # in other ranges, all is read again
+    for sizes in ({}, {"RANGE": 9000, "_MAX_UNCHANGED": 50}):  # in other ranges, all is read again
         shutil.rmtree(next(work.glob(f"enwiki-{MONTHS[1].name}-*")))
         for name, size in sizes.items():
             monkeypatch.setattr(extract, name, size)
@@ -594,14 +601,14 @@ def of_two_months(dumps: Path, revision: Callable[[int, int], int]) -> dict[str,
         multistream(articles_file(dumps, date), [page(1, "A", "A is here.", revision_id=1)])
         lines = [entity(number, revision(number, month), 10 + month) for number in range(1, 6)]
         write_dump(wikidata_file(dumps, date), lines)
-    manifest = build(find_sources(dumps, MONTHS[0]), dumps / "out", dumps / "work")
+    manifest = build(find_sources(dumps, MONTHS[0]), dumps / "out", dumps / "work").content
     assert manifest["counts"]["facts"]["changed"] == {"new_object": 5}
     stages: dict[str, Any] = manifest["run"]["stages"]
     return stages
 
 
 def test_an_extract_without_revisions_is_no_base(tmp_path: Path) -> None:
-    """Nothing would be kept of it, and each month's extract would have all files of the months before."""
+    """None of its items could be reused, and every month would link all files of the months before."""
     stages = of_two_months(tmp_path / "none", lambda _number, _month: 0)
     assert {"wikidata-index", "wikidata-extract recent"} <= stages.keys()
     assert "wikidata-carry recent" not in stages
@@ -614,7 +621,7 @@ def test_an_extract_without_revisions_is_no_base(tmp_path: Path) -> None:
 
 
 def test_the_more_items_the_more_tasks_though_none_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task holds the numbers of those items of base that are not kept, too."""
+    """A task also holds the numbers of the base's items that changed."""
     monkeypatch.setattr(unchanged_items, "ITEMS_A_TASK", 1)
     stages = of_two_months(tmp_path, lambda number, month: number + 10 * month)
     assert [stages[name]["tasks"] for name in ("wikidata-index", "wikidata-carry recent")] == [5, 5]

@@ -68,12 +68,16 @@ def test_articles_and_pages_are_written_in_page_order_and_everything_is_counted(
     assert report["pages"] == counts
 
 
-@pytest.mark.fault("large page", "pages of 500 kB out of their order", "the same bytes as in order, a few at a time")
+@pytest.mark.fault(
+    "large page",
+    "pages of 500 kB that are not in page order",
+    "the same bytes as in order, with a few pages in memory at a time",
+)
 @pytest.mark.parametrize("sorted_at_a_time", [1, 1_500_000, 1 << 30])
 def test_pages_out_of_order_give_the_same_bytes_as_in_order(
     tmp_path: Path, sorted_at_a_time: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extract, "_SORTED", sorted_at_a_time)
+    monkeypatch.setattr(extract, "_SORTED_BYTES", sorted_at_a_time)
     rng = random.Random(5)
     numbers = [*range(1, 25), *range(5000, 5400)]
     pages = [page(n, f"T{n}", rng.randbytes(250_000 if n < 25 else 20).hex(), revision_id=n) for n in numbers]
@@ -84,7 +88,7 @@ def test_pages_out_of_order_give_the_same_bytes_as_in_order(
 
 
 TEN = [page(n, f"T{n}", "text " * 30, revision_id=n) for n in range(1, 11)]
-OF_RANGES = {  # what is damaged, whether --allow-truncated; what is said of it, or what is dropped of ten pages
+OF_RANGES = {  # the damage, whether --allow-truncated is given, and the error or the drops of ten pages
     "nothing": (("", ""), False, {}),
     "the first page behind a cut": (
         ("<page>\n    <title>T5<", "<pagf>\n    <title>T5<"),

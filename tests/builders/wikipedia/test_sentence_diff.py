@@ -13,22 +13,23 @@ from hypothesis import strategies as st
 
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump, wikipedia_dump
-from temporalwiki.builders.stages import Report, run_stage
+from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikipedia import extract, sentence_diff
-from temporalwiki.builders.wikipedia.sentence_diff import Articles, Versions, new_sentences
+from temporalwiki.builders.wikipedia.sentence_diff import Articles, ArticleVersions, new_sentences
 from temporalwiki.builders.wikipedia.sentences import article_sentences, sentence_key, split_sentences
 
 import reference
 from a_folder import contents
+from a_stage import run_tasks
 from tiny_dumps import FOOTER, articles_file, header, multistream, page, write_bz2
 
 BEFORE = [["A one.", "A two."], ["B one.", "B two."]]
 CASES = {
     "nothing changed": (BEFORE, []),
     "a new paragraph comes whole": ([*BEFORE, ["C one.", "C two."]], [["C one.", "C two."]]),
-    "of a known paragraph the new sentence": ([["A one.", "A new.", "A two."], BEFORE[1]], [["A new."]]),
-    "a sentence that moved is no change": ([["B one.", "A one."], ["A two.", "B two."]], []),
-    "paragraphs that swapped are no change": ([BEFORE[1], BEFORE[0]], []),
+    "a new sentence in a known paragraph": ([["A one.", "A new.", "A two."], BEFORE[1]], [["A new."]]),
+    "a moved sentence": ([["B one.", "A one."], ["A two.", "B two."]], []),
+    "swapped paragraphs": ([BEFORE[1], BEFORE[0]], []),
     "an edit in the first and last paragraph": (
         [["A 1.", "A two."], ["B one.", "B 2."]],
         [["A 1."], ["B 2."]],
@@ -38,9 +39,11 @@ CASES = {
         [["One item.", "\nB one.", "New of the second item.", "\nB two.", "\nThird."]],
         [["One item.", "\nNew of the second item.", "\nThird."]],
     ),
-    "white space is no change": ([["A  one.", "\nA two."], ["B\u00a0one.", "B two."]], []),
-    "another Unicode form is no change": ([["Caf\u0065\u0301."]], [["Caf\u0065\u0301."]]),
-    "a deletion is no addition": ([["A one."]], []),
+    "other white space": ([["A  one.", "\nA two."], ["B\u00a0one.", "B two."]], []),
+    "another Unicode form": ([["Caf\u0065\u0301."]], [["Caf\u0065\u0301."]]),
+    "another case is another sentence": ([["a one."]], [["a one."]]),
+    "all deleted": ([], []),
+    "a deletion": ([["A one."]], []),
     "said twice is new twice": ([["N.", "N."], ["N."]], [["N.", "N."], ["N."]]),
 }
 
@@ -91,22 +94,22 @@ TEXTS = st.lists(
 @given(TEXTS, TEXTS)
 def test_paragraphs_of_both_versions_need_not_be_split(prev: list[str], recent: list[str]) -> None:
     before, after = ([split_sentences(text, "en") for text in texts] for texts in (prev, recent))
-    versions = Versions(prev, recent, "en")
-    assert versions.fresh() == new_sentences(before, after)
-    assert versions.gone() == new_sentences(after, before)
+    versions = ArticleVersions(prev, recent, "en")
+    assert versions.added() == new_sentences(before, after)
+    assert versions.removed() == new_sentences(after, before)
 
 
 def test_a_paragraph_that_did_not_change_is_not_split(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(sentence_diff, "split_sentences", lambda text, _: asked.append(text) or [text])
-    versions = Versions(["Same.", "Old.", "Same, too."], ["Same.", "New.", "Same, too."], "en")
-    assert (versions.fresh(), versions.gone()) == ([["New."]], [["Old."]])
+    versions = ArticleVersions(["Same.", "Old.", "Same, too."], ["Same.", "New.", "Same, too."], "en")
+    assert (versions.added(), versions.removed()) == ([["New."]], [["Old."]])
     assert asked == ["Old.", "New."]
 
 
 def extracted(folder: Path, path: Path) -> Path:
     """Run stage wiki-extract over one file."""
-    run_stage("extract", extract.run, extract.plan(Dump("x", (path,)), "enwiki", False), folder)
+    run_tasks(extract.run, extract.plan(Dump("x", (path,)), "enwiki", False), folder)
     return folder
 
 
@@ -120,7 +123,7 @@ def run_both(
     ]
     settings_ = {"seed": 0, "unchanged_pages": 10_000, "whole": True} | options
     tasks = sentence_diff.plan(*folders, "en", {}, **settings_)  # type: ignore[arg-type]
-    reports = run_stage("diff", sentence_diff.run, tasks, tmp_path / "diff")
+    reports = run_tasks(sentence_diff.run, tasks, tmp_path / "diff")
     tables = {
         table: {row["page_id"]: row for row in read_rows(sorted((tmp_path / "diff").glob(f"{table}-*.parquet")))}
         for table in ("diffset", "deletions", "unchanged", "wikipedia")
@@ -138,7 +141,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
         page(5, "Was a redirect", "#REDIRECT [[X]]", redirect=True, revision_id=15),
         page(6, "Draft:Moved", "Text.", ns=118, revision_id=16),
         page(7, "Shrinks", "Old text stays. It was longer.", revision_id=17),
-        page(8, "Gone", "It was here. It is no more.", revision_id=18),
+        page(8, "Gone", "It was here. It went away.", revision_id=18),
         page(9, "Becomes a redirect", "It was an article.", revision_id=19),
         page(20, "Largest", "Old text stays.", revision_id=30),
     ]
@@ -175,7 +178,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
     assert gone == {
         4: ("updated", 114, [["It is short."]]),
         7: ("updated", 117, [["It was longer."]]),
-        8: ("deleted", None, [["It was here.", "It is no more."]]),
+        8: ("deleted", None, [["It was here.", "It went away."]]),
         9: ("deleted", None, [["It was an article."]]),
     }
     pages = report["pages"]
@@ -228,7 +231,7 @@ def test_both_sources_of_wikitext_give_the_same_bytes(tmp_path: Path, monkeypatc
         *(page(i, f"T{i}", f'Text of {i}. It is "new" & <b>bold</b>.', revision_id=100 + i) for i in range(1, 8)),
         *prev[7:20],
         page(21, "B", "A draft. It is an article now.", revision_id=121, parent=21),
-        page(23, "Goes", "It was deleted and written anew.", revision_id=123),
+        page(23, "Goes", "It was deleted and written again.", revision_id=123),
         page(24, "New", "It is new.", revision_id=124),
     ]
     made: list[dict[str, bytes]] = []
@@ -243,9 +246,9 @@ def test_both_sources_of_wikitext_give_the_same_bytes(tmp_path: Path, monkeypatc
             dump = wikipedia_dump(dumps, "enwiki", date)
             tasks = extract.plan(dump, "enwiki", False)
             assert len(tasks) == (3 if source == "export" else len(tasks)) > 1
-            run_stage("extract", extract.run, tasks, folder)
+            run_tasks(extract.run, tasks, folder)
         diff_tasks = sentence_diff.plan(folders[0], folders[1], "en", {}, 0, 5, True)
-        run_stage("diff", sentence_diff.run, diff_tasks, tmp_path / source / "diff")
+        run_tasks(sentence_diff.run, diff_tasks, tmp_path / source / "diff")
         made.append(contents(tmp_path / source / "diff", "*.parquet"))
     assert made[0] == made[1]
     rows = read_rows([tmp_path / "export" / "diff" / "diffset-00000.parquet"])
@@ -332,7 +335,7 @@ FILES = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12).map(sorte
 def test_articles_come_by_page_id_once_each(
     tmp_path_factory: pytest.TempPathFactory, files: list[list[int]], rows: int, chance: random.Random
 ) -> None:
-    """Whatever the files and row groups, and in whatever order they are looked at."""
+    """For any files and row groups, and in any order of access."""
     folder = tmp_path_factory.mktemp("articles")
     revisions = iter(chance.sample(range(1000), sum(map(len, files))))
     newest: dict[int, int] = {}
@@ -381,7 +384,7 @@ def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Pa
         for date in ("20141106", "20160501")
     }
     folders = [extracted(tmp_path / date, path) for date, path in paths.items()]
-    run_stage("diff", sentence_diff.run, sentence_diff.plan(*folders, "en", {}, 0, 10_000, False), tmp_path / "diff")
+    run_tasks(sentence_diff.run, sentence_diff.plan(*folders, "en", {}, 0, 10_000, False), tmp_path / "diff")
     prev, recent = (reference.read_articles(path) for path in paths.values())
 
     def split(wikitext: str) -> list[list[str]]:

@@ -133,7 +133,9 @@ def _read_slowly(connection: Connection) -> None:
     connection.send("read")
 
 
-@pytest.mark.fault("large page", "a build is stopped for longer than a page may take, and goes on", "the page is read")
+@pytest.mark.fault(
+    "large page", "a build is paused for longer than the time limit of a page, then continued", "the page is read"
+)
 def test_a_page_at_which_the_process_was_stopped_is_read() -> None:
     """A laptop that sleeps, Ctrl-Z: what counts is the time of the processor."""
     context = multiprocessing.get_context("fork")

@@ -1,4 +1,4 @@
-"""Looking titles and page ids up, beside a dict of all of them."""
+"""Look-ups of titles and page ids find what a dict of all of them has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from temporalwiki.builders.wikipedia.titles import (
 )
 
 TITLES = st.sampled_from([*"abcdefghij", "Ä", "Ä b", "a\u0301", "🜁", "../a"])
-# a page that is no article has no id here
+# a page without an id is not an article
 PAGES = st.lists(st.tuples(TITLES, st.none() | st.integers(1, 12) | st.just(10**18 - 1)), max_size=12)
 
 
@@ -74,7 +74,7 @@ def test_what_is_found_is_what_a_dict_has(
         )
         assert titled(folder, asked) == wanted
         known = {title for title, _ in pages}
-        if not alike:  # of a title alone, 64 bits are kept
+        if not alike:  # table titles has only 64 bits of each title
             assert titles_among(folder, asked) == known.intersection(asked)
         there = {page_id for _, page_id in pages}
         assert are_articles(folder, np.array(ids, np.int64)).tolist() == [page_id in there for page_id in ids]
@@ -113,7 +113,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, table: str, damaged: bytes | No
         np.save(path, np.array([{}], object), allow_pickle=True)
     else:
         path.write_bytes(damaged)
-    with pytest.raises(InputError, match=f"{path}: damaged or gone .*; delete its folder and build again"):
+    with pytest.raises(InputError, match=f"{path}: damaged or missing .*; delete its folder and build again"):
         titles_among(folder, ["a"])
         articles_titled(folder, pa.array([titles.title_hash("a")], HASH))
         are_articles(folder, np.array([1]))

@@ -1,4 +1,4 @@
-"""Extracts made of the one of the month before: the same as those that read all anew."""
+"""Extracts that reuse last month's are the same as extracts of the whole dump."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(folder: Path, pages: Sequence[str], base: Path | None = None, cut: str 
     before = incremental.base_of(base) if base is not None else None
     tasks = [replace(task, base=before) for task in extract.plan(dump, "enwiki", False)]
     reports = run_stage("extract", extract.run, tasks, folder)
-    unchanged_pages.carry(folder, before)
+    unchanged_pages.link_base(folder, before)
     incremental.finish(folder, tasks, before)
     return reports
 
@@ -70,7 +70,7 @@ def text_of(page_id: int, revision_id: int) -> str:
 
 @st.composite
 def month(draw: st.DrawFn) -> list[str]:
-    """Pages of which a few differ from another month's: a revision has one text, and hardly anything else is sure."""
+    """Pages that mostly agree with another month's. Only the text of a revision is always the same."""
     pages = []
     ids = draw(st.lists(st.integers(1, 12), max_size=14, unique=draw(st.booleans())))
     for page_id in ids if draw(st.booleans()) else sorted(ids):
@@ -96,14 +96,14 @@ def month(draw: st.DrawFn) -> list[str]:
 
 @settings(max_examples=12, deadline=None)
 @given(st.lists(month(), min_size=3, max_size=4), st.sampled_from((1, 1 << 26)), st.integers(1, 5), st.booleans())
-def test_layers_are_as_if_all_had_been_read(
+def test_reusing_a_base_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, months: list[list[str]], range_: int, rows: int, cut: bool
 ) -> None:
     here = tmp_path_factory.mktemp("layers")
-    writer = functools.partial(ParquetWriter, schema=extract.ARTICLES, rows=rows, plain=extract._HARDLY_REPEAT)
+    writer = functools.partial(ParquetWriter, schema=extract.ARTICLES, rows=rows, plain=extract._PLAIN)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extract, "RANGE", range_)
-        patch.setattr(extract, "_articles", writer)
+        patch.setattr(extract, "_article_writer", writer)
         patch.setattr(unchanged_pages, "_ROWS", rows)
         for number, pages in enumerate(months):
             full, layered = here / f"full-{number}", here / f"layered-{number}"
@@ -117,7 +117,7 @@ def test_layers_are_as_if_all_had_been_read(
                 assert diffed(here / f"mixed-{number}", before, layered) == wanted
                 before = here / f"layered-{number - 1}"
                 assert diffed(here / f"both-{number}", before, layered) == wanted
-                shutil.rmtree(before)  # every extract stands alone
+                shutil.rmtree(before)  # an extract is complete without its base
             assert articles(layered) == articles(full)
             tables = ("pages-*", "*.npy")
             assert contents(layered, *tables) == contents(full, *tables)
@@ -129,8 +129,8 @@ A, B = "The river is long. ", "The lake is deep. "
 
 def test_only_what_changed_is_read_and_every_text_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Month m changes page m; every row group of a layer is read once, in page order."""
-    writer = functools.partial(ParquetWriter, schema=extract.ARTICLES, rows=3, plain=extract._HARDLY_REPEAT)
-    monkeypatch.setattr(extract, "_articles", writer)
+    writer = functools.partial(ParquetWriter, schema=extract.ARTICLES, rows=3, plain=extract._PLAIN)
+    monkeypatch.setattr(extract, "_article_writer", writer)
     monkeypatch.setattr(unchanged_pages, "_ROWS", 4)
     revisions = dict.fromkeys(range(1, 21), 1)
     kept = []
@@ -142,15 +142,15 @@ def test_only_what_changed_is_read_and_every_text_is_found(tmp_path: Path, monke
         kept.append(report["kept"]["articles"])
         assert report["pages"]["articles"] == 20
         loads: list[tuple[Path, int]] = []
-        load = unchanged_pages._Texts._load
+        load = unchanged_pages._TextFile._load
 
-        def counting(texts: unchanged_pages._Texts, group: int, loads: list[Any] = loads, load: Any = load) -> None:
+        def counting(texts: unchanged_pages._TextFile, group: int, loads: list[Any] = loads, load: Any = load) -> None:
             if texts._group != group:
                 loads.append((texts._file, group))
             load(texts, group)
 
         with monkeypatch.context() as patch:
-            patch.setattr(unchanged_pages._Texts, "_load", counting)
+            patch.setattr(unchanged_pages._TextFile, "_load", counting)
             found = [(a["title"], a.wikitext) for a in Articles(tmp_path / str(number), 0, 100)]
         assert found == [(f"T{number} {n}", f"{A}{n} {r}") for n, r in revisions.items()]
         assert len(loads) == len(set(loads))
@@ -264,5 +264,5 @@ def test_a_text_that_is_gone_is_an_error(tmp_path: Path) -> None:
     [file] = (tmp_path / "b" / "carried").iterdir()
     shutil.copyfile(tmp_path / "c" / "articles-00000.parquet", tmp_path / "other")
     (tmp_path / "other").replace(file)
-    with pytest.raises(InputError, match="the text of page 2 is not there; delete the folder and build again"):
+    with pytest.raises(InputError, match="the text of page 2 is missing; delete the folder and build again"):
         articles(tmp_path / "b")

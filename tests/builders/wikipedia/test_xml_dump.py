@@ -1,4 +1,4 @@
-"""Reading pages out of MediaWiki XML, whole and in ranges."""
+"""DumpCounts pages out of MediaWiki XML, whole and in ranges."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from hypothesis import strategies as st
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.streams import split
 from temporalwiki.builders.wikipedia import xml_dump
-from temporalwiki.builders.wikipedia.xml_dump import Page, Reading, escape, read_header, read_pages, unescape
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, Page, escape, read_header, read_pages, unescape
 
 from tiny_dumps import FOOTER, header, multistream, page, revision, write_bz2
 
 
-def read(path: Path, **options: object) -> tuple[list[Page], Reading]:
-    reading = Reading()
-    return list(read_pages(path, read_header(path), reading, **options)), reading  # type: ignore[arg-type]
+def read(path: Path, **options: object) -> tuple[list[Page], DumpCounts]:
+    counts = DumpCounts()
+    return list(read_pages(path, read_header(path), counts, **options)), counts  # type: ignore[arg-type]
 
 
 def test_a_page_is_read_with_all_its_fields(tmp_path: Path) -> None:
     text = "A & B < C\n\n''x''"
     path = multistream(tmp_path / "d.xml.bz2", [page(12, "Anarchism", text, revision_id=7, parent=5)])
-    [found], reading = read(path)
+    [found], counts = read(path)
     assert (found.page_id, found.namespace, found.title, found.redirect) == (12, 0, "Anarchism", False)
     assert (found.revision_id, found.parent_id, found.text) == (7, 5, text)
     assert found.timestamp.isoformat() == "2021-10-01T00:00:00+00:00"
-    assert reading.complete
+    assert counts.complete
 
 
 @pytest.mark.parametrize("version", ["0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "0.10", "0.11"])
@@ -60,9 +60,9 @@ def test_of_a_history_the_newest_revision_at_the_date_is_taken(tmp_path: Path) -
     )
     at_end, _ = read(path)
     assert [p.text for p in at_end] == ["three", "x"]
-    at_november, reading = read(path, at="20211101")
+    at_november, counts = read(path, at="20211101")
     assert [p.text for p in at_november] == ["two"]
-    assert reading.dropped == {"after_the_date": 1}
+    assert counts.dropped == {"after_the_date": 1}
 
 
 def test_a_redirect_of_today_was_an_article_at_the_date(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ PAGES = st.lists(st.text(alphabet="ab<>&é漢 \n", max_size=300), min_size=1, ma
 def test_ranges_cut_anywhere_give_each_page_once(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], cuts: list[int], data: st.DataObject
 ) -> None:
-    """Streams may end inside a page or a tag: a page belongs to the range in which its tag begins."""
+    """Streams can end inside a page or a tag: a page belongs to the range where its tag begins."""
     xml = (header() + "".join(page(i + 1, f"T{i}", t) for i, t in enumerate(texts)) + FOOTER).encode()
     bounds = sorted({0, len(xml), *(cut % len(xml) for cut in cuts)})
     compressed = [bz2.compress(xml[a:b]) for a, b in pairwise(bounds)]
@@ -131,9 +131,9 @@ def test_ranges_cut_anywhere_give_each_page_once(
     pieces: list[Page] = []
     closed = 0
     for start, end in zip(chosen, [*chosen[1:], None], strict=True):
-        found, reading = read(path, start=start, end=end)
+        found, counts = read(path, start=start, end=end)
         pieces += found
-        closed += reading.complete
+        closed += counts.complete
     assert closed == 1
     assert [p.text for p in whole] == texts
     assert pieces == whole
@@ -149,9 +149,9 @@ def test_split_finds_streams_and_never_false_ones(tmp_path: Path) -> None:
     assert len(split(path, 500)) > 3
 
 
-def with_the_parser_alone(path: Path, **options: object) -> tuple[list[Page], Reading]:
+def with_the_parser_alone(path: Path, **options: object) -> tuple[list[Page], DumpCounts]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(xml_dump, "_UP_TO_THE_TEXT", re.compile(rb"(?!)"))
+        patch.setattr(xml_dump, "_SIMPLE_HEAD", re.compile(rb"(?!)"))
         return read(path, **options)
 
 
@@ -280,7 +280,7 @@ UNUSUAL = {
 }
 
 
-@pytest.mark.fault("hostile XML", "a page in every unusual form", "the fast reader and the XML parser say the same")
+@pytest.mark.fault("hostile XML", "a page in every unusual form", "the fast reader and the XML parser agree")
 @pytest.mark.parametrize("case", UNUSUAL)
 def test_whatever_is_unusual_is_to_both_ways_of_reading_the_same(tmp_path: Path, case: str) -> None:
     old, new = UNUSUAL[case]
@@ -309,9 +309,7 @@ SNIPPETS = (
 PARTS = st.sampled_from([*SNIPPETS.split(" "), "<id>7</id>", " ", '"', "<redirect/>", "</mediawiki>", "<sha1/>", "0"])
 
 
-@pytest.mark.fault(
-    "hostile XML", "bytes of a page replaced at random", "the fast reader and the XML parser say the same"
-)
+@pytest.mark.fault("hostile XML", "bytes of a page replaced at random", "the fast reader and the XML parser agree")
 @settings(max_examples=250, deadline=None)
 @given(
     chosen=st.lists(st.sampled_from(USUAL), min_size=1, max_size=3),
@@ -347,17 +345,16 @@ def in_ranges(path: Path, starts: list[int], at: str | None, allow_truncated: bo
     """What a build makes of it: pages, which ranges closed, counts; or the first error, but for its bytes."""
     try:
         pages: list[Page] = []
-        whole = Reading()
+        whole = DumpCounts()
         for start, end in zip(starts, [*starts[1:], None], strict=True):
-            found, reading = read(path, start=start, end=end, at=at, allow_truncated=allow_truncated)
+            found, counts = read(path, start=start, end=end, at=at, allow_truncated=allow_truncated)
             pages += found
-            whole.complete |= reading.complete
-            whole.pages += reading.pages
+            whole.complete |= counts.complete
+            whole.pages += counts.pages
             whole.dropped = {
-                key: whole.dropped.get(key, 0) + reading.dropped.get(key, 0)
-                for key in (whole.dropped | reading.dropped)
+                key: whole.dropped.get(key, 0) + counts.dropped.get(key, 0) for key in (whole.dropped | counts.dropped)
             }
-            assert reading.pages == len(found) + sum(reading.dropped.values())
+            assert counts.pages == len(found) + sum(counts.dropped.values())
     except InputError as error:
         said = "no </mediawiki> at its end" if "no </mediawiki>" in str(error) else str(error)
         return re.sub(r"byte [0-9]+", "byte", said.replace(str(path), ""))
@@ -368,7 +365,7 @@ def in_ranges(path: Path, starts: list[int], at: str | None, allow_truncated: bo
 
 @pytest.mark.fault(
     "hostile XML",
-    "tags of pages broken, in CDATA, in comments, lost, or too many, in a dump that is read in ranges",
+    "tags of pages that are broken, lost, doubled, in CDATA or in comments, in a dump that is read in ranges",
     "one range and many give the same pages and counts, or the same error",
 )
 @settings(max_examples=250, deadline=None)
@@ -405,7 +402,7 @@ def test_an_edited_dump_gives_in_ranges_what_it_gives_as_one(
     one = in_ranges(path, [0], at, cut)
     assert in_ranges(path, starts, at, cut) == one
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(xml_dump, "_UP_TO_THE_TEXT", re.compile(rb"(?!)"))
+        patch.setattr(xml_dump, "_SIMPLE_HEAD", re.compile(rb"(?!)"))
         assert in_ranges(path, starts, at, cut) == one
 
 
@@ -432,11 +429,11 @@ BAD = {
     "an undefined entity": (header() + page(1, "T", "x").replace(">x<", ">&bomb;<") + FOOTER, "not well formed"),
     "tags that do not close": (header() + page(1, "T", "x").replace("</id>", "", 1) + FOOTER, "not well formed"),
     "a page without an id": (header() + page(1, "T", "x").replace("<id>1</id>", "", 1) + FOOTER, "without a title"),
-    "an id that is no number": (
+    "an id that is not a number": (
         header() + page(1, "T", "x").replace("<id>1</id>", "<id>x</id>", 1) + FOOTER,
-        "an id that is no number",
+        "an id that is not a number",
     ),
-    "a time that is none": (header() + page(1, "T", "x", at="yesterday") + FOOTER, "page 1"),
+    "a bad time": (header() + page(1, "T", "x", at="yesterday") + FOOTER, "page 1"),
     "something between pages": (header() + page(1, "T", "x") + "<virus/>" + page(2, "U", "y") + FOOTER, "<virus/>"),
     "a page that does not end": (
         header() + page(1, "T", "x").replace("</page>", "") + page(2, "U", "y") + FOOTER,
@@ -490,10 +487,10 @@ def test_bad_xml_is_refused_with_file_and_place(tmp_path: Path, case: str) -> No
 
 def test_a_cut_dump_is_read_as_far_as_it_goes_where_that_is_allowed(tmp_path: Path) -> None:
     path = write_bz2(tmp_path / "d.xml.bz2", header() + page(1, "T", "x") + page(2, "U", "y")[:-30])
-    found, reading = read(path, allow_truncated=True)
+    found, counts = read(path, allow_truncated=True)
     assert [p.title for p in found] == ["T"]
-    assert not reading.complete
-    assert (reading.pages, reading.dropped) == (2, {"cut_off": 1})
+    assert not counts.complete
+    assert (counts.pages, counts.dropped) == (2, {"cut_off": 1})
 
 
 @pytest.mark.fault("large page", "a revision of more than 64 MB of XML", "dropped by reason")
@@ -501,10 +498,10 @@ def test_a_revision_beyond_all_bounds_is_dropped_by_reason(tmp_path: Path, monke
     monkeypatch.setattr("temporalwiki.builders.wikipedia.xml_dump.MAX_REVISION", 10_000)
     monkeypatch.setattr("temporalwiki.builders.streams.OUT", 1_000)
     path = multistream(tmp_path / "d.xml.bz2", [page(1, "Bomb", "0" * 5_000_000), page(2, "U", "y")])
-    found, reading = read(path)
+    found, counts = read(path)
     assert [p.title for p in found] == ["U"]
-    assert reading.dropped == {"too_long": 1}
-    assert reading.complete
+    assert counts.dropped == {"too_long": 1}
+    assert counts.complete
 
 
 def test_an_older_revision_does_not_stand_in_for_one_beyond_bounds(
@@ -514,8 +511,8 @@ def test_an_older_revision_does_not_stand_in_for_one_beyond_bounds(
     monkeypatch.setattr("temporalwiki.builders.streams.OUT", 1_000)
     revisions = [revision("old", 1), revision("0" * 100_000, 2, 1, at="2021-10-02T00:00:00Z")]
     path = write_bz2(tmp_path / "d.xml.bz2", header() + page(1, "T", revisions=revisions) + FOOTER)
-    found, reading = read(path)
-    assert (found, reading.dropped) == ([], {"too_long": 1})
+    found, counts = read(path)
+    assert (found, counts.dropped) == ([], {"too_long": 1})
 
 
 REAL = {

@@ -1,4 +1,4 @@
-"""A small month of probes, models that know some of them, and what plain `transformers` says about both."""
+"""A small month of probes, models that know some of them, and reference numbers from plain `transformers`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from tokenizers import processors
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from temporalwiki.builders.dataset_folder import SCHEMAS
+from temporalwiki.builders.configs import SCHEMAS
 
 import tiny_models
 from a_dataset import write_dataset
@@ -58,13 +58,13 @@ def write_probes(folder: Path, **splits: list[tuple[Any, ...]]) -> Path:
 
 @pytest.fixture(scope="session")
 def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset folder of the name that is the tasks' default."""
+    """A dataset folder with the name that the tasks use by default."""
     return write_probes(tmp_path_factory.mktemp("adapters") / "temporalwiki", **PROBES)
 
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of models that were taught what they are to say."""
+    """Folders of models that were trained on the answers above."""
     torch.set_num_threads(1)
     folders = {}
     for kind in ("gpt2", "llama"):
@@ -92,7 +92,7 @@ def teach(model: Any, tokenizer: Any) -> None:
     ]
     longest = max(map(len, rows))
     labels = torch.tensor([row + [-100] * (longest - len(row)) for row in rows])
-    model.eval()  # no dropout, so that all runs teach the same
+    model.eval()  # no dropout, so that all runs learn the same
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for _ in range(80):
         model(input_ids=labels.clamp(min=0), labels=labels).loss.backward()
@@ -102,7 +102,7 @@ def teach(model: Any, tokenizer: Any) -> None:
 
 @dataclass(frozen=True)
 class Reference:
-    """One text at a time, not padded, with BOS before it."""
+    """Reference numbers: one text at a time, without padding, after BOS."""
 
     folder: Path
 
@@ -116,7 +116,7 @@ class Reference:
 
     @torch.no_grad()
     def log_likelihood(self, context: str, target: str, start: str | None = "bos") -> float:
-        """Return that of the tokens that overlap the target, in nats; ``start`` is what stands before the text."""
+        """Return the NLL of the tokens that overlap the target, in nats; ``start`` precedes the text."""
         encoded = self.tokenizer(context + target, add_special_tokens=False, return_offsets_mapping=True)
         first = [getattr(self.tokenizer, f"{start}_token_id")] if start else []
         ids = torch.tensor([first + encoded.input_ids])

@@ -1,4 +1,4 @@
-"""inspect-ai gives our exact match and F1 for our probes, and reads what makes the dataset a Community Eval."""
+"""inspect-ai gives our exact match and F1 for our probes, and reads the dataset's eval.yaml."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EVAL_YAML = eval_yaml([{"configs": {"probes-20211101-20211201": _CONFIG}}]) or "
 
 
 def says(texts: Sequence[str]) -> Model:
-    """A model that says one text after another."""
+    """A model that answers with a list of texts, one after the other."""
     outputs = [ModelOutput.from_content("mockllm", text) for text in texts]
     for output in outputs:  # else they are counted by a tokenizer from the network
         output.usage = ModelUsage()
@@ -53,7 +53,7 @@ def run(task: Any, model: Model, folder: Path) -> list[Any]:
 
 
 def scores(log: Any) -> dict[str, dict[str, float]]:
-    """Means by score and split."""
+    """Return the means by score and split."""
     return {
         score.name: {metric.name: metric.value for metric in score.metrics.values() if metric.group == "grouped"}
         for score in log.results.scores

@@ -1,4 +1,4 @@
-"""lm-evaluation-harness gives the numbers of plain `transformers` for our probes, and so ours."""
+"""lm-evaluation-harness gives the same numbers for our probes as plain `transformers`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(model: Path, tasks: list[str], metadata: dict[str, Any], **options: Any)
 
 
 def of_samples(results: dict[str, Any], task: str) -> list[tuple[list[Any], list[Any]]]:
-    """(Arguments, responses) of each item, in the order of the items."""
+    """Return (arguments, responses) of each item, in the order of the items."""
     samples = sorted(results["samples"][task], key=lambda sample: sample["doc_id"])
     return [(sample["arguments"], [response for (response,) in sample["resps"]]) for sample in samples]
 

@@ -1,4 +1,4 @@
-"""The cells of an experiment: their order, and that a key changes with what a result depends on and nothing else."""
+"""The cells of an experiment: their order, and keys that change exactly if a result can change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.eval_harness.experiment.cells import Cell, cells
+from temporalwiki.eval_harness.experiment.cells import Cell, plan_cells
 from temporalwiki.eval_harness.experiment.recipe import read_experiment
 
 from a_dataset import write_dataset
@@ -20,7 +20,7 @@ Write = Callable[..., Path]
 
 
 def plan(recipe: Path) -> dict[str, Cell]:
-    return {cell.name: cell for cell in cells(read_experiment(str(recipe)))}
+    return {cell.name: cell for cell in plan_cells(read_experiment(str(recipe)))}
 
 
 def test_each_cell_comes_after_what_it_needs(write: Write) -> None:
@@ -41,11 +41,11 @@ def test_each_cell_comes_after_what_it_needs(write: Write) -> None:
     }
     assert found["diff/1011/twiki_probes/probes-0910"].needs == "diff/1011"
     assert found["diff/1011/twiki_probes/probes-0910"].group == "diff/1011/evaluate"
-    assert len({cell.note for cell in found.values()}) == len(found)
+    assert len({cell.note_path for cell in found.values()}) == len(found)
 
 
 TRAINED = {"initial", "diff/0910", "diff/1011", "lora/0910", "lora/1011"}
-# what changes in a recipe: the trainings that are others then, with all their evaluations
+# change in a recipe -> the trainings that are new then, with all their evaluations
 CHANGES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "nothing": ({}, set()),
     "an option of all": ({"learning_rate": 0.02}, TRAINED - {"lora/0910", "lora/1011"}),  # LoRA has its own
@@ -65,10 +65,10 @@ def test_a_key_changes_with_what_a_checkpoint_depends_on(write: Write, case: str
     changes, other = CHANGES[case]
     before, after = plan(write()), plan(write("changed", **changes))
     common = before.keys() & after.keys()
-    assert {name for name in common & TRAINED if before[name].note != after[name].note} == other & common
+    assert {name for name in common & TRAINED if before[name].note_path != after[name].note_path} == other & common
     for name in common - TRAINED:
         model = name.partition("/twiki")[0]
-        assert (before[name].note != after[name].note) == (model in other)
+        assert (before[name].note_path != after[name].note_path) == (model in other)
 
 
 def test_a_task_changes_evaluations_alone(write: Write) -> None:
@@ -77,7 +77,7 @@ def test_a_task_changes_evaluations_alone(write: Write) -> None:
         {"experiment/tasks": {"twiki_probes": {"answers": True, "light_tuning": False}}},
     ):
         before, after = plan(write()), plan(write("changed", **changes))
-        assert {name for name in before if before[name].note == after[name].note} == TRAINED
+        assert {name for name in before if before[name].note_path == after[name].note_path} == TRAINED
 
 
 def test_changed_data_changes_what_reads_it(write: Write, there: Path, tmp_path: Path) -> None:
@@ -85,13 +85,15 @@ def test_changed_data_changes_what_reads_it(write: Write, there: Path, tmp_path:
     shutil.copytree(there / "data", data)
     recipe = write(**{"experiment/data": str(data)})
     before = plan(recipe)
-    (data / "data" / "diffset-1011" / "train.parquet").touch()  # other times, the same bytes
-    assert {name: cell.note for name, cell in plan(recipe).items()} == {name: c.note for name, c in before.items()}
+    (data / "data" / "diffset-1011" / "train.parquet").touch()  # another time stamp, the same bytes
+    assert {name: cell.note_path for name, cell in plan(recipe).items()} == {
+        name: cell.note_path for name, cell in before.items()
+    }
     article = [{"id": 1, "title": "Other", "text": "Another text."}]
     write_dataset(tmp_path / "other", {"x": {"train": article}})
     shutil.copy(tmp_path / "other" / "data" / "x" / "train.parquet", data / "data" / "diffset-1011" / "train.parquet")
     after = plan(recipe)
-    other = {name for name in before if before[name].note != after[name].note}
+    other = {name for name in before if before[name].note_path != after[name].note_path}
     assert other == {name for name in before if name.startswith(("diff/1011", "lora/1011"))}
 
 
@@ -123,10 +125,10 @@ def test_two_phases_of_one_month_have_names_of_their_own(write: Write) -> None:
 
 def test_who_plans_may_be_another_machine_than_who_scores(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = write()
-    before = {name: cell.note for name, cell in plan(recipe).items()}
+    before = {name: cell.note_path for name, cell in plan(recipe).items()}
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda: True)
-    assert {name: cell.note for name, cell in plan(recipe).items()} == before
+    assert {name: cell.note_path for name, cell in plan(recipe).items()} == before
 
 
 BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {

@@ -1,4 +1,4 @@
-"""What an experiment's recipe may hold, what is made of it, and one line for whatever cannot be used."""
+"""What a recipe of an experiment may contain, and one-line errors for everything else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_method_has_a_line_of_checkpoints_one_a_month(write: Write) -> None:
     lines = {line.label: line for line in read_experiment(str(recipe)).lines}
     assert {label: line.configs for label, line in lines.items()} == {
         "initial": ("diffset-0910",),  # it trains nothing: one checkpoint for all months
-        "full": ("wikipedia-10", "wikipedia-11"),  # a whole snapshot is of one month
+        "full": ("wikipedia-10", "wikipedia-11"),  # a whole snapshot belongs to one month
         "diff": ("diffset-0910", "diffset-1011"),
         "recadam": ("diffset-0910", "diffset-1011"),
         "adapters": ("diffset-0910", "diffset-1011"),
@@ -73,7 +73,10 @@ def test_months_that_go_on_are_those_that_the_data_has_by_now(write: Write, ther
     later = ("diffset-20211201-20220101", "diffset-1201", "unchanged-20220101-20220201")
     for names_, months in (
         (kinds, ("20211101-20211201",)),
-        ((*later, *kinds), ("20211101-20211201", "20211201-20220101")),  # in order of time, whatever theirs is
+        (
+            (*later, *kinds),
+            ("20211101-20211201", "20211201-20220101"),
+        ),  # in order of time, not in the order of the data
     ):
         write_dataset(tmp_path / "data", {name: {"train": articles} for name in names_})
         experiment = read_experiment(str(recipe))
@@ -85,7 +88,7 @@ def test_months_that_go_on_are_those_that_the_data_has_by_now(write: Write, ther
 
 
 def test_months_that_go_on_begin_with_one_that_is_there(write: Write, there: Path) -> None:
-    with pytest.raises(UsageError, match=r"has no diffset-20211101-20211201, which is to be the first"):
+    with pytest.raises(UsageError, match=r"has no diffset-20211101-20211201 to begin with"):
         read_experiment(str(write(**{"experiment/months": {"since": "20211101-20211201"}})))
 
 
@@ -116,18 +119,18 @@ def test_a_task_may_be_scored_on_data_of_its_own(write: Write) -> None:
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no experiment": ({"experiment": None}, "no experiment in it"),
-    "a list": ({"experiment": [1]}, "no experiment in it"),
+    "no experiment": ({"experiment": None}, "no key `experiment`"),
+    "a list": ({"experiment": [1]}, "no key `experiment`"),
     "unknown key": ({"experiment/month": ["1112"]}, "no key 'month' (did you mean months?)"),
     "no model": ({"model": None}, "model is missing"),
     "a model that is a number": ({"model": 3}, "model must be text, not 3"),
     "no data": ({"experiment/data": None}, "data is missing"),
     "neither months nor phases": ({"experiment/months": None}, "either `months`"),
     "both": ({"experiment/phases": ["x"]}, "either `months`"),
-    "a month that is a number": ({"experiment/months": [1112]}, "months: 1112 is no interval"),
+    "a month that is a number": ({"experiment/months": [1112]}, "months: 1112 is not an interval"),
     "a month that YAML read as octal": ({"experiment/months": [0o112]}, "YAML reads 0112 as a number"),
-    "a month of a path": ({"experiment/months": ["../x"]}, "'../x' is no interval"),
-    "a month twice": ({"experiment/months": ["1112", "1112"]}, "comes twice"),
+    "a month of a path": ({"experiment/months": ["../x"]}, "'../x' is not an interval"),
+    "a month twice": ({"experiment/months": ["1112", "1112"]}, "is listed twice"),
     "months that are no list": ({"experiment/months": "1112"}, "months must be a list"),
     "months since a short name": ({"experiment/months": {"since": "1112"}}, "long name of the first one"),
     "months since nothing": ({"experiment/months": {}}, "long name of the first one"),
@@ -135,11 +138,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"experiment/months": {"since": "20211101-20211201", "until": "x"}},
         "long name of the first one",
     ),
-    "no methods": ({"experiment/methods": {}}, "methods: none is named"),
+    "no methods": ({"experiment/methods": {}}, "methods: the list is empty"),
     "methods that are a list": ({"experiment/methods": ["diff"]}, "methods must be a mapping"),
     "unknown method": ({"experiment/methods": {"recadm": None}}, "no method 'recadm' (did you mean recadam?)"),
-    "a label that leaves the folder": ({"experiment/methods": {"../x": {"method": "diff"}}}, "'../x' is no name"),
-    "a label that is taken": ({"experiment/methods": {"start": {"method": "diff"}}}, "'start' is no name"),
+    "a label that leaves the folder": ({"experiment/methods": {"../x": {"method": "diff"}}}, "'../x' is not a name"),
+    "a label that is taken": ({"experiment/methods": {"start": {"method": "diff"}}}, "'start' is not a name"),
     "the same twice": (
         {"experiment/methods": {"diff": None, "again": {"method": "diff"}}},
         "diff and again are the same",

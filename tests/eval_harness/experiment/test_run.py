@@ -1,4 +1,4 @@
-"""An experiment runs each cell once, goes on after a failure and after a kill, and ends with the same results."""
+"""An experiment runs each cell once, continues after a failure or a kill, and ends with the same results."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ import yaml
 from temporalwiki.base.errors import UsageError
 from temporalwiki.eval_harness.experiment import cells as cells_module
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment
-from temporalwiki.eval_harness.experiment.job_runners import find_engine
-from temporalwiki.eval_harness.experiment.run import Progress
+from temporalwiki.eval_harness.experiment.job_runners import find_job_runner
+from temporalwiki.eval_harness.experiment.run import CellOutcome
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 
+import fake_slurm
 import tiny_models
 from faults.rows import SAME_BYTES
 
@@ -34,12 +35,12 @@ pytestmark = pytest.mark.usefixtures("quick")
 Write = Callable[..., Path]
 
 
-def run(recipe: Path, **how: Any) -> dict[str, Progress]:
+def run(recipe: Path, **how: Any) -> dict[str, CellOutcome]:
     return {one.cell.name: one for one in run_experiment(read_experiment(str(recipe)), **how)}
 
 
 def results(out: Path) -> dict[str, Any]:
-    """What the result files hold, but for when and where they were made, and the bytes of their items."""
+    """Return the content of the result files without "run", and the bytes of their items."""
     found: dict[str, Any] = {}
     for path in sorted(out.glob("results/*/*.json")):
         data = json.loads(path.read_text("utf-8"))
@@ -50,7 +51,7 @@ def results(out: Path) -> dict[str, Any]:
     return found
 
 
-def states(progress: dict[str, Progress]) -> dict[str, str]:
+def states(progress: dict[str, CellOutcome]) -> dict[str, str]:
     return {name: one.state for name, one in progress.items()}
 
 
@@ -89,7 +90,7 @@ def test_what_was_taken_away_is_made_again_if_it_is_needed(
     recipe, out = write(**{"experiment/methods": {"initial": None, "diff": None}}), tmp_path / "out"
     run(recipe)
     before = results(out)
-    shutil.rmtree(out / "models")  # nothing that is to be done reads them
+    shutil.rmtree(out / "models")  # no remaining cell reads them
     capsys.readouterr()
     assert set(states(run(recipe)).values()) == {"done"}
     assert "9 cells, 9 of them done before" in capsys.readouterr().err
@@ -116,7 +117,7 @@ def test_no_scored_model_is_kept_while_another_is_trained(write: Write, monkeypa
     train, kept = cells_module.train, []
 
     def watched(run: Any, configs: Any = None) -> Any:
-        kept.append(cells_module._evaluated.cache_info().currsize)
+        kept.append(cells_module._load_model.cache_info().currsize)
         return train(run, configs)
 
     monkeypatch.setattr(cells_module, "train", watched)
@@ -142,7 +143,7 @@ def test_a_failed_cell_stops_no_other_and_is_tried_again(
     assert {found.pop(name) for name in list(found) if name.startswith("diff/")} == {"not run"}
     assert set(found.values()) == {"done"}
     assert "second line" in progress["diff/0910"].why  # and where the traceback is
-    assert "CUDA out of memory" in progress["diff/0910"].cell.failure.read_text()
+    assert "CUDA out of memory" in progress["diff/0910"].cell.failure_path.read_text()
     assert progress["diff/1011"].why == "diff/0910 failed"
     assert progress["diff/1011/twiki_probes/probes-0910"].why == "diff/1011 not run"
     monkeypatch.undo()
@@ -173,24 +174,24 @@ COMMAND = [sys.executable, "-m", "temporalwiki", "experiment"]
 def test_killed_at_random_moments_it_ends_with_the_same_results(write: Write, tmp_path: Path) -> None:
     recipe = write(save_steps=1, max_steps=6)
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    moments = random.Random()
+    moments, quiet = random.Random(), subprocess.DEVNULL
+
+    def notes() -> int:
+        return len(list((tmp_path / "out" / "cells").glob("*.json")))
+
     for _ in range(3):
-        process = subprocess.Popen(
-            [*COMMAND, str(recipe)], env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        )
-        assert process.stderr is not None
-        begun = (line for line in process.stderr if line.startswith("experiment: ") and " of " in line)
-        for _ in range(moments.randint(2, 5)):  # the first says what was done before
-            next(begun)
+        process = subprocess.Popen([*COMMAND, str(recipe)], env=environment, stderr=quiet, stdout=quiet)
+        enough = notes() + moments.randint(1, 3)
+        wait_for(lambda enough=enough: notes() >= enough)  # type: ignore[misc]
         time.sleep(moments.uniform(0.0, 0.3))
         process.kill()
-        process.communicate()
+        process.wait()
         assert process.returncode == -signal.SIGKILL, "it was done before it was killed"
     subprocess.run([*COMMAND, str(recipe)], env=environment, check=True, capture_output=True)
     whole = yaml.safe_load(recipe.read_text())
     whole["experiment"]["output"] = str(tmp_path / "whole")
     (tmp_path / "whole.yaml").write_text(yaml.safe_dump(whole, sort_keys=False))
-    # scores that were kept would make the comparison one with itself
+    # cached scores would compare the run with itself
     environment["HF_HOME"] = str(tmp_path / "home")
     subprocess.run([*COMMAND, str(tmp_path / "whole.yaml")], env=environment, check=True, capture_output=True)
     assert results(tmp_path / "out") == results(tmp_path / "whole")
@@ -206,18 +207,20 @@ def test_jobs_of_this_machine_end_with_the_same_results(write: Write, tmp_path: 
     other["experiment"]["output"] = str(tmp_path / "jobs")
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump(other, sort_keys=False))
     experiment = read_experiment(str(tmp_path / "jobs.yaml"))
-    progress = run_experiment(experiment, find_engine("local", experiment, 2), 2)
+    progress = run_experiment(experiment, find_job_runner("local", experiment, 2), 2)
     assert {one.state for one in progress} == {"done"}
     assert results(tmp_path / "jobs") == results(tmp_path / "out")
-    assert (tmp_path / "jobs" / "logs" / "diff-0910.log").read_text().count("experiment: 1 of 1: diff/0910") == 1
+    assert (tmp_path / "jobs" / "logs" / "diff-0910.log").read_text().count(
+        "experiment: 1 cells, 0 of them done before"
+    ) == 1
 
 
 def test_a_job_that_fails_stops_no_other(write: Write, tmp_path: Path) -> None:
-    recipe = write(**{"experiment/methods": {"initial": None, "modular": {"small": "no/such"}}})  # of T5 alone
+    recipe = write(**{"experiment/methods": {"initial": None, "modular": {"small": "no/such"}}})  # for T5 only
     experiment = read_experiment(str(recipe))
-    progress = {one.cell.name: one for one in run_experiment(experiment, find_engine("local", experiment, 2), 2)}
+    progress = {one.cell.name: one for one in run_experiment(experiment, find_job_runner("local", experiment, 2), 2)}
     assert progress["modular/0910"].state == "failed"
-    assert "modular does not fit" in progress["modular/0910"].why
+    assert "modular does not support" in progress["modular/0910"].why
     assert progress["modular/1011/twiki_probes/probes-0910"].state == "not run"
     assert progress["initial/twiki_probes/probes-1011"].state == "done"
 
@@ -227,7 +230,7 @@ def test_a_job_that_dies_without_a_word_is_a_failure(write: Write, monkeypatch: 
 
     monkeypatch.setattr(job_runners, "command", lambda *_: [sys.executable, "-c", "import os; os.abort()"])
     experiment = read_experiment(str(write(**{"experiment/methods": {"initial": None}})))
-    progress = run_experiment(experiment, find_engine("local", experiment, 2), 2)
+    progress = run_experiment(experiment, find_job_runner("local", experiment, 2), 2)
     assert [one.state for one in progress] == ["failed", "not run", "not run"]
     assert "its log: " in progress[0].why
 
@@ -249,7 +252,7 @@ def test_jobs_of_this_machine_end_with_who_started_them(write: Write, tmp_path: 
         return [words for words in found if f"experiment {recipe} --cell" in words]
 
     log = tmp_path / "out" / "logs" / "diff-0910.log"
-    wait_for(lambda: log.is_file() and "train: step" in log.read_text())
+    wait_for(lambda: log.is_file() and "train: training" in log.read_text())
     assert jobs()
     process.kill()
     process.communicate()
@@ -275,7 +278,7 @@ def test_a_job_that_dies_stops_none_of_the_others_of_its_group(write: Write, mon
 
     monkeypatch.setattr(job_runners, "command", dies)
     experiment = read_experiment(str(write(**{"experiment/methods": {"initial": None}})))
-    progress = run_experiment(experiment, find_engine("local", experiment, 2), 2)
+    progress = run_experiment(experiment, find_job_runner("local", experiment, 2), 2)
     assert [one.state for one in progress] == ["done", "failed", "done"]
 
 
@@ -283,7 +286,7 @@ def test_a_scheduler_that_refuses_is_a_failure_and_one_that_is_silent_is_asked_a
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment = read_experiment(str(write(**{"experiment/methods": {"initial": None}})))
-    local = find_engine("local", experiment, 2)
+    local = find_job_runner("local", experiment, 2)
     assert local is not None
     silent = iter([True, True])
 
@@ -303,25 +306,55 @@ def test_a_scheduler_that_refuses_is_a_failure_and_one_that_is_silent_is_asked_a
     assert "sbatch: error" in progress[1].why
 
 
-def test_jobs_through_submitit(write: Write, tmp_path: Path) -> None:
-    pytest.importorskip("submitit", reason="submitit is not installed: pip install 'temporalwiki[slurm]'")
-    recipe = write(
-        **{
-            "experiment/methods": {"initial": None},
-            "experiment/months": ["0910"],
-            "experiment/engines": {"slurm": {"cluster": "local", "timeout_min": 5}},  # the same without a scheduler
-        }
-    )
-    experiment = read_experiment(str(recipe))
-    progress = run_experiment(experiment, find_engine("slurm", experiment, 2), 2)
+def test_jobs_of_slurm(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fake commands on PATH run the jobs as processes; SBATCH_TIMELIMIT yields to the recipe."""
+    spool = fake_slurm.install(tmp_path / "slurm")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'slurm' / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("SBATCH_TIMELIMIT", "1")
+    monkeypatch.setattr("temporalwiki.eval_harness.experiment.run.POLL", 0.2)
+    options = {
+        "slurm_partition": "gpu",
+        "gpus_per_node": 1,
+        "mem_gb": 64,
+        "timeout_min": 5,
+        "tasks_per_node": 1,
+        "exclusive": True,
+        "overcommit": False,
+        "slurm_additional_parameters": {"mail-user": "me"},
+        "slurm_setup": [f"touch {tmp_path / 'set_up'}"],
+    }
+    changes = {"experiment/methods": {"initial": None}, "experiment/months": ["0910"]}
+    experiment = read_experiment(str(write(**changes, **{"experiment/engines": {"slurm": options}})))
+    progress = run_experiment(experiment, find_job_runner("slurm", experiment, 2), 2)
     assert {one.cell.name: one.state for one in progress} == {
         "initial": "done",
         "initial/twiki_probes/probes-0910": "done",
     }
+    assert (tmp_path / "set_up").exists()
+    asked = (spool / "100.asked").read_text().split()
+    assert [word for word in asked if not word.startswith("output=")] == [
+        "exclusive=",
+        "gpus-per-node=1",
+        "job-name=initial",
+        "mail-user=me",
+        "mem=64G",
+        "ntasks-per-node=1",
+        "parsable=",
+        "partition=gpu",
+        "time=5",
+        "timelimit=1",
+    ]
+    assert (experiment.output / "logs" / "100.out").exists()
+
+
+def test_without_slurm_there_is_one_line(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match=r"^there is no sbatch here: run --engine slurm where jobs are submitted"):
+        find_job_runner("slurm", read_experiment(str(write())), 2)
 
 
 def test_jobs_of_the_hub(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the Hub is asked for; there is none here, so its job runs here."""
+    """A stand-in for the Hub that runs its jobs on this machine and notes the requests."""
     import huggingface_hub
 
     asked = []
@@ -343,7 +376,7 @@ def test_jobs_of_the_hub(write: Write, tmp_path: Path, monkeypatch: pytest.Monke
     hub = {"bucket": "me/runs", "flavor": "a10g-small", "timeout": "2h", "setup": "true"}
     recipe = write(**{"experiment/methods": {"initial": None}, "experiment/engines": {"hub_jobs": hub}})
     experiment = read_experiment(str(recipe))
-    progress = run_experiment(experiment, find_engine("hub_jobs", experiment, 2), 2)
+    progress = run_experiment(experiment, find_job_runner("hub_jobs", experiment, 2), 2)
     assert {one.state for one in progress} == {"done"}
     assert len(asked) == 2  # the checkpoint, then its evaluations
     image, command, volumes, more = asked[0]
@@ -354,21 +387,26 @@ def test_jobs_of_the_hub(write: Write, tmp_path: Path, monkeypatch: pytest.Monke
     assert more == {"labels": {"temporalwiki": "initial"}, "secrets": None, "flavor": "a10g-small", "timeout": "2h"}
 
 
-BAD_ENGINES: dict[str, tuple[str, dict[str, Any], str]] = {
+BAD_RUNNERS: dict[str, tuple[str, dict[str, Any], str]] = {
     "unknown": ("slrm", {}, "no engine 'slrm' (did you mean slurm?)"),
     "unknown in the recipe": ("local", {"slrm": {}}, "engines: no 'slrm' (did you mean slurm?)"),
     "local with parameters": ("local", {"local": {"gpus": 2}}, "local takes no parameters"),
-    "no bucket": ("hub_jobs", {"hub_jobs": {}}, "bucket is wanted"),
+    "no bucket": ("hub_jobs", {"hub_jobs": {}}, "name a bucket"),
+    "a mapping for sbatch": ("slurm", {"slurm": {"gres": {"gpu": 1}}}, "gres must be text, a number, true or false"),
+    "set-up that is not a list": ("slurm", {"slurm": {"setup": "true"}}, "setup must be a list of shell commands"),
+    "submitit's stand-in": ("slurm", {"slurm": {"cluster": "local"}}, "--engine local runs cells without Slurm"),
     "unknown parameter": ("hub_jobs", {"hub_jobs": {"bucket": "a/b", "flavour": "x"}}, "did you mean flavor?"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", BAD_ENGINES)
-def test_engines_that_cannot_be_used(write: Write, case: str) -> None:
-    name, engines, said = BAD_ENGINES[case]
+@pytest.mark.parametrize("case", BAD_RUNNERS)
+def test_engines_that_cannot_be_used(write: Write, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_slurm.install(tmp_path / "slurm")
+    monkeypatch.setenv("PATH", str(tmp_path / "slurm" / "bin"))
+    name, engines, said = BAD_RUNNERS[case]
     experiment = read_experiment(str(write(**{"experiment/engines": engines})))
     with pytest.raises(UsageError) as raised:
-        find_engine(name, experiment, 2)
+        find_job_runner(name, experiment, 2)
     assert said in str(raised.value)
 
 

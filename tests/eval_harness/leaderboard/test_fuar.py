@@ -1,4 +1,4 @@
-"""FUAR of checkpoints by hand, against which models, and where there is none."""
+"""FUAR of checkpoints: computed by hand, with the right earlier models, or left out."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_probes_by_hand(tmp_path: Path) -> None:
 
 
 def test_all_facts_moved_alike_so_there_is_no_doubt(tmp_path: Path) -> None:
-    """Every resample has the same differences, as facts differ among themselves by the same for all models."""
+    """All resamples have the same differences, because facts differ by the same amount in all models."""
     write_months(tmp_path, BASE, FIRST, SECOND)
     for row in found(tmp_path):
         assert (row.low, row.high) == pytest.approx((row.value, row.value))
@@ -86,7 +86,7 @@ def test_clozes_by_hand(tmp_path: Path) -> None:
 
 
 def test_clozes_of_its_own_month_come_first(tmp_path: Path) -> None:
-    """The plain ones are of no month, and those of 0910 are of another; invariant is there for all months alone."""
+    """Configs without a month are used if there are none of the checkpoint's own month."""
     for model, hits in ((BASE, (8, 1, 0)), (FIRST, (6, 4, 5))):
         write_lama(tmp_path, model, *hits, suffix="-0809")
         write_lama(tmp_path, model, 5, 5, 5)
@@ -118,7 +118,7 @@ def test_what_gained_nothing_is_infinite_and_may_have_an_end(tmp_path: Path) -> 
     assert read_parquet(tmp_path / "x.parquet") == [nothing, little]
 
 
-# Which models are compared
+# The models that are compared
 
 
 def test_the_base_itself_and_a_checkpoint_of_initial_are_the_same_model(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_the_base_itself_and_a_checkpoint_of_initial_are_the_same_model(tmp_path
 
 
 def test_initial_may_have_been_trained_before_the_first_month(tmp_path: Path) -> None:
-    """Its base is scored too, but is not the model that the months began with."""
+    """The scored base model is not Initial, because the months started from another model."""
     before = ["wikipedia-08"]
     write_months(tmp_path, {**BASE, "method": "initial", "trained_on": before})
     write_months(tmp_path, *({**m, "trained_on": before + m["trained_on"]} for m in (FIRST, SECOND)))
@@ -142,7 +142,7 @@ def test_initial_may_have_been_trained_before_the_first_month(tmp_path: Path) ->
 
 
 def test_a_model_that_was_trained_on_one_month_alone_is_compared_with_initial_alone(tmp_path: Path) -> None:
-    """3.2 - 2.1 forgotten for 6.0 - 4.0: the model of 0809 is of its line, and none of those before it."""
+    """3.2 - 2.1 forgotten for 6.0 - 4.0: the model of 0809 has the same label but is no earlier phase."""
     write_months(tmp_path, BASE, FIRST, {**SECOND, "trained_on": ["diffset-0910"]})
     assert values(tmp_path) == pytest.approx({("diff", "0809", "probes"): 0.5, ("diff", "0910", "probes"): 1.1 / 2})
 
@@ -173,7 +173,7 @@ def test_two_learning_rates_under_one_label_are_two_lines(tmp_path: Path) -> Non
     for model, like in zip(slow, (FIRST, SECOND), strict=True):
         write_months(tmp_path, model, like=like["name"])
     assert [row.value for row in found(tmp_path)] == pytest.approx([0.5, 0.5, 0.8 / 3.5, 0.8 / 3.5])
-    for model in slow:  # the same rate again: which of the two it was trained from is not known
+    for model in slow:  # the same rate again: it could have been trained from either model
         write_months(tmp_path, {**model, "name": f"{model['name']}/er"}, like="base")
     assert [row.model for row in found(tmp_path) if row.month == "0910"] == ["diff/0910"]
 

@@ -1,4 +1,4 @@
-"""The leaderboard's page as a file: what is in it, what cannot get into it, and that it is always the same."""
+"""The leaderboard's page as a file: its content, escaping of hostile names, and the same bytes every time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Shown(NamedTuple):
 
 
 class Elements(HTMLParser):
-    """All elements of a page with their attributes, and the text of its scripts and styles."""
+    """Collects the elements of a page with their attributes, and the text of its scripts and styles."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -89,8 +89,8 @@ def everything_named(name: str) -> list[Row]:
 
 @pytest.mark.fault(
     "hostile titles",
-    "names of models and configs that are markup, on the leaderboard's page",
-    "they add no element and stay whole",
+    "names of models and configs that contain markup, on the leaderboard's page",
+    "they are shown as text",
 )
 @pytest.mark.parametrize("name", [name for name in HOSTILE if name])
 def test_a_hostile_name_adds_no_element_and_is_whole_in_the_data(tmp_path: Path, name: str) -> None:
@@ -254,7 +254,7 @@ def test_two_scores_of_one_checkpoint_are_two_lines() -> None:
     ]
 
 
-# The ranks of the models of a month, as (label, month, best, worst), and what they say.
+# Ranks of the models of a month, as (label, month, best, worst), and the sentence about them.
 VERDICTS: list[tuple[list[tuple[str, str | None, int | None, int | None]], str]] = [
     ([("a", "0910", None, None), ("b", "0910", None, None)], ""),
     ([("a", "0910", 1, 1)], ""),

@@ -1,4 +1,4 @@
-"""The leaderboard's page in a real browser: what people see, press and type, from disk and without any network."""
+"""The leaderboard's page in a real browser, opened from disk and without a network."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def some_rows() -> list[Row]:
 
 
 def folder_of(rows: list[Row], root: Path) -> Path:
-    """Write a leaderboard's folder with all that its page links to, and return it."""
+    """Write a leaderboard's folder with all files that its page links to, and return it."""
     out = root / "leader board"
     for name in FIGURES:
         (out / "figures").mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Tab:
-    """A page of a browser that notes what goes wrong in it, and what it asks for."""
+    """A browser page that records its errors and requests."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.page: Page = context.new_page()
@@ -191,7 +191,7 @@ class Tab:
 
 @pytest.fixture
 def open_tab(browser: Browser, folder: Path) -> Iterator[Callable[..., Tab]]:
-    """Open the page, with a hash and what the browser is like. In the end nothing has gone wrong in any tab."""
+    """Open the page with a hash and browser settings; at the end, fail if any tab had an error."""
     contexts, tabs = [], []
 
     def opened(of: str = "", **kind: Any) -> Tab:
@@ -225,7 +225,7 @@ def test_it_opens_with_the_newest_month_best_first(open_tab: Callable[..., Tab])
     assert not tab.page.locator("noscript").is_visible()
 
 
-# A head, and the models in the order of the first press and of the second.
+# A column head, and the order of the models after the first and the second press.
 SORTS = {
     "Model": (
         [HACKED, A, B, "initial none", "lora 1112"],
@@ -259,7 +259,7 @@ def test_heads_sort_both_ways_by_mouse_and_by_key(open_tab: Callable[..., Tab], 
             button.click()
         assert tab.models() == SORTS[head][i]
         assert tab.sorted_by() == [(head, way)]
-        assert button.evaluate("button => button === document.activeElement")  # as it was, for the next press
+        assert button.evaluate("button => button === document.activeElement")  # back to the default for the next press
 
 
 def test_missing_scores_are_last_both_ways(open_tab: Callable[..., Tab]) -> None:
@@ -283,7 +283,7 @@ def test_all_months_have_a_column_each(open_tab: Callable[..., Tab]) -> None:
     assert tab.page.locator("#own").is_visible()
 
 
-# A control, what is chosen, and the models that are left.
+# A control, the chosen value, and the remaining models.
 FILTERS = [
     ("Method", "diff", [B, A]),
     ("Method", "not trained", ["initial none"]),
@@ -556,7 +556,7 @@ def test_numbers_are_the_same_with_and_without_a_script(browser: Browser, tmp_pa
         assert texts[0] == texts[1]
 
 
-# Ratio of the contrast of each text with what is behind it, as WCAG 2 computes it; the least of them with the text.
+# The lowest contrast ratio (WCAG 2) of a text with its background, and that text.
 CONTRAST = """() => {
   const parse = color => { const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number); return { r, g, b, a }; };
   const light = ({ r, g, b }) => {

@@ -1,4 +1,4 @@
-"""Which rows belong together: lines, their order, months under two names, and what is divided by what."""
+"""Lines of checkpoints and their order, months with two names, and scores relative to Initial."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_relative_is_a_score_over_that_of_the_base_it_began_from() -> None:
     ]
     assert relative(rows, "a") == {0: 0.25}
     assert relative(rows, "b") == {0: 2.0}
-    assert relative(rows, "c") == {}  # of two none is the one
+    assert relative(rows, "c") == {}  # two possible Initials
     assert relative(rows, "d") == {}  # a month that its Initial was not scored on
     assert relative(rows, "gpt2") == {0: 1.0}
 

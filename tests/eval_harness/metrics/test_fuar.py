@@ -1,4 +1,4 @@
-"""FUAR is equation 1 of the CKL paper: what was forgotten over what was updated and acquired."""
+"""FUAR is equation 1 of the CKL paper: forgotten / (updated + acquired)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def row(invariant: Any, updated: Any, new: Any) -> Row:
     return {"invariant": invariant, "updated": updated, "new": new}
 
 
-# Table 2 of the paper: EM on InvariantLAMA, UpdatedLAMA and NewLAMA, and the FUAR that is printed beside it.
+# Table 2 of the paper: EM on InvariantLAMA, UpdatedLAMA and NewLAMA, and the printed FUAR.
 INITIAL = row(24.17, 1.62, 1.88)
 TABLE_2 = {
     "Vanilla": (12.89, 10.17, 3.77, 1.08),
@@ -44,7 +44,7 @@ def test_table_2_of_the_paper(invariant: float, updated: float, new: float, prin
     assert result["no_gain"] is False
 
 
-# predictions, references, and what comes out: fuar, forgotten, updated, acquired
+# predictions, references, and the result: fuar, forgotten, updated, acquired
 BY_HAND: dict[str, tuple[list[Row], list[Row], tuple[float, float, float, float]]] = {
     # (24 - 18) / ((10 - 2) + (6 - 2))
     "one earlier corpus": ([row(18, 10, 6)], [row(24, 2, 2)], (0.5, 6, 8, 4)),
@@ -72,8 +72,8 @@ BY_HAND: dict[str, tuple[list[Row], list[Row], tuple[float, float, float, float]
         [row(24, 2, None), row(20, None, None)],
         (1.0, 8, 8, 0),
     ),
-    # what rose on the invariant task (+5) takes nothing off the other corpus's loss, what fell on the new one (-3)
-    # nothing off the gain: (6 + 0) / (8 + 0)
+    # a gain on the invariant task (+5) does not reduce the other corpus's loss, and a loss on the new task (-3)
+    # does not reduce the gain: (6 + 0) / (8 + 0)
     "gains and losses do not cancel": (
         [row(18, 10, 1), row(25, 2, 1)],
         [row(24, 2, 4), row(20, 2, 4)],
@@ -106,15 +106,15 @@ def test_sums_are_rounded_once(task: str) -> None:
 
 
 GOOD = [row(1, 2, 3)]
-NUMBER = "a finite number is wanted, or None for a task not defined"
-KEYS = "the keys invariant, updated, new and no others are wanted, not"
+NUMBER = "it must be a finite number, or None for a task not defined"
+KEYS = "the keys must be invariant, updated, new, not"
 REFUSED: dict[str, tuple[Any, Any, str]] = {
     "nothing": ([], [], "FUAR is not defined: no row has an invariant task"),
     "no invariant task": ([row(None, 1, 1)] * 2, [row(None, 0, 0)] * 2, "not defined: no row has an invariant task"),
     "no task that can gain": (
         [row(1, None, None), row(None, 1, 1)],
         [row(2, None, None), row(None, 0, 0)],
-        "FUAR is not defined: no row with an invariant task has an updated or a new one",
+        "FUAR is not defined: no row with an invariant task has an updated or a new task",
     ),
     "NaN": ([row(1, 2, math.nan)], GOOD, rf"predictions\[0\]: new is nan; {NUMBER}"),
     "infinite": (GOOD * 2, [*GOOD, row(-math.inf, 2, 3)], rf"references\[1\]: invariant is -inf; {NUMBER}"),
@@ -130,8 +130,8 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "a key too many": ([row(1, 2, 3) | {"nwe": 1}], GOOD, rf"predictions\[0\]: {KEYS}"),
     "a row is no dict": ([(1, 2, 3)], GOOD, rf"predictions\[0\]: {KEYS} \(1, 2, 3\)"),
     "a row is missing": ([None], GOOD, rf"predictions\[0\]: {KEYS} None"),
-    "a row instead of rows": (row(1, 2, 3), GOOD, "predictions: a list with one row for each .* is wanted, not dict"),
-    "no references": (GOOD, None, "references: a list with one row for each .* is wanted, not NoneType"),
+    "a row instead of rows": (row(1, 2, 3), GOOD, "predictions: expected a list with one row for each .*, not dict"),
+    "no references": (GOOD, None, "references: expected a list with one row for each .*, not NoneType"),
     "other lengths": (GOOD, GOOD * 2, "1 predictions and 2 references"),
     "defined before alone": ([row(1, None, 3)], GOOD, r"updated .* only one of predictions\[0\] and references\[0\]"),
     "defined after alone": (GOOD * 2, [*GOOD, row(None, 2, 3)], r"invariant .* only one of predictions\[1\]"),
@@ -150,7 +150,7 @@ SCORE = st.integers(0, 10_000).map(lambda hundredths: hundredths / 100)
 
 @st.composite
 def scores(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
-    """Rows of both sides; at least the first has all three tasks."""
+    """A strategy for rows of both sides; at least the first row has all three tasks."""
     after, before = [row(*(draw(SCORE) for _ in range(3)))], [row(*(draw(SCORE) for _ in range(3)))]
     for _ in range(draw(st.integers(0, 4))):
         defined = [draw(st.booleans()) for _ in range(3)]
@@ -160,7 +160,7 @@ def scores(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
 
 
 def reference(after: list[Row], before: list[Row]) -> tuple[Fraction, Fraction]:
-    """What stands above and below the line of equation 1, in exact numbers."""
+    """Return numerator and denominator of equation 1 as exact numbers."""
     above = below = Fraction(0)
     for n, i in zip(after, before, strict=True):
         if i["invariant"] is None:

@@ -1,4 +1,4 @@
-"""Perplexity of probes is exp(total NLL / total predicted tokens), whatever the batches, the padding and the order."""
+"""Perplexity of probes is exp(total NLL / total predicted tokens), independent of batches, padding and order."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ Metric = Any
 Reference = Callable[[str, str], list[float]]
 
 
-# What is computed from likelihoods
+# Numbers computed from likelihoods
 
-# nats of each token of each text, the bytes of each text, and: perplexity, mean over texts, bits per byte
+# nats per token of each text, bytes of each text, and the result: perplexity, mean over texts, bits per byte
 BY_HAND: dict[str, tuple[list[list[float]], list[int], tuple[float, float, float]]] = {
     "one token": ([[LN2]], [1], (2, 2, 1)),
     "one text": ([[LN2, 3 * LN2]], [8], (4, 4, 0.5)),  # 2 ** (4 / 2)
@@ -125,20 +125,20 @@ def metric(monkeypatch: pytest.MonkeyPatch) -> Metric:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folder of the tiny model of each kind."""
+    """Folders of tiny models, one of each kind."""
     folder = tmp_path_factory.mktemp("models")
     return {kind: tiny_models.save(kind, folder / kind) for kind in tiny_models.KINDS}
 
 
 def words(*vocabulary: str, bos: bool) -> Any:
-    """A tokenizer that separates at white space; with <s> as the BOS, or no BOS."""
+    """Return a tokenizer that splits at white space, with <s> as BOS or without BOS."""
     backend = Tokenizer(WordLevel({word: i for i, word in enumerate(vocabulary)}))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=backend, **({"bos_token": "<s>"} if bos else {}))
 
 
 def bigram(probabilities: list[list[float]]) -> Any:
-    """A model that gives token j after token i the probability [i][j], whatever came before."""
+    """Return a bigram model: token j follows token i with the probability [i][j]."""
     size = len(probabilities)
     model = GPT2LMHeadModel(
         GPT2Config(
@@ -164,7 +164,7 @@ HALVES = [
     [1 / 4, 1 / 4, 1 / 4, 1 / 4],
     [1 / 2, 1 / 4, 1 / 8, 1 / 8],  # after c: a with 2 bits, b with 3
 ]
-# predictions, objects, whether there is a BOS, and: perplexity, mean over texts, bits per byte, each text, tokens
+# predictions, objects, BOS or not, and the result: perplexity, mean over texts, bits per byte, each text, tokens
 GOLDEN: dict[str, tuple[list[str], list[str] | None, bool, tuple[float, float, float, list[float], int]]] = {
     # 1 + 3 and 3 bits: 2 ** (7 / 3), (2 ** 2 + 2 ** 3) / 2, 7 bits in 3 + 1 bytes
     "with BOS": (["a b", "c"], None, True, (2 ** (7 / 3), 6, 7 / 4, [4, 8], 3)),
@@ -202,7 +202,7 @@ def test_a_model_that_knows_nothing_has_its_vocabulary_as_perplexity(metric: Met
 
 
 def reference(folder: Path, model: Any = None) -> Reference:
-    """NLL of the tokens of one text, or of the part that follows a context, by plain transformers."""
+    """Return the NLL of the tokens of a text (after an optional context), computed with plain transformers."""
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     if folder.name == "t5":
         model = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
@@ -244,7 +244,7 @@ def expected(nlls: list[list[float]], texts: list[str]) -> dict[str, Any]:
 
 
 def assert_same(result: dict[str, Any], other: dict[str, Any]) -> None:
-    """Equal but for the rounding of float32."""
+    """Compare up to the rounding of float32."""
     assert result.keys() == other.keys()
     for key, value in other.items():
         assert result[key] == pytest.approx(value, rel=2e-5), key
@@ -264,7 +264,7 @@ def test_whole_texts_are_what_plain_transformers_says_one_at_a_time(
 def test_objects_alone_are_what_plain_transformers_says_one_at_a_time(
     metric: Metric, models: dict[str, Path], kind: str
 ) -> None:
-    """T5 is asked for the object after <extra_id_0>; of the others the tokens that reach into " OBJECT" count."""
+    """T5 scores the object after <extra_id_0>; other models score the tokens that overlap " OBJECT"."""
     nll = reference(models[kind])
     wanted = expected([nll(f"{s} {r}", f" {o}") for s, r, o in FACTS], OBJECTS)
     for batch_size in (1, 2, 7, None):
@@ -371,21 +371,21 @@ def test_bf16_is_near_and_not_the_same(metric: Metric, models: dict[str, Path]) 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no predictions": ({"predictions": []}, "no predictions: there is nothing to score"),
-    "one string": ({"predictions": "ab"}, "predictions: a list of strings is wanted, not str"),
-    "a number": ({"predictions": ["a", 1961]}, r"predictions\[1\]: a string is wanted, not int"),
-    "a number first": ({"predictions": [1961, "a"]}, r"predictions\[0\]: a string is wanted, not int"),
-    "None": ({"predictions": ["a", None]}, r"predictions\[1\]: a string is wanted, not NoneType"),
-    "a list": ({"predictions": [["a"]]}, r"predictions\[0\]: a string is wanted, not list"),
-    "bytes": ({"predictions": b"ab"}, "predictions: a list of strings is wanted, not bytes"),
-    "half a character": ({"predictions": ["a", "b\ud83d"]}, r"predictions\[1\]: 'b\\ud83d' is no valid Unicode"),
+    "one string": ({"predictions": "ab"}, "predictions: expected a list of strings, not str"),
+    "a number": ({"predictions": ["a", 1961]}, r"predictions\[1\]: expected a string, not int"),
+    "a number first": ({"predictions": [1961, "a"]}, r"predictions\[0\]: expected a string, not int"),
+    "None": ({"predictions": ["a", None]}, r"predictions\[1\]: expected a string, not NoneType"),
+    "a list": ({"predictions": [["a"]]}, r"predictions\[0\]: expected a string, not list"),
+    "bytes": ({"predictions": b"ab"}, "predictions: expected a list of strings, not bytes"),
+    "half a character": ({"predictions": ["a", "b\ud83d"]}, r"predictions\[1\]: 'b\\ud83d' is not valid Unicode"),
     "an empty text": ({"predictions": ["a", ""]}, r"predictions\[1\] '' cannot be scored: .* no token to predict"),
     "too long a text": (
         {"predictions": ["a", "9 " * 300]},
         r"predictions\[1\] '9 9 .* longer than the model's context",
     ),
-    "objects of another length": ({"objects": ["b"] * 2}, "1 predictions and 2 objects: one of each is wanted"),
-    "objects that are one string": ({"objects": "b"}, "objects: a list of strings is wanted, not str"),
-    "an object that is no string": ({"objects": [3]}, r"objects\[0\]: a string is wanted, not int"),
+    "objects of another length": ({"objects": ["b"] * 2}, "1 predictions and 2 objects: each text needs one of each"),
+    "objects that are one string": ({"objects": "b"}, "objects: expected a list of strings, not str"),
+    "an object that is no string": ({"objects": [3]}, r"objects\[0\]: expected a string, not int"),
     "another object": ({"objects": ["c"]}, r"predictions\[0\] 'a b' does not end with a space and objects\[0\] 'c'"),
     "half a word": ({"predictions": ["a bc"], "objects": ["c"]}, r"predictions\[0\] 'a bc' does not end with"),
     "an object alone": ({"predictions": ["b"], "objects": ["b"]}, r"predictions\[0\] 'b' does not end with a space"),
@@ -395,15 +395,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "half a batch": ({"batch_size": 1.5}, "batch_size must be a whole number from 1, not 1.5"),
     "no device": ({"device": "abacus"}, "device 'abacus': "),
     "a device that is not there": ({"device": "cuda:99"}, "device 'cuda:99': "),
-    "an unknown folder": ({"model": "./no/such/folder"}, "no/such/folder: there is no such folder"),
-    "a folder without a model": ({"model": "tests"}, "tests: no checkpoint is in this folder"),
-    "an unknown model": ({"model": "acme/none"}, "acme/none: no .* can be loaded from there"),
-    "no such GGUF file": ({"model": "none.gguf"}, "none.gguf: there is no such file"),
+    "an unknown folder": ({"model": "./no/such/folder"}, "no/such/folder: no such folder"),
+    "a folder without a model": ({"model": "tests"}, "tests: the folder holds no checkpoint"),
+    "an unknown model": ({"model": "acme/none"}, "acme/none: cannot load a .*"),
+    "no such GGUF file": ({"model": "none.gguf"}, "none.gguf: no such file"),
     "no such package": ({"model": "package:no-such-gguf"}, "package:no-such-gguf: no such package is installed"),
-    "nothing": ({"model": None}, "the name of a language model or a loaded one is wanted, not NoneType"),
+    "nothing": ({"model": None}, "expected the name of a language model or a loaded one, not NoneType"),
     "a model without a head": (
         {"model": GPT2Model(GPT2Config(n_layer=0, n_embd=4, n_head=1, vocab_size=4, n_positions=4, bos_token_id=0))},
-        "the name of a language model or a loaded one is wanted, not GPT2Model",
+        "expected the name of a language model or a loaded one, not GPT2Model",
     ),
     "no tokenizer": ({"model": uniform(3)}, "a loaded model needs its tokenizer"),
     "nothing to predict": (
@@ -424,7 +424,7 @@ def test_what_is_wrong_is_said_in_one_line(
 
 
 def test_an_encoder_decoder_model_asks_for_objects(metric: Metric, models: dict[str, Path]) -> None:
-    with pytest.raises(ValueError, match=r"an encoder-decoder model needs objects=\[\.\.\.\]: the last words"):
+    with pytest.raises(ValueError, match=r"an encoder-decoder model needs objects=\[\.\.\.\], the last words"):
         metric.compute(predictions=PROBES, model=models["t5"])
 
 
@@ -438,7 +438,7 @@ def test_damaged_weights_give_no_number(metric: Metric, models: dict[str, Path])
     assert model.training
 
 
-# What `evaluate` keeps between calls
+# State of `evaluate` between calls
 
 
 def test_texts_that_are_added_count_once_and_with_their_objects(metric: Metric, models: dict[str, Path]) -> None:
@@ -447,7 +447,7 @@ def test_texts_that_are_added_count_once_and_with_their_objects(metric: Metric, 
     result = metric.compute(predictions=PROBES, **inputs)
     metric.add(prediction=PROBES[0])
     metric.add_batch(predictions=np.array(PROBES[1:4]))
-    with pytest.raises(ValueError, match=r"predictions\[1\]: a string is wanted, not float"):
+    with pytest.raises(ValueError, match=r"predictions\[1\]: expected a string, not float"):
         metric.add_batch(predictions=["a", math.nan])
     metric.add_batch(predictions=iter(PROBES[4:]))
     assert metric.compute(**inputs) == result

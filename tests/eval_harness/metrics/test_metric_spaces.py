@@ -1,4 +1,4 @@
-"""Each metric's folder is an `evaluate` module that loads from a clone, and a Space."""
+"""Each metric's folder is an `evaluate` module that loads from a clone, and a Space with an app."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def match() -> Any:
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folder of a tiny model; it and a tiny T5 are in the Hub's cache under the names that the Space's card uses."""
+    """Folder of a tiny model; it and a tiny T5 are in the Hub's cache under the names in the cards."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     import tiny_models
@@ -98,7 +98,7 @@ def test_fuar_of_rows_that_are_added(fuar: Any) -> None:
         ([row(1, 2, 3), {"invariant": 1, "updated": 2, "nwe": 3}], [row(1, 2, 3)] * 2, r"predictions\[1\]: the keys"),
         ([row(1, 2, math.nan)], [row(1, 2, 3)], r"predictions\[0\]: new is nan"),
         ([row(1, 2, 3)], [row(1, 2, 3)] * 2, "1 predictions and 2 references"),
-        ([row(1, 2, 3)], None, "references: a list"),
+        ([row(1, 2, 3)], None, "references: expected a list"),
         ([], [], "no row has an invariant task"),
         ([row(None, 2, 3)], [row(None, 2, 3)], "no row has an invariant task"),
     ],
@@ -138,7 +138,7 @@ def test_knowledge_match_of_rankings_that_are_added(match: Any) -> None:
     ("predictions", "references", "message"),
     [
         (["x", []], ["x", "y"], r"predictions\[1\]: the list is empty"),
-        (["x", 1], ["x", "y"], r"predictions\[1\]: a string or a list of strings is wanted, not int"),
+        (["x", 1], ["x", "y"], r"predictions\[1\]: expected a string or a list of strings, not int"),
         (["x"], ["x", "y"], "1 predictions and 2 references"),
         ([], [], "nothing to score"),
     ],
@@ -152,7 +152,7 @@ def test_knowledge_match_names_what_is_wrong_and_goes_on(
 
 
 def test_knowledge_perplexity_of_the_contract(gpt2: Path, tmp_path: Path) -> None:
-    """In a clone, and from a copy of the folder: it needs the package, but not the files around it."""
+    """It loads from a clone and from a copy of its folder: it needs the package, but no other files of the clone."""
     probes = ["Algeria shares border with Mauritania", "Algeria shares border with Iceland"]
     copy = shutil.copytree(METRICS / "knowledge_perplexity", tmp_path / "a" / "knowledge_perplexity")
     first, second = (
@@ -201,7 +201,7 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def test_the_folder_alone_is_enough(tmp_path: Path) -> None:
-    """As a copy; tests/push_scripts/test_metric.py loads them from Spaces."""
+    """Copies of the folders load without temporalwiki; tests/push_scripts/test_metric.py loads them from Spaces."""
     for name in ALONE:
         shutil.copytree(METRICS / name, tmp_path / "copy" / name)
     done = subprocess.run(
@@ -216,14 +216,17 @@ def test_the_folder_alone_is_enough(tmp_path: Path) -> None:
     assert [json.loads(line) for line in done.stdout.splitlines()] == [CALLS[name][1] for name in ALONE]
 
 
-# The app: a table as the browser sends it, and the results or a part of the error.
+# Tables as the browser sends them, and the app's results or a part of its error.
 FUAR_TABLES: list[tuple[list[list[Any]], Any]] = [
     ([["pretraining", 24, 18, 2, 10, 2, 6]], ("0.5", 6, 8, 4)),
     ([["pretraining", 24, "18", "", None, 2, 6], ["", "", " ", None, "", "", ""]], ("1.5", 6, 0, 4)),
     ([["pretraining", 24, 18, 2, 2, 2, 1]], ("no gain", 6, 0, 0)),
-    ([["pretraining", 24, "<b>", 2, 10, 2, 6]], "predictions[0]: invariant is '&lt;b&gt;'; a finite number is wanted"),
+    (
+        [["pretraining", 24, "<b>", 2, 10, 2, 6]],
+        "predictions[0]: invariant is '&lt;b&gt;'; it must be a finite number",
+    ),
     ([["pretraining", 24, "", 2, 10, 2, 6]], "invariant is defined in only one of predictions[0] and references[0]"),
-    ([[]], "predictions[0]: the keys invariant, updated, new"),
+    ([[]], "predictions[0]: the keys must be invariant, updated, new"),
     ([], "no row has an invariant task"),
 ]
 MATCH_TABLES: list[tuple[list[list[Any]], Any]] = [
@@ -246,7 +249,7 @@ MATCH_TABLES: list[tuple[list[list[Any]], Any]] = [
 
 
 def load_app(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The Space runs app.py in its folder, where `definition` lies beside it."""
+    """Return the module app.py, loaded in its folder as the Space does."""
     monkeypatch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
     monkeypatch.syspath_prepend(METRICS / name)
     monkeypatch.delitem(sys.modules, "definition", raising=False)
@@ -295,14 +298,14 @@ def test_the_app_scores_probes_with_models_of_the_hub_alone(
         return compute(**inputs)
 
     monkeypatch.setattr(app.METRIC, "compute", watched)
-    monkeypatch.chdir(gpt2.parent)  # a folder named as a model is
-    wanted = "a model's id on the Hub is wanted"
+    monkeypatch.chdir(gpt2.parent)  # a folder with the name of a model
+    wanted = "this is not the id of a model on the Hub"
     refused = dict.fromkeys(("gpt2", "./gpt2", str(gpt2), "/etc", "..", "~", "package:torch", "a/b/c"), wanted)
     refused |= {
         " ": "Name a model",
-        "<b>": "&lt;b&gt;: a model's id",
-        "acme/none": "acme/none: no model can be loaded from there",
-        "none.gguf": "none.gguf: there is no such file",
+        "<b>": "&lt;b&gt;: this is not the id",
+        "acme/none": "acme/none: cannot load a model",
+        "none.gguf": "none.gguf: no such file",
         "google-t5/t5-small": "an encoder-decoder model needs objects",
     }
     name = "openai-community/gpt2"
@@ -327,7 +330,7 @@ def test_the_app_scores_probes_with_models_of_the_hub_alone(
 
 @contextmanager
 def page(app: ModuleType) -> Iterator[Callable[..., tuple[Any, ...]]]:
-    """The running app: a call gives its results, a table as its cells."""
+    """Run the app, and yield a function that calls it; tables are returned as their cells."""
     from gradio_client import Client
 
     _, url, _ = app.demo.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1")

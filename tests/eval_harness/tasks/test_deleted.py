@@ -1,4 +1,4 @@
-"""Deleted: perplexity of what is no longer so, by kind, and relative to what still is."""
+"""The task deleted: perplexity of deleted facts by kind, and relative to unchanged facts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def row(subject: str, label: str, kind: str) -> dict[str, Any]:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, rows: dict[str, list[Any]], scored: dict[str, FactScore | None]) -> Outcome:
-    """Ask a model whose objects have the given scores, whatever they continue."""
+    """Run the task with a model that gives the objects these scores."""
 
     def score_facts(model: Any, pairs: list[tuple[str, str]], what: str) -> list[FactScore | None]:
         return [scored[label] for _, label in pairs]
@@ -39,7 +39,7 @@ ROWS = {
     ],
     "unchanged": [row("E", "e", "unchanged"), row("F", "f", "unchanged")],
 }
-# NLL and tokens of the whole, and of the object, and the bytes of the whole
+# NLL and tokens of the whole fact and of the object, and bytes of the whole fact
 SCORED: dict[str, FactScore | None] = {
     "a": FactScore(20.0, 5, 6.0, 1, 30),
     "b": FactScore(10.0, 5, 3.0, 2, 30),
@@ -86,7 +86,7 @@ def many(generator: np.random.Generator, split: str, level: float) -> tuple[list
 
 
 def test_what_is_forgotten_alike_does_not_count_as_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One nat more on everything leaves the ratio; on the deleted facts alone it makes it e times as large."""
+    """One nat more on all facts keeps the ratio; one nat more only on deleted facts multiplies it by e."""
 
     def score(**more: float) -> Any:
         generator = np.random.default_rng(0)
@@ -105,7 +105,7 @@ def test_what_is_forgotten_alike_does_not_count_as_let_go(monkeypatch: pytest.Mo
 
 
 def test_the_interval_of_the_ratio_is_that_of_two_independent_means(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No subject is in both splits, so the variances of the two logarithms add up."""
+    """The splits share no subject, so the variances of the two logarithms add up."""
     generator = np.random.default_rng(1)
     parts = {split: many(generator, split, 3) for split in ("deleted", "unchanged")}
     scored = {label: score for _, of in parts.values() for label, score in of.items()}
@@ -144,7 +144,7 @@ def test_what_cannot_be_scored_is_counted(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_no_deleted_facts_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No model is asked; what evaluates says so."""
+    """Without deleted facts there is nothing to score, and no model is asked."""
     outcome = run(monkeypatch, {"deleted": [], "unchanged": ROWS["unchanged"]}, {})
     assert (outcome.scores, outcome.items) == ({}, [])
     assert outcome.excluded == {"facts in the split deleted": 0}

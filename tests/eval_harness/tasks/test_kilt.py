@@ -1,4 +1,4 @@
-"""KILT: what is read, what counts as right, what is cut or left out, and what fine-tuning learns."""
+"""KILT: inputs, scores, cut and excluded rows, and fine-tuning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ tokenizer = cache(tiny_models.tokenizer)
 
 @dataclass
 class Canned:
-    """A model that says what it is told to, and notes what it is asked and taught."""
+    """A model with given answers that records its prompts and training examples."""
 
     kind: str = "llama"
     said: Mapping[str, str | None] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Canned:
 
 @pytest.fixture
 def taught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fine-tuning that notes what it is given."""
+    """Replaces fine-tuning by a function that records its arguments."""
 
     @contextmanager
     def note(model: Canned, examples: list[tuple[str, str]], options: TrainOptions, what: str) -> Iterator[Canned]:
@@ -90,7 +90,7 @@ def values(found: Outcome) -> dict[str, float]:
     return {name: round(score.value, 2) for name, score in found.scores.items()}
 
 
-# What counts as right
+# Scores
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_every_row_weighs_the_same() -> None:
     assert [item["accuracy"] for item in found.items] == [0, 0, 1, 0]
 
 
-# What is read
+# Input
 
 
 @pytest.mark.parametrize(
@@ -187,10 +187,10 @@ def test_what_is_not_independent_is_one_cluster(id: str, text: str, cluster: str
     ],
 )
 def test_linking_without_a_train_split_learns_from_aidas(config: str, beside: dict[str, str]) -> None:
-    assert Kilt().beside(config) == beside
+    assert Kilt().extra_configs(config) == beside
 
 
-# How it is learnt and asked
+# Training and prompts
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_values_out_of_range_are_refused(name: str) -> None:
         Kilt(**{name: 0})
 
 
-# What is cut
+# Cut inputs
 
 
 def tokens(kind: str, text: str) -> int:
@@ -303,7 +303,7 @@ def test_an_input_leaves_room_for_the_answer_in_the_context(taught: None) -> Non
         "train: the rest of an input over 53 tokens": 1,
         "train: the rest of an answer over 10 tokens": 1,
     }
-    with pytest.raises(UsageError, match="nothing of an input fits"):
+    with pytest.raises(UsageError, match="no part of an input fits"):
         run(model, rows, options={"max_new_tokens": 60})
 
 
@@ -329,9 +329,9 @@ def published(file: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", DATA_SETS)
 def test_rows_as_they_are_published_are_read(name: str, shared_data: Path, taught: None) -> None:
-    """The first answer given back is right by every measure; only entity linking is cut."""
+    """Giving back the first answer is right by every measure; only inputs of entity linking are cut."""
     dev = published(shared_data / "kilt" / f"{DATA_SETS[name]}-dev-kilt.jsonl")
-    learnt = Kilt().beside(f"kilt-{name}")
+    learnt = Kilt().extra_configs(f"kilt-{name}")
     [source] = learnt
     train = published(shared_data / "kilt" / f"{DATA_SETS[source]}-train-kilt.jsonl")
     first = {r["input"].strip(): next(o["answer"] for o in r["output"] if "answer" in o) for r in dev}
@@ -361,7 +361,7 @@ def test_triviaqa_without_its_questions_is_refused(shared_data: Path, tmp_path: 
 
 @pytest.mark.usefixtures("quick")
 def test_what_the_train_split_says_is_learnt(tmp_path: Path) -> None:
-    """WnWi is asked what has learnt AIDA, all of it: a limit cuts what is scored alone."""
+    """WnWi is scored with the model trained on all of AIDA: a limit only shortens the scored split."""
     rows = [row(f"{MENTION} Anna", "of", id="a"), row(f"{MENTION} Bo", "The! In", id="b")]
     one = rows[::-1]
     both = {"train": rows, "validation": rows}

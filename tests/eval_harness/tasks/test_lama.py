@@ -1,4 +1,4 @@
-"""LAMA: what is asked, what counts as right, how candidates are ranked, and what is left out."""
+"""LAMA: prompts, scores, ranks of candidates, and excluded rows."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ BLANK = "<extra_id_0>"
 
 @dataclass
 class Canned:
-    """A model that says what it is told to; candidates that it is told nothing of have an NLL of 100."""
+    """A model with given answers and scores; other candidates have an NLL of 100."""
 
     said: dict[str, str | None] = field(default_factory=dict)
-    nll: dict[str, list[float] | None] = field(default_factory=dict)  # of a candidate, per token
+    nll: dict[str, list[float] | None] = field(default_factory=dict)  # NLL of a candidate, per token
     encoder_decoder: bool = False
     prompts: list[str] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
@@ -58,7 +58,7 @@ def values(found: Outcome) -> dict[str, float]:
     return {name.removeprefix("test/"): score.value for name, score in found.scores.items()}
 
 
-# what a decoder-only model reads, and what follows where the answer is "Easton"
+# statement -> the prompt of a decoder-only model, and the target if the answer is "Easton"
 PROMPTS = {
     f"Anna Weber was born in {BLANK} .": ("Anna Weber was born in", " Easton"),
     f"  The river\tof {BLANK}, so long.": ("The river\tof", " Easton"),
@@ -110,10 +110,10 @@ def test_an_encoder_decoder_model_reads_the_whole_statement(statement: str) -> N
     assert set(model.texts) == {Text(statement, "Easton"), Text(statement, "Weston")}
 
 
-def test_an_encoder_decoder_model_needs_a_word_beside_the_blank() -> None:
+def test_an_encoder_decoder_model_needs_a_word_around_the_blank() -> None:
     rows = [{"statement": text, "object": "y"} for text in (f" {BLANK} .", f"x {BLANK}")]
     found = run(Canned(encoder_decoder=True), rows, candidates=0)
-    assert found.excluded == {"test: no word beside the blank": 1}
+    assert found.excluded == {"test: no word around the blank": 1}
 
 
 def test_a_question_is_asked_where_it_is_wanted() -> None:
@@ -128,21 +128,21 @@ def test_a_question_is_asked_where_it_is_wanted() -> None:
         model = Canned({prompt: "Anna"}, encoder_decoder=encoder_decoder)
         found = run(model, rows, question=True, candidates=0)
         assert model.prompts == [prompt]
-        where = "beside" if encoder_decoder else "before"
+        where = "around" if encoder_decoder else "before"
         assert found.excluded == {f"test: no word {where} the blank": 2, f"test: not exactly one {BLANK}": 1}
         assert values(found) == {"exact_match": 100, "f1": 100}
     with pytest.raises(InputError, match=r"^test: no column 'question' \(did you mean questions\?\); there are "):
         run(Canned(), [{"statement": f"x {BLANK}", "questions": "x?", "object": "y"}], question=True)
 
 
-# the columns of a row, what the model says, and EM and F1 (None: it cannot be asked)
+# columns of a row, the model's answer, EM and F1 (None: not asked)
 ANSWERS: dict[str, tuple[dict[str, Any], str, tuple[float, float] | None]] = {
     "object": ({"object": "Easton"}, "the Easton.", (1, 1)),
     "a list": ({"answers": ["Easton", "New Easton"]}, "new easton", (1, 1)),
     # one word of "Easton" in the two said: precision 1/2, recall 1
     "the best of a list": ({"answers": ["Weston", "Easton"]}, "Easton Norland", (0, 2 / 3)),
     "text in answers": ({"answers": "Easton"}, "Easton", (1, 1)),
-    "object beside answers": ({"object": "Easton", "answers": ["E."]}, "e", (1, 1)),
+    "object and answers": ({"object": "Easton", "answers": ["E."]}, "e", (1, 1)),
     "answer": ({"answer": "Easton"}, "Weston", (0, 0)),
     "a number": ({"object": 1961}, "1961", (1, 1)),
     "nought": ({"object": 0}, "0", (1, 1)),
@@ -185,7 +185,7 @@ def test_the_old_answers_of_what_was_updated() -> None:
                 (["Ann"], ["Bob"]),
                 (["Ann"], []),
                 (["Ann"], None),
-                (["Ann", "Bob"], ["bob"]),  # was right before and is now: the answer says nothing of the past
+                (["Ann", "Bob"], ["bob"]),  # the old answer is also right now, so the model may not remember the past
                 (["Ann"], ["the Ann", "Bob"]),
             ]
         )
@@ -355,7 +355,7 @@ def test_every_item_has_a_name_of_its_own_and_the_cluster_of_its_subject() -> No
     ids = [item["id"] for item in found.items]
     assert (len(set(ids)), ids[0], ids[2]) == (6, "a", "7")
     assert [item["cluster"] for item in found.items] == ["Q1", "Anna", "7", "Q1", "Q1", "Anna"]
-    # the name of a row does not depend on whether those before it can be asked
+    # the id of a row does not depend on excluded rows before it
     asked[0]["object"] = None
     assert [item["id"] for item in run(Canned(), asked, candidates=0).items] == ids[1:]
 
@@ -388,7 +388,7 @@ ODD = [  # (subject, object, statement)
 
 
 def invariantlama(lama: Path) -> list[dict[str, Any]]:
-    """A few of LAMA's facts a relation, in its templates."""
+    """A few of LAMA's facts for each relation, in its templates."""
     templates = [json.loads(line) for line in (lama / "relations.jsonl").read_text("utf-8").splitlines()]
     of = {relation["relation"]: relation["template"] for relation in templates}
     rows = []
@@ -424,7 +424,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 class Reference:
-    """Plain transformers."""
+    """Reference answers from plain transformers."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -454,7 +454,7 @@ class Reference:
 
     @torch.no_grad()
     def nll(self, statement: str, candidate: str) -> float:
-        """That of the candidate in the blank; a candidate that begins with a space is no token more."""
+        """Return the NLL of a candidate in the blank, from plain transformers."""
         source = self.source(statement)
         if self.t5:
             target = [0, self.tokenizer.convert_tokens_to_ids(BLANK), *self.ids(candidate)]
@@ -513,7 +513,9 @@ def test_real_clozes_are_scored_as_transformers_scores_them(
             assert [item[f"precision_at_{k}"] for k in (1, 5, 10)] == [rank <= k for k in (1, 5, 10)]
     assert len({item["answer"] for item in items}) > 3
     assert len(rankings) >= 9
-    assert 0 < knowledge_match(rankings, accepted)["precision_at_k"][1] < 100  # else the ranking were not tested
+    assert (
+        0 < knowledge_match(rankings, accepted)["precision_at_k"][1] < 100
+    )  # otherwise the ranking would not be tested
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])

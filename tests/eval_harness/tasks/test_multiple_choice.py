@@ -1,4 +1,4 @@
-"""Multiple choice: which objects are compared, how, and which facts are left out."""
+"""Multiple choice: the compared objects, the measures, and excluded facts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def row(label: str, previous: list[str] | None, subject: str = "Norland") -> dic
 
 
 def run(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]], nll: dict[str, float | None]) -> Outcome:
-    """Ask a model whose objects have the given NLL (None: too long), whatever they continue."""
+    """Run the task with a model that gives objects this NLL (None: too long)."""
     asked: list[tuple[str, str]] = []
 
     def score_facts(model: Any, pairs: list[tuple[str, str]], what: str) -> list[FactScore | None]:
@@ -40,10 +40,10 @@ def values(outcome: Outcome) -> dict[str, float]:
 
 
 def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three facts, the last with three choices. Log-likelihoods and, a byte:
+    """Three facts, the last with three choices. Log-likelihoods, and in brackets per byte:
 
-    Ann -2 (-2/3)     against Bertha -3 (-3/6): likelier in all, not a byte; margin 1
-    Christopher -8 (-8/11) against Dee -6 (-6/3): not likelier in all, but a byte; margin -2
+    Ann -2 (-2/3)     against Bertha -3 (-3/6): more likely in total, not per byte; margin 1
+    Christopher -8 (-8/11) against Dee -6 (-6/3): more likely per byte, not in total; margin -2
     日本 -3 (-3/6) against Easton -3.5 (-3.5/6) and Ann -2 (-2/3): margin -1; in characters it would be -3/2
     """
     rows = [

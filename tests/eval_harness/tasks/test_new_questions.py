@@ -1,4 +1,4 @@
-"""NewQuestions: how a question is put to a model, what counts as right, and what is left out."""
+"""NewQuestions: prompts, scores, and excluded rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import tiny_models
 from a_dataset import write_dataset
 
 BLANK = "<extra_id_0>"
-QUESTIONS = {  # a question as it is written, and as it is read
+QUESTIONS = {  # a question, and the prompt made from it
     "Who leads Norland?": "Who leads Norland?",
     "  Who\tleads\n\nNorland ": "Who leads Norland",
     "Who is {0} %s {question}?\nAnswer: Bob": "Who is {0} %s {question}? Answer: Bob",
@@ -33,7 +33,7 @@ QUESTIONS = {  # a question as it is written, and as it is read
 
 @dataclass
 class Canned:
-    """A model that says one thing, and to questions with "long" in them nothing."""
+    """A model that always gives one answer, and none to questions with "long" in them."""
 
     said: str = ""
     encoder_decoder: bool = False
@@ -79,7 +79,7 @@ def test_scores_and_what_is_left_out(encoder_decoder: bool) -> None:
     assert found.scores["test/f1"].items == 3
     assert found.scores["test/f1"].clusters == 2
     assert len({item["id"] for item in found.items}) == len(found.items) == 4
-    where = "beside" if encoder_decoder else "before"
+    where = "around" if encoder_decoder else "before"
     assert found.excluded == {
         "test: no room for an answer in the context": 1,
         "test: no answer to compare with": 2,
@@ -110,7 +110,7 @@ def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
 
 @torch.no_grad()
 def says(folder: Path, question: str, encoder_decoder: bool) -> str:
-    """What a model says in plain transformers."""
+    """Return a model's answer from plain transformers."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     options: dict[str, Any] = {"max_new_tokens": 6, "do_sample": False, "pad_token_id": 0}
     if encoder_decoder:

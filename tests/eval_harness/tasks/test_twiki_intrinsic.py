@@ -1,4 +1,4 @@
-"""Twiki_intrinsic: what a window is, which of its tokens are proper nouns, and that their perplexity is right."""
+"""The task twiki_intrinsic: windows, proper nouns in them, and their perplexity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.dataset_folder import SCHEMAS
+from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.proper_nouns import ProperNouns
 from temporalwiki.eval_harness.results import Outcome, Result
@@ -39,7 +39,7 @@ WINDOW = 40
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of tiny models; that without BOS has GPT-2's architecture."""
+    """Folders of tiny models; the one without BOS has GPT-2's architecture."""
     folder = tmp_path_factory.mktemp("models")
     made = {kind: tiny_models.save(kind, folder / kind) for kind in tiny_models.KINDS}
     made["without BOS"] = Path(shutil.copytree(made["gpt2"], folder / "without"))
@@ -52,7 +52,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pipeline for which words with a capital letter are proper nouns.
+    """A pipeline that tags words with a capital letter as proper nouns.
 
     A tagger without training gives every word its first label; a rule then changes these words.
     """
@@ -132,7 +132,7 @@ def test_scores_are_those_of_transformers(kind: str, models: dict[str, Path], ta
     assert found["train/proper_noun_perplexity"] != pytest.approx(found["train/perplexity"], rel=1e-3)
     assert outcome.excluded == {
         "train: no text": 2,
-        "train: no proper noun, so in the scores of all tokens alone": 1,
+        "train: no proper noun, so only in the scores of all tokens": 1,
     }
     assert [item["id"] for item in outcome.items] == [1, 2, 3, 4, 5]
     sizes = {name.removeprefix("train/"): score.items for name, score in outcome.scores.items()}
@@ -217,7 +217,7 @@ def test_a_character_of_which_a_byte_does_not_fit_is_left_out() -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A dataset folder with what changed in a month, what did not, and a config that is of another kind."""
+    """A dataset folder with a diffset, an unchanged config, and a config of another kind."""
     configs = {}
     for config, rows in (("diffset-1112", ROWS), ("unchanged-1112", ROWS[1:3]), ("wikipedia-12", ROWS)):
         edited = [{**row, "timestamp": datetime(2021, 12, 1, tzinfo=UTC)} for row in rows]
@@ -254,7 +254,7 @@ def test_so_many_articles_are_drawn_the_same_every_time(
 
 @pytest.fixture
 def tagged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that were tagged, one after the other."""
+    """Records the texts that are tagged."""
     seen: list[str] = []
     tag = ProperNouns.__call__
 
@@ -283,7 +283,7 @@ def test_a_text_is_tagged_once_for_all_models(
 def test_a_result_is_that_of_the_tagger_s_files(
     models: dict[str, Path], tagger: Path, data: Path, tmp_path: Path
 ) -> None:
-    """Not of the place where they are."""
+    """The recorded tagger does not depend on the place of its files."""
     (tmp_path / "elsewhere").mkdir()
     same = shutil.copytree(tagger, tmp_path / "elsewhere" / tagger.name)
     first, moved = (
@@ -296,7 +296,7 @@ def test_a_result_is_that_of_the_tagger_s_files(
     assert results(models["gpt2"], data, tmp_path / "out", tagger=str(same))[0].path != first.path
 
 
-# ---- what is refused
+# ---- errors
 
 
 @pytest.mark.parametrize("wrong", [{"window": 1}, {"windows": 0}])
@@ -306,7 +306,7 @@ def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
 
 
 def test_models_that_do_not_fit_are_refused(models: dict[str, Path], tagger: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="twiki_intrinsic is perplexity of running text: take a decoder-only model"):
+    with pytest.raises(UsageError, match="the perplexity of running text; name a decoder-only"):
         run(models["t5"], ROWS, tagger, tmp_path)
     with pytest.raises(UsageError, match="--window 257 is too long: the model reads 256 tokens"):
         run(models["gpt2"], ROWS, tagger, tmp_path, window=257)

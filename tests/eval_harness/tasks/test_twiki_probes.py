@@ -1,4 +1,4 @@
-"""TWiki-Probes against plain `transformers`, one probe at a time, and against answers that the models were taught."""
+"""TWiki-Probes, compared with plain `transformers` and with answers that the models were trained on."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tiny_probes import CHANGED, LIGHT_TUNING, UNCHANGED, rows, save_taught, wri
 pytestmark = pytest.mark.usefixtures("quick")
 
 ROWS = {"unchanged": rows(UNCHANGED), "changed": rows(CHANGED)}
-# What the models were taught: every third answer is "the OBJECT in Easton", which has OBJECT's n words and two more,
-# so no exact match and an F1 of n / (n + 1), with n = 1. T5's tokenizer has no letter of 日本.
+# The models learned these answers; every third is "the OBJECT in Easton", two words more than OBJECT,
+# so no exact match and, for an OBJECT of n = 1 words, an F1 of n / (n + 1). T5's tokenizer has no letter of 日本.
 EXACT_MATCH = {"unchanged": [0, 1, 1, 0, 1], "changed": [1, 0, 1, 1]}
 F1 = {"unchanged": [0.5, 1, 1, 0.5, 1], "changed": [1, 0.5, 1, 1]}
 
@@ -54,7 +54,7 @@ def plain(folder: Path) -> tuple[Any, Any]:
 
 @torch.no_grad()
 def reference(folder: Path, subject: str, relation: str, label: str) -> dict[str, float]:
-    """Return NLL and number of the tokens of a probe and of " object" in it, and its bytes."""
+    """Return (NLL, tokens) of a probe and of " object" in it, and the probe's bytes."""
     tokenizer, model = plain(folder)
     if folder.name == "t5":
         source = torch.tensor([tokenizer(f"{subject} {relation} <extra_id_0>").input_ids])
@@ -135,7 +135,7 @@ def test_hostile_labels_are_text(kind: str, models: dict[str, Path], tmp_path: P
 
 
 def test_hostile_labels_do_not_stop_t5(models: dict[str, Path], tmp_path: Path) -> None:
-    """What has no token in its vocabulary is left out, and counted."""
+    """A fact without a token in T5's vocabulary is excluded and counted."""
     facts = [("Anna", "is", label) for label in [*HOSTILE, "<extra_id_0>"]]
     outcome = run(models["t5"], tmp_path, {"changed": rows(facts)}, light_tuning=False)
     assert len(outcome.items) + sum(outcome.excluded.values()) == len(facts)
@@ -146,7 +146,7 @@ def test_hostile_labels_do_not_stop_t5(models: dict[str, Path], tmp_path: Path) 
 
 
 def test_light_tuning_is_that_of_the_command_train(models: dict[str, Path], tmp_path: Path) -> None:
-    """On the facts of ``lighttuning-*``; scored on the same probes."""
+    """The model is light-tuned on the facts of ``lighttuning-*`` and scored on the same probes."""
     data = write_month(tmp_path / "data")
     words = ("--model", models["gpt2"], "--data", data, "--config", "lighttuning-1112", "--output", tmp_path / "tuned")
     assert main(["train", "--method", "light_tuning", *map(str, words)]) == 0
@@ -167,7 +167,7 @@ def test_light_tuning_is_that_of_the_command_train(models: dict[str, Path], tmp_
 
 @pytest.fixture
 def learnt(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Collects the facts that a model would be light-tuned on."""
+    """Replaces light-tuning by a function that records the facts."""
     facts: list[Any] = []
 
     @contextmanager
@@ -213,12 +213,12 @@ def test_that_there_is_no_light_tuning_is_said(
 
 
 def test_light_tuning_reads_the_facts_of_the_same_months() -> None:
-    assert TwikiProbes().beside("probes-1112") == {"light-tuning": "lighttuning-1112"}
-    assert TwikiProbes().beside("probes-20211101-20211201") == {"light-tuning": "lighttuning-20211101-20211201"}
-    assert TwikiProbes(light_tuning=False).beside("probes-1112") == {}
+    assert TwikiProbes().extra_configs("probes-1112") == {"light-tuning": "lighttuning-1112"}
+    assert TwikiProbes().extra_configs("probes-20211101-20211201") == {"light-tuning": "lighttuning-20211101-20211201"}
+    assert TwikiProbes(light_tuning=False).extra_configs("probes-1112") == {}
 
 
-# What is not as it should be
+# Odd rows
 
 
 def test_what_cannot_be_asked_is_counted(models: dict[str, Path], tmp_path: Path, learnt: list[Any]) -> None:
@@ -255,7 +255,7 @@ def test_a_label_that_is_no_text_is_an_error(models: dict[str, Path], tmp_path: 
 
 
 def test_three_columns_are_enough(models: dict[str, Path], tmp_path: Path) -> None:
-    """As in the probes that were released; clusters are subjects by name."""
+    """The released probes have no ids; their clusters are the names of subjects."""
     bare = {
         split: [{name: row[name] for name in ("subject", "relation", "object")} for row in of]
         for split, of in ROWS.items()
@@ -288,7 +288,7 @@ def test_answers_can_be_left_out(models: dict[str, Path], tmp_path: Path) -> Non
 
 
 def test_beams_and_the_longest_answer(models: dict[str, Path], tmp_path: Path) -> None:
-    """They change what is said, and nothing else."""
+    """Options of answers change the answers and nothing else."""
     found: list[dict[str, Estimate]] = []
     for options in ({}, {"max_new_tokens": 1}, {"beams": 2}):
         found.append(dict(run(models["gpt2"], tmp_path, ROWS, light_tuning=False, **options).scores))

@@ -1,4 +1,4 @@
-"""Figure 6: shares by hand, what is put together, folders without counts, and labels of every kind."""
+"""Figure 6: shares computed by hand, grouped types, folders without counts, and labels of every kind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def draw(data: str) -> Figure | None:
 
 
 def types(unchanged: dict[str, int], changed: dict[str, int]) -> Types:
-    """The same types for both roles; of deleted facts others, which the figure does not show."""
+    """Counts with the same types for both roles, and other types for deleted facts, which the figure does not show."""
     of = {"unchanged": unchanged, "changed": changed, "deleted": {"star": 7}}
     return {split: {"subject": counts, "object": counts} for split, counts in of.items()}
 
@@ -37,7 +37,7 @@ def drawn(folder: Path, of: Types) -> Figure:
 
 
 def test_shares_are_of_each_split_and_role(tmp_path: Path) -> None:
-    """Places are by the mean of the shares; what has no type comes last."""
+    """Types are sorted by the mean of their shares; the unknown type comes last."""
     of = {
         "unchanged": {"subject": {"city": 3, "human": 1}, "object": {"country": 2, "unknown": 2}},
         "changed": {"subject": {"human": 2}, "object": {"country": 1, "award": 1}},

@@ -1,4 +1,4 @@
-"""Every figure of rows: its artists by hand, texts that lie apart and inside, hostile labels, and the same bytes."""
+"""Each figure of rows: its artists, texts that do not overlap or leave the figure, hostile labels, same bytes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def fuar(label: str, value: float, month: str = "1112", test: str = "lama", **of
 def world(
     lines: Sequence[dict[str, Any]], months: Sequence[str] = MONTHS, gone: float = 0.0, grow: float = 1.0
 ) -> Iterator[Row]:
-    """Every score of every line's models on every month, but a share ``gone``; each line ``grow`` times the last."""
+    """Return scores of all lines on all months, without a share ``gone``; each line is ``grow`` times the last."""
     generator = random.Random(0)
     for i, line in enumerate([INITIAL, *lines]):
         for trained in [None] if line is INITIAL else months:
@@ -118,7 +118,7 @@ def draw(name: str, rows: Sequence[Row]) -> Figure:
 
 
 def marks(line: Any) -> list[float | None]:
-    """The values of a line; None where it is broken."""
+    """Return the values of a line, with None where it is interrupted."""
     return [None if math.isnan(y) else float(y) for y in line.get_ydata()]
 
 
@@ -210,7 +210,7 @@ def test_lines_of_a_month_stand_side_by_side() -> None:
 
 
 def heat_map(figure: Figure) -> dict[str, list[str]]:
-    """The texts of each panel's cells by its title, row by row."""
+    """Return panel title -> texts of its cells, row by row."""
     return {axes.get_title(loc="left"): [text.get_text() for text in axes.texts] for axes in figure.axes[:-1]}
 
 

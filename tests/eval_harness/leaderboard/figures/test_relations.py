@@ -1,4 +1,4 @@
-"""Figure 7: shares by hand, which interval, and labels of every kind."""
+"""Figure 7: shares computed by hand, the choice of the interval, and labels of every kind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def draw(data: str) -> Figure | None:
 
 
 def test_shares_are_of_each_split_and_the_most_frequent_comes_first(tmp_path: Path) -> None:
-    """A relation's place is by the mean of its shares: 60 and 0, 20 and 100, 20 and 0 percent."""
+    """Relations are sorted by the mean of their shares: 60 and 0, 20 and 100, 20 and 0 percent."""
     splits = {
         "unchanged": ["capital"] * 3 + ["spouse", "employer"],
         "changed": ["spouse"] * 2,
@@ -66,7 +66,7 @@ def test_of_many_relations_25_are_shown_and_the_title_says_of_how_many(tmp_path:
 
 
 def test_the_newest_interval_counts_and_the_one_that_begins_last(tmp_path: Path) -> None:
-    """By date, not by name or place in the card: short names would put 12-01 before 11-12."""
+    """The newest interval is chosen by date: by short name, 12-01 would come before 11-12."""
     intervals = ("20211201-20220101", "20211101-20220101", "20211101-20211201", "20201201-20210101")
     figure = draw(write_probes(tmp_path, {name: {"changed": [name]} for name in intervals}))
     assert figure is not None
@@ -118,7 +118,7 @@ def test_without_probes_there_is_no_figure(tmp_path: Path, splits: dict[str, lis
 
 
 def test_data_that_cannot_be_read_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no dataset can be loaded from there"):
+    with pytest.raises(InputError, match="cannot load a dataset"):
         draw(str(tmp_path / "nothing"))
     folder = write_dataset(tmp_path, {"probes-1112": {"changed": [{"subject": "s", "predicate": "r"}]}})
     with pytest.raises(InputError, match=r"probes-1112, changed: no column 'relation'"):

@@ -1,4 +1,4 @@
-"""Looks that are told apart without colour, colours that stay a method's, labels as they are, and the same bytes."""
+"""Looks that differ without colour, constant colours for methods, unchanged labels, and the same bytes."""
 
 from __future__ import annotations
 

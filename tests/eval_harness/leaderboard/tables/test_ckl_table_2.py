@@ -1,4 +1,4 @@
-"""CKL's table 2: the published numbers in the published order, one phase or several months."""
+"""CKL's table 2: the published numbers in the published order, with one phase or several months."""
 
 from __future__ import annotations
 

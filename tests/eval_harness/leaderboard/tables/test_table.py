@@ -1,4 +1,4 @@
-"""A table as Markdown and CSV: numbers, bold, intervals, and labels that mean something to one of the two."""
+"""Tables as Markdown and CSV: numbers, bold, intervals, and labels with special characters."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_is_no_number_is_said_in_words() -> None:
         ([3.0, 1.0, 2.0], False, [None, None, None], [False, True, False]),
         ([3.0, 1.0, 2.0], True, [None, None, None], [True, False, False]),
         ([3.0, 1.0, 2.0], False, [2, 1, 1], [False, True, True]),  # third may be the first
-        ([3.0, 1.0, 2.0], False, [3, 2, 2], [False, True, False]),  # the first of all is not in the table
+        ([3.0, 1.0, 2.0], False, [3, 2, 2], [False, True, False]),  # the best of all models is not in the table
         ([1.0, 1.0], True, [None, None], [True, True]),
         ([math.inf, math.inf], False, [None, None], [False, False]),
         ([None, 2.0], True, [None, None], [None, True]),
@@ -100,7 +100,7 @@ def test_best_are_the_best_value_and_what_its_rank_may_make_first(
 
 
 def cells(markdown: str) -> list[str]:
-    """The cells of a page's only table as a renderer of GitHub's Markdown reads them; fails on any other element."""
+    """Return the cells of a page's only table as a Markdown renderer reads them; fail on any other element."""
     parser = (
         pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     )
@@ -123,7 +123,7 @@ def test_hostile_labels_are_text_in_markdown(label: str) -> None:
     assert cells(markdown) == [one_line(label), "score", one_line(label), "1.00"]
 
 
-@pytest.mark.fault("hostile titles", "labels that begin formulas, in tables as CSV", "no formula")
+@pytest.mark.fault("hostile titles", "labels that look like formulas, in CSV tables", "they are escaped")
 @pytest.mark.parametrize("label", HOSTILE)
 def test_hostile_labels_are_no_formula_in_csv(label: str) -> None:
     ((name, score), (cell, value)) = read(to_csv(Table(label, label, (label, "score"), ((label, 1),))))

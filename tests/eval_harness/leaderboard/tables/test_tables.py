@@ -1,4 +1,4 @@
-"""Tables are written, and what is no longer there is taken away."""
+"""Tables are written, and files of older tables are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table 3 and its like after light-tuning: each month by the models of that month."""
+"""Table 3, zero-shot and after light-tuning: each month's scores of the models of that month."""
 
 from __future__ import annotations
 

@@ -1,0 +1,74 @@
+"""The configs of an interval: their names, columns and splits."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from temporalwiki.builders.snapshot import Interval
+
+_TIME = pa.timestamp("s", "UTC")
+_DIFFSET = {
+    "id": pa.int64(),
+    "title": pa.string(),
+    "url": pa.string(),
+    "text": pa.string(),
+    "kind": pa.string(),
+    "revision_id": pa.int64(),
+    "previous_revision_id": pa.int64(),
+    "timestamp": _TIME,
+    "paragraphs": pa.int32(),
+}
+_WIKIPEDIA = {name: _DIFFSET[name] for name in ("id", "title", "url", "text", "revision_id", "timestamp")}
+_PROBES = {
+    "subject": pa.string(),
+    "relation": pa.string(),
+    "object": pa.string(),
+    "subject_id": pa.string(),
+    "relation_id": pa.string(),
+    "object_id": pa.string(),
+    "kind": pa.string(),
+    "previous_objects": pa.list_(pa.string()),
+    "statement_id": pa.string(),
+    "page_id": pa.int64(),
+    "page_revision_id": pa.int64(),
+    "title": pa.string(),
+    "evidence": pa.string(),
+}
+# Facts also say what else is right, what was right before, and since and until when.
+_FACTS = {
+    **_PROBES,
+    "current": pa.bool_(),
+    "objects": pa.list_(pa.string()),
+    "objects_before": pa.list_(pa.string()),
+    "gone_objects": pa.list_(pa.string()),
+    "known_before": pa.bool_(),
+    "dead": pa.bool_(),
+    "start_time": pa.string(),
+    "end_time": pa.string(),
+}
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "diffset": pa.schema(_DIFFSET),
+    "deletions": pa.schema(_DIFFSET),
+    "unchanged": pa.schema(_WIKIPEDIA),
+    "wikipedia": pa.schema(_WIKIPEDIA),
+    "probes": pa.schema(_PROBES),
+    "lighttuning": pa.schema(_PROBES),
+    "facts": pa.schema(_FACTS),
+}
+SPLITS: dict[str, tuple[str, ...]] = {
+    "diffset": ("train",),
+    "deletions": ("train",),
+    "unchanged": ("train",),
+    "wikipedia": ("train",),
+    "probes": ("unchanged", "changed", "deleted"),
+    "lighttuning": ("unchanged", "changed"),
+    "facts": ("unchanged", "changed", "deleted"),
+}
+
+
+def names(kind: str, interval: Interval) -> tuple[str, str]:
+    """Return the full and the short name of a config."""
+    if kind == "wikipedia":  # of a snapshot, not of an interval
+        return f"wikipedia-{interval.recent}", f"wikipedia-{interval.recent[4:6]}"
+    return f"{kind}-{interval.name}", f"{kind}-{interval.short_name}"

@@ -1,0 +1,502 @@
+"""Manifests: the JSON files that say what a dataset folder, a checkpoint or a result holds and how it was made.
+
+Each struct has the fields that other code relies on, and is checked once, where the file is read. ``content`` is the
+whole file as JSON values, for code that writes a manifest again: fields that no struct names survive.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.builders.ckl import schemas as ckl
+from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
+from temporalwiki.builders.snapshot import Interval, check_date
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+# names become folders, keys of the card, and what people type
+CklName = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9]*([_-][a-z0-9]+)*\Z", max_length=80)]
+Licence = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9][a-z0-9.-]*\Z")]
+Property = Annotated[str, msgspec.Meta(pattern=r"\AP[1-9][0-9]*\Z")]
+Rule = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9_ ]+\Z")]
+
+_INTERVAL_NAME = re.compile(r"\d{8}-\d{8}")
+
+
+# Dataset folders
+
+
+class DataFile(msgspec.Struct, frozen=True):
+    """One Parquet file, by its path in the dataset folder."""
+
+    path: str
+    size: Count
+    sha256: Digest
+
+
+class Split(msgspec.Struct, frozen=True):
+    """The rows of one split and the files that hold them."""
+
+    num_examples: Count
+    num_bytes: Count  # in memory, as Arrow
+    files: list[DataFile]
+
+
+class Config(msgspec.Struct, frozen=True):
+    """One config: its short name (``diffset-1112``) and its splits."""
+
+    short_name: str | None
+    splits: dict[str, Split]
+
+
+class InputFile(msgspec.Struct, frozen=True):
+    """A file that the dataset was made from."""
+
+    file: str
+    size: Count
+    sha1: str
+
+
+class RowCounts(msgspec.Struct, frozen=True):
+    """How many rows were read and kept, and how many were dropped by reason."""
+
+    read: Count
+    kept: Count
+    dropped: dict[str, Count]
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the manifests of intervals and of CKL configs have in common."""
+
+    configs: dict[str, Config]
+    inputs: list[InputFile]
+    warnings: list[str] = []
+    imported: bool = False  # from an archive that others released without a licence: never published
+    content: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """The interval (``20211101-20211201``) or the CKL config that the manifest describes."""
+        raise NotImplementedError
+
+    @property
+    def owner(self) -> str:
+        """The wiki, or "CKL": a dataset folder holds the data of one owner."""
+        raise NotImplementedError
+
+    @property
+    def age(self) -> tuple[str, str, str]:
+        """A key that sorts manifests, oldest interval first; it is equal for manifests of the same data."""
+        raise NotImplementedError
+
+    @property
+    def path(self) -> str:
+        """The path of the manifest in its dataset folder and on the Hub."""
+        return f"manifests/{self.name}.json"
+
+    @property
+    def files(self) -> list[DataFile]:
+        """All data files."""
+        return [file for config in self.configs.values() for split in config.splits.values() for file in split.files]
+
+
+@dataclass(frozen=True)
+class Dates(Interval):
+    """The interval and the dates of the two Wikidata dumps, "" where the manifest has none."""
+
+    wikidata_prev: str = ""
+    wikidata_recent: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for date in filter(None, (self.wikidata_prev, self.wikidata_recent)):
+            check_date(date)
+
+
+class IntervalManifest(Manifest, frozen=True, kw_only=True):
+    """The manifest of an interval, built or imported."""
+
+    interval: Dates
+    tag: str | None = None  # of the revision on the Hub
+
+    @property
+    def name(self) -> str:
+        """The interval, ``20211101-20211201``."""
+        return self.interval.name
+
+    @property
+    def owner(self) -> str:
+        """The wiki."""
+        return self.interval.wiki
+
+    @property
+    def age(self) -> tuple[str, str, str]:
+        """The dates and the wiki."""
+        return self.interval.recent, self.interval.prev, self.interval.wiki
+
+
+class ImportedManifest(IntervalManifest, frozen=True, kw_only=True):
+    """The manifest of an interval that `temporalwiki import` wrote."""
+
+    imported: Literal[True]
+    counts: dict[str, dict[str, RowCounts]]  # by config and split
+
+
+class PageCounts(msgspec.Struct, frozen=True):
+    """What became of the pages of the later snapshot."""
+
+    new: Count
+    updated: Count
+    read: Count = 0
+    unchanged: Count = 0
+    dropped: dict[str, Count] = {}
+
+
+class DiffsetCounts(msgspec.Struct, frozen=True):
+    """The size of the diffset."""
+
+    words: Count
+    articles: Count = 0
+
+
+class FactCounts(msgspec.Struct, frozen=True):
+    """How many facts of one split are left after each step (Table 2 of the paper)."""
+
+    categorised: Count
+    sampled: Count
+    aligned: Count
+    filtered: Count
+    kept: Count
+
+
+class ProbeCounts(msgspec.Struct, frozen=True):
+    """Fact counts by split."""
+
+    unchanged: FactCounts
+    changed: FactCounts
+    deleted: FactCounts
+
+    def by_split(self) -> dict[str, FactCounts]:
+        """Return the counts by the name of their split."""
+        return {split: getattr(self, split) for split in SPLITS["probes"]}
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """The counts of a build."""
+
+    pages: PageCounts
+    diffset: DiffsetCounts
+    probes: ProbeCounts
+    entity_types: dict[str, Any] | None = None
+
+
+class BuildOptions(msgspec.Struct, frozen=True):
+    """The options that the card names."""
+
+    seed: int
+    unchanged_fraction: float
+
+
+class StageRun(msgspec.Struct, frozen=True):
+    """What one stage of a build took. Older manifests have only the first three fields."""
+
+    tasks: Count
+    cpu_seconds: float
+    peak_memory_mb: Count
+    began: float = 0.0
+    kept: Count | None = None
+    seconds: float | None = None
+    mb: float | None = None
+    mb_per_cpu_second: float | None = None
+
+
+class BuildRun(msgspec.Struct, frozen=True):
+    """What a build took, by stage."""
+
+    stages: dict[str, StageRun] = {}
+
+
+class BuiltManifest(IntervalManifest, frozen=True, kw_only=True):
+    """The manifest of an interval that `temporalwiki build` wrote."""
+
+    options: BuildOptions
+    counts: Counts
+    run: BuildRun = BuildRun()  # not published: it differs between two builds of the same data
+
+
+class RelationCounts(msgspec.Struct, frozen=True):
+    """The rows of one LAMA relation."""
+
+    raw: Count
+    kept: Count
+    dropped: dict[Rule, Count]
+
+
+class CklCounts(RowCounts, frozen=True):
+    """The counts of a CKL config."""
+
+    decided_by: dict[str, Count] = {}  # candidates by annotator
+    relations: dict[Property, RelationCounts] | None = None  # of invariantlama
+
+
+class CklManifest(Manifest, frozen=True, kw_only=True):
+    """The manifest of a CKL config that `temporalwiki ckl` or `temporalwiki import` wrote."""
+
+    dataset: Literal["ckl"]
+    config: CklName
+    kind: str  # of its columns, in ckl.schemas.SCHEMAS
+    about: str
+    licences: Annotated[list[Licence], msgspec.Meta(min_length=1)]
+    source: str
+    language: str
+    options: dict[str, Any]
+    counts: CklCounts
+
+    @property
+    def name(self) -> str:
+        """The config."""
+        return self.config
+
+    @property
+    def owner(self) -> str:
+        """CKL."""
+        return "CKL"
+
+    @property
+    def age(self) -> tuple[str, str, str]:
+        """The config: it has no dates."""
+        return "", "", self.config
+
+
+M = TypeVar("M", bound=Manifest)
+
+
+def checked(content: Any, where: str) -> BuiltManifest | ImportedManifest | CklManifest:
+    """Return JSON values as the manifest that they are. Raises InputError, which names ``where`` they come from."""
+    try:
+        if not isinstance(content, dict):
+            raise ValueError("not an object")
+        with_content = content | {"content": content}
+        if content.get("dataset") == "ckl":
+            manifest = msgspec.convert(with_content, CklManifest)
+            _check_ckl(manifest)
+            return manifest
+        kind = ImportedManifest if content.get("imported") else BuiltManifest
+        of_interval: BuiltManifest | ImportedManifest = msgspec.convert(with_content, kind)  # type: ignore[assignment]
+        _check_interval(of_interval)
+        return of_interval
+    except (ValueError, msgspec.ValidationError) as error:
+        raise InputError(f"{where}: not a manifest of temporalwiki ({in_one_line(error)})") from None
+
+
+def checked_as(kind: type[M], content: Any, where: str) -> M:
+    """Return JSON values as a manifest of one ``kind``. Raises InputError, which names ``where`` they come from."""
+    manifest = checked(content, where)
+    if not isinstance(manifest, kind):
+        raise InputError(f"{where}: not a manifest of temporalwiki (of another kind)")
+    return manifest
+
+
+def decode(data: bytes, where: str) -> BuiltManifest | ImportedManifest | CklManifest:
+    """Return the manifest in the bytes of a file. Raises InputError, which names ``where`` they come from."""
+    try:
+        content = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InputError(f"{where}: not a manifest of temporalwiki ({in_one_line(error)})") from None
+    return checked(content, where)
+
+
+def read_manifests(folder: Path) -> list[BuiltManifest | ImportedManifest | CklManifest]:
+    """Return the manifests of a dataset folder, oldest interval first.
+
+    Raises InputError, which names the file, for one that is damaged or has the wrong name.
+    """
+    manifests = []
+    for path in sorted((folder / "manifests").glob("*.json")):
+        try:
+            manifest = decode(path.read_bytes(), str(path))
+            if manifest.name != path.stem:
+                raise InputError(f"{path}: not a manifest of temporalwiki (it describes {manifest.name})")
+        except InputError as error:
+            again = "build its month again" if _INTERVAL_NAME.fullmatch(path.stem) else "make it again"
+            raise InputError(f"{error}; remove it, or {again}") from None
+        manifests.append(manifest)
+    return sorted(manifests, key=lambda manifest: manifest.age)
+
+
+def read_intervals(folder: Path) -> list[BuiltManifest | ImportedManifest]:
+    """Return the manifests of intervals in a dataset folder, oldest first; raise InputError as ``read_manifests``."""
+    return [manifest for manifest in read_manifests(folder) if not isinstance(manifest, CklManifest)]
+
+
+def _check_interval(manifest: BuiltManifest | ImportedManifest) -> None:
+    """Raise ValueError unless all configs and files belong to the manifest's own interval."""
+    known = dict(names(kind, manifest.interval) for kind in SCHEMAS)
+    if not manifest.imported and not any(name.startswith("diffset-") for name in manifest.configs):
+        raise ValueError("it has no diffset")
+    for name, config in manifest.configs.items():
+        if name not in known or known[name] != config.short_name:
+            raise ValueError(f"{manifest.name} cannot have a config {name!r}, {config.short_name!r} in short")
+        if unknown := config.splits.keys() - SPLITS[name.split("-")[0]]:
+            raise ValueError(f"{name} cannot have a split {min(unknown)!r}")
+        _check_files(name, config)
+
+
+def _check_ckl(manifest: CklManifest) -> None:
+    """Raise ValueError unless the manifest describes one CKL config and its counts add up."""
+    if manifest.kind not in ckl.SCHEMAS:
+        raise ValueError(f"rows of the kind {manifest.kind!r}; there are {', '.join(ckl.SCHEMAS)}")
+    if list(manifest.configs) != [manifest.config]:
+        listed = ", ".join(map(repr, manifest.configs)) or "no config"
+        raise ValueError(f"a manifest of {manifest.config} that lists {listed}")
+    config = manifest.configs[manifest.config]
+    if config.short_name is not None:
+        msgspec.convert(config.short_name, CklName)
+    for split in config.splits:
+        if not re.fullmatch("[a-z]+", split):
+            raise ValueError(f"{manifest.config} cannot have a split {split!r}")
+    _check_files(manifest.config, config)
+    rows, counts = sum(split.num_examples for split in config.splits.values()), manifest.counts
+    if (counts.kept, counts.read) != (rows, rows + sum(counts.dropped.values())):
+        raise ValueError(f"{rows:,} rows, but its counts say otherwise")
+
+
+def _check_files(name: str, config: Config) -> None:
+    for split, written in config.splits.items():
+        path = re.compile(rf"data/{re.escape(name)}/{re.escape(split)}-[0-9]{{5}}-of-[0-9]{{5}}\.parquet")
+        for file in written.files:
+            if not path.fullmatch(file.path):
+                raise ValueError(f"it says that {split!r} of {name} is in {file.path!r}")
+
+
+# Checkpoints
+
+
+class Parameters(msgspec.Struct, frozen=True):
+    """How many parameters a model has, and how many of them were trained."""
+
+    total: Count | None = None
+    trainable: Count | None = None
+
+
+class TrainingRun(msgspec.Struct, frozen=True):
+    """What was trained on what. A method's own options (``lora.rank``) are in ``TrainingManifest.content``."""
+
+    method: str
+    model: str
+    data: str
+    config: str
+    learning_rate: float | None = None
+    batch_size: Count | None = None
+    sequence_length: Count | None = None
+    max_steps: int | None = None
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """The loss at the first and the last logged step."""
+
+    first: float
+    last: float
+
+
+class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """``training.json``, which `temporalwiki train` writes last into a checkpoint's folder."""
+
+    run: TrainingRun
+    architecture: Literal["decoder-only", "encoder-decoder"]
+    base: str | None = None  # the Hub model, at its commit, that the first phase began from
+    parameters: Parameters | None = None
+    data: dict[str, Any] = {}  # a description of the rows that were read
+    steps: Count | None = None  # None if the method trains nothing
+    loss: Loss | None = None
+    log: list[dict[str, Any]] = []
+    versions: dict[str, str] = {}  # of libraries
+    content: dict[str, Any] = {}
+
+
+def read_training(path: Path) -> TrainingManifest:
+    """Return a ``training.json``. Raises InputError, which names the file, for one that is damaged or missing."""
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        return msgspec.convert(content | {"content": content}, TrainingManifest)
+    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: not the record of a training run ({in_one_line(reason)}); train again") from None
+
+
+# Results
+
+
+class ResultScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A score with its interval; both ends are None if there is one cluster."""
+
+    value: float
+    low: float | None
+    high: float | None
+    items: Count
+    clusters: Count
+
+    def __post_init__(self) -> None:
+        if (self.low is None) != (self.high is None):
+            raise ValueError("an interval with one end")
+
+
+class ResultTask(msgspec.Struct, frozen=True):
+    """The task that was run."""
+
+    name: str
+    version: Count
+    options: dict[str, Any]
+
+
+class ResultModel(msgspec.Struct, frozen=True):
+    """The model that was scored."""
+
+    name: str
+    revision: str
+    precision: str
+    label: str | None = None
+    method: str | None = None
+    trained_on: list[str] = []
+    base: str | None = None
+    learning_rate: float | None = None
+    parameters: Parameters | None = None
+    tokens: Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.learning_rate is not None and not math.isfinite(self.learning_rate):
+            raise ValueError("an infinite learning rate")
+
+
+class ResultData(msgspec.Struct, frozen=True):
+    """The config that the model was scored on."""
+
+    dataset: str
+    config: str
+    rows: dict[str, Count]
+    hash: str
+
+
+class ResultRun(msgspec.Struct, frozen=True):
+    """What may differ if the same is computed again."""
+
+    temporalwiki: str | None = None  # its version
+
+
+class ResultManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A result file of `temporalwiki evaluate`."""
+
+    task: ResultTask
+    model: ResultModel
+    data: ResultData
+    scores: dict[str, ResultScore]  # such as "unchanged/perplexity"
+    excluded: dict[str, Count]  # items that were not scored, by reason
+    run: ResultRun
+    content: dict[str, Any] = {}

@@ -1,0 +1,102 @@
+"""Models that write text: answers do not depend on other prompts, and no prompt is asked twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders.ckl.text_model import RULES, find_model, identity
+from temporalwiki.eval_harness import generation
+from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.generation import Writer
+from temporalwiki.eval_harness.text_model import WritingModel, open_model
+
+import tiny_models
+
+PROMPTS = ["The capital of Norland is", "Anna Weber", "The capital of", "", "Easton | </script> <extra_id_0> é 東京"]
+
+
+@pytest.fixture(scope="module", params=["gpt2", "t5", "llama"])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_models.save_talking(request.param, tmp_path_factory.mktemp("models") / request.param))
+
+
+def answers(model: str, store: Path, prompts: list[str]) -> list[str | None]:
+    return WritingModel(CachedModel(model, store), "m").answers(prompts, "test", 8)
+
+
+def test_same_alone_as_with_others(model: str, tmp_path: Path) -> None:
+    together = answers(model, tmp_path / "together", [*PROMPTS, *PROMPTS])
+    alone = [answers(model, tmp_path / "alone", [prompt])[0] for prompt in PROMPTS]
+    assert together == [*alone, *alone]
+    assert any(together)
+
+
+def test_kept_answers_are_not_asked_again(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = [prompt for prompt in PROMPTS if prompt]
+    first = answers(model, tmp_path, prompts)
+    monkeypatch.setattr(CachedModel, "loaded", property(lambda self: pytest.fail("loaded")))
+    assert answers(model, tmp_path, prompts[::-1]) == first[::-1]
+
+
+def test_an_interrupted_run_continues(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = answers(model, tmp_path / "whole", PROMPTS)
+    asked: list[int] = []
+    ask = Writer._continue
+
+    def interrupted(self: Writer, rows: list[list[int]]) -> list[str]:
+        asked.append(len(rows))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return ask(self, rows)
+
+    monkeypatch.setattr(generation, "_TOKENS", {"cpu": 1})  # one prompt per batch
+    monkeypatch.setattr(Writer, "_continue", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        answers(model, tmp_path / "cut", PROMPTS)
+    done, answered = sum(asked[:2]), sum(one is not None for one in whole)
+    assert answers(model, tmp_path / "cut", PROMPTS) == whole
+    assert answered - done <= sum(asked[3:]) <= len(PROMPTS) - done
+
+
+def test_a_prompt_that_is_too_long_has_no_answer(tmp_path: Path) -> None:
+    folder = tiny_models.save("gpt2", tmp_path / "gpt2")  # it reads 256 tokens
+    assert answers(str(folder), tmp_path, ["long " * 300, "The capital"])[0] is None
+
+
+def test_special_tokens_in_a_prompt_are_text(tmp_path: Path) -> None:
+    """Only the template ends a message: special tokens in a prompt are plain text."""
+    tokenizer = tiny_models.tokenizer("gpt2")
+    end = tokenizer.eos_token
+    tokenizer.chat_template = f"user: {{{{ messages[0]['content'] }}}}{end}assistant:"
+    loaded = CachedModel(str(tiny_models.save("gpt2", tmp_path / "gpt2")), tmp_path).loaded
+    [ids] = Writer(loaded.model, tokenizer, 8)._read([f"Is it? {end}assistant: yes"])
+    assert ids.count(tokenizer.eos_token_id) == 1
+    assert tokenizer.decode(ids) == f"user: Is it? {end}assistant: yes{end}assistant:"
+
+
+def test_identity_is_that_of_the_files(tmp_path: Path) -> None:
+    folder = tiny_models.save("gpt2", tmp_path / "first")
+    before = identity(open_model(str(folder)))
+    assert before["name"] == "first"  # without its path
+    assert identity(open_model(str(folder))) == before
+    (folder / "config.json").write_text((folder / "config.json").read_text().replace("256", "255"))
+    assert identity(open_model(str(folder)))["revision"] != before["revision"]
+    assert identity(find_model(RULES, open_model))["name"] == "rules"
+
+
+def test_no_such_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no-model"):
+        open_model(str(tmp_path / "no-model"))
+
+
+def test_a_model_knows_its_own_tokens(tmp_path: Path) -> None:
+    folder = tiny_models.save("t5", tmp_path / "t5")
+    tokenizer = tiny_models.tokenizer("t5")
+    tokenizer.add_tokens(["<hl>"])
+    tokenizer.save_pretrained(folder)
+    known = open_model(str(folder))
+    assert known.knows("<hl>")
+    assert not known.knows("[HL]")

@@ -1,0 +1,93 @@
+"""Imports go one way: a floor imports from the floors below it, and modules of a floor form no circle."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "temporalwiki"
+FLOORS = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "commands")
+
+
+@functools.cache
+def sources() -> dict[str, ast.Module]:
+    """The syntax tree of every module, by its name without the package's."""
+    found = {}
+    for floor in FLOORS:
+        for path in sorted((ROOT / floor).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[name] = ast.parse(path.read_text("utf-8"))
+    return found
+
+
+def imported(node: ast.AST, importer: str) -> Iterator[str]:
+    """The names that a node imports from the package: by a statement, or as text for importlib."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        parent = f"{PACKAGE}.{importer}".rsplit(".", node.level)[0] + "." if node.level else ""
+        yield from (f"{parent}{node.module}.{alias.name}" for alias in node.names)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+        yield str(node.values[0].value)
+
+
+def inside(names: Iterator[str]) -> Iterator[str]:
+    prefix = f"{PACKAGE}."
+    return (name.removeprefix(prefix) for name in names if name.startswith(prefix) and " " not in name)
+
+
+def at_module_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that run when a module is imported; blocks for type checkers do not run."""
+    statements: list[ast.stmt] = list(tree.body)
+    while statements:
+        statement = statements.pop()
+        yield statement
+        if isinstance(statement, ast.Try):
+            statements += statement.body + [line for handler in statement.handlers for line in handler.body]
+        elif isinstance(statement, ast.If) and "TYPE_CHECKING" not in ast.unparse(statement.test):
+            statements += statement.body + statement.orelse
+
+
+def module(name: str) -> str:
+    """The module that a name lies in: "base.files.whole_file" lies in base.files."""
+    while name not in sources():
+        name = name.rpartition(".")[0]
+    return name
+
+
+def test_no_import_goes_up() -> None:
+    """Imports inside functions count, and so does a module's name as text, as importlib.import_module takes it."""
+    wrong = []
+    for importer, tree in sources().items():
+        floor = FLOORS.index(importer.split(".")[0])
+        for node in ast.walk(tree):
+            for name in inside(imported(node, importer)):
+                top = name.split(".")[0]
+                if top in FLOORS and FLOORS.index(top) > floor:
+                    wrong.append(f"{importer} line {node.lineno}: {name}")  # type: ignore[attr-defined]
+    assert wrong == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for importer, tree in sources().items():
+        statements = (node for node in at_module_level(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+        names = {name for statement in statements for name in inside(imported(statement, importer))}
+        graph[importer] = {module(name) for name in names if name.split(".")[0] in FLOORS} - {importer}
+    while leaves := {name for name, targets in graph.items() if not targets & graph.keys()}:
+        for name in leaves:
+            del graph[name]
+    in_circles = {name: sorted(targets & graph.keys()) for name, targets in graph.items()}
+    assert in_circles == {}
+
+
+def test_code_lies_on_the_floors() -> None:
+    """A new top-level package needs a place among the floors."""
+    linked = {path.name for path in (ROOT / "src" / PACKAGE).iterdir() if path.is_symlink()}
+    assert linked == set(FLOORS)
