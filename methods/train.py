@@ -156,7 +156,8 @@ def _train(run: Run, identity: dict[str, Any], state: PartialState) -> dict[str,
         _say(state, f"note: {run.name} is defined on {method.data}-*, but this run trains on {run.config}")
     if torch.cuda.device_count() > state.num_processes == 1:
         _say(state, "using one of several GPUs; for all, run `accelerate launch -m temporalwiki train ...`")
-    _say(state, "training {trainable:,} of {total:,} parameters".format(**manifest["parameters"]))
+    if manifest["parameters"]["trainable"] != manifest["parameters"]["total"]:
+        _say(state, "training {trainable:,} of {total:,} parameters".format(**manifest["parameters"]))
     with state.local_main_process_first():  # the other processes then find its examples in the cache
         training_data = read_training_data(
             run.name, method, run.data, run.config, run.past, options, model, start.tokenizer

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.dataset_folder import check_place, read_manifests
+from temporalwiki.builders.dataset_folder import check_place
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.eval_harness import inspection
 from temporalwiki.eval_harness.cached_model import training
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
 from temporalwiki.eval_harness.results import Outcome, read_result, read_results, write_result
-from temporalwiki.model_cards.dataset import dataset_card
+from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.model_cards.space import space_card
 
 import a_result
@@ -107,7 +108,7 @@ def test_manifests(tmp_path: Path, record_property: Record) -> None:
 
     def read() -> None:
         check_place(folder)  # as a build does before all else
-        dataset_card(read_manifests(folder)).encode()
+        folder_card(read_manifests(folder)).encode()
 
     cases = tried(
         folder / "manifests" / "20211101-20211201.json",

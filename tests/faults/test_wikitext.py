@@ -18,7 +18,7 @@ from temporalwiki.builders.wikipedia.sentences import split_sentences
 from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 from temporalwiki.eval_harness.answers import answer, ended
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
-from temporalwiki.push_scripts.dataset_folder import not_ours
+from temporalwiki.push_scripts.dataset_repository import maintainers_settings
 
 from tiny_dumps import (
     FOOTER,
@@ -172,7 +172,7 @@ WAYS: dict[str, Callable[[str], object]] = {
     "an answer's end": lambda text: (answer(text), ended(text)),
     "exact match and F1": lambda text: (exact_match(text[:100_000], [text[:100_000]]), f1(text[:50_000], ["a b"])),
     "the search for a label": lambda text: (says(text, text[: len(text) // 2]), says(text, text[:250])),
-    "a published card's header": lambda text: not_ours(f"---\n{text}".encode(), lambda _name: False),
+    "a published card's header": lambda text: maintainers_settings(f"---\n{text}".encode(), lambda _name: False),
 }
 
 

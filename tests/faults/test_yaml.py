@@ -9,7 +9,7 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.loading import check_card
 from temporalwiki.methods.recipes import read_recipe
-from temporalwiki.push_scripts.dataset_folder import not_ours
+from temporalwiki.push_scripts.dataset_repository import maintainers_settings
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
@@ -73,7 +73,7 @@ def test_cards(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     card = f"---\n{HOSTILE[case]}---\n"
     (tmp_path / "README.md").write_text(card)
-    kept = not_ours(card.encode(), lambda _name: False)
+    kept = maintainers_settings(card.encode(), lambda _name: False)
     assert kept == (HARMLESS[case] | {"configs": [], "dataset_info": []} if case in HARMLESS else {})
     check_card(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
@@ -83,9 +83,9 @@ def test_a_billion_laughs_in_the_configs_of_a_card(tmp_path: Path) -> None:
     card = f"---\n{LAUGHS}configs:\n- config_name: a\n  data_files: *a11\n---\n"
     (tmp_path / "README.md").write_text(card)
     check_card(tmp_path)
-    assert not_ours(card.encode(), lambda _name: False) == {}
+    assert maintainers_settings(card.encode(), lambda _name: False) == {}
 
 
 def test_an_alias_in_a_card_is_kept() -> None:
-    kept = not_ours(b"---\ntags: &a [x]\nmore: *a\n---\n", lambda _name: False)
+    kept = maintainers_settings(b"---\ntags: &a [x]\nmore: *a\n---\n", lambda _name: False)
     assert kept == {"tags": ["x"], "more": ["x"], "configs": [], "dataset_info": []}
