@@ -235,11 +235,12 @@ def test_jobs_of_this_machine_end_with_who_started_them(write: Write, tmp_path: 
                 found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
         return [words for words in found if f"experiment {recipe} --cell" in words]
 
-    log = tmp_path / "out" / "logs" / "diff-0910.log"
-    wait_for(lambda: log.is_file() and "train: training" in log.read_text())
-    assert jobs()
-    process.kill()
-    process.communicate()
+    try:
+        wait_for(lambda: any((tmp_path / "out" / "models").glob("*/run.json")))  # the job has begun to train
+        assert jobs()
+    finally:
+        process.kill()
+        process.communicate()
     wait_for(lambda: not jobs())
 
 
