@@ -1,4 +1,4 @@
-"""A model's ``.eval_results``: what the Hub's Community Evals show of it on the benchmark's leaderboard."""
+"""A model's ``.eval_results``: its entries on the benchmark's leaderboard in the Hub's Community Evals."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import yaml
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
+from temporalwiki.builders.manifests import ResultManifest, ResultScore
 from temporalwiki.eval_harness.leaderboard.tables.table import number
 from temporalwiki.eval_harness.results import Result
 
 PATH = ".eval_results/temporalwiki.yaml"
-_TASK, _SPLITS, _MEASURE = "twiki_probes", ("unchanged", "changed"), "exact_match"  # of the dataset's eval.yaml
+_TASK, _SPLITS, _MEASURE = "twiki_probes", ("unchanged", "changed"), "exact_match"  # as in the dataset's eval.yaml
 _PROBES = re.compile(r"probes-\d{8}-\d{8}")
 
 
@@ -22,36 +23,36 @@ class HubDataset(NamedTuple):
     """A dataset on the Hub."""
 
     id: str
-    commit: str | None  # None: it is not known which one was read
-    full_names: Mapping[str, str]  # of its configs, by their short names
+    commit: str | None  # None if the result does not name one
+    full_names: Mapping[str, str]  # short name of a config -> full name
 
 
 def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) -> str | None:
-    """Text of the file ``PATH`` with a model's results on the probes; None where it has none there.
+    """Return the content of the file ``PATH`` with a model's results on the probes, or None without such results.
 
-    ``datasets`` says which of the datasets that results name are on the Hub; other results are no entries. The value
-    is zero-shot exact match in percent, as entries cannot say that lower is better. Of several results of a task the
-    one of the latest version counts, and of the fullest precision.
+    ``datasets`` are those on the Hub, by the names that the results use; other results give no entries. The value is
+    zero-shot exact match in percent, because entries cannot say that lower is better. If a task has several results,
+    the latest version counts, and then the most precise one.
     """
     entries: dict[tuple[str, str], EvalResultEntry] = {}
     for result in sorted(results, key=_rank):
-        of_task, data = result.data["task"], result.data["data"]
-        where, config = datasets.get(str(data["dataset"])), str(data["config"])
-        if of_task["name"] != _TASK or where is None:
+        task, data = result.manifest.task, result.manifest.data
+        on_hub, config = datasets.get(data.dataset), data.config
+        if task.name != _TASK or on_hub is None:
             continue
-        config = where.full_names.get(config, config)
+        config = on_hub.full_names.get(config, config)
         if not _PROBES.fullmatch(config):
             continue
         for split in _SPLITS:
-            score = result.data["scores"].get(f"{split}/{_MEASURE}")
-            if score is None or not math.isfinite(score["value"]):
+            score = result.manifest.scores.get(f"{split}/{_MEASURE}")
+            if score is None or not math.isfinite(score.value):
                 continue
-            entries[where.id, f"{config}-{split}"] = EvalResultEntry(
-                dataset_id=where.id,
+            entries[on_hub.id, f"{config}-{split}"] = EvalResultEntry(
+                dataset_id=on_hub.id,
                 task_id=f"{config}-{split}",
-                value=round(score["value"], 2),
-                dataset_revision=where.commit,
-                notes=_notes(result.data, split, score),
+                value=round(score.value, 2),
+                dataset_revision=on_hub.commit,
+                notes=_notes(result.manifest, split, score),
             )
     if not entries:
         return None
@@ -61,20 +62,21 @@ def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) 
 
 
 def _rank(result: Result) -> tuple[Any, ...]:
-    """Return what sorts results of one task, the one that counts last."""
-    data = result.data
-    config = str(data["data"]["config"])
-    return data["task"]["version"], data["model"]["precision"] == "fp32", -len(config), result.path.name
+    """Return a key that sorts the results of one task: the last one counts."""
+    found = result.manifest
+    return found.task.version, found.model.precision == "fp32", -len(found.data.config), result.path.name
 
 
-def _notes(data: Mapping[str, Any], split: str, score: Mapping[str, Any]) -> str:
-    interval = "" if score["low"] is None else f", 95 % interval {number(score['low'])} to {number(score['high'])}"
-    f1 = data["scores"].get(f"{split}/f1")
-    besides = f"; F1 {number(f1['value'])}" if f1 else ""
-    beams = data["task"]["options"].get("beams", 1)
-    how = "greedy" if beams == 1 else f"{beams} beams"
+def _notes(result: ResultManifest, split: str, score: ResultScore) -> str:
+    interval = ""
+    if score.low is not None and score.high is not None:
+        interval = f", 95 % interval {number(score.low)} to {number(score.high)}"
+    f1 = result.scores.get(f"{split}/f1")
+    with_f1 = f"; F1 {number(f1.value)}" if f1 else ""
+    beams = result.task.options.get("beams", 1)
+    decoding = "greedy" if beams == 1 else f"{beams} beams"
     return (
-        f"exact match in percent{interval}; {score['items']:,} probes of {score['clusters']:,} subjects"
-        f"{besides}; the model goes on from 'SUBJECT RELATION' ({how}, no "
-        f"instruction) and the answer ends with its sentence; temporalwiki {_TASK} {data['task']['version']}"
+        f"exact match in percent{interval}; {score.items:,} probes of {score.clusters:,} subjects"
+        f"{with_f1}; the model goes on from 'SUBJECT RELATION' ({decoding}, no "
+        f"instruction) and the answer ends with its sentence; temporalwiki {_TASK} {result.task.version}"
     )

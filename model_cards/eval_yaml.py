@@ -1,24 +1,24 @@
-"""The dataset repository's eval.yaml: what makes it a benchmark of the Hub's Community Evals.
+"""The dataset repository's eval.yaml, which makes it a benchmark of the Hub's Community Evals.
 
-It is also what ``inspect eval hf/ORG/temporalwiki`` runs. Each month has its own tasks, as each has its own
-leaderboard.
+``inspect eval hf/ORG/temporalwiki`` also runs it. Each month has its own tasks, and so its own leaderboard.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
 
-from temporalwiki.builders.dataset_folder import Manifest
+from temporalwiki.builders.manifests import Manifest
 
-_SPLITS = ("unchanged", "changed")  # of a deleted fact nobody is to know the object
+_SPLITS = ("unchanged", "changed")  # a model need not know the object of a deleted fact
 _PROMPT = """\
 Complete the statement with a name or a short phrase, and write nothing else.
 
 {prompt} {relation}"""
-# No names but those of inspect-ai's own solvers and scorers may stand here (docs/adapters.md).
+# Only inspect-ai's own solvers and scorers are allowed here (docs/adapters.md).
 _TASK: dict[str, Any] = {
     "field_spec": {"input": "subject", "target": "object", "metadata": ["relation"]},
     "solvers": [
@@ -29,19 +29,20 @@ _TASK: dict[str, Any] = {
 }
 
 
-def eval_yaml(manifests: list[Manifest]) -> str | None:
-    """Text of eval.yaml for a dataset with these intervals (oldest first); None where no interval has a task.
+def eval_yaml(manifests: Sequence[Manifest]) -> str | None:
+    """Return eval.yaml for a dataset with these intervals, oldest first, or None if no interval has a task.
 
-    A task is named by its config's full name and split, such as ``probes-20211101-20211201-changed``: results stand
-    under it for ever, and a short name is that of another interval after a year. A split without rows gives no task.
+    A task's name is the full name of its config with its split, such as ``probes-20211101-20211201-changed``, so
+    results keep their meaning: a short name belongs to another interval after a year. A split without rows has no
+    task.
     """
-    tasks = [  # each written out in full, for not all readers of YAML know anchors
+    tasks = [  # each in full: not all YAML readers support anchors
         {"id": f"{name}-{split}", "config": name, "split": split, **copy.deepcopy(_TASK)}
         for manifest in manifests
-        for name, config in manifest["configs"].items()
+        for name, config in manifest.configs.items()
         if name.startswith("probes-")
         for split in _SPLITS
-        if config["splits"].get(split, {}).get("num_examples")
+        if split in config.splits and config.splits[split].num_examples
     ]
     if not tasks:
         return None

@@ -1,13 +1,13 @@
-"""Counts of a month that jumped against the month before, as a fault of a builder or of a dump would move them.
+"""Find counts of a month that changed too much since the month before, as a fault of a builder or dump would cause.
 
 Two kinds of counts are compared:
 
-- what a snapshot holds (pages, entities, facts) grows by about 1 % a month: up to 10 % a month is no jump;
-- what happened in an interval (articles in the diffset, facts that changed) is compared per day, and may differ by a
-  factor of 1.6. TemporalWiki's four months differ by 1.13 in articles, 1.12 in tokens and 1.51 in changed probes a
-  day, so none of them is a jump; half of any of them, or twice as much, is one.
+- A snapshot's content (pages, entities, facts) grows by about 1 % a month. A change of up to 10 % a month is accepted.
+- What happened in an interval (articles in the diffset, facts that changed) is compared per day. A factor of up to 1.6
+  is accepted. TemporalWiki's four months differ by 1.13 in articles, 1.12 in tokens and 1.51 in changed probes a day,
+  so all of them are accepted; half or twice as much of any of them is not.
 
-Small counts have more play: chance alone, as in a Poisson process, must not explain the rest of the difference.
+Small counts vary more: the rest of the difference must also be larger than chance (a Poisson process) explains.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from temporalwiki.builders.dataset_folder import Manifest, interval_name
-from temporalwiki.builders.snapshot import check_date
+from temporalwiki.builders.manifests import BuiltManifest
 
-_Of = Literal["text", "facts"]  # whose dates an interval has
+_Days = Literal["text", "facts"]  # which dumps' dates count: Wikidata's dumps have their own
 
-GROWTH = 1.1  # a month, of what a snapshot holds
-FACTOR = 1.6  # between what happened in two intervals, per day, and between shares
-_DEVIATIONS = 4.0  # of chance, beyond that: some thirty counts are compared each month
+GROWTH = 1.1  # a month, of a snapshot's content
+FACTOR = 1.6  # between two intervals, per day, and between shares
+_DEVIATIONS = 4.0  # of chance, in addition: some thirty counts are compared each month
 _MONTH = 30.4  # days
 
-# what is said -> where the count is in a manifest; a mapping counts as the sum of its values
-_HELD = {
+# name of a count -> its place in a manifest's counts; a mapping counts as the sum of its values
+_CONTENT = {
     "pages read in the earlier dump": "extracts/wiki-extract prev/pages/read",
     "pages read in the later dump": "extracts/wiki-extract recent/pages/read",
     "articles in the earlier dump": "extracts/wiki-extract prev/pages/articles",
@@ -39,7 +38,7 @@ _HELD = {
     "facts in the later Wikidata dump": "extracts/wikidata-extract recent/statements/facts",
     "facts categorised as unchanged": "facts/unchanged",
 }
-_IN_TEXT = {
+_TEXT = {
     "articles in the diffset": "diffset/articles",
     "words in the diffset": "diffset/words",
     "new articles": "pages/new",
@@ -47,104 +46,105 @@ _IN_TEXT = {
     "articles dropped": "pages/dropped",
     "articles deleted": "prev_pages/deleted",
 }
-_IN_FACTS = {
+_FACTS = {
     "facts categorised as changed": "facts/changed",
     "facts categorised as deleted": "facts/deleted",
     "probes kept, changed": "probes/changed/kept",
     "probes kept, deleted": "probes/deleted/kept",
 }
-# a sample of what a snapshot holds, after filters: not per day, and with the play of what happens
+# a filtered sample of a snapshot's content: not per day, but it varies like the events of an interval
 _SAMPLED = {"probes kept, unchanged": "probes/unchanged/kept"}
-_TOGETHER = {"diffset/words": 1_000}  # what comes so many at a time has the chance of its articles
+_PER_EVENT = {"diffset/words": 1_000}  # an article brings many words at once: chance acts on articles
 _SHARES = {
     f"share of {split} facts that are aligned": (f"probes/{split}/aligned", f"probes/{split}/sampled")
     for split in ("unchanged", "changed", "deleted")
 }
-_OPTIONS = ("include", "unchanged_fraction", "unchanged_pages", "allow_truncated")  # those that counts follow
+_OPTIONS = ("include", "unchanged_fraction", "unchanged_pages", "allow_truncated")  # options that change the counts
 
 
-def jumps(manifest: Manifest, before: Manifest) -> list[str]:
-    """Return a line for each count of ``manifest`` that jumped against that of the month ``before``; none is well.
+def large_changes(manifest: BuiltManifest, before: BuiltManifest) -> list[str]:
+    """Return a line for each count that changed too much since the interval ``before``.
 
-    Options that differ are said as well, as they move the counts, and facts that do not go on where they ended.
+    The lines also name options that differ, because they change the counts, and a gap between the Wikidata dumps.
     """
-    return [*_other_options(manifest, before), *_gap(manifest, before), *_jumped(manifest, before)]
+    return [*_other_options(manifest, before), *_gap(manifest, before), *_changed_counts(manifest, before)]
 
 
-def _other_options(manifest: Manifest, before: Manifest) -> Iterator[str]:
-    wikis = [str(of["interval"].get("wiki")) for of in (manifest, before)]
-    if wikis[0] != wikis[1]:
-        yield f"wiki: {wikis[0]} now, {wikis[1]} in {interval_name(before)}"
+def _other_options(manifest: BuiltManifest, before: BuiltManifest) -> Iterator[str]:
+    if manifest.interval.wiki != before.interval.wiki:
+        yield f"wiki: {manifest.interval.wiki} now, {before.interval.wiki} in {before.name}"
     for name in _OPTIONS:
-        now, then = (_plain(of.get("options", {}).get(name)) for of in (manifest, before))
+        now, then = (one.content["options"].get(name) for one in (manifest, before))
         if then is not None and now != then:
-            yield f"option {name}: {now} now, {then} in {interval_name(before)}"
+            yield f"option {name}: {now} now, {then} in {before.name}"
 
 
-def _gap(manifest: Manifest, before: Manifest) -> Iterator[str]:
-    """Say it where the facts do not go on from where those of the month before ended."""
-    (now, then) = (of["interval"] for of in (manifest, before))
-    began, ended = now.get("wikidata_prev"), then.get("wikidata_recent")
-    if now["prev"] == then["recent"] and began and ended and began != ended:
-        yield f"Wikidata: from {began} on now, to {ended} in {interval_name(before)}"
+def _gap(manifest: BuiltManifest, before: BuiltManifest) -> Iterator[str]:
+    """Yield a line if the facts do not start where last month's ended."""
+    now, then = manifest.interval, before.interval
+    began, ended = now.wikidata_prev, then.wikidata_recent
+    if now.prev == then.recent and began and ended and began != ended:
+        yield f"Wikidata: starts with the dump of {began} now, but ended with that of {ended} in {before.name}"
 
 
-def _jumped(manifest: Manifest, before: Manifest) -> Iterator[str]:
-    months = min(60.0, max(1.0, abs((_date(manifest, "recent") - _date(before, "recent")).days) / _MONTH))
-    for what, place in _HELD.items():
-        yield from _jump(what, place, (manifest, before), GROWTH**months)
-    for what, place in _SAMPLED.items():
-        yield from _jump(what, place, (manifest, before), FACTOR)
-    for what, place in _IN_TEXT.items():
-        yield from _jump(what, place, (manifest, before), FACTOR, "text")
-    for what, place in _IN_FACTS.items():  # Wikidata's dumps have days of their own
-        yield from _jump(what, place, (manifest, before), FACTOR, "facts")
-    for what, (part, whole) in _SHARES.items():
+def _changed_counts(manifest: BuiltManifest, before: BuiltManifest) -> Iterator[str]:
+    days = abs(_between(before.interval.recent, manifest.interval.recent))
+    months = min(60.0, max(1.0, days / _MONTH))
+    for name, place in _CONTENT.items():
+        yield from _compared(name, place, (manifest, before), GROWTH**months)
+    for name, place in _SAMPLED.items():
+        yield from _compared(name, place, (manifest, before), FACTOR)
+    for name, place in _TEXT.items():
+        yield from _compared(name, place, (manifest, before), FACTOR, "text")
+    for name, place in _FACTS.items():
+        yield from _compared(name, place, (manifest, before), FACTOR, "facts")
+    for name, (part, whole) in _SHARES.items():
         parts, wholes = ((_count(manifest, place), _count(before, place)) for place in (part, whole))
         if all(wholes) and _differ(parts, wholes, FACTOR):
-            now, then = (of / all_ for of, all_ in zip(parts, wholes, strict=True))
-            yield f"{what}: {now:.2%} now, {then:.2%} in {interval_name(before)}{_change(now, then)}"
+            now, then = (share / all_ for share, all_ in zip(parts, wholes, strict=True))
+            yield f"{name}: {now:.2%} now, {then:.2%} in {before.name}{_percent(now, then)}"
 
 
-def _jump(
-    what: str,
+def _compared(
+    name: str,
     place: str,
-    manifests: tuple[Manifest, Manifest],
+    manifests: tuple[BuiltManifest, BuiltManifest],
     factor: float,
-    days_of: _Of | None = None,
+    per_day: _Days | None = None,
 ) -> Iterator[str]:
-    """Say it where a count jumped; that of what happened in the interval is compared per day."""
-    now, then = (_count(of, place) for of in manifests)
-    days = (_days(manifests[0], days_of), _days(manifests[1], days_of)) if days_of else (1, 1)
-    # what changes twice in a longer interval is counted once in it: so less a day, and only less
+    """Yield a line if a count changed by more than ``factor``."""
+    now, then = (_count(manifest, place) for manifest in manifests)
+    days = (_days(manifests[0], per_day), _days(manifests[1], per_day)) if per_day else (1, 1)
+    # a longer interval has fewer changes per day, because what changes twice in it counts once
     longer, shorter = (0, 1) if days[0] > days[1] else (1, 0)
     if (now, then)[longer] * days[shorter] < (now, then)[shorter] * days[longer]:
         factor *= math.sqrt(days[longer] / days[shorter])
-    at_once = _TOGETHER.get(place, 1)
-    if _differ((now // at_once, then // at_once), days, factor):
-        of = f" a day, {days[0]} days against {days[1]}" if days[0] != days[1] else ""
-        change = _change(now / days[0], then / days[1], of)
-        yield f"{what}: {now:,} now, {then:,} in {interval_name(manifests[1])}{change}"
+    per_event = _PER_EVENT.get(place, 1)
+    if _differ((now // per_event, then // per_event), days, factor):
+        unit = f" a day, {days[0]} days against {days[1]}" if days[0] != days[1] else ""
+        change = _percent(now / days[0], then / days[1], unit)
+        yield f"{name}: {now:,} now, {then:,} in {manifests[1].name}{change}"
 
 
-def _differ(counts: tuple[int, int], of: tuple[int, int], factor: float) -> bool:
-    """Whether the rates ``counts`` / ``of`` differ by more than ``factor`` and more than chance explains.
+def _differ(counts: tuple[int, int], units: tuple[int, int], factor: float) -> bool:
+    """Return whether the rates ``counts`` / ``units`` differ by more than ``factor`` and more than chance explains.
 
-    The root of a Poisson count has a standard deviation of one half, whatever its mean; the 1 keeps it so near 0.
+    The square root of a Poisson count has a standard deviation of one half for any mean; the 1 extends this to
+    counts near 0.
     """
-    (most, of_most), (least, of_least) = sorted(zip(counts, of, strict=True), key=lambda pair: -pair[0] / pair[1])
+    (most, of_most), (least, of_least) = sorted(zip(counts, units, strict=True), key=lambda pair: -pair[0] / pair[1])
     factor *= of_most / of_least
     chance = math.sqrt(1 + factor) / 2
     return math.sqrt(most + 1) - math.sqrt(factor * (least + 1)) > _DEVIATIONS * chance
 
 
-def _change(now: float, then: float, of: str = "") -> str:
-    return f" ({(now / then - 1) * 100:+,.1f} %{of})" if then else ""
+def _percent(now: float, then: float, unit: str = "") -> str:
+    return f" ({(now / then - 1) * 100:+,.1f} %{unit})" if then else ""
 
 
-def _count(manifest: Manifest, place: str) -> int:
-    """Return a count, or the sum of a mapping of counts; 0 where there is none."""
-    found: Any = manifest.get("counts")
+def _count(manifest: BuiltManifest, place: str) -> int:
+    """Return a count, or the sum of a mapping of counts; 0 if the manifest lacks it."""
+    found: Any = manifest.content["counts"]
     for key in place.split("/"):
         found = found.get(key) if isinstance(found, dict) else None
     return _sum(found)
@@ -156,17 +156,13 @@ def _sum(found: Any) -> int:
     return found if isinstance(found, int) and found > 0 else 0
 
 
-def _plain(value: Any) -> Any:
-    """An option as JSON has it: a manifest that was never written has tuples."""
-    return list(value) if isinstance(value, tuple) else value
+def _days(manifest: BuiltManifest, per_day: _Days) -> int:
+    dates = manifest.interval
+    if per_day == "facts" and dates.wikidata_prev and dates.wikidata_recent:
+        return max(1, _between(dates.wikidata_prev, dates.wikidata_recent))
+    return max(1, _between(dates.prev, dates.recent))
 
 
-def _date(manifest: Manifest, side: str) -> datetime.date:
-    return datetime.date.fromisoformat(check_date(str(manifest["interval"][side])))
-
-
-def _days(manifest: Manifest, days_of: _Of) -> int:
-    sides = ("prev", "recent")
-    if days_of == "facts" and all(manifest["interval"].get(f"wikidata_{side}") for side in sides):
-        sides = ("wikidata_prev", "wikidata_recent")
-    return max(1, (_date(manifest, sides[1]) - _date(manifest, sides[0])).days)
+def _between(earlier: str, later: str) -> int:
+    """Return the days between two dates."""
+    return (datetime.date.fromisoformat(later) - datetime.date.fromisoformat(earlier)).days

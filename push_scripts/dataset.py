@@ -1,30 +1,30 @@
-"""Publish a dataset folder: one revision a month, each with a tag, earlier months kept."""
+"""Publish a dataset folder: one revision with a tag for each month, next to the earlier months."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.dataset_folder import (
-    SCHEMAS,
-    Manifest,
-    age,
-    check_manifest,
-    interval_name,
-    is_ckl,
-    manifest_path,
-    read_manifests,
+from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.builders.manifests import BuiltManifest, CklManifest, Config, ImportedManifest, read_manifests
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.push_scripts.ckl_dataset import publish_ckl
+from temporalwiki.push_scripts.count_changes import large_changes
+from temporalwiki.push_scripts.dataset_repository import (
+    files_of,
+    maintainers_settings,
+    manifests_of,
+    replaced_files,
+    to_json,
 )
-from temporalwiki.push_scripts.ckl_folder import publish_ckl
-from temporalwiki.push_scripts.count_changes import jumps
-from temporalwiki.push_scripts.dataset_folder import as_text, files_of, manifests_there, not_ours, stale
 from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
 
-_CONFIG = re.compile(rf"({'|'.join(SCHEMAS)})-\d+(-\d+)?")  # the names that are ours
+_CONFIG = re.compile(rf"({'|'.join(SCHEMAS)})-\d+(-\d+)?")
 
 
 def publish_dataset(
@@ -38,176 +38,169 @@ def publish_dataset(
     interval: str | None = None,
     dry_run: bool = False,
 ) -> Iterator[str]:
-    """Publish the intervals of a dataset folder that the repository does not hold, oldest first; yield what is done.
+    """Publish the intervals of a dataset folder that the repository lacks, oldest first; yield a line for each step.
 
-    A folder of CKL goes as ``publish_ckl`` says. Each interval is one commit that adds its files to those of earlier
-    months, with a tag: the month of its later snapshot, ``2021.12``, or ``tag`` where there is one interval to
-    publish. What is published already is left as it is, but that with ``replace`` an interval that has other bytes
-    there is published in its place, under a ``tag`` of its own; the earlier tag keeps the earlier bytes. ``interval``
-    names the one interval of the folder that counts.
+    Each interval is one commit that adds its files to the earlier months. Its tag is the month of its later
+    snapshot, ``2021.12``, or ``tag`` if only one interval is new. Published intervals stay as they are. With
+    ``replace``, an interval that differs from the published one replaces it under its own ``tag``; the earlier tag
+    keeps the earlier bytes. ``interval`` restricts the publish to one interval. A CKL folder goes to ``publish_ckl``.
 
-    Raises InputError, before anything is sent, where files are not what their manifest says, a month is published with
-    other bytes, counts jump against the month before (unless ``accept_jump``), or rows were imported from an archive,
-    which has no licence; UsageError for options that are not of this kind of folder; and what ``publish`` raises.
+    Raises InputError, before anything is sent, if a file does not match its manifest, a month is published with other
+    bytes, counts changed too much since the month before (unless ``accept_jump``), or rows are from an archive without
+    a licence. Raises UsageError for options that do not fit the folder, and what ``publish`` raises.
     """
     if replace and tag is None:
-        raise UsageError("--replace needs --tag: the tag of what is replaced keeps its meaning")
+        raise UsageError("--replace needs --tag, because the tag of the replaced interval keeps its meaning")
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
     manifests = read_manifests(folder)
-    of_ckl = any(map(is_ckl, manifests))
-    if not of_ckl:
-        manifests = [one for one in manifests if interval in (None, interval_name(one))]
-    if not manifests:
-        raise InputError(f"{folder}: no manifests in it, so it is no dataset folder")
-    if imported := [manifest_path(one) for one in manifests if one.get("imported")]:
+    if imported := [
+        manifest.path for manifest in manifests if manifest.imported and interval in (None, manifest.name)
+    ]:
         raise InputError(
-            f"{folder}: imported from archives that have no licence, so never published: {', '.join(imported)}"
+            f"{folder}: imported from archives without a licence, so never published: {', '.join(imported)}"
         )
-    if of_ckl:
+    if of_ckl := [manifest for manifest in manifests if isinstance(manifest, CklManifest)]:
         if replace or accept_jump or interval is not None:
-            raise UsageError("--replace and --accept-jump are of months; CKL's configs are replaced as they are")
-        yield from publish_ckl(folder, manifests, repo_id, tag, accept_noncommercial, dry_run)
+            raise UsageError(
+                "--replace and --accept-jump are for months; a new CKL config always replaces the old one"
+            )
+        yield from publish_ckl(folder, of_ckl, repo_id, tag, accept_noncommercial, dry_run)
         return
+    months = [one for one in manifests if isinstance(one, BuiltManifest) and interval in (None, one.name)]
+    if not months:
+        raise InputError(f"{folder}: no manifests in it, so it is not a dataset folder")
     if accept_noncommercial:
-        raise UsageError("--accept-noncommercial is of CKL; nothing in a folder of months needs it")
-    for manifest in manifests:
-        check_manifest(manifest, str(folder / manifest_path(manifest)))
-    plan = functools.partial(_plan, folder, manifests, tag, accept_jump, replace)
+        raise UsageError("--accept-noncommercial is for CKL; a folder of months does not need it")
+    plan = functools.partial(_plan, folder, months, tag, accept_jump, replace)
     yield from publish(repo_id, "dataset", plan, dry_run=dry_run)
 
 
-def month_tag(manifest: Manifest, there: Sequence[Manifest] = ()) -> str:
+def month_tag(interval: Interval, published: Sequence[BuiltManifest] = ()) -> str:
     """Return the tag of an interval: year and month of its later snapshot, ``2021.12``.
 
-    Where another interval that is ``there`` has this one, it is the day, ``2021.12.20``, or both days.
+    If a published interval has this tag, the tag is the day, ``2021.12.20``, or both days.
     """
-    interval, taken = manifest["interval"], {other["tag"] for other in there}
-    recent = interval["recent"]
-    names = (f"{recent[:4]}.{recent[4:6]}", f"{recent[:4]}.{recent[4:6]}.{recent[6:]}", f"{interval['prev']}-{recent}")
-    return next(name for name in names if name not in taken)
+    taken, recent = {manifest.tag for manifest in published}, interval.recent
+    month = f"{recent[:4]}.{recent[4:6]}"
+    return next(tag for tag in (month, f"{month}.{recent[6:]}", interval.name) if tag not in taken)
 
 
-def published(head: Head) -> list[Manifest]:
-    """Return the manifests that a repository holds, oldest interval first; each names its ``tag``.
+def published_months(head: Head) -> list[BuiltManifest]:
+    """Return the manifests of a repository, oldest interval first; each names its ``tag``.
 
-    Raises InputError for one that is none.
+    Raises InputError if the repository holds anything else than months that `temporalwiki publish` wrote.
     """
-    manifests = []
-    for where, path, manifest in manifests_there(head):
-        if isinstance(manifest, dict) and is_ckl(manifest):
-            raise InputError(f"{where}: of CKL, which has a repository of its own; name another one")
-        check_manifest(manifest, where)
-        if path != manifest_path(manifest) or not isinstance(manifest.get("tag"), str):
-            raise InputError(
-                f"{where}: not a manifest that `temporalwiki publish` wrote: its place or its tag is wrong"
-            )
-        manifests.append(manifest)
-    return sorted(manifests, key=age)
+    months = []
+    for manifest in manifests_of(head):
+        where = f"datasets/{head.repo_id}: {manifest.path}"
+        if isinstance(manifest, CklManifest):
+            raise InputError(f"{where}: of CKL, but months need their own repository; choose another")
+        if isinstance(manifest, ImportedManifest) or manifest.tag is None:
+            raise InputError(f"{where}: `temporalwiki publish` did not write this manifest: it has no tag")
+        months.append(manifest)
+    return months
 
 
 def _plan(
-    folder: Path, manifests: list[Manifest], tag: str | None, accept_jump: bool, replace: bool, head: Head
+    folder: Path, manifests: Sequence[BuiltManifest], tag: str | None, accept_jump: bool, replace: bool, head: Head
 ) -> list[Revision]:
-    """Return the tags that are missing and the next interval that is."""
-    there = published(head)
+    """Return a revision for each missing tag, and then the next interval that is not published."""
+    published = published_months(head)
     if replace:
-        mine = {age(manifest): _contents(manifest) for manifest in manifests}
-        there = [other for other in there if mine.get(age(other), _contents(other)) == _contents(other)]
-    by_age = {age(manifest): manifest for manifest in there}
-    wikis = {m["interval"]["wiki"] for m in [*there, *manifests]}
+        here = {manifest.age: manifest for manifest in manifests}
+        published = [one for one in published if _same_files(here.get(one.age, one), one)]
+    by_age = {manifest.age: manifest for manifest in published}
+    wikis = {manifest.interval.wiki for manifest in (*published, *manifests)}
     if len(wikis) > 1:
-        raise InputError(f"datasets/{head.repo_id}: a repository is of one wiki, here meet {', '.join(sorted(wikis))}")
+        raise InputError(f"datasets/{head.repo_id}: a repository has one wiki, not {' and '.join(sorted(wikis))}")
     for manifest in manifests:
-        _check_same(head, manifest, there)
-    # of a publisher that was killed before it could tag
-    healed = [_tagged(head, manifest) for manifest in there if manifest["tag"] not in head.tags]
-    new = [manifest for manifest in manifests if age(manifest) not in by_age]
+        _check_unchanged(head, manifest, published)
+    # a publisher may have been killed between its commit and its tag
+    untagged = [
+        Revision(_message(manifest, str(manifest.tag)), {}, tag=manifest.tag, mark=manifest.path)
+        for manifest in published
+        if manifest.tag not in head.tags
+    ]
+    new = [manifest for manifest in manifests if manifest.age not in by_age]
     if tag is not None:
-        _check_tag(head, tag, manifests, new, by_age)
-    if not new:
-        return healed
-    return [*healed, _revision(folder, new[0], there, tag, accept_jump, head)]
+        _check_tag(head, tag, new, [str(by_age[one.age].tag) for one in manifests if one.age in by_age])
+    return [*untagged, *([_revision(folder, new[0], published, tag, accept_jump, head)] if new else [])]
 
 
-def _check_same(head: Head, manifest: Manifest, there: list[Manifest]) -> None:
-    """Refuse configs that are published with other bytes."""
-    for other in there:
-        for name in sorted(manifest["configs"].keys() & other["configs"].keys()):
-            mine, theirs = manifest["configs"][name], other["configs"][name]
-            if _content(mine) != _content(theirs):
+def _same_files(manifest: BuiltManifest, other: BuiltManifest) -> bool:
+    configs, others = manifest.configs, other.configs
+    return configs.keys() == others.keys() and all(_files(configs[name]) == _files(others[name]) for name in configs)
+
+
+def _files(config: Config) -> list[tuple[str, str]]:
+    """Return the path and SHA-256 of each file of a config."""
+    return sorted((file.path, file.sha256) for split in config.splits.values() for file in split.files)
+
+
+def _check_unchanged(head: Head, manifest: BuiltManifest, published: Sequence[BuiltManifest]) -> None:
+    """Raise InputError if a config is published with other bytes, or the interval with other configs."""
+    for other in published:
+        for name in sorted(manifest.configs.keys() & other.configs.keys()):
+            if _files(manifest.configs[name]) != _files(other.configs[name]):
                 raise InputError(
-                    f"datasets/{head.repo_id}: {name} is published already (tag {other['tag']}) with other bytes, and "
-                    "what is published never changes; to mend it, --replace it under another --tag"
+                    f"datasets/{head.repo_id}: {name} is published already (tag {other.tag}) with other bytes, and "
+                    "published data never change; to correct it, use --replace and another --tag"
                 )
-        if age(other) == age(manifest) and manifest["configs"].keys() != other["configs"].keys():
-            changed = ", ".join(sorted(manifest["configs"].keys() ^ other["configs"].keys()))
+        if other.age == manifest.age and manifest.configs.keys() != other.configs.keys():
+            changed = ", ".join(sorted(manifest.configs.keys() ^ other.configs.keys()))
             raise InputError(
-                f"datasets/{head.repo_id}: {interval_name(manifest)} is published already (tag {other['tag']}) with "
-                f"other configs ({changed} differ); build it with the same --include"
+                f"datasets/{head.repo_id}: {manifest.name} is published already (tag {other.tag}) with other configs "
+                f"({changed} differ); build it with the same --include"
             )
 
 
-def _check_tag(
-    head: Head, tag: str, manifests: list[Manifest], new: list[Manifest], by_age: Mapping[Any, Manifest]
-) -> None:
-    """``--tag`` names one interval: the one that is to be published, or one that is."""
+def _check_tag(head: Head, tag: str, new: Sequence[BuiltManifest], tags: Sequence[str]) -> None:
+    """Raise an error unless ``tag`` can name the one new interval, or is among the ``tags`` of those published."""
     if len(new) > 1:
-        names = ", ".join(map(interval_name, new))
+        names = ", ".join(manifest.name for manifest in new)
         raise UsageError(f"--tag {tag}: there are {len(new)} intervals to publish ({names}); each gets its own tag")
-    theirs = [by_age[age(manifest)]["tag"] for manifest in manifests if age(manifest) in by_age]
-    if not new and tag not in theirs:
-        raise InputError(f"datasets/{head.repo_id}: this is published already, as {', '.join(theirs)}, not as {tag}")
-
-
-def _content(config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What a config's files are: path and SHA-256."""
-    return sorted((f["path"], f["sha256"]) for split in config["splits"].values() for f in split["files"])
-
-
-def _contents(manifest: Manifest) -> list[list[tuple[str, str]]]:
-    return [_content(config) for _, config in sorted(manifest["configs"].items())]
-
-
-def _tagged(head: Head, manifest: Manifest) -> Revision:
-    """Return the revision of an interval that is there, for its tag alone."""
-    path = manifest_path(manifest)
-    return Revision(_message(manifest, manifest["tag"]), {}, tag=manifest["tag"], mark=path)
+    if not new and tag not in tags:
+        raise InputError(f"datasets/{head.repo_id}: this is published already, as {', '.join(tags)}, not as {tag}")
 
 
 def _revision(
-    folder: Path, manifest: Manifest, there: list[Manifest], tag: str | None, accept_jump: bool, head: Head
+    folder: Path,
+    manifest: BuiltManifest,
+    published: Sequence[BuiltManifest],
+    tag: str | None,
+    accept_jump: bool,
+    head: Head,
 ) -> Revision:
-    # imported here: the card needs `datasets` for its feature types, which costs seconds
+    # imported here: importing huggingface_hub takes a second
     from temporalwiki.model_cards.dataset import dataset_card
     from temporalwiki.model_cards.eval_yaml import eval_yaml
 
-    tag = tag or month_tag(manifest, there)
-    if taken := next((m for m in there if m["tag"] == tag), None):
+    tag = tag or month_tag(manifest.interval, published)
+    if taken := next((one for one in published if one.tag == tag), None):
         raise InputError(
-            f"datasets/{head.repo_id}: the tag {tag} is that of {interval_name(taken)}; name another with --tag"
+            f"datasets/{head.repo_id}: the tag {tag} belongs to {taken.name}; choose another one with --tag"
         )
-    before = [m for m in there if age(m) < age(manifest)]
-    if before and not accept_jump and (found := jumps(manifest, before[-1])):
+    earlier = [one for one in published if one.age < manifest.age]
+    if earlier and not accept_jump and (found := large_changes(manifest, earlier[-1])):
         raise InputError(
-            f"{folder}: counts jump: {'; '.join(found)}; look into it, and publish with --accept-jump if it is right"
+            f"{folder}: counts jump: {'; '.join(found)}; find out why, and publish with --accept-jump if they are true"
         )
-    # how long a build took differs from one to the next; what is published does not
-    mine = {key: value for key, value in manifest.items() if key != "run"} | {"tag": tag}
-    manifests = sorted([*there, mine], key=age)
-    kept = not_ours(head.read("README.md"), _CONFIG.fullmatch)
+    # "run" is left out: it differs between two builds of the same data
+    content = {key: value for key, value in manifest.content.items() if key != "run"} | {"tag": tag}
+    months = sorted([*published, msgspec.structs.replace(manifest, tag=tag)], key=lambda one: one.age)
+    settings = maintainers_settings(head.read("README.md"), _CONFIG.fullmatch)
     files: dict[str, Content] = {
         **files_of(folder, manifest, "`temporalwiki build` its interval again"),
-        manifest_path(manifest): as_text(mine),
-        "README.md": dataset_card(manifests, head.repo_id, kept).encode(),
+        manifest.path: to_json(content),
+        "README.md": dataset_card(months, head.repo_id, settings).encode(),
     }
-    if benchmark := eval_yaml(manifests):
+    if benchmark := eval_yaml(months):
         files["eval.yaml"] = benchmark.encode()
-    return Revision(
-        _message(manifest, tag), files, stale(head, [manifest], files), tag=tag, mark=manifest_path(manifest)
-    )
+    remove = replaced_files(head, [manifest], files)
+    return Revision(_message(manifest, tag), files, remove, tag=tag, mark=manifest.path)
 
 
-def _message(manifest: Manifest, tag: str) -> str:
-    interval = manifest["interval"]
-    return f"{tag}: {interval['wiki']} {interval['prev']} to {interval['recent']}"
+def _message(manifest: BuiltManifest, tag: str) -> str:
+    interval = manifest.interval
+    return f"{tag}: {interval.wiki} {interval.prev} to {interval.recent}"

@@ -1,7 +1,7 @@
-"""A metric's folder as a Space of the Hub, from which ``evaluate.load("ORG/NAME")`` loads it.
+"""Publish a metric's folder as a Space of the Hub, from which ``evaluate.load("ORG/NAME")`` loads it.
 
-`evaluate` fetches NAME.py, and the modules that it imports with a dot, from the Space's branch main; it asks nobody
-before it runs them. The other files are the Space's app.
+`evaluate` fetches NAME.py, and the modules that it imports with a dot, from the Space's branch main, and runs them
+without asking. The other files are the Space's app.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.model_cards.metric import metric_card
 from temporalwiki.push_scripts.revision import Head, Revision, publish
 
-# `evaluate` looks for a tag of its own version, v0.4.6, before it takes main, and puts a v before such a revision
+# before main, `evaluate` looks for a tag of its own version, such as v0.4.6, and it puts a v before such a revision
 _VERSION = re.compile(r"v?\d*\.\d*\.\d*")
 _MODULE = re.compile(r"[^/]+\.py")
-_OF_A_NEW_SPACE = {".gitattributes", "README.md"}
+_IN_A_NEW_SPACE = {".gitattributes", "README.md"}
 
 
 def publish_metric(path: Path, repo_id: str, *, tag: str | None = None, dry_run: bool = False) -> Iterator[str]:
-    """Publish the metric in the folder ``path`` as the Space ``repo_id`` and yield lines that say what is done.
+    """Publish the metric in the folder ``path`` as the Space ``repo_id``; yield a line for each step.
 
-    Raises InputError or UsageError, before anything is sent, for what ``metric_revision`` refuses, and what
-    ``publish`` raises.
+    Raises what ``metric_revision`` raises, before anything is sent, and what ``publish`` raises.
     """
     revision = metric_revision(path, repo_id, tag)
     yield from publish(
@@ -34,27 +33,27 @@ def publish_metric(path: Path, repo_id: str, *, tag: str | None = None, dry_run:
 
 
 def metric_revision(folder: Path, repo_id: str, tag: str | None = None) -> Revision:
-    """Return what the Space is to hold: the folder's modules and requirements, and a card made from its module.
+    """Return the Space's files: the folder's modules and requirements, and a card made from its module.
 
-    The folder's code runs, as ``evaluate.load`` would run it. Raises UsageError for a repository of another name than
-    the module's and for a tag that ``evaluate`` takes for one of its versions, InputError where a file is missing or
-    the module cannot be loaded.
+    The folder's code runs, as in ``evaluate.load``. Raises UsageError if the repository is not named like the module,
+    or if ``evaluate`` would take the tag for one of its versions. Raises InputError if a file is missing or the module
+    cannot be loaded.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; name that of a metric, such as eval_harness/metrics/fuar")
+        raise InputError(f"{folder}: no such folder; choose that of a metric, such as eval_harness/metrics/fuar")
     name = folder.resolve().name
     org, slash, repository = repo_id.rpartition("/")
     if repository != name or not slash:
         raise UsageError(
-            f"{repo_id}: evaluate loads {name}.py from a repository of that name alone; "
-            f"name the repository {org or 'ORG'}/{name}"
+            f"{repo_id}: evaluate loads {name}.py only from a repository of that name; "
+            f"call the repository {org or 'ORG'}/{name}"
         )
     if tag and _VERSION.match(tag):
-        raise UsageError(f"the tag {tag}: evaluate takes it for a version of its own; name another, such as 2021.12")
+        raise UsageError(f"the tag {tag}: evaluate takes it for one of its versions; choose another, such as 2021.12")
     card = metric_card(folder, repo_id)
     if not (folder / "app.py").is_file():
         raise InputError(f"{folder}: no app.py, which the Space runs")
-    # definition.py may be a link to a file elsewhere, which the Space does not have: what is sent is its content
+    # definition.py may be a link to a file outside the folder, so the content is sent
     modules = [file for file in sorted(folder.glob("*.py")) if file.is_file() and not file.name.startswith(".")]
     files = {file.name: file.read_bytes() for file in modules}
     files |= {"README.md": card.encode(), "requirements.txt": (folder / "requirements.txt").read_bytes()}
@@ -62,11 +61,14 @@ def metric_revision(folder: Path, repo_id: str, tag: str | None = None) -> Revis
 
 
 def _on_top_of(head: Head, revision: Revision) -> Revision:
-    """Return the revision that also takes away the Space's modules that it lacks; refuse a Space of something else."""
+    """Return the revision with the Space's outdated modules removed.
+
+    Raises InputError for a Space that is not this metric's.
+    """
     module = f"{head.repo_id.rpartition('/')[2]}.py"
-    if module not in head.files and (others := sorted(head.files.keys() - _OF_A_NEW_SPACE)):
+    if module not in head.files and (others := sorted(head.files.keys() - _IN_A_NEW_SPACE)):
         raise InputError(
-            f"spaces/{head.repo_id}: has no {module} but {others[0]}, so it is no metric; name another repository"
+            f"spaces/{head.repo_id}: it has no {module}, but {others[0]}: not this metric; choose another"
         )
     old = [path for path in sorted(head.files) if _MODULE.fullmatch(path) and path not in revision.files]
     return replace(revision, remove=tuple(old))

@@ -1,4 +1,4 @@
-"""Publish a checkpoint of ``temporalwiki train``: weights as safetensors, tokenizer, record, card and results."""
+"""Publish a checkpoint of ``temporalwiki train``: its weights, tokenizer, training.json, card and results."""
 
 from __future__ import annotations
 
@@ -11,16 +11,25 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Any
 
+import msgspec
 from huggingface_hub import HfApi
 from huggingface_hub.hf_api import RepoFile
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig
 
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
-from temporalwiki.builders.dataset_folder import Manifest, is_ckl, read_manifests
+from temporalwiki.base.json_files import read_json
+from temporalwiki.base.markdown import one_line
+from temporalwiki.builders.manifests import (
+    BuiltManifest,
+    CklManifest,
+    ImportedManifest,
+    TrainingManifest,
+    read_manifests,
+    read_training,
+)
 from temporalwiki.eval_harness.cached_model import revision as revision_of
 from temporalwiki.eval_harness.cached_model import training
-from temporalwiki.eval_harness.leaderboard.selection import one_line
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.checkpoint import (
@@ -35,11 +44,11 @@ from temporalwiki.methods.expansion import SPEC, WEIGHTS, library_config, read_e
 from temporalwiki.methods.train import MANIFEST
 from temporalwiki.model_cards.eval_results import PATH, HubDataset, eval_results
 from temporalwiki.model_cards.model import Base, Card, Kind, model_card
-from temporalwiki.push_scripts.hub import NotThere, ask
+from temporalwiki.push_scripts.hub import NotFound, ask
 from temporalwiki.push_scripts.revision import Content, Head, RemoteFile, Revision, publish, read_file
 
-_CONFIG, _INDEX, _WHOLE = "config.json", "model.safetensors.index.json", "model.safetensors"
-_TOKENS = "tokenizer_config.json"
+_CONFIG, _INDEX, _WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
+_TOKENIZER_CONFIG = "tokenizer_config.json"
 _VOCABULARY = (
     "sentencepiece.bpe.model",
     "sentencepiece.model",
@@ -58,32 +67,38 @@ _TOKENIZER = (
     "chat_template.jinja",
     "merges.txt",
     "special_tokens_map.json",
-    _TOKENS,
+    _TOKENIZER_CONFIG,
     *_VOCABULARY,
 )
-_OF_BYTES = ("ByT5Tokenizer", "CanineTokenizer")  # have no vocabulary
-# what would make a loader fetch code, and what says where files were
+_BYTE_TOKENIZERS = ("ByT5Tokenizer", "CanineTokenizer")  # they have no vocabulary
+# settings that would make a loader fetch code, or that name folders of this machine
 _NOT_SENT = ("auto_map", "_name_or_path", "name_or_path", "tokenizer_file", "vocab_file", "merges_file", "is_local")
-# what a checkpoint that was published before may have left in the repository
+# files that an earlier checkpoint may have left in the repository
 _OURS = ("*.safetensors", _INDEX, _CONFIG, "generation_config.json", ADAPTER, SPEC, "loss.png", *_TOKENIZER, *PICKLES)
 _INTERVAL = re.compile(r"manifests/(\d{8})-(\d{8})\.json")
-# what two copies of a model's configuration may differ in: where it was, how it is computed, by which version
+# settings that may differ between two copies of a model
 _NOT_COMPARED = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
-_SAYS = ("method", "model", "data", "config")  # what a manifest must say of a run
-# what a GGUF file's model and the Hub's must agree in
+# settings that a GGUF file's model and the Hub's model must have in common
 _SIZES = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A finished checkpoint as it lies in a folder, read and checked."""
+    """A finished checkpoint in a folder, read and checked."""
 
     folder: Path
     kind: Kind
-    files: Mapping[str, Content]  # name -> content, as they are published but for where the base is
-    weights: tuple[str, ...]  # those of the files that hold them
-    training: Mapping[str, Any]  # training.json without this machine's paths
-    base: str | None  # what it cannot be loaded without, as the folder names it; None of a whole model
+    files: Mapping[str, Content]  # by name, as they are published except for the name of the base
+    weights: tuple[str, ...]  # the files with the weights
+    training: TrainingManifest  # training.json
+    base: str | None  # the base model as the folder names it; None for a whole model
+
+    @property
+    def published_training(self) -> TrainingManifest:
+        """training.json without the paths of this machine."""
+        run = {name: _without_path(value) for name, value in self.training.content["run"].items()}
+        content = self.training.content | {"run": run}
+        return msgspec.convert(content | {"content": content}, TrainingManifest)
 
 
 def publish_model(
@@ -97,25 +112,27 @@ def publish_model(
 ) -> Iterator[str]:
     """Publish the checkpoint in the folder ``path``, its card, and its scores from the folder ``results``.
 
-    ``base`` is the Hub id, or ``id@revision``, of the model that the checkpoint was made from, where that was a folder
-    or a GGUF file on this machine. Yields what is done.
+    If the base model was a folder or a GGUF file on this machine, ``base`` is its Hub id, or ``id@revision``. Yields a
+    line for each step.
 
-    Raises UsageError or InputError, before anything is sent, where the folder holds no finished checkpoint, its files
-    are damaged or not safetensors, or nobody else could load its base; and what ``publish`` raises.
+    Raises UsageError or InputError, before anything is sent, if the folder has no finished checkpoint, its files are
+    damaged or not safetensors, or nobody else could load its base. Raises what ``publish`` raises.
     """
     found = read_checkpoint(path)
     history = training(str(path))
     on_hub = _base(found, history, base)
-    own, others = _of_this(found, read_results(results)) if results else ([], [])
-    if others:
+    read = read_results(results) if results else []
+    checkpoint_revision = revision_of(str(path)) if read else ""
+    own = [result for result in read if result.manifest.model.revision == checkpoint_revision]
+    if others := [result for result in read if result not in own]:
         named = ", ".join(sorted({f"{result.path.parent.name}/{result.path.name}" for result in others})[:3])
-        yield f"left out: {len(others)} of {len(own) + len(others)} results are of other checkpoints ({named} ...)"
-    data, languages = _data(found)
+        yield f"left out: {len(others)} of {len(read)} results are of other checkpoints ({named} ...)"
+    data, languages = _data(found.training)
     card = Card(
         repo_id=repo_id,
         tag=tag,
         kind=found.kind,
-        training=found.training,
+        training=found.published_training,
         history=history,
         base=on_hub,
         data=data,
@@ -123,17 +140,17 @@ def publish_model(
         results=own,
         datasets=_datasets(own),
     )
-    open_base = not any(split_revision(named)[1] for named in (base, _named(found, history)) if named)
-    plan = functools.partial(_plan, found, card, open_base, results is not None)
+    any_commit = not any(split_revision(named)[1] for named in (base, _base_name(found, history)) if named)
+    plan = functools.partial(_plan, found, card, any_commit, results is not None)
     yield from publish(repo_id, "model", plan, dry_run=dry_run)
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read and check a folder of ``temporalwiki train``: what of it is published, and how.
+    """Read and check a folder of ``temporalwiki train``.
 
-    Raises InputError where it holds no finished checkpoint, or one with damaged files or without safetensors.
+    Raises InputError if it has no finished checkpoint, damaged files, or no safetensors.
     """
-    record = _record(folder)
+    record = read_record(folder)
     if (folder / SPEC).is_file():
         kind: Kind = "expansion"
         base: str | None = read_expansion(folder).base_model
@@ -148,148 +165,154 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     for name in (*weights, *names[kind], *_TOKENIZER, "loss.png"):
         file = folder / name
         if file.is_symlink():
-            raise InputError(f"{file}: is a link, and what is published must lie in the folder; copy it there")
+            raise InputError(f"{file}: it is a link, but only files in the folder are published; copy it there")
         if file.is_file():
             files[name] = _cleaned(file) if file.suffix == ".json" else file
     if kind == "expansion":
-        files[_CONFIG] = _json(library_config(record["architecture"] == "encoder-decoder"))
+        files[_CONFIG] = _json(library_config(record.architecture == "encoder-decoder"))
         spec = _read_json(folder / SPEC)
-        spec["phases"] = [{name: _shown(value) for name, value in phase.items()} for phase in spec["phases"]]
+        spec["phases"] = [{name: _without_path(value) for name, value in phase.items()} for phase in spec["phases"]]
         files[SPEC] = _json(spec)
     if kind == "model" and _CONFIG not in files:
-        raise InputError(f"{folder}: weights without their {_CONFIG}; train it again")
-    of_bytes = _TOKENS in files and _read_json(folder / _TOKENS).get("tokenizer_class") in _OF_BYTES
-    if _TOKENS not in files or not (of_bytes or any(name in files for name in _VOCABULARY)):
-        missing = "vocabulary, such as tokenizer.json," if _TOKENS in files else _TOKENS
-        raise InputError(f"{folder}: no tokenizer, as there is no {missing} in it; copy that of the base model there")
-    files[MANIFEST] = _json(record)
+        raise InputError(f"{folder}: it has weights but no {_CONFIG}; train again")
+    needs_none = (
+        _TOKENIZER_CONFIG in files
+        and _read_json(folder / _TOKENIZER_CONFIG).get("tokenizer_class") in _BYTE_TOKENIZERS
+    )
+    if _TOKENIZER_CONFIG not in files or not (needs_none or any(name in files for name in _VOCABULARY)):
+        missing = "vocabulary, such as tokenizer.json," if _TOKENIZER_CONFIG in files else _TOKENIZER_CONFIG
+        raise InputError(f"{folder}: no tokenizer: {missing} is missing; copy the base model's file there")
     return Checkpoint(folder, kind, files, weights, record, base)
 
 
 def revision(found: Checkpoint, card: Card, head: Head | None = None) -> Revision:
-    """Return what a checkpoint's repository is to hold; what ``head`` has of another checkpoint is to go."""
-    files = dict(found.files)
+    """Return the revision that brings a checkpoint and removes the files of an earlier one in ``head``."""
+    files = {**found.files, MANIFEST: _json(card.training.content)}
     if card.base is not None and found.kind == "adapter":
         config = _read_json(found.folder / ADAPTER)
         files[ADAPTER] = _json(config | {"base_model_name_or_path": card.base.id, "revision": card.base.commit})
     if card.base is not None and found.kind == "model":
-        files[MANIFEST] = _json({**found.training, "base": f"{card.base.id}@{card.base.commit}"})
+        files[MANIFEST] = _json({**card.training.content, "base": f"{card.base.id}@{card.base.commit}"})
     if card.base is not None and found.kind == "expansion":
-        spec = json.loads(_bytes(found.files[SPEC]))
+        content = found.files[SPEC]
+        spec = json.loads(content if isinstance(content, bytes) else content.read_bytes())
         files[SPEC] = _json(spec | {"base_model": f"{card.base.id}@{card.base.commit}"})
     files["README.md"] = model_card(card).encode()
     scored = eval_results(card.results, card.datasets)
     if scored is not None:
         files[PATH] = scored.encode()
-    run = found.training["run"]
-    there = head.files if head else {}
-    ours = [name for name in there if "/" not in name and any(fnmatchcase(name, of) for of in _OURS)]
+    run = found.training.run
+    ours = [
+        name
+        for name in (head.files if head else ())
+        if "/" not in name and any(fnmatchcase(name, pattern) for pattern in _OURS)
+    ]
     remove = tuple(sorted({*ours, PATH} - set(files)))
-    return Revision(one_line(f"{run['method']} on {run['config']}"), files, remove, card.tag)
+    return Revision(one_line(f"{run.method} on {run.config}"), files, remove, card.tag)
 
 
-def _plan(found: Checkpoint, card: Card, open_base: bool, scored: bool, head: Head) -> list[Revision]:
+def _plan(found: Checkpoint, card: Card, any_commit: bool, scored: bool, head: Head) -> list[Revision]:
     if all(name in head.files and head.files[name].holds(read_file(found.files[name])) for name in found.weights):
         if PATH in head.files and not scored:
-            raise InputError(f"{card.repo_id}: has scores of these weights; name them with --results")
-        if card.base and open_base:  # a rerun changes nothing
+            raise InputError(f"{card.repo_id}: it has scores of these weights; name their folder with --results")
+        if card.base and any_commit:  # so that a rerun changes nothing
             card = replace(card, base=_published_base(found, card.base, head))
     return [revision(found, card, head)]
 
 
 def _published_base(found: Checkpoint, base: Base, head: Head) -> Base:
-    """Return the base as these same weights were published with it, ``base`` itself where that is not known."""
-    commit = _named_commit(found, base, head)
+    """Return the base at the commit that these weights were published with, or ``base`` if that is unknown."""
+    commit = _published_commit(found, base, head)
     if commit in (None, base.commit):
         return base
-    return replace(_on_hub(base.id, commit), copy=base.copy)
+    return replace(_on_hub(base.id, commit), gguf=base.gguf)
 
 
-def _named_commit(found: Checkpoint, base: Base, head: Head) -> str | None:
-    """Return the base's commit that the published files name, where they name the same base."""
+class _PublishedBase(msgspec.Struct):
+    """The base in the published training.json, adapter_config.json or expansion.json."""
+
+    base: str = ""
+    base_model_name_or_path: str = ""
+    revision: str | None = None
+    base_model: str = ""
+
+
+def _published_commit(found: Checkpoint, base: Base, head: Head) -> str | None:
+    """Return the base's commit in the published files, if they name the same base."""
+    name = {"model": MANIFEST, "adapter": ADAPTER, "expansion": SPEC}[found.kind]
     try:
-        if found.kind == "model":
-            id, commit = split_revision(json.loads(head.read(MANIFEST) or b"")["base"])
-            return commit if id == base.id else None
-        if found.kind == "adapter":
-            config = json.loads(head.read(ADAPTER) or b"")
-            return config["revision"] if config["base_model_name_or_path"] == base.id else None
-        if found.kind == "expansion":
-            id, commit = split_revision(json.loads(head.read(SPEC) or b"")["base_model"])
-            return commit if id == base.id else None
-    except (ValueError, KeyError, TypeError, RecursionError):  # not ours
+        published = msgspec.json.decode(head.read(name) or b"", type=_PublishedBase)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):  # another program's file
         return None
-    return None
+    if found.kind == "adapter":
+        id, commit = published.base_model_name_or_path, published.revision
+    else:
+        id, commit = split_revision(published.base or published.base_model)
+    return commit if id == base.id else None
 
 
-def _record(folder: Path) -> dict[str, Any]:
-    """Read training.json and take this machine's paths out of it."""
+def read_record(folder: Path) -> TrainingManifest:
+    """Return the training.json of a finished checkpoint. Raises InputError if it is missing."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
     if not (folder / MANIFEST).is_file():
         phases = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
         if phases:
             raise InputError(
-                f"{folder}: holds several checkpoints; publish one of them, such as {folder / phases[-1]}"
+                f"{folder}: it has several checkpoints; publish one of them, such as {folder / phases[-1]}"
             )
-        raise InputError(f"{folder}: no {MANIFEST} in it, so no finished run of `temporalwiki train`")
-    record = _read_json(folder / MANIFEST)
-    run = record.get("run")
-    if not isinstance(run, dict) or not all(isinstance(run.get(key), str) for key in _SAYS):
-        raise InputError(f"{folder / MANIFEST}: does not say what was run; train it again")
-    if record.get("architecture") not in ("decoder-only", "encoder-decoder"):
-        raise InputError(f"{folder / MANIFEST}: does not say what kind of model this is; train it again")
-    return record | {"run": {name: _shown(value) for name, value in run.items()}}
+        raise InputError(f"{folder}: no {MANIFEST} in it, so it is not a finished run of `temporalwiki train`")
+    return read_training(folder / MANIFEST)
 
 
-def _shown(value: Any) -> Any:
-    """Return an option as others may see it: of a path on this machine the last name."""
+def _without_path(value: Any) -> Any:
+    """Return an option as others may see it: only the last name of a path on this machine."""
     if isinstance(value, str) and (PurePath(value).is_absolute() or value.startswith(".")):
         return PurePath(value).name
     return value
 
 
 def _shards(folder: Path) -> tuple[str, ...]:
-    """Name the files that hold a whole model's weights."""
+    """Return the names of the files that hold a whole model's weights."""
     if not (folder / _INDEX).is_file():
-        return (_WHOLE,)
+        return (_WEIGHTS,)
     parts = _read_json(folder / _INDEX).get("weight_map")
     names = sorted(set(map(str, parts.values()))) if isinstance(parts, dict) else []
     if not names or any(PurePath(name).name != name or not name.endswith(".safetensors") for name in names):
-        raise InputError(f"{folder / _INDEX}: does not name the files that hold the weights")
+        raise InputError(f"{folder / _INDEX}: it does not name the files of the weights")
     return tuple(names)
 
 
 def _check_weights(folder: Path, names: Sequence[str]) -> None:
-    """Raise InputError where a file of weights is missing, cut off or of another kind."""
+    """Raise InputError if a file of weights is missing, cut off or not safetensors."""
     for name in names:
         if not (folder / name).is_file():
-            pickles = sorted(path.name for of in PICKLES for path in folder.glob(of))
-            why = f"; {pickles[0]} may run code when it is loaded, and is not published" if pickles else ""
+            pickles = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern))
+            why = f"; {pickles[0]} can run code when it is loaded, so it is not published" if pickles else ""
             raise InputError(f"{folder}: no {name} in it{why}")
         try:
             with safe_open(folder / name, "pt") as weights:
                 empty = not list(weights.keys())
         except (SafetensorError, OSError) as error:
-            raise InputError(f"{folder / name}: cut off, or no safetensors ({error})") from None
+            raise InputError(f"{folder / name}: cut off, or not safetensors ({error})") from None
         if empty:
-            raise InputError(f"{folder / name}: holds no weights")
+            raise InputError(f"{folder / name}: it has no weights")
 
 
 def _cleaned(file: Path) -> Content:
-    """Return a JSON file as it is published: without code from elsewhere and this machine's paths."""
+    """Return a JSON file as it is published: without references to code and to folders of this machine."""
     content = _read_json(file)
     kept = {name: value for name, value in content.items() if name not in _NOT_SENT}
     return file if kept == content else _json(kept)
 
 
 def _read_json(file: Path) -> dict[str, Any]:
-    try:
+    try:  # not with msgspec: these files may have Infinity and integers of more than 64 bits
         content = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file}: damaged ({error})") from None
     if not isinstance(content, dict):
-        raise InputError(f"{file}: damaged (no object)")
+        raise InputError(f"{file}: damaged (not an object)")
     return content
 
 
@@ -297,23 +320,19 @@ def _json(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _bytes(content: Content) -> bytes:
-    return content if isinstance(content, bytes) else content.read_bytes()
-
-
 def _base(found: Checkpoint, history: Mapping[str, Any], given: str | None) -> Base | None:
-    """Return the checkpoint's base on the Hub; None for a whole model whose base is not there.
+    """Return the checkpoint's base on the Hub, or None for a whole model whose base is not there.
 
-    Raises UsageError or InputError where an adapter's or an expansion's is not there, or is another model.
+    Raises UsageError or InputError if the base of an adapter or expansion is not there, or is another model.
     """
-    named = _named(found, history)
-    on_hub = is_hub_id(named) and (found.kind != "model" or "base" in found.training or "/" in named)
+    named = _base_name(found, history)
+    on_hub = is_hub_id(named) and (found.kind != "model" or found.training.base is not None or "/" in named)
     if given is None:
         if not on_hub and found.kind == "model":
             return None
         if not on_hub:
             raise InputError(
-                f"{found.folder}: its base {named} is on this machine alone, so nobody else could load it; name the "
+                f"{found.folder}: its base {named} is only on this machine, so nobody else could load it; name the "
                 "same model on the Hub with --base"
             )
         given = named
@@ -322,124 +341,122 @@ def _base(found: Checkpoint, history: Mapping[str, Any], given: str | None) -> B
     elif on_hub and split_revision(named)[0] != split_revision(given)[0]:
         raise UsageError(f"--base {given}: but {found.folder} was made from {named}")
     id, at = split_revision(given)
-    trained_on = split_revision(named)[1] if on_hub else None  # where it is known, no other is its base
+    trained_on = split_revision(named)[1] if on_hub else None
     base = _on_hub(id, at or trained_on)
     if at and trained_on and base.commit != trained_on and base.commit != _on_hub(id, trained_on).commit:
         raise UsageError(f"--base {given}: is commit {base.commit}, but {found.folder} was made from {named}")
     if found.kind == "model" or on_hub:
         return base
-    return _same(named, base)
+    return _check_same(named, base)
 
 
-def _named(found: Checkpoint, history: Mapping[str, Any]) -> str:
-    """Return what the checkpoint itself says its base is: a Hub id, or what is on this machine."""
-    if found.base is not None:
-        return found.base
-    if "base" in found.training:
-        return str(found.training["base"])
-    started = str(_read_json(found.folder / MANIFEST)["run"]["model"])
-    return str(history["base"]) if PurePath(started).is_absolute() else started
+def _base_name(found: Checkpoint, history: Mapping[str, Any]) -> str:
+    """Return the base as the checkpoint names it: a Hub id, or a folder or file on this machine."""
+    if (base := found.base or found.training.base) is not None:
+        return base
+    model = found.training.run.model
+    return str(history["base"]) if PurePath(model).is_absolute() else model
 
 
 def _on_hub(id: str, at: str | None) -> Base:
-    """Return a model on the Hub as it is at a revision; raise InputError where it is not there."""
+    """Return a model on the Hub at a revision. Raises InputError if it is not there."""
     named = f"{id}@{at}" if at else id
     try:
         info = ask(named, lambda: HfApi().model_info(id, revision=at))
-    except NotThere:
-        raise InputError(f"{named}: there is no such model on the Hub, or you may not read it") from None
-    said = (
-        {key: info.card_data.get(key) for key in ("license", "license_name", "license_link")} if info.card_data else {}
-    )
-    return Base(id, str(info.sha), {key: value for key, value in said.items() if value is not None})
+    except NotFound:
+        raise InputError(f"{named}: the Hub has no such model, or you may not read it") from None
+    keys = ("license", "license_name", "license_link")
+    licence = {key: info.card_data.get(key) for key in keys} if info.card_data else {}
+    return Base(id, str(info.sha), {key: value for key, value in licence.items() if value is not None})
 
 
-def _same(local: str, base: Base) -> Base:
-    """Return ``base`` if it is the model on this machine; raise InputError where it is another."""
+def _check_same(local: str, base: Base) -> Base:
+    """Return ``base``. Raises InputError unless it is the model on this machine."""
     path, more = checkpoint.library_arguments(local)
     if "gguf_file" in more:
         _check_config(local, base, _SIZES)
-        return replace(base, copy=more["gguf_file"])
+        return replace(base, gguf=more["gguf_file"])
     names = _shards(Path(path))
     _check_weights(Path(path), names)
     listed = ask(base.id, lambda: HfApi().get_paths_info(base.id, list(names), revision=base.commit))
-    there = {one.path: one for one in listed if isinstance(one, RepoFile)}
+    remote = {file.path: file for file in listed if isinstance(file, RepoFile)}
     for name in names:
-        one = there.get(name)
-        sha256 = one.lfs.sha256 if one and one.lfs else None
-        if one is None or not RemoteFile(one.size, sha256, one.blob_id).holds(read_file(Path(path) / name)):
-            what = "has other weights" if one else "has no such file"
-            raise InputError(f"--base {base.id}: {what} in {name} than {local}, which the checkpoint was made from")
-    _check_config(local, base)  # the same weights are another model with another number of heads
+        if (file := remote.get(name)) is None:
+            raise InputError(
+                f"--base {base.id}: it lacks {name}, which {local} has; the checkpoint was made from that"
+            )
+        sha256 = file.lfs.sha256 if file.lfs else None
+        if not RemoteFile(file.size, sha256, file.blob_id).holds(read_file(Path(path) / name)):
+            raise InputError(f"--base {base.id}: it has other weights in {name} than {local}, the checkpoint's base")
+    _check_config(local, base)  # with another number of heads, the same weights are another model
     return base
 
 
 def _check_config(local: str, base: Base, names: Sequence[str] | None = None) -> None:
-    """Raise InputError unless two models are configured alike, in ``names`` or in all that a model computes with."""
+    """Raise InputError unless the settings ``names``, or all that matter, are the same in both models."""
     path, more = checkpoint.library_arguments(local)
     try:
         mine = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
         theirs = AutoConfig.from_pretrained(base.id, revision=base.commit, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{base.id}: no model can be loaded from there: {in_one_line(error)}") from None
+        raise InputError(f"{base.id}: no model can be loaded from it: {in_one_line(error)}") from None
     for name in names or sorted({*mine.to_dict(), *theirs.to_dict()} - set(_NOT_COMPARED)):
-        here, there = (getattr(config, name, None) for config in (mine, theirs))
-        if here != there:
-            raise InputError(f"--base {base.id}: another model than {local}: {name} is {there} there, {here} here")
+        here, on_hub = (getattr(config, name, None) for config in (mine, theirs))
+        if here != on_hub:
+            raise InputError(f"--base {base.id}: another model than {local}: {name} is {on_hub}, not {here}")
 
 
-def _of_this(found: Checkpoint, results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
-    """Part results into those of this very checkpoint and the others."""
-    its = revision_of(str(found.folder))
-    own = [result for result in results if result.data["model"]["revision"] == its]
-    return own, [result for result in results if result not in own]
-
-
-def _data(found: Checkpoint) -> tuple[Manifest | None, list[str]]:
-    """Return the manifest of the interval that was read last, where it is on this machine, and the data's language."""
-    run = _read_json(found.folder / MANIFEST)["run"]
-    named, config = str(run["data"]), str(run["config"])
+def _data(training: TrainingManifest) -> tuple[BuiltManifest | ImportedManifest | None, list[str]]:
+    """Return the manifest of the last phase's data, if it is an interval on this machine, and the data's languages."""
+    named, config = training.run.data, training.run.config
     if PurePath(named).is_absolute():
         for manifest in reversed(read_manifests(Path(named))):
-            for name, of in manifest["configs"].items():
-                if config in (name, of["short_name"]):
-                    if is_ckl(manifest):
-                        return None, [str(manifest["language"])]
-                    return manifest, [str(manifest["interval"]["language"])]
+            if any(config in (name, found.short_name) for name, found in manifest.configs.items()):
+                if isinstance(manifest, CklManifest):
+                    return None, [manifest.language]
+                return manifest, [manifest.interval.language]
         return None, []
     id, at = split_revision(named)
     try:
         info = ask(named, lambda: HfApi().dataset_info(id, revision=at))
-    except (NotThere, UsageError):
+    except (NotFound, UsageError):
         return None, []
-    said = (info.card_data.get("language") if info.card_data else None) or []
-    return None, [str(language) for language in (said if isinstance(said, list) else [said])]
+    languages = (info.card_data.get("language") if info.card_data else None) or []
+    return None, [str(language) for language in (languages if isinstance(languages, list) else [languages])]
 
 
 def _datasets(results: Sequence[Result]) -> dict[str, HubDataset]:
-    """Find out which of the datasets that results name are on the Hub, at which commits, and what they hold."""
+    """Return the results' datasets that are on the Hub, by the names in the results."""
     found = {}
-    for named in sorted({str(result.data["data"]["dataset"]) for result in results}):
+    for named in sorted({result.manifest.data.dataset for result in results}):
         id, at = split_revision(named)
         if checkpoint.exists(named) or id.count("/") != 1 or id.startswith((".", "/")):
             continue
         try:
             info = ask(named, functools.partial(HfApi().dataset_info, id, revision=at))
-        except (NotThere, UsageError):
+        except (NotFound, UsageError):
             continue
         files = [str(file.rfilename) for file in info.siblings or ()]
         found[named] = HubDataset(id, str(info.sha) if at else None, _full_names(id, str(info.sha), files))
     return found
 
 
+class _ShortName(msgspec.Struct):
+    short_name: str
+
+
+class _ConfigNames(msgspec.Struct):
+    """The names of the configs in a manifest on the Hub, which may be of another version."""
+
+    configs: dict[str, _ShortName]
+
+
 def _full_names(id: str, commit: str, files: Sequence[str]) -> dict[str, str]:
-    """Return what a dataset's configs are called in full, by their short names: the newest interval has them."""
-    names = {}
+    """Return the full names of a dataset's configs by their short names, which belong to the newest interval."""
+    names: dict[str, str] = {}
     intervals = sorted((found[2], found[1], name) for name in files if (found := _INTERVAL.fullmatch(name)))
     for *_, name in intervals:
         download = functools.partial(HfApi().hf_hub_download, id, name, repo_type="dataset", revision=commit)
-        configs = _read_json(Path(ask(id, download))).get("configs")
-        for full, config in (configs if isinstance(configs, dict) else {}).items():
-            if isinstance(config, dict):
-                names[str(config.get("short_name"))] = str(full)
+        manifest = read_json(Path(ask(id, download)), _ConfigNames, "a manifest of temporalwiki")
+        names |= {config.short_name: name for name, config in manifest.configs.items()}
     return names

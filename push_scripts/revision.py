@@ -1,9 +1,9 @@
 """One revision of a repository on the Hub, published whole or not at all.
 
-A revision is one commit. It is first made on a branch of its own and read back there; then `main` gets the same
-commit, on the condition that it has not moved since (its parent is named, and the Hub answers 412 otherwise); last
-comes the tag. So `main` can be loaded at every moment, a publisher that was killed is finished by a rerun, and of two
-publishers at once the later one starts over from what the first has made.
+A revision is one commit. It is first made on its own branch and read back from there. Then `main` gets the same
+commit, which names its parent, so the Hub refuses it (412) if `main` has moved. The tag comes last. So `main` can be
+loaded at every moment, a rerun completes the work of a killed publisher, and if two publishers run at once, the later
+one starts over from the commit of the first.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from temporalwiki.base.json_files import fingerprint
 Kind = Literal["dataset", "model", "space"]
 Content = Path | bytes
 
-# git takes no others, or takes them for a branch or a commit; a commit that cannot be tagged stays without for ever
+# git refuses other names, or takes them for a branch or a commit
 _TAG = re.compile(r"(?!(?:main|HEAD|[0-9a-f]{7,40})\Z)(?!.*(?:\.\.|\.lock\Z|\.\Z))[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
-_STARTS = 10  # how often others may come first
+_ATTEMPTS = 10  # to commit before another publisher does
 
 
 @dataclass(frozen=True)
 class Revision:
-    """What a repository is to hold."""
+    """The files that a repository should have, and the commit message and tag that bring them."""
 
-    message: str  # the commit's
-    files: Mapping[str, Content]  # path in the repository -> content; what is there already is not sent
-    remove: tuple[str, ...] = ()  # paths, where they are there
-    tag: str | None = None  # made on the commit
-    mark: str | None = None  # where all is there already, the tag belongs to the last commit that changed this file
+    message: str
+    files: Mapping[str, Content]  # by path in the repository; only new and changed files are sent
+    remove: tuple[str, ...] = ()  # paths
+    tag: str | None = None
+    mark: str | None = None  # if no file changes, the tag goes to the last commit that changed this file
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be a tag."""
+        """Raise UsageError for a name that cannot be a tag."""
         if self.tag is not None and not _TAG.fullmatch(self.tag):
             raise UsageError(f"{self.tag!r} cannot be a tag: write letters, digits, dots and dashes, such as 2021.12")
 
 
 class Hashes(NamedTuple):
-    """Of a file's content, in hex."""
+    """The hashes of a file's content, in hex."""
 
     sha256: str
-    blob_id: str  # git's own: a SHA-1 that covers the size
+    blob_id: str  # git's hash: a SHA-1 that covers the size
 
 
 @dataclass(frozen=True)
 class File:
-    """A file on this machine as it was when it was read; the Hub is held to that."""
+    """A file on this machine, with the hashes that the Hub's copy must have."""
 
     content: Content
     size: int  # bytes
@@ -64,18 +64,18 @@ class RemoteFile:
     """A file of a repository."""
 
     size: int  # bytes
-    sha256: str | None  # of a large file (LFS)
-    blob_id: str  # as git has it; of a large file that of its pointer
+    sha256: str | None  # None unless the file is large (LFS)
+    blob_id: str  # git's hash, for a large file that of its pointer
 
     def holds(self, file: File) -> bool:
-        """Tell whether this is the file's content."""
+        """Return whether the content is that of ``file``."""
         same = file.hashes.sha256 == self.sha256 if self.sha256 else file.hashes.blob_id == self.blob_id
         return same and file.size == self.size
 
 
 @dataclass(frozen=True)
 class Head:
-    """A repository as it is now. One that does not exist has no commit and no files."""
+    """The state of a repository. One that does not exist has no commit and no files."""
 
     repo_id: str
     kind: Kind
@@ -83,10 +83,10 @@ class Head:
     files: Mapping[str, RemoteFile]
     tags: Mapping[str, str]  # tag -> commit
     download: Callable[[str], bytes] = field(repr=False, compare=False)
-    unsent: Mapping[str, Content] = field(default_factory=dict, repr=False)  # what a dry run takes as sent
+    unsent: Mapping[str, Content] = field(default_factory=dict, repr=False)  # files that a dry run treats as sent
 
     def read(self, path: str) -> bytes | None:
-        """Return a file's content, None where there is no such file."""
+        """Return a file's content, or None if the repository lacks it."""
         if (content := self.unsent.get(path)) is not None:
             return content if isinstance(content, bytes) else content.read_bytes()
         return self.download(path) if path in self.files else None
@@ -94,14 +94,14 @@ class Head:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a revision changes in a head."""
+    """The difference between a revision and a head."""
 
     add: Mapping[str, File]
     remove: tuple[str, ...]
-    kept: int  # files that are there as they are to be
+    same: int  # files that need no change
 
     def __bool__(self) -> bool:
-        """Tell whether anything changes."""
+        """Return whether anything changes."""
         return bool(self.add or self.remove)
 
 
@@ -113,16 +113,16 @@ def publish(
     dry_run: bool = False,
     space_sdk: str | None = None,
 ) -> Iterator[str]:
-    """Bring a repository to what ``plan`` says, and yield lines that say what is done.
+    """Publish the revisions that ``plan`` returns, and yield a line for each step.
 
-    ``plan`` gets the repository as it is and returns the revisions that it is to have, oldest first. It is asked again
-    after each of them, and when another publisher came first. All is planned once before anything is sent, so that
-    what ``plan`` raises comes first. With ``dry_run`` nothing is sent, and the lines say exactly what would be.
+    ``plan`` gets the state of the repository and returns the revisions that it should have, oldest first. It runs
+    again after each revision, and after another publisher's commit. It first runs for all revisions before anything
+    is sent, so its errors come first. With ``dry_run`` nothing is sent, and the lines say exactly what would be.
 
-    Raises UsageError for a name that the Hub refuses, InputError where there is no token or no right to write, and
-    where the Hub cannot be reached or does not take the revision.
+    Raises UsageError for a name that the Hub refuses, and InputError if this user may not write, the Hub cannot be
+    reached, or the Hub refuses the revision.
     """
-    from temporalwiki.push_scripts.hub import Repository, Unreachable  # the Hub's client takes a second to import
+    from temporalwiki.push_scripts.hub import Repository, Unreachable  # huggingface_hub takes a second to import
 
     repository = Repository(repo_id, kind)
     create = f"{repository.name}: create the repository{f', a Space of kind {space_sdk}' if space_sdk else ''}"
@@ -131,11 +131,11 @@ def publish(
     except Unreachable as error:
         if not dry_run:
             raise
-        yield f"{error}: this is what a repository that is not there would get"
-        head = repository.nothing()
+        yield f"{error}: the lines below are for a new repository"
+        head = repository.absent()
     else:
         repository.check_rights(head, dry_run)
-    rehearsed = list(_rehearsal(plan, head))  # what is refused of a later revision is so before an earlier one is sent
+    rehearsed = list(_rehearsal(plan, head))  # before anything is sent: an error in a later revision stops all
     if dry_run:
         if head.commit is None and rehearsed:
             yield create
@@ -146,22 +146,24 @@ def publish(
     if head.commit is None and rehearsed:
         yield create
         head = repository.create(space_sdk)
-    behind = sent = 0
+    overtaken = sent = 0
     while (next_one := _next(plan(head), head)) is not None:
         revision, changes = next_one
         parent = head.commit
         if parent is None:
-            raise InputError(f"{repository.name}: somebody removed it meanwhile; the same command makes it again")
+            raise InputError(
+                f"{repository.name}: somebody has just deleted it; run the same command to create it again"
+            )
         yield from _description(repository.name, head, revision, changes)
         if changes:
             commit = repository.commit(parent, head, revision, changes)
         else:
             commit = repository.commit_of(parent, revision)
         if commit is None:
-            behind += 1
-            if behind == _STARTS:
-                raise InputError(f"{repository.name}: others came first {_STARTS} times; run the same command again")
-            yield f"{repository.name}: changed by somebody else in between: starting over from what they made"
+            overtaken += 1
+            if overtaken == _ATTEMPTS:
+                raise InputError(f"{repository.name}: others came first {_ATTEMPTS} times; run the same command again")
+            yield f"{repository.name}: somebody else has changed it: starting over from their commit"
         else:
             if revision.tag:
                 repository.tag(revision.tag, commit)
@@ -169,12 +171,12 @@ def publish(
             yield f"{repository.url}/tree/{revision.tag or commit}"
         head = repository.head()
     if not sent:
-        yield f"{repository.name}: all of it is there already"
+        yield f"{repository.name}: up to date"
     repository.tidy(head)
 
 
 def read_file(content: Content) -> File:
-    """Return a file with the hashes by which the Hub knows it. It is read once, unless it changes."""
+    """Return a file with its hashes. A file on disk is read only once, unless it changes."""
     if isinstance(content, bytes):
         blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
         return File(content, len(content), Hashes(hashlib.sha256(content).hexdigest(), blob.hexdigest()))
@@ -193,20 +195,20 @@ def _hashes(path: Path, size: int, _modified: int) -> Hashes:
 
 
 def _rehearsal(plan: Callable[[Head], list[Revision]], head: Head) -> Iterator[tuple[Head, Revision, Changes]]:
-    """Yield each revision that is to be made, with what it changes in the head that there would be then."""
+    """Yield the missing revisions, each with its changes and the head that the earlier revisions lead to."""
     while (next_one := _next(plan(head), head)) is not None:
         yield (head, *next_one)
-        head = _as_if(head, *next_one)
+        head = _head_after(head, *next_one)
 
 
 def _next(revisions: list[Revision], head: Head) -> tuple[Revision, Changes] | None:
-    """Return the first revision that the repository does not have yet."""
+    """Return the first revision that the repository lacks."""
     for revision in revisions:
         changes = _changes(revision, head)
         if changes and revision.tag and revision.tag in head.tags:
             raise InputError(
-                f"{head.repo_id}: the tag {revision.tag} is there already, on commit {head.tags[revision.tag]}, and a "
-                "tag never changes its meaning; name another with --tag"
+                f"{head.repo_id}: the tag {revision.tag} exists already, on commit {head.tags[revision.tag]}, and a "
+                "tag never moves; choose another one with --tag"
             )
         if changes or (revision.tag and revision.tag not in head.tags):
             return revision, changes
@@ -215,27 +217,27 @@ def _next(revisions: list[Revision], head: Head) -> tuple[Revision, Changes] | N
 
 def _changes(revision: Revision, head: Head) -> Changes:
     files = {path: read_file(content) for path, content in sorted(revision.files.items())}
-    there = {path for path, file in files.items() if path in head.files and head.files[path].holds(file)}
-    add = {path: file for path, file in files.items() if path not in there}
-    return Changes(add, tuple(path for path in sorted(revision.remove) if path in head.files), len(there))
+    same = {path for path, file in files.items() if path in head.files and head.files[path].holds(file)}
+    add = {path: file for path, file in files.items() if path not in same}
+    return Changes(add, tuple(path for path in sorted(revision.remove) if path in head.files), len(same))
 
 
 def _description(name: str, head: Head, revision: Revision, changes: Changes) -> Iterator[str]:
-    """Say exactly what a revision changes."""
+    """Yield lines that list the changes of a revision."""
     yield f"{name}: {revision.message if changes else 'nothing to commit'}"
     for path, file in changes.add.items():
         sign, was = ("~", f" (was {head.files[path].size:,})") if path in head.files else ("+", "")
         yield f"  {sign} {path}  {file.size:,} bytes{was}, sha256 {file.hashes.sha256[:16]}"
     for path in changes.remove:
         yield f"  - {path}  {head.files[path].size:,} bytes"
-    if changes.kept:
-        yield f"  = {changes.kept:,} file{'s' if changes.kept > 1 else ''} there already"
+    if changes.same:
+        yield f"  = {changes.same:,} file{'s' if changes.same > 1 else ''} there already"
     if revision.tag and revision.tag not in head.tags:
         yield f"  tag {revision.tag}"
 
 
-def _as_if(head: Head, revision: Revision, changes: Changes) -> Head:
-    """Return the head that there would be."""
+def _head_after(head: Head, revision: Revision, changes: Changes) -> Head:
+    """Return the head that a revision would lead to."""
     files = {path: file for path, file in head.files.items() if path not in changes.remove}
     files |= {path: RemoteFile(file.size, file.hashes.sha256, "") for path, file in changes.add.items()}
     commit = fingerprint(head.commit, sorted(changes.add), changes.remove) if changes else head.commit or ""

@@ -12,7 +12,6 @@ from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.methods import METHODS
 
 _METHODS = list(METHODS)
-_JOINERS = "\u200c\u200d"  # not printable, but some scripts and emoji need them
 
 
 class ScoreName(NamedTuple):
@@ -120,11 +119,6 @@ class Board:
         rows = list(filter(score.of, line.rows))
         last = max((self.place(row.month) for row in rows), default=-1)
         return [row for row in rows if self.place(row.month) == last]
-
-
-def one_line(text: str) -> str:
-    """Return a text without line breaks and invisible characters, such as marks that change its direction."""
-    return " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in text).split())
 
 
 def _learning_rate(row: Row) -> str:

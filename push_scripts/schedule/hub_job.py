@@ -2,11 +2,11 @@
 
     python hub_job.py ORG/temporalwiki --bucket ORG/temporalwiki-dumps --image hf.co/spaces/ORG/temporalwiki-job
 
-The dumps stay in a bucket of yours from month to month, as Wikimedia keeps Wikidata's for about 70 days only. All else
-is made on the machine's disk: plan for 200 GB for enwiki (`hf jobs hardware` says what the flavors have). Jobs take no
-trusted publisher: the token in HF_TOKEN becomes a secret of the job. Take a fine-grained one that may write to the
-dataset and to the bucket, and to nothing else; that of `hf auth login` in a browser expires. Where the package index
-has no temporalwiki, name an image that has it, or install it from the repository:
+Your bucket keeps the dumps from month to month, because Wikimedia deletes Wikidata's after about 70 days. Everything
+else goes to the machine's disk: enwiki needs about 200 GB (`hf jobs hardware` lists the disks of the flavors). Jobs do
+not support trusted publishers, so the token in HF_TOKEN becomes a secret of the job. Use a fine-grained token that may
+write only to the dataset and the bucket; a token of `hf auth login` in a browser expires. If the package index has no
+temporalwiki, use an image that has it, or install it from the repository:
 --install "pip install git+https://github.com/ORG/temporalwiki".
 """
 
@@ -18,23 +18,23 @@ import shlex
 
 from huggingface_hub import Volume, create_scheduled_job
 
-# Daily from the 5th to the 25th: a dump is late at times, and a day with nothing to do costs a minute.
+# Daily from the 5th to the 25th: some dumps are late, and a day with nothing to do costs a minute.
 SCHEDULE = "17 3 5-25 * *"
 MOUNTED = "/bucket"
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Schedule the job; a job of that name that is there already is not replaced."""
+    """Schedule the job. An existing job of the same name is not replaced."""
     parser = argparse.ArgumentParser(description="Schedule temporalwiki monthly as a Job on the Hub.")
     parser.add_argument("repo", metavar="REPO_ID", help="the dataset")
-    parser.add_argument("--bucket", required=True, metavar="ORG/NAME", help="where the dumps are kept")
+    parser.add_argument("--bucket", required=True, metavar="ORG/NAME", help="bucket for the dumps")
     parser.add_argument("--wiki", default="enwiki", help="default: %(default)s")
     parser.add_argument("--image", default="python:3.12", help="default: %(default)s")
     parser.add_argument(
         "--install",
         default="pip install --quiet temporalwiki",
         metavar="COMMAND",
-        help="what is done first; with an image that has temporalwiki: true (default: %(default)s)",
+        help="command that installs temporalwiki; true for an image that has it (default: %(default)s)",
     )
     parser.add_argument("--flavor", default="cpu-xl", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=8, metavar="N", help="processes (default: %(default)s)")
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> None:
         image=arguments.image,
         command=["bash", "-c", f"{arguments.install} && {monthly}"],
         schedule=SCHEDULE,
-        concurrency=False,  # a run that is still at work is not overtaken
+        concurrency=False,  # never two runs at once
         flavor=arguments.flavor,
         timeout=arguments.timeout,
         secrets={"HF_TOKEN": token},

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What cron runs: nothing is printed where all is well, and the end of the log, which cron mails, where it is not.
-# Put it in the folder in which .venv, dumps and the dataset lie, and name the job's options after it (see crontab).
+# Run the monthly job from cron. It prints nothing if all is well, else the end of the log, which cron mails.
+# Put it in the folder with .venv, dumps and the dataset, and give it the options of the job (see crontab).
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 
 mkdir -p logs
 exec 9>logs/.lock
-flock --nonblock 9 || exit 0 # the run of the day before is still at work
+flock --nonblock 9 || exit 0 # yesterday's run is still working
 
 log=logs/$(date --utc +%Y-%m-%d).log
 if ! .venv/bin/temporalwiki monthly "$@" >>"$log" 2>&1; then

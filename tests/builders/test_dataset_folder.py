@@ -133,7 +133,7 @@ def test_the_card_is_yaml_with_one_default_and_every_alias_described(folder: Pat
     assert card["license"] == ["cc-by-sa-4.0", "cc0-1.0"]
     assert card["language"] == ["en"]
     assert "| 20211101 to 20211201 |" in body
-    assert "- 20211201 to 20220101: no closing ]" in body
+    assert r"- 20211201 to 20220101: no closing \]" in body
 
 
 def test_equal_rows_give_equal_bytes_and_shards_have_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

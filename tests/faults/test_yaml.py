@@ -1,4 +1,4 @@
-"""YAML of strangers: recipes, and the cards of repositories that are published to."""
+"""Hostile YAML in recipes, and in the cards of repositories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.loading import check_card
 from temporalwiki.methods.recipes import read_recipe
-from temporalwiki.push_scripts.dataset_folder import not_ours
+from temporalwiki.push_scripts.dataset_repository import maintainers_settings
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
@@ -35,7 +35,7 @@ HOSTILE: dict[str, str] = {
     "two documents": "a: 1\n---\na: 2\n",
     "NUL": "a: \0\n",
     "tabs": "a:\n\t- b\n",
-    "keys that are no text": "1: 2\n",
+    "keys that are numbers": "1: 2\n",
     "merged keys": "a: &a {b: 1}\nc: {<<: *a}\n",
 }
 
@@ -57,10 +57,10 @@ def test_recipes(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["recipe.yaml"]
 
 
-# Those that are YAML, and what a card keeps of them.
+# The cases that are valid YAML, and the settings that a card keeps of them.
 HARMLESS: dict[str, dict[str, object]] = {
     "two documents": {"a": 1},  # the second one is the card's text
-    "keys that are no text": {"1": 2},
+    "keys that are numbers": {"1": 2},
     "merged keys": {"a": {"b": 1}, "c": {"b": 1}},
 }
 
@@ -73,7 +73,7 @@ def test_cards(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     card = f"---\n{HOSTILE[case]}---\n"
     (tmp_path / "README.md").write_text(card)
-    kept = not_ours(card.encode(), lambda _name: False)
+    kept = maintainers_settings(card.encode(), lambda _name: False)
     assert kept == (HARMLESS[case] | {"configs": [], "dataset_info": []} if case in HARMLESS else {})
     check_card(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
@@ -83,9 +83,9 @@ def test_a_billion_laughs_in_the_configs_of_a_card(tmp_path: Path) -> None:
     card = f"---\n{LAUGHS}configs:\n- config_name: a\n  data_files: *a11\n---\n"
     (tmp_path / "README.md").write_text(card)
     check_card(tmp_path)
-    assert not_ours(card.encode(), lambda _name: False) == {}
+    assert maintainers_settings(card.encode(), lambda _name: False) == {}
 
 
 def test_an_alias_in_a_card_is_kept() -> None:
-    kept = not_ours(b"---\ntags: &a [x]\nmore: *a\n---\n", lambda _name: False)
+    kept = maintainers_settings(b"---\ntags: &a [x]\nmore: *a\n---\n", lambda _name: False)
     assert kept == {"tags": ["x"], "more": ["x"], "configs": [], "dataset_info": []}

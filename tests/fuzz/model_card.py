@@ -1,4 +1,4 @@
-"""A checkpoint's training.json, and the card that is made of it: YAML and text that say what they were given."""
+"""A checkpoint's training.json, and the card made from it: YAML and text with the same content."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import yaml
 from huggingface_hub import ModelCard
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.markdown import one_line
 from temporalwiki.eval_harness.cached_model import training
-from temporalwiki.eval_harness.leaderboard.selection import one_line
 from temporalwiki.eval_harness.results import Result, read_result
 from temporalwiki.model_cards.eval_results import HubDataset
 from temporalwiki.model_cards.model import Base, Card, model_card
-from temporalwiki.push_scripts.model import _record as record
+from temporalwiki.push_scripts.model import read_record
 
 from fuzz import results
 from fuzz.files import file, folder
@@ -50,7 +50,7 @@ _TRAINING = {
     "loss": {"first": 3.5, "last": 3.25},
     "log": [{"step": 1, "loss": 3.5}],
 }
-# what the Hub says of the base, a result of the checkpoint, and training.json
+# the base's licence on the Hub, a result of the checkpoint, and training.json
 _ALL = {"base": {"license": "mit"}, "result": json.loads(results.SEEDS[0]), "training": _TRAINING}
 SEEDS = tuple(
     json.dumps(one).encode()
@@ -71,8 +71,10 @@ SEEDS = tuple(
     )
 )
 FOUND: tuple[bytes, ...] = (
-    json.dumps({"training": _TRAINING | {"parameters": 7}}).encode(),  # that are no table
-    json.dumps({"training": _TRAINING | {"run": _RUN | {"model": "x" * 300}}}).encode(),  # no file has such a name
+    json.dumps({"training": _TRAINING | {"parameters": 7}}).encode(),  # not a mapping
+    json.dumps(
+        {"training": _TRAINING | {"run": _RUN | {"model": "x" * 300}}}
+    ).encode(),  # too long for the name of a file
 )
 WORDS = (*results.WORDS, b"\\u0085", b"\\u2028", b"---", b"```", b"$x$", b"|", b"<script>x</script>", b"[a](b)")
 LONGEST = 8192
@@ -90,7 +92,7 @@ def check(data: bytes) -> None:
     except (ValueError, KeyError, AttributeError, RecursionError):
         return
     try:
-        manifest = record(folder() / "checkpoint")
+        record = read_record(folder() / "checkpoint")
         history = training(str(folder() / "checkpoint"))
         scored = [_result(result)] if result is not None else []
     except InputError as error:
@@ -99,7 +101,7 @@ def check(data: bytes) -> None:
         return
     base = Base("ORG/gpt2", "b" * 40, _licence(of_base)) if of_base is not None else None
     for kind in ("model", "adapter", "expansion"):
-        card = Card("ORG/m", "2021.12", kind, manifest, history, base, None, ["en"], scored, _HUB)  # type: ignore[arg-type]
+        card = Card("ORG/m", "2021.12", kind, record, history, base, None, ["en"], scored, _HUB)  # type: ignore[arg-type]
         _check_card(card, model_card(card))
 
 
@@ -108,7 +110,7 @@ def _result(given: Any) -> Result:
 
 
 def _licence(given: Any) -> dict[str, str]:
-    """What the Hub passes on of a card: texts."""
+    """Return the texts among the licence's fields: the Hub offers no other values."""
     return {name: given[name] for name in _LICENCE if isinstance(given, dict) and isinstance(given.get(name), str)}
 
 
@@ -122,8 +124,8 @@ def _check_card(card: Card, text: str) -> None:
     assert read.data.to_dict().keys() == header.keys(), "huggingface_hub reads another header"
     licence = card.base.licence if card.base else {}
     assert {name: header[name] for name in _LICENCE if name in header} == licence, "another licence"
-    run = card.training["run"]
-    assert header.get("datasets", [run["data"].partition("@")[0]]) == [run["data"].partition("@")[0]]
+    run = card.training.run
+    assert header.get("datasets", [run.data.partition("@")[0]]) == [run.data.partition("@")[0]]
     indexed = header.get("model-index", [{"results": []}])[0]["results"]
     scores = [result.data["scores"] for result in card.results]
     values = sorted(metric["value"] for one in indexed for metric in one["metrics"])
@@ -141,7 +143,7 @@ def _check_card(card: Card, text: str) -> None:
         for line in cells
         if len(line) == 2
     }
-    assert shown["method"] == one_line(run["method"]), "another method is shown"
-    assert shown["data of the last phase"] == one_line(run["data"]), "other data are shown"
-    lines = sum(1 for line in cells if len(line) == 7) - 2 * bool(card.results)
+    assert shown["method"] == one_line(run.method), "another method is shown"
+    assert shown["data of the last phase"] == one_line(run.data), "other data are shown"
+    lines = sum(1 for line in cells if len(line) == 7) - bool(card.results)  # the heading
     assert lines == sum(map(len, scores)), "a score is not shown, or a cell became two"

@@ -1,8 +1,7 @@
-"""CKL's card: loadable configs, every licence, every drop, and whatever texts hold only as text."""
+"""CKL's card: loadable configs, every licence, every drop, and hostile texts as text."""
 
 from __future__ import annotations
 
-import copy
 import re
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.builders.ckl.schemas import SCHEMAS
+from temporalwiki.builders.manifests import CklManifest, checked_as
 from temporalwiki.model_cards.ckl_dataset import ckl_card
 
 from a_ckl_config import RELATIONS, add, config, invariantlama, live
 
 COUNTS: dict[str, Any] = {"read": 1, "kept": 1, "dropped": {}}
-FILE = {"path": "", "size": 7, "sha256": "0" * 64}
 
 
-def manifest(name: str = "newlama", kind: str = "live", rows: int = 1, **fields: Any) -> dict[str, Any]:
-    return {
+def manifest(
+    name: str = "newlama", kind: str = "live", rows: int = 1, short_name: str | None = None, **fields: Any
+) -> CklManifest:
+    file = {"path": f"data/{name}/test-00000-of-00001.parquet", "size": 7, "sha256": "0" * 64}
+    content = {
         "dataset": "ckl",
         "config": name,
         "kind": kind,
@@ -36,9 +38,13 @@ def manifest(name: str = "newlama", kind: str = "live", rows: int = 1, **fields:
         "counts": {"read": rows, "kept": rows, "dropped": {}},
         "warnings": [],
         "configs": {
-            name: {"short_name": None, "splits": {"test": {"num_examples": rows, "num_bytes": 9, "files": [FILE]}}}
+            name: {
+                "short_name": short_name,
+                "splits": {"test": {"num_examples": rows, "num_bytes": 9, "files": [file]}},
+            }
         },
-    } | fields
+    }
+    return checked_as(CklManifest, content | fields, "manifest")
 
 
 def header(card: str) -> dict[str, Any]:
@@ -96,8 +102,7 @@ def test_a_short_name_is_shown_where_it_leads(tmp_path: Path) -> None:
 
 
 def test_a_short_name_never_takes_the_place_of_a_full_one() -> None:
-    one, other = manifest("newlama"), manifest("newlama-20211101-20211201")
-    other["configs"]["newlama-20211101-20211201"]["short_name"] = "newlama"
+    one, other = manifest("newlama"), manifest("newlama-20211101-20211201", short_name="newlama")
     configs = {c["config_name"]: c["data_files"][0]["path"] for c in header(ckl_card([one, other]))["configs"]}
     assert configs == {
         "newlama": "data/newlama/test-*.parquet",
@@ -117,7 +122,7 @@ def test_each_configs_licences_and_all_of_them_in_the_header() -> None:
     licences = {row[0]: row[4] for row in table(section(card, "Configs"))[2:]}
     assert licences == {
         "`newlama`": "CC0; CC BY-NC 4.0: **not for commercial use**",
-        "`recentnews`": "of the texts' owners",
+        "`recentnews`": "the owners of the texts decide",
         "`kilt-fever`": "MIT",
     }
     assert "- CC BY-NC 4.0: **not for commercial use**: `newlama`\n" in section(card, "Licences")
@@ -166,7 +171,7 @@ def test_what_was_imported_is_said_to_be_so() -> None:
 
 
 def test_who_decided_is_said_and_whether_it_was_a_person() -> None:
-    def decided(name: str, by: dict[str, int], **judges: Any) -> dict[str, Any]:
+    def decided(name: str, by: dict[str, int], **judges: Any) -> CklManifest:
         counts = {"read": 1, "kept": 1, "dropped": {}, "decided_by": by}
         return manifest(
             name, "annotated", counts=counts, options={"judges": judges}, about="decided upon by annotators"
@@ -178,7 +183,7 @@ def test_who_decided_is_said_and_whether_it_was_a_person() -> None:
     assert "- `updatedlama`: judge-rules (a judge) 1,234\n" in section(card, "Counts")
     assert "- `newlama`: al\\|ice 3, judge-x (a judge) 2" in section(card, "Counts")
     about = {row[0]: row[2] for row in table(section(card, "Configs"))[2:]}
-    assert about["`updatedlama`"] == "decided upon by annotators (by a judge alone, and no person)"
+    assert about["`updatedlama`"] == "decided upon by annotators (decided only by a judge, not by a person)"
     assert about["`newlama`"] == "decided upon by annotators"
     assert header(ckl_card([rules]))["annotations_creators"] == ["machine-generated"]
     assert header(card)["annotations_creators"] == ["machine-generated", "other"]
@@ -198,16 +203,16 @@ def test_who_annotated_in_the_hubs_words(kind: str, creators: str) -> None:
 def test_of_what_was_imported_nothing_is_said_that_is_true_of_what_is_made() -> None:
     kinds = ("invariant", "annotated", "easy", "news", "masked-news")
     imported = [manifest(f"x-{kind}", kind, imported=True) for kind in kinds]
-    alone = ckl_card(imported)
-    assert "made anew" not in alone and "imported from\nthe archive that its authors released" in alone
-    assert "`evidence` is of the recent text" not in alone
-    assert "Bodies are found by rules" not in alone and "the checks are automatic" not in alone
-    assert "`template` with `subject`" not in alone
-    assert section(alone, "Columns").count("what is null is not in their files") == len(kinds)
-    beside = ckl_card([*imported, manifest("recentnews", "news")])
-    assert "made anew from\nsources that still exist. What is marked so was imported" in beside
-    assert "Bodies are found by rules" in beside
-    shown = [line for line in section(beside, "Columns").splitlines() if "`x-news`" in line]
+    card = ckl_card(imported)
+    assert "made from" not in card and "imported from\nthe archive that its authors released" in card
+    assert "`evidence` is from the recent text" not in card
+    assert "Rules find the body" not in card and "The checks are automatic" not in card
+    assert "`template` with `subject`" not in card
+    assert section(card, "Columns").count("A null means that their files lack the value") == len(kinds)
+    card = ckl_card([*imported, manifest("recentnews", "news")])
+    assert "made from\nsources that still exist. Configs marked as imported come from" in card
+    assert "Rules find the body" in card
+    shown = [line for line in section(card, "Columns").splitlines() if "`x-news`" in line]
     assert len(shown) == 1 and "`recentnews`" not in shown[0]
 
 
@@ -224,7 +229,7 @@ def test_what_the_table_of_relations_says_is_not_said_again_in_the_sources(tmp_p
 
 def test_old_answers_are_said_to_be_there_where_they_are() -> None:
     columns = section(ckl_card([manifest("invariantlama-1-2")]), "Columns")
-    assert "`old_answers` (none in `newlama` and `invariantlama`)" in columns
+    assert "`old_answers` (empty in `newlama` and `invariantlama`)" in columns
 
 
 def test_languages_are_those_of_iso_639() -> None:
@@ -248,7 +253,7 @@ def test_of_a_thousand_files_some_are_named() -> None:
 
 
 def test_a_folder_has_the_same_card_whichever_config_was_made_last(tmp_path: Path) -> None:
-    """What is in memory is in another order than what was read from a file."""
+    """Manifests in memory have another order than manifests read from a file."""
     cards = []
     made = [invariantlama, lambda: config("newlama", {"train": [live(1)], "validation": [live(2)], "test": [live(3)]})]
     for order in (made, made[::-1]):
@@ -287,7 +292,7 @@ HOSTILE = "---\nlicense: mit\n---\n`<script>` | {{x}} [a](javascript:x) ``` # \\
 _TEXTS = st.text(max_size=40) | st.text("`|\\<>&[]()*_~\n-# \u2028\x00a", max_size=20)
 
 
-def hostile(text: str) -> dict[str, Any]:
+def hostile(text: str) -> CklManifest:
     return manifest(
         about=text,
         source=text,
@@ -314,7 +319,7 @@ def test_whatever_texts_hold_the_card_has_the_same_shape(text: str) -> None:
 
 
 def test_hostile_text_is_still_to_be_read() -> None:
-    card = ckl_card([copy.deepcopy(hostile(HOSTILE))])
+    card = ckl_card([hostile(HOSTILE)])
     assert "\n---\n" not in card.split("---\n", 2)[2]
     shown = (
         r"--- license: mit --- \`&lt;script&gt;\` \| {{x}} \[a\](javascript:x) \`\`\` # \\\| 🦆 =cmd() &lt;/table&gt;"

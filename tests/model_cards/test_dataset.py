@@ -1,4 +1,4 @@
-"""The dataset card of what was imported, alone and beside what was built."""
+"""The dataset card of imported intervals, with and without built ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import pytest
 import yaml
 
 from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
-from temporalwiki.builders.dataset_folder import SCHEMAS, Manifest, write_split
+from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.builders.dataset_folder import write_split
+from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, checked_as
 from temporalwiki.model_cards import dataset_header
 from temporalwiki.model_cards.dataset import dataset_card
 
 from a_month import article, probe, stage_month
 
 
-def imported(folder: Path, file: str = "TWiki_Probes.zip", reason: str = "no text") -> Manifest:
+def imported(folder: Path, file: str = "TWiki_Probes.zip", reason: str = "no text") -> dict[str, Any]:
     def config(kind: str, **splits: list[dict[str, Any]]) -> dict[str, Any]:
         name = f"{kind}-20210801-20210901"
         written = {split: vars(write_split(folder, name, split, rows)) for split, rows in splits.items()}
@@ -42,12 +44,18 @@ def imported(folder: Path, file: str = "TWiki_Probes.zip", reason: str = "no tex
     }
 
 
+def card_of(*manifests: dict[str, Any]) -> str:
+    return dataset_card(
+        [checked_as(ImportedManifest if one.get("imported") else BuiltManifest, one, "manifest") for one in manifests]
+    )
+
+
 def header(card: str) -> Any:
     return yaml.safe_load(card.split("---\n")[1])
 
 
 def test_the_card_of_an_imported_interval(tmp_path: Path) -> None:
-    card = dataset_card([imported(tmp_path)])
+    card = card_of(imported(tmp_path))
     assert header(card)["license"] == ["unknown"]
     assert [config["config_name"] for config in header(card)["configs"]] == [
         "diffset-20210801-20210901",
@@ -56,7 +64,7 @@ def test_the_card_of_an_imported_interval(tmp_path: Path) -> None:
         "probes-0809",
     ]
     assert "imported from the archives that its authors released" in card
-    assert "built anew" not in card and "## Counts" not in card and "Seed" not in card
+    assert "built from" not in card and "## Counts" not in card and "The seed" not in card
     assert "| 20210801 to 20210901 (imported) | 3 |  | 2 | 1 |  |" in card
     assert "| `probes-20210801-20210901` | unchanged | 3 | 2 | 1: no text |" in card
     assert card.count("`TWiki_Probes.zip`, 1,234 bytes") == 1
@@ -67,7 +75,7 @@ def test_the_card_of_an_imported_interval(tmp_path: Path) -> None:
 def test_probes_alone(tmp_path: Path) -> None:
     manifest = imported(tmp_path)
     del manifest["configs"]["diffset-20210801-20210901"]
-    card = dataset_card([manifest])
+    card = card_of(manifest)
     assert not any(config.get("default") for config in header(card)["configs"])
     assert 'probes = load_dataset("temporalwiki", "probes-0809")  # the newest interval' in card
     assert "diffset =" not in card
@@ -76,20 +84,19 @@ def test_probes_alone(tmp_path: Path) -> None:
 
 def test_of_what_was_imported_alone_no_licence_and_no_absent_config_is_spoken_of(tmp_path: Path) -> None:
     manifest = imported(tmp_path)
-    card = dataset_card([manifest])
+    card = card_of(manifest)
     assert "CC BY-SA" not in card and "CC0" not in card
     assert "`facts`" not in card
     del manifest["configs"]["diffset-20210801-20210901"]
-    card = dataset_card([manifest])
+    card = card_of(manifest)
     assert "Texts (`diffset`" not in card
     assert "Facts (`probes`" in card
     built = stage_month(tmp_path / "built", "20211101", "20211201", [article(1)], [probe(1)])
-    both = dataset_card([imported(tmp_path), built])
+    both = card_of(imported(tmp_path), built)
     licence = both.split("## Licence\n")[1].split("## Citation")[0]
     assert "Text: CC BY-SA 4.0" in licence and "never published" in licence
-    facts = {"short_name": "facts-1112", "splits": built["configs"]["probes-20211101-20211201"]["splits"]}
-    built["configs"]["facts-20211101-20211201"] = facts
-    assert "`facts` has more" in dataset_card([built]) and "never published" not in dataset_card([built])
+    built["configs"]["facts-20211101-20211201"] = {"short_name": "facts-1112", "splits": {}}
+    assert "`facts` has these columns" in card_of(built) and "never published" not in card_of(built)
 
 
 @pytest.mark.parametrize("newer", [True, False])
@@ -97,27 +104,27 @@ def test_beside_what_was_built(tmp_path: Path, newer: bool) -> None:
     months = ("20211101", "20211201") if newer else ("20210701", "20210801")
     built = stage_month(tmp_path / "built", *months, [article(1)], [probe(1)])
     manifests = [imported(tmp_path), built]
-    card = dataset_card(manifests if newer else manifests[::-1])
+    card = card_of(*(manifests if newer else manifests[::-1]))
     assert header(card)["license"] == ["cc-by-sa-4.0", "cc0-1.0", "unknown"]
-    assert "built anew from the dumps of enwiki and Wikidata. What is marked so was imported" in card
+    assert "built from the dumps of enwiki and Wikidata.\nIntervals marked as imported come from" in card
     assert "(imported) | 3 |  | 2 | 1 |  |" in card
     assert f"| {months[0]} to {months[1]} | 1 | 7 |" in card
-    assert "Seed 0;" in card and "`enwiki/a.bz2`, 5 bytes" in card
+    assert "The seed is 0." in card and "`enwiki/a.bz2`, 5 bytes" in card
     [default] = [config["config_name"] for config in header(card)["configs"] if config.get("default")]
     assert default == ("diffset-20211101-20211201" if newer else "diffset-20210801-20210901")
 
 
 def test_names_and_reasons_are_data(tmp_path: Path) -> None:
-    card = dataset_card([imported(tmp_path, "`x`\n---\n</script> | {{a}}.zip", "<script>\n| x |")])
+    card = card_of(imported(tmp_path, "`x`\n---\n</script> | {{a}}.zip", "<script>\n| x |"))
     assert len(header(card)["dataset_info"]) == 4
     assert "<script>" not in card
     [line] = [line for line in card.splitlines() if "1,234 bytes" in line]
-    assert line == "- `'x' --- </script> | {{a}}.zip`, 1,234 bytes"
-    assert "| `diffset-20210801-20210901` | train | 4 | 3 | 1: &lt;script&gt; &#124; x &#124; |" in card.splitlines()
+    assert line == "- `'x' --- </script> ∣ {{a}}.zip`, 1,234 bytes"
+    assert "| `diffset-20210801-20210901` | train | 4 | 3 | 1: &lt;script&gt; \\| x \\| |" in card.splitlines()
 
 
 def test_what_the_card_says_of_the_columns_is_what_loads(tmp_path: Path) -> None:
-    card = dataset_card([imported(tmp_path)])
+    card = card_of(imported(tmp_path))
     (tmp_path / "README.md").write_text(card, "utf-8")
     loaded = datasets.load_dataset(str(tmp_path), "probes-0809", cache_dir=str(tmp_path / "cache"))
     assert {split: len(rows) for split, rows in loaded.items()} == {"unchanged": 2, "changed": 1}
@@ -125,6 +132,6 @@ def test_what_the_card_says_of_the_columns_is_what_loads(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("schema", [*SCHEMAS.values(), *CKL_SCHEMAS.values()])
 def test_columns_are_named_as_datasets_names_them(schema: pa.Schema) -> None:
-    card = dataset_header.header({"one": {"splits": {}, "schema": schema, "files": "one"}}, {})
+    card = dataset_header.header({"one": dataset_header.CardConfig("one", schema, {})}, {})
     [info] = header(card)["dataset_info"]
     assert info["features"] == datasets.Features.from_arrow_schema(schema)._to_yaml_list()

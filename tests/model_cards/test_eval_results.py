@@ -1,4 +1,4 @@
-"""`.eval_results`: entries of the benchmark's own tasks, from results on a dataset of the Hub alone."""
+"""`.eval_results`: entries of the benchmark's own tasks, only from results on a dataset of the Hub."""
 
 from __future__ import annotations
 

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.builders.manifests import BuiltManifest, Config, Manifest, Split, checked_as
 from temporalwiki.model_cards.dataset import dataset_card
 from temporalwiki.model_cards.eval_yaml import eval_yaml
 
 from a_month import probe, stage_month
 
 
-def manifest(prev: str, recent: str, **rows: int) -> dict[str, Any]:
-    """What eval.yaml reads of a manifest: the probes' splits, besides a config of another kind."""
-    name, short = f"{prev}-{recent}", prev[4:6] + recent[4:6]
-    splits = {split: {"num_examples": count} for split, count in rows.items()}
-    return {
-        "configs": {
-            f"diffset-{name}": {"short_name": f"diffset-{short}", "splits": {"train": {"num_examples": 5}}},
-            f"probes-{name}": {"short_name": f"probes-{short}", "splits": splits},
-            f"lighttuning-{name}": {"short_name": f"lighttuning-{short}", "splits": splits},
-        }
-    }
+def manifest(prev: str, recent: str, **rows: int) -> Manifest:
+    """Return a manifest with probes and configs of other kinds."""
+    name = f"{prev}-{recent}"
+    splits = {split: Split(count, 0, []) for split, count in rows.items()}
+    configs = {"diffset": {"train": Split(5, 0, [])}, "probes": splits, "lighttuning": splits}
+    return Manifest(configs={f"{kind}-{name}": Config(None, of_kind) for kind, of_kind in configs.items()}, inputs=[])
 
 
-def tasks(manifests: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+def tasks(manifests: list[Manifest]) -> list[tuple[str, str, str]]:
     text = eval_yaml(manifests)
     return [(task["id"], task["config"], task["split"]) for task in yaml.safe_load(text)["tasks"]] if text else []
 
@@ -40,7 +35,7 @@ def named(config: str, *splits: str) -> list[tuple[str, str, str]]:
 
 OLD, NEW = "probes-20211101-20211201", "probes-20211201-20220101"
 ALL = {"unchanged": 3, "changed": 2, "deleted": 1}
-CASES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str, str]]]] = {
+CASES: dict[str, tuple[list[Manifest], list[tuple[str, str, str]]]] = {
     "one interval": ([manifest("20211101", "20211201", **ALL)], named(OLD, "unchanged", "changed")),
     "the order of splits is ours": (
         [manifest("20211101", "20211201", deleted=1, changed=2, unchanged=3)],
@@ -65,7 +60,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str, str]]]] = {
 
 
 @pytest.mark.parametrize(("manifests", "expected"), CASES.values(), ids=CASES)
-def test_tasks(manifests: list[dict[str, Any]], expected: list[tuple[str, str, str]]) -> None:
+def test_tasks(manifests: list[Manifest], expected: list[tuple[str, str, str]]) -> None:
     assert tasks(manifests) == expected
     assert (eval_yaml(manifests) is None) == (not expected)
 
@@ -91,7 +86,10 @@ def test_each_interval_with_rows_has_tasks_of_its_own(intervals: list[tuple[tupl
 
 def test_all_tasks_are_in_the_card(tmp_path: Path) -> None:
     dates = [("20211101", "20211201"), ("20211201", "20220101"), ("20221101", "20221201")]
-    months = [stage_month(tmp_path, *interval, [], [probe(1), probe(2)]) for interval in dates]
+    months = [
+        checked_as(BuiltManifest, stage_month(tmp_path, *interval, [], [probe(1), probe(2)]), "manifest")
+        for interval in dates
+    ]
     card = yaml.safe_load(dataset_card(months).split("---\n")[1])
     splits = {config["config_name"]: {file["split"] for file in config["data_files"]} for config in card["configs"]}
     found = tasks(months)

@@ -1,19 +1,20 @@
-"""The model card: its header is data whatever names hold, and its text says what was done and measured."""
+"""The model card: hostile names are data in its header, and its text has the training and the scores."""
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from huggingface_hub import ModelCard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki.builders.manifests import Dates, ImportedManifest, InputFile, TrainingManifest
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.methods import METHODS
 from temporalwiki.model_cards.eval_results import HubDataset
@@ -55,7 +56,19 @@ HISTORY = {
     "tokens": 9876543,
 }
 BASE = Base("ORG/gpt2", "b" * 40, {"license": "mit"})
-PLAIN = Card("ORG/lora-1112", None, "adapter", TRAINING, HISTORY, BASE, None, ["en"], [], {})
+
+
+def training(**changes: Any) -> TrainingManifest:
+    content = TRAINING | changes
+    return msgspec.convert(content | {"content": content}, TrainingManifest)
+
+
+def interval(file: str, sha1: str) -> ImportedManifest:
+    dates = Dates("enwiki", "20211101", "20211201")
+    return ImportedManifest(imported=True, interval=dates, inputs=[InputFile(file, 5, sha1)], configs={}, counts={})
+
+
+PLAIN = Card("ORG/lora-1112", None, "adapter", training(), HISTORY, BASE, None, ["en"], [], {})
 
 
 def result(scores: dict[str, Any], config: str = "probes-1112", **more: Any) -> Result:
@@ -87,7 +100,7 @@ def header(card: Card) -> dict[str, Any]:
 
 
 def cell(card: Card, name: str) -> str:
-    """The value beside a name in one of the card's tables of two columns."""
+    """Return the value of a name in one of the card's tables with two columns."""
     [found] = re.findall(rf"^\| {re.escape(name)} \| (.*) \|$", model_card(card), re.MULTILINE)
     return str(found)
 
@@ -115,8 +128,8 @@ def test_each_kind_has_its_library(kind: Kind, library: str, relation: str) -> N
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    training = {**TRAINING, "run": {**RUN, "data": "temporalwiki"}}
-    found = header(replace(PLAIN, base=None, languages=["no such language"], training=training, kind="model"))
+    local = training(run={**RUN, "data": "temporalwiki"})
+    found = header(replace(PLAIN, base=None, languages=["no such language"], training=local, kind="model"))
     assert found.keys() == {"library_name", "pipeline_tag", "tags"}
     assert "Licence" not in model_card(replace(PLAIN, base=None))
 
@@ -128,10 +141,10 @@ def test_what_is_not_known_is_left_out() -> None:
         ("base model", f"ORG/gpt2 at commit {'b' * 40}"),
         ("trained on, oldest first", "diffset-1011, diffset-1112"),
         ("data of the last phase", "ORG/temporalwiki@2021.12"),
-        ("what was read, new", "config diffset-1112, 1,234 articles, 56,789 tokens, 111 chunks"),
+        ("data read, new", "config diffset-1112, 1,234 articles, 56,789 tokens, 111 chunks"),
         ("parameters, trainable", "1,000"),
         ("parameters, total", "1,234,567"),
-        ("tokens read over all phases, at most", "9,876,543"),
+        ("tokens read in all phases, at most", "9,876,543"),
         ("optimizer steps of the last phase", "5,000"),
         ("loss, first and last", "3.5, 3.25"),
         ("computed on", "NVIDIA H100, bf16, processes: 8"),
@@ -148,19 +161,15 @@ def test_the_text_says_what_was_done(name: str, value: str) -> None:
 
 
 def test_what_was_built_here_names_its_dumps() -> None:
-    manifest = {
-        "interval": {"wiki": "enwiki", "prev": "20211101", "recent": "20211201", "language": "en"},
-        "inputs": [{"file": "enwiki-20211101.xml.bz2", "size": 5, "sha1": "a" * 40}],
-    }
-    card = replace(PLAIN, data=manifest)
+    card = replace(PLAIN, data=interval("enwiki-20211101.xml.bz2", "a" * 40))
     assert cell(card, "its snapshots") == "enwiki, 20211101 and 20211201"
     assert cell(card, "its dump") == f"enwiki-20211101.xml.bz2, SHA-1 {'a' * 40}"
 
 
 def test_a_model_that_was_not_trained_has_a_card() -> None:
-    training = {key: TRAINING[key] for key in ("run", "architecture", "parameters", "versions")}
+    initial = training(data={}, steps=None, loss=None, log=[])
     history = {**HISTORY, "method": "initial", "trained_on": [], "tokens": None, "learning_rate": None}
-    text = model_card(replace(PLAIN, training=training, history=history))
+    text = model_card(replace(PLAIN, training=initial, history=history))
     assert "loss" not in text.split("## Hyperparameters")[0].replace("log of the loss", "")
     assert "trained on, oldest first" not in text
 
@@ -234,7 +243,7 @@ def test_where_data_were_on_a_machine_is_not_said() -> None:
     ],
 )
 def test_it_says_how_to_load_it(kind: Kind, architecture: str, tag: str | None, lines: list[str]) -> None:
-    text = model_card(replace(PLAIN, kind=kind, tag=tag, training={**TRAINING, "architecture": architecture}))
+    text = model_card(replace(PLAIN, kind=kind, tag=tag, training=training(architecture=architecture)))
     program = text.split("```python\n")[1].split("```")[0]
     assert set(lines) <= set(program.splitlines())
     compile(program, "card", "exec")
@@ -242,7 +251,7 @@ def test_it_says_how_to_load_it(kind: Kind, architecture: str, tag: str | None, 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_it_cites_the_benchmark_and_the_methods_paper(method: str) -> None:
-    text = model_card(replace(PLAIN, training={**TRAINING, "run": {**RUN, "method": method}}))
+    text = model_card(replace(PLAIN, training=training(run={**RUN, "method": method})))
     keys = re.findall(r"^@inproceedings{(\w+),$", text.split("```bibtex\n")[1], re.MULTILINE)
     expected = {
         "recadam": ["chen2020"], "mix_review": ["he2021"], "replay": ["li2025"], "lora": ["hu2022"],
@@ -255,37 +264,33 @@ def test_it_cites_the_benchmark_and_the_methods_paper(method: str) -> None:
 
 def test_a_copy_of_the_base_is_said_to_be_one() -> None:
     assert "quantized copy" not in model_card(PLAIN)
-    assert "quantized copy" in model_card(replace(PLAIN, base=replace(BASE, copy="model.gguf")))
+    assert "quantized copy" in model_card(replace(PLAIN, base=replace(BASE, gguf="model.gguf")))
 
 
 HOSTILE = [
     "a: b", "- a", "=1+1", "'", '"', "{a}", "[x](y)", "#c", "%d", "@x", "yes", "null", "1.0", "---", "\n---\n", "...",
     "\u2028", "\x85", "🦄", "../../etc/passwd", "</script><script>alert(1)</script>", "| a | b |", "a\tb", "a\n\n# b",
-    "`", "```\n", "$x$", "\ud800", "&lt;", "\\", "",
+    "`", "```\n", "$x$", "&lt;", "\\", "",
 ]  # fmt: skip
 
 
 def hostile(text: str) -> Card:
     run = {**RUN, "method": text, "model": text, "data": text, "config": text, "lora.rank": text, text: text}
-    training = {**TRAINING, "run": run, "device": text, "versions": {text: text}, "data": {text: {text: text}}}
+    record = training(run=run, device=text, versions={text: text}, data={text: {text: text}})
     scored = result(
         {f"{text}/perplexity": estimate(2.0, 1.0, 3.0)},
         config=text,
         data={"dataset": text, "config": text, "rows": {text: 9}, "hash": text},
     )
-    manifest = {
-        "interval": {"wiki": text, "prev": text, "recent": text, "language": text},
-        "inputs": [{"file": text, "size": 5, "sha1": text}],
-    }
     history = {**HISTORY, "trained_on": [text], "base": text}
     base = Base("ORG/gpt2", "b" * 40, {"license": "other", "license_name": text, "license_link": text}, text)
     datasets = {text: HubDataset("ORG/temporalwiki", text, {})}
-    return Card("ORG/m", None, "model", training, history, base, manifest, [text], [scored], datasets)
+    return Card("ORG/m", None, "model", record, history, base, interval(text, text), [text], [scored], datasets)
 
 
 def check_is_data(text: str) -> None:
     card = hostile(text)
-    written = model_card(card).encode().decode()  # nothing that is no UTF-8
+    written = model_card(card).encode().decode()  # valid UTF-8
     found = header(card)
     assert (found["license_name"], found["license_link"]) == (text, text)
     [index] = found["model-index"]
@@ -314,11 +319,3 @@ def test_hostile_names_stay_names(text: str) -> None:
 @given(st.text())
 def test_any_name_stays_a_name(text: str) -> None:
     check_is_data(text)
-
-
-def test_the_same_gives_the_same() -> None:
-    card = hostile("x")
-    again = Card(
-        **json.loads(json.dumps({"repo_id": "ORG/m"})), **{n: getattr(card, n) for n in vars(card) if n != "repo_id"}
-    )
-    assert model_card(card) == model_card(again)

@@ -1,4 +1,4 @@
-"""The card of the leaderboard's Space: data, whatever names hold, and true to the results."""
+"""The card of the leaderboard's Space: hostile names are data, and the text matches the results."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_one_model_is_one() -> None:
     assert "1 result of 1 model, by" in parts(space_card("x", [result()]))[1]
 
 
-# (dataset, model, revision), and what the Hub is told of them
+# (dataset, model, revision) -> datasets and models in the header
 LINKS: dict[str, tuple[tuple[str, str, str], tuple[list[str] | None, list[str] | None]]] = {
     "both on the Hub": (("ORG/data@2021.12", "ORG/m", COMMIT), (["ORG/data"], ["ORG/m"])),
     "a dataset without a revision may be a folder": (("ORG/data", "ORG/m", COMMIT), (None, ["ORG/m"])),
@@ -119,7 +119,7 @@ def test_hostile_names_stay_in_their_cells(name: str) -> None:
     (row,) = table(body)
     assert len(row) == 6 and row[5] == "1"
     for cell in (row[0], row[1], row[2], row[4]):
-        # one code span, in which nothing is Markdown or HTML, or nothing at all
+        # one code span, where Markdown and HTML have no meaning, or nothing
         assert cell == "" or (cell[0] == cell[-1] == "`" and cell.count("`") == 2 and len(cell) > 2)
     assert "\n---\n" not in body and "\u202e" not in body
 

@@ -1,4 +1,4 @@
-"""Publishing a dataset folder: a commit and a tag a month, each of which loads for ever."""
+"""Publishing a dataset folder: a commit and a tag for each month, which always loads the same data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 from huggingface_hub import DatasetCard
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.push_scripts import dataset
 from temporalwiki.push_scripts.dataset import publish_dataset
 
@@ -76,7 +76,7 @@ print(content_key("ORG/temporalwiki", "diffset-1201"))
 def test_a_later_month_leaves_the_key_of_an_earlier_ones_content(
     folder: Path, hub: LoopbackHub, tmp_path: Path
 ) -> None:
-    """So that no training is made again because a month was published."""
+    """So no training is repeated because a month was published."""
     month(folder, 0)
     month(folder, 1)
     run(folder)
@@ -166,7 +166,7 @@ def test_the_card_names_the_repository_and_each_months_revision(folder: Path, hu
     run(folder)
     card = files(hub)["README.md"].decode()
     assert 'load_dataset("ORG/temporalwiki", "diffset-1201", revision="2022.01")' in card
-    assert "| 20211101 to 20211201 | `2021.12` |" in card
+    assert "| 20211101 to 20211201, revision `2021.12` |" in card
     assert 'load_dataset("temporalwiki"' not in card
     assert "`2021.12`" not in (folder / "README.md").read_text("utf-8")
 
@@ -185,7 +185,7 @@ def test_a_month_that_was_built_anew_with_the_same_bytes_is_there_already(folder
     run(folder)
     shutil.rmtree(folder)
     month(folder, 0)
-    assert run(folder) == [f"datasets/{REPO}: all of it is there already"]
+    assert run(folder) == [f"datasets/{REPO}: up to date"]
 
 
 def test_what_the_maintainer_added_to_the_card_survives(folder: Path, hub: LoopbackHub) -> None:
@@ -202,7 +202,7 @@ def test_what_the_maintainer_added_to_the_card_survives(folder: Path, hub: Loopb
     run(folder)
     after = header(hub)
     assert after["extra_gated_prompt"] == "Please: don't # harm"
-    assert after["license"] == ["cc-by-sa-4.0", "cc0-1.0"]  # what is ours is made anew
+    assert after["license"] == ["cc-by-sa-4.0", "cc0-1.0"]  # our settings are written again
     assert {"config_name": "mine", "data_files": "mine.parquet"} in after["configs"]  # there is one default
     assert sum("default" in config for config in after["configs"]) == 1
     assert [info["config_name"] for info in after["dataset_info"]].count("mine") == 1
@@ -266,11 +266,11 @@ def test_a_card_with_hostile_names_is_valid_yaml_and_one_table(folder: Path, hub
     run(folder)
     text = files(hub)["README.md"].decode()
     front, body = text.removeprefix("---\n").split("\n---\n", 1)
-    assert "language" not in yaml.safe_load(front)  # the Hub refuses a card with what is no code of ISO 639
+    assert yaml.safe_load(front)["language"] == ["en"]  # from the name of the wiki
     assert yaml.safe_load(front)["license"] == ["cc-by-sa-4.0", "cc0-1.0"]
     assert "\n---\n" not in body
-    assert "- 20211101 to 20211201: --- license: mit --- `&lt;script&gt;` {{x}}" in body
-    assert "- `--- license: mit --- '<script>' {{x}} | " in body  # what is in a code span is not read as HTML
+    assert "- 20211101 to 20211201: --- license: mit --- \\`&lt;script&gt;\\` {{x}}" in body
+    assert "- `--- license: mit --- '<script>' {{x}} ∣ " in body  # a code span is not read as HTML
 
 
 def test_eval_yaml_has_the_tasks_of_all_months(folder: Path, hub: LoopbackHub) -> None:
@@ -288,14 +288,14 @@ def test_of_several_intervals_that_end_in_a_month_each_has_its_tag(folder: Path,
     add_month(folder, "20211210", "20211220", [article(2)])
     run(folder)
     assert set(hub.repo("dataset", REPO).tags) == {"2021.12", "2021.12.20", "20211210-20211220"}
-    assert run(folder) == [f"datasets/{REPO}: all of it is there already"]
+    assert run(folder) == [f"datasets/{REPO}: up to date"]
 
 
 def test_a_tag_of_ones_own(folder: Path, hub: LoopbackHub) -> None:
     month(folder, 0)
     run(folder, tag="v1")
     assert set(hub.repo("dataset", REPO).tags) == {"v1"}
-    assert run(folder) == [f"datasets/{REPO}: all of it is there already"]  # its tag is remembered
+    assert run(folder) == [f"datasets/{REPO}: up to date"]  # its tag is remembered
     with pytest.raises(InputError, match=r"is published already, as v1, not as v2"):
         run(folder, tag="v2")
 
@@ -399,7 +399,7 @@ def _no_folder(folder: Path) -> None:
         (_damage, "train-00000-of-00001.parquet: not the file that the manifest describes; .*build"),
         (_delete, "train-00000-of-00001.parquet: missing; .*build"),
         (_escape, "json: .*it says that 'train' of diffset-20211101-20211201 is in 'data/../../secret"),
-        (_empty, "no manifests in it, so it is no dataset folder"),
+        (_empty, "no manifests in it, so it is not a dataset folder"),
         (_not_json, "not a manifest of temporalwiki"),
         (_no_folder, "no such folder"),
     ],
@@ -435,7 +435,7 @@ SHAPES: dict[str, Any] = {
     ),
     "a size as text": lambda m: m["configs"][FULL]["splits"]["train"]["files"][0].update(size="x"),
     "no hash": lambda m: m["configs"][FULL]["splits"]["train"]["files"][0].pop("sha256"),
-    "warnings that are none": lambda m: m.update(warnings=[3]),
+    "warnings that are numbers": lambda m: m.update(warnings=[3]),
 }
 
 
@@ -466,7 +466,7 @@ def test_a_manifest_on_the_hub_names_its_tag(tag: Any, folder: Path, hub: Loopba
     month(folder, 0)
     manifest = json.loads((folder / "manifests" / "20211101-20211201.json").read_text("utf-8")) | {"tag": tag}
     hub.commit("dataset", REPO, {"manifests/20211101-20211201.json": json.dumps(manifest).encode()})
-    with pytest.raises(InputError, match=r"its place or its tag is wrong|`\$\.tag`"):
+    with pytest.raises(InputError, match=r"it has no tag|`\$\.tag`"):
         run(folder)
 
 
@@ -487,11 +487,11 @@ def test_a_mended_month_takes_the_place_of_a_wrong_one_in_one_commit(
     run(folder)
     mended = folder.with_name("mended")
     add_month(mended, *MONTHS[0], [article(99)])
-    with pytest.raises(InputError, match="--replace it under another --tag"):
+    with pytest.raises(InputError, match="use --replace and another --tag"):
         run(mended)
     with pytest.raises(UsageError, match="--replace needs --tag"):
         run(mended, replace=True)
-    with pytest.raises(InputError, match=r"the tag 2021\.12 is there already"):
+    with pytest.raises(InputError, match=r"the tag 2021\.12 exists already"):
         run(mended, replace=True, tag="2021.12")
     run(mended, replace=True, tag="2021.12.1")
     loaded = f"""
@@ -501,7 +501,7 @@ for name, revision in (("1112", "2021.12"), ("1112", "2021.12.1"), ("1112", None
 """
     assert hub.python(loaded, tmp_path / "home").stdout.split("\n")[:4] == ["[1]", "[99]", "[99]", "[2]"]
     assert_consistent(hub)
-    assert run(mended, replace=True, tag="2021.12.1") == [f"datasets/{REPO}: all of it is there already"]
+    assert run(mended, replace=True, tag="2021.12.1") == [f"datasets/{REPO}: up to date"]
     tags = set(hub.repo("dataset", REPO).tags)
     assert tags == {"2021.12", "2022.01", "2021.12.1"}
     month(folder, 2)  # where the wrong month lies still
@@ -527,7 +527,7 @@ def _other_bytes(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
 
 
 def _other_whole(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
-    shutil.rmtree(folder)  # wikipedia-20211201 is of another interval, too, and has other articles there
+    shutil.rmtree(folder)  # wikipedia-20211201 also belongs to another interval, with other articles
     add_month(folder, "20211001", "20211201", [article(99)])
     return {}
 
@@ -578,11 +578,11 @@ def _broken_remote(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
     [
         (_other_bytes, r"\w+-20211101-20211201 is published already \(tag 2021\.12\) with other bytes"),
         (_other_whole, r"wikipedia-20211201 is published already \(tag 2021\.12\) with other bytes"),
-        (_other_wiki, "a repository is of one wiki, here meet enwiki, kowiki"),
-        (_tag_of_another, r"the tag 2021\.12 is that of 20211101-20211201; name another with --tag"),
+        (_other_wiki, "a repository has one wiki, not enwiki and kowiki"),
+        (_tag_of_another, r"the tag 2021\.12 belongs to 20211101-20211201; choose another one with --tag"),
         (_two_with_a_tag, "there are 2 intervals to publish .*20211201-20220101, 20220101-20220201"),
         (_bad_tag, "cannot be a tag"),
-        (_tag_of_somebody, r"the tag 2022\.01 is there already"),
+        (_tag_of_somebody, r"the tag 2022\.01 exists already"),
         (_jump, "counts jump: articles in the diffset: 1 now, 300,000 .*--accept-jump"),
         (_broken_remote, "manifests/20210101-20210201.json: not a manifest of temporalwiki"),
     ],
@@ -596,7 +596,7 @@ def test_what_must_not_be_published_is_refused_before_anything_is_sent(
     before = hub.repo("dataset", REPO).branches["main"]
     jump = options.pop("jump", None)
     if jump:
-        monkeypatch.setattr(dataset, "jumps", lambda _manifest, _before: jump)
+        monkeypatch.setattr(dataset, "large_changes", lambda _manifest, _before: jump)
     hub.requests.clear()
     with pytest.raises(InputError, match=said) as error:
         run(folder, **options)
@@ -614,7 +614,7 @@ def test_what_is_refused_of_a_later_month_is_so_before_an_earlier_one_is_sent(
 ) -> None:
     for number in range(3):
         month(folder, number)
-    monkeypatch.setattr(dataset, "jumps", lambda one, _before: ["x"] * (one["interval"]["recent"] == "20220201"))
+    monkeypatch.setattr(dataset, "large_changes", lambda one, _: ["x"] * (one.interval.recent == "20220201"))
     with pytest.raises(InputError, match="counts jump: x"):
         run(folder)
     assert not hub._protocol.repos

@@ -118,7 +118,7 @@ def test_what_a_new_leaderboard_lacks_is_taken_away(hub: LoopbackHub, boards: Pa
 def test_a_rerun_sends_nothing(hub: LoopbackHub, board: Path) -> None:
     list(publish_leaderboard(board, "ORG/leaderboard"))
     commits = len(hub.repo("space", "ORG/leaderboard").commits())
-    assert "there already" in list(publish_leaderboard(board, "ORG/leaderboard"))[-1]
+    assert "up to date" in list(publish_leaderboard(board, "ORG/leaderboard"))[-1]
     assert len(hub.repo("space", "ORG/leaderboard").commits()) == commits
 
 
@@ -132,7 +132,7 @@ def test_a_dry_run_sends_nothing(hub: LoopbackHub, board: Path) -> None:
 @pytest.mark.parametrize("missing", sorted(FILES))
 def test_a_folder_that_is_no_leaderboard(board: Path, missing: str) -> None:
     (board / missing).unlink()
-    with pytest.raises(InputError, match=rf"no {re.escape(missing)} in it; name a folder that `temporalwiki leaderb"):
+    with pytest.raises(InputError, match=rf"no {re.escape(missing)} in it; choose one that `temporalwiki leaderb"):
         leaderboard_revision(board)
 
 
@@ -150,15 +150,15 @@ def test_scores_that_cannot_be_read(board: Path) -> None:
 def test_a_figure_that_the_page_shows_and_that_is_not_there(board: Path) -> None:
     figure = next((board / "figures").glob("*.png"))
     figure.unlink()
-    with pytest.raises(InputError, match=rf"index\.html shows figures/{figure.name}, which is not there"):
+    with pytest.raises(InputError, match=rf"index\.html shows figures/{figure.name}, which is missing"):
         leaderboard_revision(board)
 
 
 @pytest.mark.parametrize(
     ("there", "message"),
     [
-        ({".gitattributes": b"", "README.md": b"", "app.py": b""}, r"has no results\.parquet but app\.py"),
-        ({"README.md": b"", "fuar.py": b"", "definition.py": b""}, r"has no results\.parquet but definition\.py"),
+        ({".gitattributes": b"", "README.md": b"", "app.py": b""}, r"it has no results\.parquet, but app\.py"),
+        ({"README.md": b"", "fuar.py": b"", "definition.py": b""}, r"it has no results\.parquet, but definition\.py"),
     ],
 )
 def test_a_space_of_something_else_stays(hub: LoopbackHub, board: Path, there: dict[str, bytes], message: str) -> None:

@@ -19,7 +19,7 @@ from loopback_hub import LoopbackHub
 
 METRICS = Path(__file__).resolve().parents[2] / "eval_harness" / "metrics"
 FUAR = METRICS / "fuar"
-# Run where neither temporalwiki nor what is not needed can be imported.
+# Run in a process that cannot import temporalwiki or unneeded packages.
 ALONE = """\
 import json, sys
 sys.modules |= {"temporalwiki": None, "transformers": None}
@@ -58,7 +58,7 @@ def test_what_needs_nothing_of_temporalwiki_loads_without_it(hub: LoopbackHub, t
         hub,
         tmp_path / "home",
         [
-            ("ORG/fuar", "first", six_for_twelve),  # what was tagged stays, whatever main has
+            ("ORG/fuar", "first", six_for_twelve),  # the tag keeps its files after main has changed
             ("ORG/fuar", "first", no_gain),
             ("ORG/knowledge_match", None, matched),
         ],
@@ -102,7 +102,7 @@ def test_the_space_holds_the_folders_files_and_no_links(hub: LoopbackHub, tmp_pa
     (folder / "definition.py").unlink()
     shutil.copy(METRICS / "fuar.py", tmp_path / "elsewhere.py")
     (folder / "definition.py").symlink_to("../elsewhere.py")
-    for name in (".env", ".hidden.py", "notes.txt", "README.md"):  # the card is made anew, with the Space's name
+    for name in (".env", ".hidden.py", "notes.txt", "README.md"):  # the card is made again, with the name of the Space
         (folder / name).write_text("not for everyone")
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "fuar.py").write_text("")
@@ -119,7 +119,7 @@ def test_a_rerun_sends_nothing_and_a_module_that_is_gone_goes(hub: LoopbackHub) 
     list(publish_metric(FUAR, "ORG/fuar"))
     before = hub.repo("space", "ORG/fuar").branches
     sent = len(writes(hub))
-    assert "there already" in list(publish_metric(FUAR, "ORG/fuar"))[-1]
+    assert "up to date" in list(publish_metric(FUAR, "ORG/fuar"))[-1]
     assert hub.repo("space", "ORG/fuar").branches == before
     assert not [path for path in writes(hub)[sent:] if "commit" in path]
     hub.commit("space", "ORG/fuar", {"tests.py": b"", "notes/a.py": b"", "logo.png": b"x"})
@@ -130,12 +130,17 @@ def test_a_rerun_sends_nothing_and_a_module_that_is_gone_goes(hub: LoopbackHub) 
 
 
 REFUSED = {
-    "another name": ("ORG/temporalwiki-fuar", None, UsageError, "name the repository ORG/fuar"),
-    "another case": ("ORG/FUAR", None, UsageError, "name the repository ORG/fuar"),
-    "no organisation": ("fuar", None, UsageError, "name the repository ORG/fuar"),
-    "a version": ("ORG/fuar", "1.0.0", UsageError, "the tag 1.0.0: evaluate takes it for a version"),
-    "a version of evaluate": ("ORG/fuar", "v0.4.6", UsageError, "the tag v0.4.6: evaluate takes it for a version"),
-    "a day": ("ORG/fuar", "2021.12.01", UsageError, "name another, such as 2021.12"),
+    "another name": ("ORG/temporalwiki-fuar", None, UsageError, "call the repository ORG/fuar"),
+    "another case": ("ORG/FUAR", None, UsageError, "call the repository ORG/fuar"),
+    "no organisation": ("fuar", None, UsageError, "call the repository ORG/fuar"),
+    "a version": ("ORG/fuar", "1.0.0", UsageError, "the tag 1.0.0: evaluate takes it for one of its versions"),
+    "a version of evaluate": (
+        "ORG/fuar",
+        "v0.4.6",
+        UsageError,
+        "the tag v0.4.6: evaluate takes it for one of its versions",
+    ),
+    "a day": ("ORG/fuar", "2021.12.01", UsageError, "choose another, such as 2021.12"),
     "a name that the Hub refuses": ("OR G/fuar", None, UsageError, "the Hub refuses the name"),
     "no right to write": ("READERS/fuar", None, InputError, "spaces/READERS/fuar: "),
 }
@@ -155,13 +160,13 @@ def test_the_name_is_checked_before_the_code_runs(tmp_path: Path) -> None:
     folder = tmp_path / "size"
     folder.mkdir()
     (folder / "size.py").write_text("raise SystemExit(3)\n")
-    with pytest.raises(UsageError, match="name the repository ORG/size"):
+    with pytest.raises(UsageError, match="call the repository ORG/size"):
         metric_revision(folder, "ORG/length")
 
 
 def test_a_space_of_something_else_stays(hub: LoopbackHub) -> None:
     hub.commit("space", "ORG/fuar", {"index.html": b"mine"})
-    with pytest.raises(InputError, match=r"spaces/ORG/fuar: has no fuar\.py but index\.html"):
+    with pytest.raises(InputError, match=r"spaces/ORG/fuar: it has no fuar\.py, but index\.html"):
         list(publish_metric(FUAR, "ORG/fuar"))
     assert not writes(hub)
 

@@ -278,9 +278,7 @@ def test_a_model_in_several_files_goes_with_all_of_them(
     assert torch.equal(logits(checkpoint.load_model(repo), ids), logits(model, ids))
 
 
-@pytest.mark.parametrize(
-    "name", ["</script>", "a\n---\nb: c", "\ud800\x00\x85", "| a | `b` |", "../../etc", "#" * 5000]
-)
+@pytest.mark.parametrize("name", ["</script>", "a\n---\nb: c", "\x00\x85", "| a | `b` |", "../../etc", "#" * 5000])
 def test_hostile_names_in_the_record_are_names(
     name: str, hub: LoopbackHub, online: None, copied: Callable[[str, str], Path], repo: str
 ) -> None:
@@ -344,13 +342,11 @@ def test_a_base_that_moves_on_changes_nothing(
     ids = [[5, 6, 7, 8]]
     expected = logits(checkpoint.load_model(str(trained("gpt2", method))), ids)
     torch.testing.assert_close(logits(checkpoint.load_model(repo), ids), expected, rtol=1e-4, atol=1e-4)
-    with pytest.raises(InputError, match="has other weights"):  # the base of whoever publishes it now
+    with pytest.raises(InputError, match="it has other weights"):  # the base has changed since the training
         list(publish_model(trained("gpt2", method), repo, base=base))
-    assert list(publish_model(trained("gpt2", method), repo, base=f"{base}@{first}")) == [
-        f"{repo}: all of it is there already"
-    ]
+    assert list(publish_model(trained("gpt2", method), repo, base=f"{base}@{first}")) == [f"{repo}: up to date"]
     hub.commit("model", base, {"model.safetensors": contents(shared / "gpt2")["model.safetensors"]})
-    assert list(publish_model(trained("gpt2", method), repo, base=base)) == [f"{repo}: all of it is there already"]
+    assert list(publish_model(trained("gpt2", method), repo, base=base)) == [f"{repo}: up to date"]
     assert files_of(hub, repo) == before
 
 
@@ -396,7 +392,7 @@ def test_the_base_is_that_which_was_trained_on_and_no_later_one(
     assert ModelCard(files_of(hub, repo)["README.md"].decode()).data.license == "mit"
     assert f"{base} at commit {commit}" in files_of(hub, repo)["README.md"].decode()
     torch.testing.assert_close(logits(checkpoint.load_model(repo), ids), expected, rtol=1e-4, atol=1e-4)
-    assert list(publish_model(folder, repo)) == [f"{repo}: all of it is there already"]
+    assert list(publish_model(folder, repo)) == [f"{repo}: up to date"]
     with pytest.raises(UsageError, match=f"is commit {later}, but .* was made from {base}@{commit}"):
         list(publish_model(folder, repo, base=f"{base}@{later}"))
 
@@ -422,7 +418,7 @@ def test_a_rerun_is_none_of_the_bases_later_commits(
     list(publish_model(trained("gpt2", method), repo, base=base, tag="2021.12"))
     hub.commit("model", base, {"README.md": b"---\nlicense: apache-2.0\n---\n", "notes.txt": b"a typo mended"})
     lines = list(publish_model(trained("gpt2", method), repo, base=base, tag="2021.12"))
-    assert lines == [f"{repo}: all of it is there already"]
+    assert lines == [f"{repo}: up to date"]
 
 
 @pytest.mark.parametrize(("changes", "same"), [({"n_head": 2}, False), ({"dtype": "bfloat16"}, True)])
@@ -443,7 +439,7 @@ def test_a_base_is_configured_as_the_one_on_this_machine(
     if same:
         list(publish_model(trained("gpt2", method), repo, base=f"{repo}-base"))
         return
-    with pytest.raises(InputError, match=r"another model than .*gpt2: n_head is 2 there, 4 here"):
+    with pytest.raises(InputError, match=r"another model than .*gpt2: n_head is 2, not 4"):
         list(publish_model(trained("gpt2", method), repo, base=f"{repo}-base"))
     assert not is_there(hub, repo)
 
@@ -474,7 +470,7 @@ def test_a_base_that_was_a_gguf_file_has_the_sizes_of_the_one_that_is_named(
     folder = copied("gpt2", "lora")
     rewrite(folder / "adapter_config.json", base_model_name_or_path=str(tmp_path / "model.gguf"))
     write_gguf(tmp_path / "model.gguf", layers=2)
-    with pytest.raises(InputError, match=r"another model than .*model\.gguf: num_hidden_layers is 4 there, 2 here"):
+    with pytest.raises(InputError, match=r"another model than .*model\.gguf: num_hidden_layers is 4, not 2"):
         list(publish_model(folder, repo, base=f"{repo}-base"))
     write_gguf(tmp_path / "model.gguf", layers=4)
     list(publish_model(folder, repo, base=f"{repo}-base"))
@@ -548,7 +544,7 @@ def test_scores_of_the_very_same_weights_are_not_taken_away(
 ) -> None:
     list(publish_model(trained("gpt2", method), repo, base="org/gpt2"))
     hub.commit("model", repo, {".eval_results/temporalwiki.yaml": b"[]"})
-    with pytest.raises(InputError, match=f"{repo}: has scores of these weights; name them with --results"):
+    with pytest.raises(InputError, match=f"{repo}: it has scores of these weights; name their folder with --results"):
         list(publish_model(trained("gpt2", method), repo, base="org/gpt2"))
     assert ".eval_results/temporalwiki.yaml" in files_of(hub, repo)
     list(publish_model(trained("gpt2", "initial"), repo))  # other weights
@@ -630,30 +626,34 @@ def outside(folder: Path) -> None:
 
 REFUSED: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "no folder": ("diff", lambda folder: shutil.rmtree(folder), "no such folder"),
-    "an unfinished run": ("diff", remove("training.json"), "so no finished run of `temporalwiki train`"),
-    "several phases": ("diff", several, "holds several checkpoints; publish one of them, such as .*0910"),
+    "an unfinished run": ("diff", remove("training.json"), "so it is not a finished run of `temporalwiki train`"),
+    "several phases": ("diff", several, "it has several checkpoints; publish one of them, such as .*0910"),
     "no weights": ("diff", remove("model.safetensors"), "no model.safetensors in it$"),
-    "weights that are pickles": ("diff", pickled, "no model.safetensors in it; pytorch_model.bin may run code"),
-    "weights that are cut off": ("diff", cut("model.safetensors"), "model.safetensors: cut off, or no safetensors"),
-    "an adapter that is cut off": ("lora", cut("adapter_model.safetensors"), "cut off, or no safetensors"),
-    "layers that are cut off": ("k_adapter", cut("expansion.safetensors"), "cut off, or no safetensors"),
-    "no configuration": ("diff", remove("config.json"), "weights without their config.json"),
+    "weights that are pickles": ("diff", pickled, "no model.safetensors in it; pytorch_model.bin can run code"),
+    "weights that are cut off": ("diff", cut("model.safetensors"), "model.safetensors: cut off, or not safetensors"),
+    "an adapter that is cut off": ("lora", cut("adapter_model.safetensors"), "cut off, or not safetensors"),
+    "layers that are cut off": ("k_adapter", cut("expansion.safetensors"), "cut off, or not safetensors"),
+    "no configuration": ("diff", remove("config.json"), "it has weights but no config.json"),
     "a damaged configuration": ("diff", cut("config.json"), "config.json: damaged"),
     "a damaged tokenizer": ("diff", cut("tokenizer.json"), "tokenizer.json: damaged"),
-    "no vocabulary": ("diff", remove("tokenizer.json"), "no tokenizer, as there is no vocabulary"),
-    "no tokenizer": ("lora", remove("tokenizer_config.json"), "no tokenizer, as there is no tokenizer_config.json"),
-    "a damaged record": ("diff", cut("training.json"), "training.json: damaged"),
+    "no vocabulary": (
+        "diff",
+        remove("tokenizer.json"),
+        "no tokenizer: vocabulary, such as tokenizer.json, is missing",
+    ),
+    "no tokenizer": ("lora", remove("tokenizer_config.json"), "no tokenizer: tokenizer_config.json is missing"),
+    "a damaged record": ("diff", cut("training.json"), "training.json: not the record of a training run"),
     "another program's record": (
         "diff",
         lambda folder: (folder / "training.json").write_text("{}"),
-        "does not say what was run",
+        "training.json: not the record of a training run",
     ),
     "a damaged adapter": ("lora", cut("adapter_config.json"), "adapter_config.json: cannot be read"),
     "a damaged description": ("k_adapter", cut("expansion.json"), "not the description of an expanded model"),
-    "a file from elsewhere": ("diff", elsewhere, "tokenizer.json: is a link"),
-    "weights from elsewhere": ("diff", outside, "does not name the files that hold the weights"),
-    "an adapter whose base is here alone": ("lora", lambda folder: None, "is on this machine alone.* with --base"),
-    "layers whose base is here alone": ("k_adapter", lambda folder: None, "is on this machine alone.* with --base"),
+    "a file from elsewhere": ("diff", elsewhere, "tokenizer.json: it is a link"),
+    "weights from elsewhere": ("diff", outside, "does not name the files of the weights"),
+    "an adapter whose base is here alone": ("lora", lambda folder: None, "is only on this machine.* with --base"),
+    "layers whose base is here alone": ("k_adapter", lambda folder: None, "is only on this machine.* with --base"),
 }
 
 
@@ -673,10 +673,10 @@ def test_it_is_refused(
 @pytest.mark.parametrize(
     ("base", "message"),
     [
-        ("org/t5", "--base org/t5: has other weights in model.safetensors than"),
-        ("org/empty", "--base org/empty: has no such file in model.safetensors than"),
-        ("org/nowhere", "org/nowhere: there is no such model on the Hub"),
-        ("org/gpt2@9999.99", "org/gpt2@9999.99: there is no such model on the Hub"),
+        ("org/t5", "--base org/t5: it has other weights in model.safetensors than"),
+        ("org/empty", "--base org/empty: it lacks model.safetensors"),
+        ("org/nowhere", "org/nowhere: the Hub has no such model"),
+        ("org/gpt2@9999.99", "org/gpt2@9999.99: the Hub has no such model"),
         ("./gpt2", "not a model on the Hub"),
         ("a b", "the Hub refuses the name"),
     ],

@@ -1,4 +1,4 @@
-"""A revision reaches the Hub whole or not at all, whatever fails on the way."""
+"""A revision reaches the Hub whole or not at all, even if requests fail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _states(hub: LoopbackHub) -> list[dict[str, bytes]]:
     """What main has held since the old files were there."""
     repo = hub.repo("dataset", REPO)
     found = [files(hub, commit.oid) for commit in repo.commits("main")]
-    return [state for state in found if state]  # the first commit has none
+    return [state for state in found if state]  # the first commit is empty
 
 
 @contextlib.contextmanager
@@ -80,7 +80,7 @@ def test_a_repository_that_is_not_there_is_made(hub: LoopbackHub) -> None:
 def test_a_second_run_does_nothing(old: LoopbackHub) -> None:
     run()
     old.requests.clear()
-    assert run() == [f"datasets/{REPO}: all of it is there already"]
+    assert run() == [f"datasets/{REPO}: up to date"]
     assert {request.method for request in old.requests} == {"GET"}
     assert_published(old)
 
@@ -248,7 +248,7 @@ def test_a_tag_is_never_moved(old: LoopbackHub) -> None:
     run()
     again = Revision("2021.12: other", {"c.txt": b"other"}, tag="2021.12")
     old.requests.clear()
-    with pytest.raises(InputError, match=r"the tag 2021\.12 is there already, on commit [0-9a-f]{40}.*--tag"):
+    with pytest.raises(InputError, match=r"the tag 2021\.12 exists already, on commit [0-9a-f]{40}.*--tag"):
         list(publish(REPO, "dataset", lambda _head: [again]))
     assert {request.method for request in old.requests} == {"GET"}
 
@@ -268,7 +268,7 @@ def test_what_the_hub_does_not_hold_as_it_was_sent_is_noticed_before_main_change
     path = tmp_path / "b.parquet"
     path.write_bytes(BIG + b"new")
     old.when("POST", "/branch/publish-", lambda: path.write_bytes(BIG + b"now"))
-    with pytest.raises(InputError, match=r"does not have b\.parquet as it was sent; main is as it was"):
+    with pytest.raises(InputError, match=r"b\.parquet on the Hub is not the file that was sent; main is unchanged"):
         list(publish(REPO, "dataset", lambda _head: [Revision("2021.12: new", {"b.parquet": path}, tag="2021.12")]))
     assert files(old) == OLD
     assert set(old.repo("dataset", REPO).branches) == {"main"}
@@ -315,7 +315,7 @@ def test_a_repository_that_is_deleted_meanwhile_is_one_clear_line(nth: int, tagg
 
 def test_a_repository_that_cannot_be_seen_after_it_was_made_is_said(hub: LoopbackHub) -> None:
     hub.fault("GET", "/refs", nth=2, status=404, headers={"X-Error-Code": "RepoNotFound"})
-    with pytest.raises(InputError, match="is made now, but cannot be seen with this token"):
+    with pytest.raises(InputError, match="created, but this token cannot see it"):
         run()
 
 
@@ -364,21 +364,21 @@ def test_the_hub_says_how_long_to_wait(old: LoopbackHub, monkeypatch: pytest.Mon
 
 def test_a_wait_that_is_too_long_to_sit_there_is_said(old: LoopbackHub) -> None:
     old.fault("POST", "/commit/main", status=429, headers={"Retry-After": "3600"})
-    with pytest.raises(InputError, match="asks to wait for 3600 s; run the same command then"):
+    with pytest.raises(InputError, match="asks to wait for 3600 s; run the same command after that"):
         run()
 
 
 REFUSED = {  # repository, token -> what is said
     ("ORG/data", None): "no token: run `hf auth login`, or set HF_TOKEN",
-    ("ORG/data", "hf_reader"): "not allowed (Forbidden: you must use a write token): take one that may write there",
+    ("ORG/data", "hf_reader"): "not allowed (Forbidden: you must use a write token): use a token that may write there",
     ("ORG/data", "hf_stranger"): "not allowed (You don't have the rights to write",
     ("ORG/data", "hf_wrong"): "not allowed (Invalid credentials",
     ("ORG/fresh", "hf_wrong"): "not allowed (Invalid credentials",
     ("ORG/fresh", None): "no token",
     ("ORG/fresh", "hf_reader"): "this token has no right to write",
-    ("ORG/fresh", "hf_stranger"): "you are not in ORG; you can make it as one of stranger",
+    ("ORG/fresh", "hf_stranger"): "you are not in ORG; you can create it as stranger",
     ("READERS/fresh", "hf_me"): "this token has no right to write",
-    ("data", "hf_me"): "'data' names no repository: write ORG/NAME",
+    ("data", "hf_me"): "'data' is not the name of a repository: write ORG/NAME",
     ("ORG/da ta", "hf_me"): "the Hub refuses the name 'ORG/da ta'",
     ("ORG/../x", "hf_me"): "the Hub refuses the name",
     ("ORG/-x", "hf_me"): "the Hub refuses the name",
@@ -427,7 +427,7 @@ def test_a_dry_run_needs_no_hub(old: LoopbackHub, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
     first, *said = run(dry_run=True)
     assert "the Hub cannot be reached" in first
-    assert first.endswith("this is what a repository that is not there would get")
+    assert first.endswith("the lines below are for a new repository")
     assert said[0] == f"datasets/{REPO}: create the repository"
     assert [line.split("  ")[1] for line in said[2:-1]] == ["+ README.md", "+ b.parquet", "+ c.txt", "tag 2021.12"]
 
@@ -444,7 +444,7 @@ def test_a_hub_that_is_not_there_is_said(
         run()
     said = capsys.readouterr().err.splitlines()
     assert all(line.startswith(f"datasets/{REPO}: the Hub cannot be reached (") for line in said)
-    assert [line.split("; ")[-1] for line in said] == [f"next try in {seconds:.0f} s" for seconds in client.WAITS]
+    assert [line.split("; ")[-1] for line in said] == [f"next attempt in {seconds:.0f} s" for seconds in client.WAITS]
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(InputError, match="HF_HUB_OFFLINE is set"):
         run()

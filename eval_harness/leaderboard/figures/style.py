@@ -17,7 +17,8 @@ from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from temporalwiki.base.files import whole_file
-from temporalwiki.eval_harness.leaderboard.selection import Line, one_line
+from temporalwiki.base.markdown import one_line
+from temporalwiki.eval_harness.leaderboard.selection import Line
 from temporalwiki.methods import METHODS
 
 Drawn = TypeVar("Drawn", bound="Callable[..., Figure | None]")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from temporalwiki.base.markdown import escaped, one_line, table_row
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.selection import one_line
 
-_MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")  # an underscore within a word is not Markdown
-_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are the full-width forms
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are their wide forms
 
 
 @dataclass(frozen=True)
@@ -56,10 +53,10 @@ def to_markdown(table: Table) -> str:
     """Return a table as GitHub Markdown, with title and caption."""
     scores = _score_columns(table)
     rule = ["---:" if i in scores or _numeric(table, i) else "---" for i in range(len(table.columns))]
-    lines = [[_escaped(name) for name in table.columns], rule]
+    lines = [[escaped(name) for name in table.columns], rule]
     lines += [[_shown(cell) for cell in line] for line in table.lines]
-    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"# {_escaped(table.title)}\n\n{body}\n\n{_escaped(table.caption)}\n"
+    body = "\n".join(table_row(*line) for line in lines)
+    return f"# {escaped(table.title)}\n\n{body}\n\n{escaped(table.caption)}\n"
 
 
 def to_csv(table: Table) -> str:
@@ -114,7 +111,7 @@ def _shown(cell: Cell) -> str:
     if cell is None:
         return ""
     if isinstance(cell, str):
-        return _escaped(cell)
+        return escaped(cell)
     if isinstance(cell, int):
         return f"{cell:,}"
     value = f"**{_number(cell.value)}**" if cell.best else _number(cell.value)
@@ -123,12 +120,6 @@ def _shown(cell: Cell) -> str:
 
 def _number(value: float) -> str:
     return number(value) if math.isfinite(value) else "no gain"
-
-
-def _escaped(text: str) -> str:
-    """Escape a text for Markdown and for the HTML in it."""
-    # GitHub reads text between dollar signs as a formula, even after a backslash
-    return html.escape(_MARKDOWN.sub(r"\\\g<0>", one_line(text)), quote=False).replace("$", "&#36;")
 
 
 def _harmless(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName, one_line
+from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
 
 from a_row import make_row
 
@@ -148,22 +148,3 @@ def test_where_there_is_one_initial_a_line_of_an_unknown_base_began_from_it() ->
 def test_nothing_is_divided_by_0() -> None:
     assert relative([make_row(**INITIAL, value=0.0), make_row()], "diff") == {}
     assert relative([make_row(**INITIAL), make_row(value=0.0)], "diff") == {}
-
-
-def test_no_rows_are_no_lines() -> None:
-    assert Board([]).lines == []
-    assert Board([]).months(CHANGED) == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("plain", "plain"),
-        ("two\r\nlines\tand\u2028more", "two lines and more"),
-        ("abc\u202egnp", "abc gnp"),  # would be read from right to left
-        ("bell\a, lone \ud800 surrogate", "bell , lone surrogate"),
-        ("👩\u200d🔬 می\u200cخواهم", "👩\u200d🔬 می\u200cخواهم"),
-    ],
-)
-def test_one_line(text: str, line: str) -> None:
-    assert one_line(text) == line

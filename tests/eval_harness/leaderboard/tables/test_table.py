@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.eval_harness.leaderboard.selection import one_line
+from temporalwiki.base.markdown import one_line
 from temporalwiki.eval_harness.leaderboard.tables import Score, Table, to_csv, to_markdown
 from temporalwiki.eval_harness.leaderboard.tables.table import column
 

@@ -47,7 +47,7 @@ def commits(hub: LoopbackHub) -> int:
 
 
 def sent(hub: LoopbackHub) -> set[str]:
-    """Methods of what was asked of the Hub."""
+    """Return the methods of the requests to the Hub."""
     return {request.method for request in hub.requests}
 
 
@@ -58,7 +58,7 @@ def test_all_configs_go_in_one_commit_and_a_rerun_does_nothing(folder: Path, hub
         lines = run(folder)
         assert before in (None, commits(hub))
         before = commits(hub)
-    assert lines == [f"datasets/{REPO}: all of it is there already"]
+    assert lines == [f"datasets/{REPO}: up to date"]
     messages = [commit.title for commit in hub.repo("dataset", REPO).commits("main")]
     assert [message for message in messages if "CKL" in message] == [f"CKL: add kilt-fever, {UPDATED}"]
     assert set(files(hub)) - {".gitattributes"} == {
@@ -78,7 +78,9 @@ def test_a_config_of_another_wiki_is_not_replaced(folder: Path, tmp_path: Path, 
     run(folder)
     before = files(hub)
     add(tmp_path / "simple", config(UPDATED, options={"wiki": "simplewiki"}))
-    with pytest.raises(InputError, match=f"has {UPDATED} of enwiki, and this one is of simplewiki; name another"):
+    with pytest.raises(
+        InputError, match=f"its {UPDATED} is from enwiki, but that of .* is from simplewiki; choose another"
+    ):
         run(tmp_path / "simple")
     assert files(hub) == before
 
@@ -152,7 +154,7 @@ def test_without_leave_nothing_noncommercial_is_sent_nor_what_is_beside_it(
 @pytest.mark.parametrize("options", [{}, {"accept_noncommercial": True}, {"dry_run": True}])
 def test_what_was_imported_is_never_published(options: dict[str, Any], folder: Path, hub: LoopbackHub) -> None:
     add(folder, config("newlama", imported=True), config("kilt-fever"))
-    with pytest.raises(InputError, match=r"no licence, so never published: manifests/newlama\.json$"):
+    with pytest.raises(InputError, match=r"without a licence, so never published: manifests/newlama\.json$"):
         run(folder, **options)
     assert hub.requests == []
 
@@ -170,11 +172,11 @@ def test_an_interval_that_was_imported_is_never_published(tmp_path: Path, hub: L
 @pytest.mark.parametrize("option", ["replace", "accept_jump"])
 def test_options_of_months_are_refused_and_that_of_ckl_for_months(option: str, folder: Path, hub: LoopbackHub) -> None:
     add(folder, config(UPDATED))
-    with pytest.raises(UsageError, match="are of months"):
+    with pytest.raises(UsageError, match="are for months"):
         run(folder, tag="v1", **{option: True})
     months = folder.with_name("temporalwiki")
     add_month(months, "20211101", "20211201", [article(1)])
-    with pytest.raises(UsageError, match="--accept-noncommercial is of CKL"):
+    with pytest.raises(UsageError, match="--accept-noncommercial is for CKL"):
         run(months, accept_noncommercial=True)
     assert hub.requests == []
 
@@ -189,7 +191,7 @@ def test_months_and_ckl_have_repositories_of_their_own(folder: Path, hub: Loopba
         run(folder)
     assert files(hub) == before
     list(publish_dataset(folder, "ORG/other"))
-    with pytest.raises(InputError, match="of CKL, which has a repository of its own"):
+    with pytest.raises(InputError, match="of CKL, but months need their own repository"):
         list(publish_dataset(months, "ORG/other"))
 
 

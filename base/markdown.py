@@ -1,0 +1,32 @@
+"""Text from elsewhere in Markdown that shows it unchanged."""
+
+from __future__ import annotations
+
+import html
+import re
+
+_JOINERS = "\u200c\u200d"  # not printable, but scripts and emoji are spelled with them
+_MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")  # an underscore within a word means nothing
+_IN_CODE = str.maketrans("`|\\", "'∣∖")  # these would end the code span or the table cell
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks and invisible characters, such as those that change its direction."""
+    return " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in text).split())
+
+
+def escaped(text: str) -> str:
+    """Return Markdown that shows a text as it is, also in a table cell."""
+    # GitHub renders text between dollar signs as a formula, even after a backslash
+    return html.escape(_MARKDOWN.sub(r"\\\g<0>", one_line(text)), quote=False).replace("$", "&#36;")
+
+
+def code(text: str) -> str:
+    """Return a text as a code span that also fits into a table cell, or nothing for an empty text."""
+    line = "".join(char if char.isprintable() else " " for char in text).split()
+    return f"`{' '.join(line).translate(_IN_CODE)}`" if line else ""
+
+
+def table_row(*cells: str) -> str:
+    """Return a line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,95 @@
+"""Publish CKL's dataset folder: all its configs in one commit, next to the configs that only the repository has."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders.manifests import CklManifest
+from temporalwiki.push_scripts.dataset_repository import (
+    files_of,
+    maintainers_settings,
+    manifests_of,
+    replaced_files,
+    to_json,
+)
+from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
+
+_LISTED = 3  # configs in a commit's message, which is one line
+
+
+def publish_ckl(
+    folder: Path,
+    manifests: Sequence[CklManifest],
+    repo_id: str,
+    tag: str | None,
+    accept_noncommercial: bool,
+    dry_run: bool,
+) -> Iterator[str]:
+    """Publish the configs of a CKL folder that are new or differ in the repository, and yield a line for each step.
+
+    All of them go into one commit, which gets the ``tag`` if there is one. Configs that only the repository has stay.
+
+    Raises InputError, before anything is sent, if a file does not match its manifest, if the repository is not of CKL
+    or has a config of the same name from another wiki, or if a licence forbids commercial use, as LAMA's does, and
+    ``accept_noncommercial`` is not set. Raises what ``publish`` raises.
+    """
+    restricted = [manifest.config for manifest in manifests if any("-nc" in licence for licence in manifest.licences)]
+    if restricted and not accept_noncommercial:
+        raise InputError(
+            f"{folder}: licences forbid commercial use: {', '.join(restricted)}; publish with --accept-noncommercial, "
+            "or from a folder without these configs"
+        )
+    yield from publish(repo_id, "dataset", functools.partial(_plan, folder, manifests, tag), dry_run=dry_run)
+
+
+def _plan(folder: Path, manifests: Sequence[CklManifest], tag: str | None, head: Head) -> list[Revision]:
+    # imported here: importing huggingface_hub takes a second
+    from temporalwiki.model_cards.ckl_dataset import ckl_card
+
+    published = {manifest.config: manifest for manifest in published_ckl(head)}
+    new = {manifest.config: manifest for manifest in manifests}
+    for name in sorted(new.keys() & published.keys()):
+        wiki, other = (of[name].options.get("wiki") for of in (new, published))
+        if wiki != other:
+            raise InputError(
+                f"datasets/{head.repo_id}: its {name} is from {other or 'no wiki'}, but that of {folder} is from "
+                f"{wiki or 'no wiki'}; choose another repository"
+            )
+    files: dict[str, Content] = {}
+    for manifest in manifests:
+        files |= files_of(folder, manifest, "make it again with `temporalwiki ckl`")
+        files[manifest.path] = to_json(manifest.content)
+    names = {name for manifest in (*published.values(), *manifests) for name in _names(manifest)}
+    settings = maintainers_settings(head.read("README.md"), names.__contains__)
+    files["README.md"] = ckl_card(list((published | new).values()), head.repo_id, settings).encode()
+    return [Revision(_message(new, published), files, replaced_files(head, manifests, files), tag=tag)]
+
+
+def published_ckl(head: Head) -> list[CklManifest]:
+    """Return the manifests of a CKL repository. Raises InputError if it holds anything else."""
+    manifests = []
+    for manifest in manifests_of(head):
+        if not isinstance(manifest, CklManifest):
+            raise InputError(
+                f"datasets/{head.repo_id}: {manifest.path}: not of CKL; CKL needs its own repository, choose another"
+            )
+        manifests.append(manifest)
+    return manifests
+
+
+def _names(manifest: CklManifest) -> set[str | None]:
+    return {manifest.config, manifest.configs[manifest.config].short_name} - {None}
+
+
+def _message(new: dict[str, CklManifest], published: dict[str, CklManifest]) -> str:
+    added = sorted(new.keys() - published.keys())
+    changed = sorted(name for name in new.keys() & published.keys() if new[name] != published[name])
+    parts = [f"{verb} {_listed(names)}" for verb, names in (("add", added), ("replace", changed)) if names]
+    return f"CKL: {'; '.join(parts) or 'update the card'}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= _LISTED else f"{len(names)} configs, {names[0]} to {names[-1]}"

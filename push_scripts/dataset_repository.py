@@ -1,0 +1,94 @@
+"""A dataset's repository on the Hub: its manifests, the files of a publish, and the settings of its card."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, decode
+from temporalwiki.push_scripts.revision import Head, read_file
+
+_LARGEST_HEADER = 1_000_000  # values
+_HEADER = re.compile(r"\A---[^\S\n]*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
+
+
+def manifests_of(head: Head) -> list[BuiltManifest | ImportedManifest | CklManifest]:
+    """Return a repository's manifests, oldest interval first. Raises InputError if one is damaged or misplaced."""
+    manifests = []
+    for path in sorted(path for path in head.files if path.startswith("manifests/") and path.endswith(".json")):
+        where = f"datasets/{head.repo_id}: {path}"
+        manifest = decode(head.read(path) or b"", where)
+        if path != manifest.path:
+            raise InputError(f"{where}: `temporalwiki publish` did not write this manifest: its path is wrong")
+        manifests.append(manifest)
+    return sorted(manifests, key=lambda manifest: manifest.age)
+
+
+def files_of(folder: Path, manifest: Manifest, remedy: str) -> dict[str, Path]:
+    """Return the data files of a manifest by their paths.
+
+    Raises InputError, which ends with ``remedy``, if a file is missing or has changed.
+    """
+    files = {}
+    for file in manifest.files:
+        path = folder / file.path
+        if not path.is_file():
+            raise InputError(f"{folder}: {file.path}: missing; {remedy}")
+        if read_file(path).hashes.sha256 != file.sha256:
+            raise InputError(f"{folder}: {file.path}: not the file that the manifest describes; {remedy}")
+        files[file.path] = path
+    return files
+
+
+def replaced_files(head: Head, manifests: Collection[Manifest], files: Collection[str]) -> tuple[str, ...]:
+    """Return the data files that a publish of ``files`` must remove from these manifests' configs.
+
+    The card's patterns would load shards of an earlier version as data.
+    """
+    folders = tuple(f"data/{name}/" for manifest in manifests for name in manifest.configs)
+    return tuple(path for path in head.files if path.startswith(folders) and path not in files)
+
+
+def to_json(content: dict[str, Any]) -> bytes:
+    """Return a manifest as it is published."""
+    return (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def maintainers_settings(card: bytes | None, is_ours: Callable[[str], object]) -> dict[str, Any]:
+    """Return the settings and configs that the maintainer added to the header of a published card."""
+    found = _HEADER.match((card or b"").decode("utf-8", "replace").replace("\r\n", "\n"))
+    try:
+        header = yaml.safe_load(found[1]) if found else None
+        if _size(header, {}) > _LARGEST_HEADER:
+            header = None
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError):  # the Hub does not accept such a card either
+        header = None
+    if not isinstance(header, dict):
+        return {}
+    settings = {str(key): value for key, value in header.items()}
+    for key in ("configs", "dataset_info"):
+        listed = settings.get(key)
+        settings[key] = [
+            config
+            for config in (listed if isinstance(listed, list) else [])
+            if isinstance(config, dict) and not is_ours(str(config.get("config_name")))
+        ]
+    return settings
+
+
+def _size(value: Any, known: dict[int, float]) -> float:
+    """Return the number of values once all YAML aliases are written out; infinite for a value that contains itself."""
+    if not isinstance(value, list | dict):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf
+        parts = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_size(part, known) for part in parts)
+    return known[id(value)]
