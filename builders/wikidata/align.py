@@ -114,9 +114,10 @@ def run(task: AlignTask, folder: Path) -> Report:
         for row in _candidates(task):
             count = counts[row["split"]]
             count["candidates"] += 1
-            aligned = _align(row, texts)
-            if isinstance(aligned, str):
-                count["not_aligned"][aligned] = count["not_aligned"].get(aligned, 0) + 1
+            try:
+                aligned = _align(row, texts)
+            except _NotAligned as problem:
+                count["not_aligned"][problem.reason] = count["not_aligned"].get(problem.reason, 0) + 1
                 continue
             count["aligned"] += 1
             if reason := filtered(row["subject"], row["object"]):
@@ -125,6 +126,12 @@ def run(task: AlignTask, folder: Path) -> Report:
             count["kept"] += 1
             out.write(aligned, size=len(aligned["evidence"]))
     return {"alignment": counts, "wrote": [out.path]}
+
+
+class _NotAligned(ValueError):
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def _candidates(task: AlignTask) -> Iterator[dict[str, Any]]:
@@ -198,18 +205,19 @@ class _Cursor:
         return self._row if self._row is not None and self._row["page_id"] == page_id else None
 
 
-def _align(row: dict[str, Any], texts: _PageTexts) -> dict[str, Any] | str:
-    """Return a candidate with its evidence, or the reason why nothing supports it."""
+def _align(row: dict[str, Any], texts: _PageTexts) -> dict[str, Any]:
+    """Return a candidate with its evidence. Raises _NotAligned with the reason if nothing supports it."""
     for name in ("subject", "relation", "object"):
         if not row[name]:
-            return f"{name}_without_label"
+            raise _NotAligned(f"{name}_without_label")
     text = texts.of(row["split"], row["page_id"])
     if text is None:
-        reasons = {"changed": "page_not_in_diffset", "deleted": "nothing_removed_from_page"}
-        return reasons.get(row["split"], "no_page")
+        raise _NotAligned(
+            {"changed": "page_not_in_diffset", "deleted": "nothing_removed_from_page"}.get(row["split"], "no_page")
+        )
     sentence = evidence(text.paragraphs, row["object"])
     if sentence is None:
-        return "object_not_in_text"
+        raise _NotAligned("object_not_in_text")
     return row | {"page_revision_id": text.revision_id, "title": text.title, "evidence": sentence}
 
 

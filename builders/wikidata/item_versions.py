@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from temporalwiki.builders.wikidata.buckets import find, subject_in
-from temporalwiki.builders.wikidata.tables import ENTITIES, Integers, Mask, integers
+from temporalwiki.builders.wikidata.tables import Integers, Mask
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,16 @@ class NewestRecords:
 
 def newest(entities: Iterable[pa.Table]) -> NewestRecords:
     """Return the newest records in tables of entities; only the columns ``s``, ``lastrevid`` and ``seen`` are used."""
-    columns = ["s", "lastrevid", "seen"]
-    rows = pa.concat_tables([ENTITIES.empty_table().select(columns), *(part.select(columns) for part in entities)])
-    items, revisions, records = (integers(rows, name) for name in columns)
+    columns = [
+        [np.asarray(rows[name].to_numpy(), np.int64) for name in ("s", "lastrevid", "seen")] for rows in entities
+    ]
+    none = np.empty(0, np.int64)
+    items, revisions, records = (
+        np.concatenate([none, *found]) for found in (zip(*columns, strict=True) if columns else [[]] * 3)
+    )
     order = np.argsort(items, kind="stable")
     last = np.append(np.diff(items[order]) != 0, True)[: len(items)]
-    repeated = np.empty(0, np.int64)
+    repeated = none
     if not last.all():
         order = np.lexsort((records, revisions, items))
         repeated = np.unique(items[order][~last])
