@@ -229,7 +229,7 @@ def test_it_says_how_to_load_it(kind: Kind, architecture: str, tag: str | None, 
     program = text.split("```python\n")[1].split("```")[0]
     revision = f', revision="{tag}"' if tag else ""
     assert f'model = {auto_class}.from_pretrained("ORG/lora-1112"{revision})' in program.splitlines()
-    assert line in program.splitlines()
+    assert line in program
     compile(program, "card", "exec")
 
 
