@@ -50,7 +50,6 @@ ADAPTERS = "tests/eval_harness/adapters runs it and compares its numbers"
 # beginning of a command -> why it is not run here
 NOT_RUN = {
     "pip install": ENVIRONMENT,
-    "python3 -m venv": ENVIRONMENT,
     "make ": "makes an environment of its own; CI runs `make test`, tests/eval_harness/test_demo.py the demo",
     "accelerate launch": MANY,
     "ACCELERATE_USE_CPU=true torchrun": MANY,
