@@ -17,7 +17,6 @@ OURS = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scri
 OURS += ("tests", "docs")
 # imported, and declared nowhere -> why
 ELSEWHERE = {
-    "pyspark": "needs Java; one benchmark takes it where it is",
     "definition": "eval_harness/metrics/*/definition.py, next to a Space's app.py",
 }
 
