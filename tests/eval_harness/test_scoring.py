@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -117,16 +116,6 @@ def same(got: list[np.ndarray], exact: list[np.ndarray], tolerance: float = 1e-5
 def test_equal_to_plain_transformers_one_text_at_a_time(kind: str) -> None:
     assert np.ptp(np.concatenate(of_probes(kind))) > 1
     same(nlls(MODELS[kind], TOKENIZERS[kind]), of_probes(kind))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_of_a_model_that_knows_nothing_each_token_costs_the_log_of_the_vocabulary(kind: str) -> None:
-    tokenizer = TOKENIZERS[kind]
-    model = tiny_models.model(kind, len(tokenizer))
-    with torch.no_grad():
-        model.get_output_embeddings().weight.zero_()
-    for nll, exact in zip(nlls(model, tokenizer), of_probes(kind), strict=True):
-        np.testing.assert_allclose(nll, [math.log(len(tokenizer))] * len(exact), rtol=1e-6)
 
 
 def test_probabilities_set_by_hand() -> None:
