@@ -155,7 +155,7 @@ def test_probabilities_set_by_hand() -> None:
         ("A b", " c", [(3, 4), (4, 5)]),
         ("A b", "c", [(3, 4)]),
         ("A", " ", [(1, 2)]),
-        ("A", " 東", [(1, 2), (2, 3), (2, 3), (2, 3)]),  # a character of three bytes, each of which is a token
+        ("A", " 東", [(1, 2), (2, 3), (2, 3), (2, 3)]),  # a character of three bytes; each byte is a token
         ("東", "京", [(1, 2)] * 3),
     ],
 )

@@ -494,7 +494,7 @@ def test_two_models_are_told_apart_where_compare_says_so() -> None:
 
 
 def test_a_bad_model_beside_them_does_not_hide_that_two_differ() -> None:
-    """Each difference is measured in its own deviation, so a wild one is no larger than others."""
+    """Each difference is measured in its own deviation, so a wild one does not stand out."""
     items = three_models(np.random.default_rng(27), 100)
     wild = 1e6 * np.random.default_rng(28).normal(size=len(items.clusters))
     found = ranks([items._replace(numerators=[*np.asarray(items.numerators), wild])], higher_is_better=True)

@@ -269,7 +269,7 @@ def test_a_loaded_model_is_neither_copied_nor_changed(
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-def test_an_adapter_is_read_from_its_folder_and_as_load(
+def test_an_adapter_is_read_from_its_folder_and_as_loaded(
     metric: Metric, models: dict[str, Path], tmp_path: Path
 ) -> None:
     base, tokenizer = load(models["llama"])
