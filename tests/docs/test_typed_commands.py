@@ -50,7 +50,6 @@ ADAPTERS = "tests/eval_harness/adapters runs it and compares its numbers"
 # beginning of a command -> why it is not run here
 NOT_RUN = {
     "pip install": ENVIRONMENT,
-    "python3 -m venv": ENVIRONMENT,
     "make ": "makes an environment of its own; CI runs `make test`, tests/eval_harness/test_demo.py the demo",
     "accelerate launch": MANY,
     "ACCELERATE_USE_CPU=true torchrun": MANY,
@@ -152,8 +151,6 @@ def _write_archives(folder: Path) -> None:
     with zipfile.ZipFile(folder / "TWiki_Probes.zip", "w") as archive:
         for split in ("changed", "unchanged"):
             archive.writestr(f"0801-0901_{split}.csv", "subject,relation,object\nAnn,lives in,Oslo\n")
-    with zipfile.ZipFile(folder / "TWiki_Diffsets.zip", "w") as archive:
-        archive.writestr("wikipedia_0809_gpt2.csv", "text\nAnn lives in Oslo.\n")
     (folder / "ckl_data").mkdir()
     with (folder / "ckl_data" / "newLAMA.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("unique_id", "statement", "answer"), (0, "Ann lives in <extra_id_0> .", "Oslo")])
