@@ -16,7 +16,6 @@ import shutil
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -211,8 +210,7 @@ def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, se
     part.rename(out)
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(NamedTuple):
     """The agreement of found proper nouns with a treebank, each from 0 to 1."""
 
     precision: float
