@@ -85,5 +85,5 @@ def test_the_reference_is_built_without_a_warning(tmp_path: Path) -> None:
         and Path("temporalwiki") / path.relative_to(ROOT).with_suffix("") not in modules
     }
     assert {name for name in lacking if not name.startswith("eval_harness/metrics/")} == {
-        "push_scripts/schedule/hub_job",
+        "push_scripts/schedule/hub_job"
     }

@@ -205,13 +205,6 @@ def test_a_damaged_file_is_named(at: int, tmp_path: Path) -> None:
     assert ScoreCache(tmp_path, "abc", POLICY).scores(texts) == {}
 
 
-def test_a_file_of_something_else(tmp_path: Path) -> None:
-    path = ScoreCache(tmp_path, "abc", POLICY).path
-    path.write_text("nothing of the kind" * 100)
-    with pytest.raises(InputError, match=REMOVE):
-        ScoreCache(tmp_path, "abc", POLICY)
-
-
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=ELSEWHERE):

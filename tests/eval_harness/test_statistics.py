@@ -69,11 +69,6 @@ def test_one_cluster_has_no_interval_and_agreeing_clusters_one_without_width() -
     assert ratio([1, 1], 1, ["a", "b"]) == Estimate(1.0, 1.0, 1.0, items=2, clusters=2)
 
 
-def test_two_clusters_by_hand() -> None:
-    """Two of the four equally likely resamples have one cluster twice: they are the ends of the interval."""
-    assert ratio([0, 3], [1, 2], ["a", "b"]) == Estimate(1.0, 0.0, 1.5, items=2, clusters=2)
-
-
 # The interval
 
 
@@ -118,24 +113,6 @@ def test_interval_covers_the_truth_as_often_as_it_says_only_if_it_knows_the_clus
             covered[name] += estimate.low <= 2.0 <= estimate.high
     assert 0.90 <= covered["clustered"] / 300 <= 0.98
     assert covered["naive"] / 300 < 0.85
-
-
-def test_clusters_widen_the_interval_where_their_items_agree_and_do_not_where_they_are_independent() -> None:
-    generator = np.random.default_rng(2)
-    for shared, low, high in ((1.0, 1.4, 2.5), (0.0, 0.85, 1.15)):
-        items = clustered(generator, 2000, shared)
-        naive = ratio(items.numerators, 1, range(len(items.clusters)))
-        assert low < width(ratio(items.numerators, 1, items.clusters)) / width(naive) < high
-
-
-def test_interval_of_a_mean_is_that_of_the_textbook() -> None:
-    """Independent items: the mean +- 1.96 standard errors."""
-    values = np.random.default_rng(3).normal(size=2000)
-    estimate = ratio(values, 1, range(2000), resamples=4000)
-    error = 1.96 * values.std() / math.sqrt(2000)
-    assert (estimate.low, estimate.high) == pytest.approx(
-        (values.mean() - error, values.mean() + error), abs=0.1 * error
-    )
 
 
 def test_thousands_of_items_take_a_moment() -> None:
@@ -205,14 +182,6 @@ def test_scores_that_are_shifted_and_scaled_shift_and_scale_the_interval(
     assert close(moved, scale * estimate.value + shift, min(ends), max(ends))
     transformed = few(items, lambda x: scale * x + shift)
     assert close(transformed, moved.value, moved.low, moved.high)
-
-
-def test_perplexity_and_its_interval_are_positive_and_around_it() -> None:
-    generator = np.random.default_rng(5)
-    tokens = generator.integers(2, 9, 500)
-    estimate = ratio(tokens * generator.gamma(5, size=500), tokens, generator.integers(0, 300, 500).tolist(), np.exp)
-    assert estimate.low is not None and estimate.high is not None
-    assert 0 < estimate.low < estimate.value < estimate.high < 2 * estimate.value
 
 
 def test_seed_is_what_is_drawn_and_nothing_else() -> None:

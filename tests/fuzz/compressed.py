@@ -46,14 +46,7 @@ FOUND = (
     b"-\x84\x00\xb3'8\x84\x00\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
 )
 WORDS = (
-    b"BZh",
-    b"BZh91AY&SY",
-    b"1AY&SY",
-    b"\x17rE8P\x90",
-    b"\x1f\x8b\x08",
-    b"\x1f\x8b\x08\x08",
-    b"\0\0\0\0",
-    b"\xff\xff\xff\xff",
+    *b"BZh BZh91AY&SY 1AY&SY \x17rE8P\x90 \x1f\x8b\x08 \x1f\x8b\x08\x08 \x00\x00\x00\x00 \xff\xff\xff\xff".split(),
 )
 _ENDINGS = {b"b": "bz2", b"g": "gz"}
 _MOST = 64 << 20  # bytes that are decoded

@@ -90,29 +90,13 @@ FOUND: tuple[bytes, ...] = (
     b"w" + _INFO.replace(b"Content-Length: 13\r\n", b"") + _PAGE,  # a record that takes all that follows for its own
 )
 WORDS = (
-    *(b"WARC/1.0\r\n", b"WARC/1.1\r\n", b"WARC-Type: ", b"response\r\n", b"resource\r\n", b"revisit\r\n", b"\r\n\r\n"),
-    *(b"warcinfo\r\n", b"WARC-Target-URI: ", b"Content-Length: ", b"Content-Length: 99999999999\r\n", b"\r\n", b"\n"),
-    *(
-        b"HTTP/1.1 200 OK\r\n",
-        b"HTTP/1.0 301 x\r\n",
-        b"Content-Type: text/html; charset=utf-16\r\n",
-        b"-1\r\n",
-        b"0\r\n",
-    ),
-    *(
-        b"Content-Encoding: br\r\n",
-        b"Transfer-Encoding: chunked\r\n",
-        b"WARC-Truncated: x\r\n",
-        b"filedesc://x 0.0.0.0 ",
-    ),
-    *(
-        b"ffffffff\r\n",
-        b"\0",
-        b"\x1f\x8b\x08",
-        b"WARC-Record-ID: <urn:uuid:1>\r\n",
-        b"WARC-Payload-Digest: sha1:A\r\n",
-    ),
-    *(b'"date_publish":', b'"published":', b'"maintext":', b"\\ud800", b"[" * 1200, b"9" * 20),
+    *b'\x00 \x1f\x8b\x08 "date_publish": "published": "maintext": \\ud800'.split(),
+    *(b"WARC/1.0\r\n", b"WARC/1.1\r\n", b"WARC-Type: ", b"response\r\n", b"resource\r\n", b"revisit\r\n"),
+    *(b"\r\n\r\n", b"warcinfo\r\n", b"WARC-Target-URI: ", b"Content-Length: ", b"Content-Length: 99999999999\r\n"),
+    *(b"\r\n", b"\n", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 301 x\r\n", b"Content-Type: text/html; charset=utf-16\r\n"),
+    *(b"-1\r\n", b"0\r\n", b"Content-Encoding: br\r\n", b"Transfer-Encoding: chunked\r\n", b"WARC-Truncated: x\r\n"),
+    *(b"filedesc://x 0.0.0.0 ", b"ffffffff\r\n", b"WARC-Record-ID: <urn:uuid:1>\r\n"),
+    *(b"WARC-Payload-Digest: sha1:A\r\n", b"[" * 1200, b"9" * 20),
 )
 LONGEST = 8192
 

@@ -25,17 +25,7 @@ FOUND: tuple[bytes, ...] = (
     _SQL[:-40].replace(b"NULL", b"'-- Dump completed'"),  # cut off, with a value that says that it is not
     _SQL + _SQL[:-40],
 )
-WORDS = (
-    b"(1,'wikibase_item','Q2',",
-    b"'Q9",
-    b"\\'",
-    b"''",
-    b"NULL)",
-    b"`page_props`",
-    b"-- Dump completed",
-    b"\n",
-    b"9" * 19,
-)
+WORDS = (*b"(1,'wikibase_item','Q2', 'Q9 \\' '' NULL) `page_props`".split(), *(b"-- Dump completed", b"\n", b"9" * 19))
 
 
 def check(data: bytes) -> None:

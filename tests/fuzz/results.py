@@ -68,17 +68,8 @@ FOUND = (
     json.dumps(_RESULT | {"scores": {"exact_match": _SCORE | {"---\n": 1}}}).encode(),
 )
 WORDS = (
-    b"NaN",
-    b"-Infinity",
-    b"1e400",
-    b"9" * 20,
-    b"9" * 5000,
-    b"\\ud800",
-    b"[" * 1200,
-    b'{"":' * 1200,
-    b"null",
-    b"true",
-    b"\x00",
+    *b"NaN -Infinity 1e400 \\ud800 null true \x00".split(),
+    *(b"9" * 20, b"9" * 5000, b"[" * 1200, b'{"":' * 1200),
 )
 LONGEST = 8192
 

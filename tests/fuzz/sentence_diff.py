@@ -22,10 +22,9 @@ SEEDS = (
 )
 FOUND = ("R\x85.".encode(), "It is J\u00a0.".encode())  # sentencex panics
 WORDS = (
-    *(b"\x00", b"\n\n", b"\n", b". ", b"! ", b"? ", b"etc. ", b".) ", b' "', b"No. 5", b"c. 1", b"1. ", b"; and 3. "),
-    *("².".encode(), "。".encode(), "“".encode(), "”".encode(), "»".encode(), "e\u0301".encode()),
-    *(b"\xc2\x85", b"..."),
-    *(b"\xe2\x80\xa8", b"\xe3\x80\x80", b"a.m.", b"(", b"[", b"'", b"Mr. ", b"A. B. ", b"\x1c", b"\xc2\xa0"),
+    *b"\x00 \xc2\x85 ... \xe2\x80\xa8 \xe3\x80\x80 a.m. ( [ ' \x1c \xc2\xa0".split(),
+    *(b"\n\n", b"\n", b". ", b"! ", b"? ", b"etc. ", b".) ", b' "', b"No. 5", b"c. 1", b"1. ", b"; and 3. "),
+    *("².".encode(), "。".encode(), "“".encode(), "”".encode(), "»".encode(), "e\u0301".encode(), b"Mr. ", b"A. B. "),
 )
 _PUMPED = 30_000  # characters
 _ONE_IN = 16  # inputs are pumped

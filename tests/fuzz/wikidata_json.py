@@ -50,23 +50,11 @@ FOUND: tuple[bytes, ...] = (
     b'{"type":"\xd7"',  # no UTF-8
 )
 WORDS = (
-    *(b'{"type":"item","id":"Q1",', b',"lastrevid":5,"modified":"x"}', b'"claims":{', b'"labels":{', b'"rank":'),
-    *(b'"preferred"', b'"deprecated"', b'"snaktype":"value"', b'"datavalue":{', b'"numeric-id":1', b'"id":"Q2"'),
-    *(b'"entity-type":"item"', b'"type":"wikibase-entityid"', b'"qualifiers":{"P580":[', b'"time":"+2014-05-00T00"'),
-    *(
-        b'"precision":9',
-        b"\\u0022",
-        b'\\"',
-        b"\\\\",
-        b"null",
-        b"[]",
-        b"{}",
-        b"1e5",
-        b"-1",
-        b"9" * 18,
-        b"9" * 20,
-        b"[" * 50,
-    ),
+    *b'{"type":"item","id":"Q1", ,"lastrevid":5,"modified":"x"} "claims":{ "labels":{ "rank": "preferred"'.split(),
+    *b'"deprecated" "snaktype":"value" "datavalue":{ "numeric-id":1 "id":"Q2" "entity-type":"item"'.split(),
+    *b'"type":"wikibase-entityid" "qualifiers":{"P580":[ "time":"+2014-05-00T00" "precision":9 \\u0022 \\"'.split(),
+    *b"\\\\ null [] {} 1e5 -1".split(),
+    *(b"9" * 18, b"9" * 20, b"[" * 50),
 )
 _READER = EntityReader("enwiki", "en")
 _LANGUAGES = ("en", "mul", "en-gb", "en-us", "en-ca")

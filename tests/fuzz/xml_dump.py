@@ -43,37 +43,11 @@ SEEDS = tuple(
 )
 FOUND: tuple[bytes, ...] = ()
 WORDS = (
-    *(
-        b"<page>",
-        b"</page>",
-        b"<revision>",
-        b"</revision>",
-        b"</mediawiki>",
-        b"<title>",
-        b"</title>",
-        b"<ns>",
-        b"<id>",
-    ),
-    *(
-        b'<redirect title="X" />',
-        b"<text",
-        b"</text>",
-        b'deleted="deleted"',
-        b'bytes="0"',
-        b"<timestamp>",
-        b"<minor/>",
-    ),
-    *(b"<![CDATA[", b"]]>", b"<!--", b"-->", b"<?x ?>", b"&amp;", b"&lt;", b"&#0;", b"&#x41;", b"&x;", b"<!DOCTYPE"),
-    *(b"0001-01-01T00:00:00Z", b"9999-12-31T23:59:60Z", b"9" * 18, b"-1", b"\xef\xbf\xbe", b"\xed\xa0\x80", b"\x0b"),
-    *(
-        b"<model>wikitext</model>",
-        b"<model>json</model>",
-        b"<ip>",
-        b"xmlns=''",
-        b"<restrictions>",
-        b"<content>",
-        b"\r",
-    ),
+    *b"<page> </page> <revision> </revision> </mediawiki> <title> </title> <ns> <id> <text </text>".split(),
+    *b'deleted="deleted" bytes="0" <timestamp> <minor/> <![CDATA[ ]]> <!-- --> &amp; &lt; &#0; &#x41; &x;'.split(),
+    *b"<!DOCTYPE 0001-01-01T00:00:00Z 9999-12-31T23:59:60Z -1 \xef\xbf\xbe \xed\xa0\x80".split(),
+    *b"<model>wikitext</model> <model>json</model> <ip> xmlns='' <restrictions> <content>".split(),
+    *(b'<redirect title="X" />', b"<?x ?>", b"9" * 18, b"\x0b", b"\r"),
 )
 
 

@@ -13,7 +13,7 @@ import yaml
 from huggingface_hub import DatasetCard
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.dataset_folder import read_manifests
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.push_scripts import dataset
 from temporalwiki.push_scripts.dataset import publish_dataset
 

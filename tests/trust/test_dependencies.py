@@ -27,7 +27,6 @@ OURS = (
 )
 # imported, and declared nowhere -> why
 ELSEWHERE = {
-    "pyspark": "needs Java; one benchmark takes it where it is",
     "definition": "eval_harness/metrics/*/definition.py, next to a Space's app.py",
 }
 

@@ -153,9 +153,7 @@ TRAINED = ("--method", "diff", "--model", "ORG/gpt2", "--data", "ORG/data", "--c
 
 
 @pytest.fixture(scope="module")
-def asked(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Path, watched.Done, LoopbackHub, FileServer]]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, watched.Done, LoopbackHub, FileServer]]:
     folder = tmp_path_factory.mktemp("asked")
     add_month(folder / "temporalwiki", "20211101", "20211201", [article(i, text="Text. " * 50) for i in range(4)])
     shutil.copytree(Path(main.__code__.co_filename).parents[1] / "eval_harness/metrics/fuar", folder / "fuar")
@@ -233,9 +231,7 @@ def test_the_token_goes_to_the_hub_alone(asked: tuple[Path, watched.Done, Loopba
     "fetch, monthly, publish, train, evaluate in an environment full of secrets, with a Hub that refuses some",
     "none is printed, written or published",
 )
-def test_no_secret_is_said_written_or_published(
-    asked: tuple[Path, watched.Done, LoopbackHub, FileServer],
-) -> None:
+def test_no_secret_is_said_written_or_published(asked: tuple[Path, watched.Done, LoopbackHub, FileServer]) -> None:
     folder, done, hub, _ = asked
     assert [words for words, _, said in done.commands if watched.MARK in said] == []
     (folder / "done.jsonl").unlink()  # with the words, a mirror's password in them

@@ -61,11 +61,7 @@ def asks_all(monkeypatch: pytest.MonkeyPatch) -> list[question_generation.Passag
 
 
 def made(
-    rows: list[dict[str, Any]],
-    past: CorpusIndex,
-    review: Path,
-    open_model: OpenModel = no_models,
-    **options: Any,
+    rows: list[dict[str, Any]], past: CorpusIndex, review: Path, open_model: OpenModel = no_models, **options: Any
 ) -> list[Candidate]:
     write_candidates(rows, past, review, CandidateOptions(**options), open_model=open_model)
     return list(read_candidates(review))
@@ -207,9 +203,7 @@ def test_hostile_pages_are_text(
 
 
 def test_answers_known_to_the_model_of_the_past_are_dropped(
-    tmp_path: Path,
-    past: CorpusIndex,
-    asks_all: list[question_generation.Passage],
+    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
 ) -> None:
     model = ScriptedModel(lambda prompts, what: ["the  easton.", "Norton", None], "past")
     rows = [page(f"They came{' far' * n} to {town} by train again.", f"u{n}") for n, town in enumerate(TOWNS[:3])]

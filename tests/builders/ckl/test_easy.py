@@ -221,10 +221,7 @@ def pages(number: int) -> list[dict[str, Any]]:
 def test_caps() -> None:
     clozes, _, rows, _ = both(*pages(30), per_page=2, sentences=25)
     assert len(rows) == 25
-    assert clozes.counts.dropped == {
-        "more of its page than wanted": 60,
-        "not drawn: more sentences than wanted": 35,
-    }
+    assert clozes.counts.dropped == {"more of its page than wanted": 60, "not drawn: more sentences than wanted": 35}
     by_page = [row["url"] for row in rows]
     assert max(map(by_page.count, by_page)) <= 2
     assert [(row["published"], row["url"]) for row in rows] == sorted((row["published"], row["url"]) for row in rows)

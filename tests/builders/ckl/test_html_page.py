@@ -533,12 +533,7 @@ def test_no_text_is_too_odd_to_be_no_moment(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("a\r\n\r\n  b\tc \n\n", "a\nb c"),
-        ("\0a\x07 \u00a0b\ud800", "a b"),
-        ("a\u2028b\x0cc", "a\nbc"),
-        ("", ""),
-    ],
+    [("a\r\n\r\n  b\tc \n\n", "a\nb c"), ("\0a\x07 \u00a0b\ud800", "a b"), ("a\u2028b\x0cc", "a\nbc"), ("", "")],
 )
 def test_texts_are_cleaned(text: str, expected: str) -> None:
     assert clean_text(text) == expected

@@ -112,10 +112,7 @@ SAID: dict[str, tuple[dict[str, str | None], Decision]] = {
     "none, at length": ({"valid": "Yes", "right": "Yes", "past": "none of them"}, Decision("c", True, True, "none")),
     "invalid": ({"valid": "No, who?"}, Decision("c", False)),
     "wrong": ({"valid": "Yes", "right": "No"}, Decision("c", True, False)),
-    "made up": (
-        {"valid": "Yes", "right": "Yes", "past": "Eva Pym"},
-        Decision("c", None, note="past: 'Eva Pym'"),
-    ),
+    "made up": ({"valid": "Yes", "right": "Yes", "past": "Eva Pym"}, Decision("c", None, note="past: 'Eva Pym'")),
     "in a passage that it was not shown": (
         {"valid": "Yes", "right": "Yes", "past": "Rain"},
         Decision("c", None, note="past: 'Rain'"),

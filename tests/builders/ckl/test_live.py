@@ -289,10 +289,7 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
         fact(objects=["Ann Weber", "Bo Li"], objects_before=["The bo Li!", "Carl Ito"]),
         "an_answer_was_right_before",
     ),
-    "two of two are others": (
-        fact(objects=["Ann Weber", "Bo Li"], objects_before=["Carl Ito", "Di Anker"]),
-        None,
-    ),
+    "two of two are others": (fact(objects=["Ann Weber", "Bo Li"], objects_before=["Carl Ito", "Di Anker"]), None),
     "known before at another rank": (fact(known_before=True), "known_before_at_another_rank"),
     "a birthplace put right": (fact(relation_id="P19"), "correction_of_what_does_not_change"),
     "another item of the same name": (fact(gone_objects=["ann weber"]), "an_answer_was_right_before"),

@@ -101,10 +101,7 @@ def test_a_warc_file(tmp_path: Path, reader: type[Reader], name: str) -> None:
     assert articles(extracted) == [KEPT, KEPT | {"url": "http://n.example/b", "title": "b"}]
     assert extracted.read == 2
     assert extracted.inputs == [file]
-    assert reader.read_pages == [
-        (b"a page", "http://n.example/a", None),
-        (b"b", "http://n.example/b", "windows-1251"),
-    ]
+    assert reader.read_pages == [(b"a page", "http://n.example/a", None), (b"b", "http://n.example/b", "windows-1251")]
 
 
 @pytest.mark.parametrize(
@@ -304,13 +301,7 @@ RECORD = {
     "authors": ["B"],
     "image_url": None,
 }
-ARTICLE = {
-    "url": "https://n.example/a",
-    "title": "A title",
-    "text": "One.\nTwo.",
-    "published": NOON,
-    "language": "en",
-}
+ARTICLE = {"url": "https://n.example/a", "title": "A title", "text": "One.\nTwo.", "published": NOON, "language": "en"}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.eval_harness.experiment import cells as cells_module
@@ -188,12 +187,10 @@ def test_killed_at_random_moments_it_ends_with_the_same_results(write: Write, tm
         process.wait()
         assert process.returncode == -signal.SIGKILL, "it was done before it was killed"
     subprocess.run([*COMMAND, str(recipe)], env=environment, check=True, capture_output=True)
-    whole = yaml.safe_load(recipe.read_text())
-    whole["experiment"]["output"] = str(tmp_path / "whole")
-    (tmp_path / "whole.yaml").write_text(yaml.safe_dump(whole, sort_keys=False))
+    whole = write("whole", save_steps=1, max_steps=6, **{"experiment/output": str(tmp_path / "whole")})
     # cached scores would compare the run with itself
     environment["HF_HOME"] = str(tmp_path / "home")
-    subprocess.run([*COMMAND, str(tmp_path / "whole.yaml")], env=environment, check=True, capture_output=True)
+    subprocess.run([*COMMAND, str(whole)], env=environment, check=True, capture_output=True)
     assert results(tmp_path / "out") == results(tmp_path / "whole")
     boards = [read_parquet(tmp_path / name / "leaderboard" / "results.parquet") for name in ("out", "whole")]
     assert boards[0] == boards[1]
@@ -201,12 +198,9 @@ def test_killed_at_random_moments_it_ends_with_the_same_results(write: Write, tm
 
 
 def test_jobs_of_this_machine_end_with_the_same_results(write: Write, tmp_path: Path) -> None:
-    recipe = write(**{"experiment/methods": {"initial": None, "diff": None}, "experiment/months": ["0910"]})
-    run(recipe)
-    other = yaml.safe_load(recipe.read_text())
-    other["experiment"]["output"] = str(tmp_path / "jobs")
-    (tmp_path / "jobs.yaml").write_text(yaml.safe_dump(other, sort_keys=False))
-    experiment = read_experiment(str(tmp_path / "jobs.yaml"))
+    changes = {"experiment/methods": {"initial": None, "diff": None}, "experiment/months": ["0910"]}
+    run(write(**changes))
+    experiment = read_experiment(str(write("jobs", **changes, **{"experiment/output": str(tmp_path / "jobs")})))
     progress = run_experiment(experiment, find_job_runner("local", experiment, 2), 2)
     assert {one.state for one in progress} == {"done"}
     assert results(tmp_path / "jobs") == results(tmp_path / "out")
@@ -225,16 +219,6 @@ def test_a_job_that_fails_stops_no_other(write: Write, tmp_path: Path) -> None:
     assert progress["initial/twiki_probes/probes-1011"].state == "done"
 
 
-def test_a_job_that_dies_without_a_word_is_a_failure(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    from temporalwiki.eval_harness.experiment import job_runners
-
-    monkeypatch.setattr(job_runners, "command", lambda *_: [sys.executable, "-c", "import os; os.abort()"])
-    experiment = read_experiment(str(write(**{"experiment/methods": {"initial": None}})))
-    progress = run_experiment(experiment, find_job_runner("local", experiment, 2), 2)
-    assert [one.state for one in progress] == ["failed", "not run", "not run"]
-    assert "its log: " in progress[0].why
-
-
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are looked for in /proc")
 def test_jobs_of_this_machine_end_with_who_started_them(write: Write, tmp_path: Path) -> None:
     recipe = write(**{"max_steps": 100_000, "experiment/methods": {"diff": None}})
@@ -251,11 +235,12 @@ def test_jobs_of_this_machine_end_with_who_started_them(write: Write, tmp_path: 
                 found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
         return [words for words in found if f"experiment {recipe} --cell" in words]
 
-    log = tmp_path / "out" / "logs" / "diff-0910.log"
-    wait_for(lambda: log.is_file() and "train: training" in log.read_text())
-    assert jobs()
-    process.kill()
-    process.communicate()
+    try:
+        wait_for(lambda: any((tmp_path / "out" / "models").glob("*/run.json")))  # the job has begun to train
+        assert jobs()
+    finally:
+        process.kill()
+        process.communicate()
     wait_for(lambda: not jobs())
 
 
@@ -280,6 +265,7 @@ def test_a_job_that_dies_stops_none_of_the_others_of_its_group(write: Write, mon
     experiment = read_experiment(str(write(**{"experiment/methods": {"initial": None}})))
     progress = run_experiment(experiment, find_job_runner("local", experiment, 2), 2)
     assert [one.state for one in progress] == ["done", "failed", "done"]
+    assert "its log: " in progress[1].why
 
 
 def test_a_scheduler_that_refuses_is_a_failure_and_one_that_is_silent_is_asked_again(

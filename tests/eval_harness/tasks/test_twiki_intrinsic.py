@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pyarrow as pa
 import pytest
 import torch
@@ -26,7 +25,7 @@ from temporalwiki.eval_harness.results import Outcome, Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks import find_task
 from temporalwiki.eval_harness.tasks.twiki_intrinsic import TwikiIntrinsic, windows
-from temporalwiki.methods.packing import Encoder, article, texts
+from temporalwiki.methods.packing import Encoder
 
 import tiny_models
 from a_dataset import write_dataset
@@ -154,26 +153,6 @@ def test_what_cannot_be_predicted_is_counted(models: dict[str, Path], tagger: Pa
 
 
 # ---- windows
-
-
-@pytest.mark.parametrize("title", ["Norland", "", " ", None])
-def test_an_article_is_read_as_in_training(title: str | None) -> None:
-    rows = [row(1, title, "It is.\n\nSo. ")]
-    read = texts(
-        datasets.Dataset.from_list(
-            rows,
-            datasets.Features(
-                {
-                    "id": datasets.Value("int64"),
-                    "title": datasets.Value("string"),
-                    "text": datasets.Value("string"),
-                }
-            ),
-        ),
-        "rows",
-    )
-    text = "Norland. It is.\n\nSo. " if title == "Norland" else "It is.\n\nSo. "
-    assert [article(rows[0]["title"], rows[0]["text"])] == list(read) == [text]
 
 
 TOKENIZERS = {kind: tiny_models.tokenizer(kind) for kind in ("gpt2", "llama")} | {
