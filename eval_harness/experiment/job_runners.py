@@ -22,24 +22,23 @@ from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders import slurm
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 
-_MOUNTED = "/experiment"  # the folder of the bucket within a job of the Hub
 _PARENT = "TEMPORALWIKI_PARENT"  # environment variable with the id of the process that started a local job
 
 
-@dataclass
+@dataclass(frozen=True)
 class Job:
     """A running job."""
 
     log: str  # the place of its output
-    ended: Callable[[], bool]  # with or without success
+    ended: Callable[[], bool]  # whether it has ended, with or without success
 
 
 @dataclass(frozen=True)
 class JobRunner:
     """Starts jobs."""
 
-    start: Callable[[str, Sequence[str]], Job]  # a name, and cells to run in this order
-    remote: bool  # whether asking for the state of a job needs a network
+    start: Callable[[str, Sequence[str]], Job]  # given a name and the cells that the job runs, in this order
+    remote: bool = True  # whether asking for the state of a job needs a network
 
 
 def find_job_runner(name: str, experiment: Experiment, at_once: int) -> JobRunner | None:
@@ -87,29 +86,38 @@ def _local(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> 
         return None
     import torch
 
-    gpus = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-    gpus = gpus or [str(i) for i in range(torch.cuda.device_count())]
+    gpus = torch.cuda.device_count()
     slots: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(name: str, cells: Sequence[str]) -> Job:
         slot = next(slot for slot in range(at_once) if slot not in slots or slots[slot].poll() is not None)
         environment = os.environ | {_PARENT: str(os.getpid())}
-        if torch.cuda.device_count():
-            environment["CUDA_VISIBLE_DEVICES"] = gpus[slot % torch.cuda.device_count()]
+        if gpus:
+            environment["CUDA_VISIBLE_DEVICES"] = _visible(gpus)[slot % gpus]
         else:
             environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // at_once)))
         log = _logs(experiment) / f"{_file(name)}.log"
-        words = command(experiment.path, cells)
         with log.open("wb") as file:
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment)
+            process = subprocess.Popen(
+                command(experiment.path, cells), stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment
+            )
         slots[slot] = process
         return Job(str(log), lambda: process.poll() is not None)
 
     return JobRunner(start, remote=False)
 
 
+def _visible(gpus: int) -> list[str]:
+    """Return the names of this process's GPUs, as in CUDA_VISIBLE_DEVICES."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return [part for part in given.split(",") if part] or [str(i) for i in range(gpus)]
+
+
 def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner:
-    """Return a runner with options of ``sbatch``; submitit's names, such as ``slurm_partition``, also work."""
+    """Return a runner of Slurm jobs, with options of ``sbatch`` and the first shell commands of a job from the recipe.
+
+    submitit's names of options, such as ``slurm_partition``, also work.
+    """
     where = f"{experiment.path}: engines: slurm: "
     slurm.check_installed()
     if parameters.pop("cluster", "slurm") != "slurm":
@@ -139,11 +147,15 @@ def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> 
 
         def ended() -> bool:
             queued = slurm.queued(job_name, [cluster] if cluster else [])
-            return queued is not None and job not in {task.partition("_")[0] for task in queued}
+            return queued is not None and job not in {other.partition("_")[0] for other in queued}
 
         return Job(str(logs / f"{job}.out"), ended)
 
-    return JobRunner(start, remote=True)
+    return JobRunner(start)
+
+
+# the experiment's folder within a Hub job
+MOUNTED = "/experiment"
 
 
 def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner:
@@ -169,8 +181,8 @@ def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) 
         inside = shlex.join(command(experiment.path, cells, "python"))
         job = run_job(
             image=image,
-            command=["bash", "-c", f"cd {_MOUNTED} && {setup} && {inside}"],
-            volumes=[Volume(type="bucket", source=bucket, mount_path=_MOUNTED)],
+            command=["bash", "-c", f"cd {MOUNTED} && {setup} && {inside}"],
+            volumes=[Volume(type="bucket", source=bucket, mount_path=MOUNTED)],
             labels={"temporalwiki": _file(name)[:60]},
             secrets={"HF_TOKEN": token} if (token := get_token()) else None,
             **parameters,
@@ -182,7 +194,7 @@ def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) 
 
         return Job(str(getattr(job, "url", job.id)), ended)
 
-    return JobRunner(start, remote=True)
+    return JobRunner(start)
 
 
 def _logs(experiment: Experiment) -> Path:
