@@ -134,31 +134,20 @@ class CachedModel:
         options = from_mapping(TrainOptions, LightTuning.defaults, "")
         name = checkpoint.absolute(self.reference)
         folder = self.cache_folder / "light-tuned" / fingerprint(name, self.revision, rows, options)
-        run = Run(
-            "light_tuning", LightTuning(), name, str(folder), "lighttuning-facts", None, options, folder / "model"
-        )
-
-        def tune() -> None:
-            if self.state.is_main_process and not (folder / "facts.parquet").is_file():
+        main = self.state.is_main_process
+        with only_one(folder, "evaluation") if main else nullcontext():
+            if main and not (folder / "facts.parquet").is_file():
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / "README.md").write_text(_FACTS_CARD, "utf-8")
                 with whole_file(folder / "facts.parquet") as part:
                     pq.write_table(pa.Table.from_pylist(rows), part)
             self.state.wait_for_everyone()
-            train(run)
-
-        with self.copied(folder, "evaluation", tune) as copy:
-            yield copy
-
-    @contextmanager
-    def copied(self, folder: Path, what: str, make: Callable[[], None]) -> Iterator[CachedModel]:
-        """Yield the model that ``make`` writes to FOLDER/model, and delete ``folder`` unless there is an error."""
-        with only_one(folder, what) if self.state.is_main_process else nullcontext():
-            make()
+            output = folder / "model"
+            train(Run("light_tuning", LightTuning(), name, str(folder), "lighttuning-facts", None, options, output))
             self.state.wait_for_everyone()
-            yield CachedModel(str(folder / "model"), self.cache_folder, self.precision)
+            yield CachedModel(str(output), self.cache_folder, self.precision)
             self.state.wait_for_everyone()
-            if self.state.is_main_process:
+            if main:
                 discard(folder)
 
     def _ask_once(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from accelerate.utils import set_seed
 from transformers import PreTrainedTokenizerBase, TrainingArguments
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import discard, only_one
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
 from temporalwiki.eval_harness.scoring import encoder_inputs, sentinel_of
@@ -56,13 +57,15 @@ def fine_tuned(
     """
     affecting = {name: value for name, value in asdict(options).items() if name not in MAY_DIFFER}
     folder = model.cache_folder / "fine-tuned" / fingerprint(VERSION, model.revision, list(examples), affecting)
-
-    def tune() -> None:
+    state = model.state
+    with only_one(folder, "fine-tuning") if state.is_main_process else nullcontext():
         if not (folder / "model").is_dir():
             _train(model, examples, options, what, folder)
-
-    with model.copied(folder, "fine-tuning", tune) as copy:
-        yield copy
+        state.wait_for_everyone()
+        yield CachedModel(str(folder / "model"), model.cache_folder, model.precision)
+        state.wait_for_everyone()
+        if state.is_main_process:
+            discard(folder)
 
 
 def _train(

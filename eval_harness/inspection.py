@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
@@ -65,7 +64,8 @@ def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
         except InputError as error:
             lines.append(str(error))
             continue
-        named = {"diagonal": diagonal, **asdict(change)}
+        named = {"diagonal": diagonal, "backward": change.backward, "forward": change.forward}
+        named["forgetting"] = change.forgetting
         shown = ", ".join(f"{name} {value:,.2f}" for name, value in named.items() if value is not None)
         lines.append(f"{method}: {shown}")
     return "\n".join(lines)

@@ -16,6 +16,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -210,7 +211,8 @@ def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, se
     part.rename(out)
 
 
-class Agreement(NamedTuple):
+@dataclass(frozen=True)
+class Agreement:
     """The agreement of found proper nouns with a treebank, each from 0 to 1."""
 
     precision: float

@@ -46,11 +46,6 @@ class _Model:
     trained_on: tuple[str, ...]
     scores: dict[_Cell, _Scored] = field(default_factory=dict)
 
-    @property
-    def cells(self) -> list[_Cell]:
-        """What it was scored on, short names of months first."""
-        return sorted(self.scores, key=lambda cell: (len(cell.config), *map(str, cell)))
-
 
 def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[Row]:
     """Return the FUAR of every trained checkpoint as rows of the task "fuar"; ``rows`` are the rows of ``results``.
@@ -69,10 +64,12 @@ def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> l
     months = [month_of(config) for model in models for config in model.trained_on]
     months += [month for row in rows for month in (row.month, row.tested)]
     place = places({month for month in months if month})
+    of_base: dict[str, list[_Model]] = {}
+    for model in models:
+        of_base.setdefault(model.row.base, []).append(model)
     found: list[Row | None] = []
     for model in models:
-        same_base = [other for other in models if other.row.base == model.row.base]
-        before = None if _initial(model.row) else _before(model, same_base)
+        before = None if _initial(model.row) else _before(model, of_base[model.row.base])
         if before:
             found += [_clozes(model, before, place), _probes(model, before, place)]
 
@@ -130,7 +127,7 @@ def _before(model: _Model, models: Iterable[_Model]) -> list[_Model] | None:
 
 def _clozes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -> Row | None:
     """Return the row of the test "lama", or None."""
-    cells, month = model.cells, model.row.month
+    cells, month = _cells(model), model.row.month
     for task in sorted({cell.task for cell in cells}):
         found: dict[str, list[_Scored]] = {}
         for name, kind in _CLOZES.items():
@@ -154,7 +151,7 @@ def _probes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -
     order = [place[month] for month in months if month]
     if len(order) < len(months) or order != sorted(set(order)):
         return None  # the order of the corpora is not known
-    cells = [cell for cell in model.cells if cell.kind == "probes"]
+    cells = [cell for cell in _cells(model) if cell.kind == "probes"]
 
     def common(models: Sequence[_Model], at: int, test: str) -> list[_Scored] | None:
         of_month = (cell for cell in cells if cell.tested and place[cell.tested] == at)
@@ -169,6 +166,11 @@ def _probes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -
         for first, kept in zip(updated[:-1], filter(None, invariant), strict=True)
     ]
     return _row(model, "probes", updated[-1].row.config, pairs, -1.0)
+
+
+def _cells(model: _Model) -> list[_Cell]:
+    """Return the cells that a model was scored on, short names of months first."""
+    return sorted(model.scores, key=lambda cell: (len(cell.config), *map(str, cell)))
 
 
 def _common(models: Sequence[_Model], cells: Iterable[_Cell]) -> list[_Scored] | None:
@@ -187,23 +189,25 @@ def _row(
 
     A score is ``sign`` times the ratio of its single group.
     """
-    scored = list({id(one): one for pair in pairs for both in pair.values() for one in both}.values())
-    at = {id(one): i for i, one in enumerate(scored)}
-    groups = [
-        group._replace(numerators=sign * np.asarray(group.numerators)) for one in scored for group in one.made.groups
-    ]
+    scored = {id(one): one for pair in pairs for both in pair.values() for one in both}
+    at = {key: i for i, key in enumerate(scored)}
+    groups = []
+    for one in scored.values():
+        (group,) = one.made.groups
+        groups.append(group._replace(numerators=sign * np.asarray(group.numerators)))
 
     def ratio_of(scores: Floats) -> float:
-        after, before = (
-            [{task: scores[at[id(pair[task][side])]] if task in pair else None for task in TASKS} for pair in pairs]
-            for side in (0, 1)
-        )
-        return fuar(after, before)["fuar"]
+        def rows(side: int) -> list[dict[str, float | None]]:
+            return [
+                {task: scores[at[id(pair[task][side])]] if task in pair else None for task in TASKS} for pair in pairs
+            ]
+
+        return fuar(rows(0), rows(1))["fuar"]
 
     found = function_of_ratios(ratio_of, groups)
-    own = list({id(after): after for pair in pairs for after, _ in pair.values()}.values())
+    own = {id(both[0]): both[0] for pair in pairs for both in pair.values()}.values()
     return replace(
-        own[0].row,
+        next(iter(own)).row,
         task="fuar",
         version=1,
         config=config,

@@ -49,10 +49,7 @@ def _drawer(score: ScoreName, what: str) -> Callable[[Sequence[Row]], Figure | N
         norm = Normalize(-end, end)
         wide = max(_PANEL, len(columns) * _CELL)
         across = min(len(grids), max(1, int(WIDTH / (wide + _LEFT))))
-        trained = {}  # line -> position -> name of the months that it was trained on
-        for line, grid in grids.items():
-            named = {board.place(row.month): row.month for row in line.rows if row.month is not None}
-            trained[line] = {place: named[place] for place in sorted({place for place, _ in grid})}
+        trained = {line: _trained(line, board, grid) for line, grid in grids.items()}
         high = max(map(len, trained.values())) * _CELL + _BELOW + _ABOVE
         down = math.ceil(len(grids) / across)
         width, height = max(across * (wide + _LEFT) + 0.15, 3.2), down * high + _SCALE
@@ -83,6 +80,12 @@ def _relative(board: Board, line: Line, score: ScoreName, months: Collection[int
             grid.setdefault((trained, tested), row.value / before[tested])
     shown = sorted({trained for trained, _ in grid})[-_MOST:]
     return {(trained, tested): value for (trained, tested), value in grid.items() if trained in shown}
+
+
+def _trained(line: Line, board: Board, grid: Grid) -> dict[int, str]:
+    """Return position -> name of the months that a line was trained on."""
+    named = {board.place(row.month): row.month for row in line.rows if row.month is not None}
+    return {place: named[place] for place in sorted({trained for trained, _ in grid})}
 
 
 def _heat_map(axes: Axes, grid: Grid, trained: Mapping[int, str], tested: Mapping[int, str], norm: Normalize) -> None:
