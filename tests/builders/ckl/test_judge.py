@@ -101,27 +101,22 @@ def says(texts: dict[str, str | None]) -> ScriptedModel:
 
 PAST = candidate("Anna Weber is the mayor.", "Trees.", "Grass.", "Rain.", "Bo Lind is a poet.")
 UNDECIDED = Decision("c", None)
+YES = {"valid": "Yes", "right": "Yes"}
 SAID: dict[str, tuple[dict[str, str | None], Decision]] = {
     "another": (
         {"valid": "Yes.", "right": "yes, it is", "past": "Anna Weber."},
         Decision("c", True, True, "other", ["Anna Weber"], "p0"),
     ),
-    "the same": ({"valid": "Yes", "right": "Yes", "past": '"Bo Lind"'}, Decision("c", True, True, "same", [], "p4")),
-    "a part of it": ({"valid": "Yes", "right": "Yes", "past": "Lind"}, Decision("c", True, True, "same", [], "p4")),
-    "none": ({"valid": "Yes", "right": "Yes", "past": "None."}, Decision("c", True, True, "none")),
-    "none, at length": ({"valid": "Yes", "right": "Yes", "past": "none of them"}, Decision("c", True, True, "none")),
+    "the same": ({**YES, "past": '"Bo Lind"'}, Decision("c", True, True, "same", [], "p4")),
+    "a part of it": ({**YES, "past": "Lind"}, Decision("c", True, True, "same", [], "p4")),
+    "none": ({**YES, "past": "None."}, Decision("c", True, True, "none")),
+    "none, at length": ({**YES, "past": "none of them"}, Decision("c", True, True, "none")),
     "invalid": ({"valid": "No, who?"}, Decision("c", False)),
     "wrong": ({"valid": "Yes", "right": "No"}, Decision("c", True, False)),
-    "made up": ({"valid": "Yes", "right": "Yes", "past": "Eva Pym"}, Decision("c", None, note="past: 'Eva Pym'")),
-    "in a passage that it was not shown": (
-        {"valid": "Yes", "right": "Yes", "past": "Rain"},
-        Decision("c", None, note="past: 'Rain'"),
-    ),
-    "too long": (
-        {"valid": "Yes", "right": "Yes", "past": "Anna " * 9},
-        Decision("c", None, note=f"past: {'Anna ' * 9!r}"),
-    ),
-    "nothing": ({"valid": "Yes", "right": "Yes", "past": None}, Decision("c", None, note="past: nothing")),
+    "made up": ({**YES, "past": "Eva Pym"}, Decision("c", None, note="past: 'Eva Pym'")),
+    "in a passage that it was not shown": ({**YES, "past": "Rain"}, Decision("c", None, note="past: 'Rain'")),
+    "too long": ({**YES, "past": "Anna " * 9}, Decision("c", None, note=f"past: {'Anna ' * 9!r}")),
+    "nothing": ({**YES, "past": None}, Decision("c", None, note="past: nothing")),
     "no yes": ({"valid": "I think yes"}, Decision("c", None, note="valid: 'I think yes'")),
     "nothing at all": ({"valid": None}, Decision("c", None, note="valid: nothing")),
     "no no": ({"valid": "Yes", "right": "Nobody knows"}, Decision("c", None, note="right: 'Nobody knows'")),
