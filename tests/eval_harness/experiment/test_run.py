@@ -76,13 +76,6 @@ def test_all_is_trained_and_scored_once(write: Write, tmp_path: Path, capsys: py
     assert "15 cells, 15 of them done before" in capsys.readouterr().err
 
 
-def test_a_method_more_is_all_that_is_run(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    run(write(**{"experiment/methods": {"initial": None, "diff": None}}))
-    capsys.readouterr()
-    run(write())
-    assert "15 cells, 9 of them done before" in capsys.readouterr().err
-
-
 def test_what_was_taken_away_is_made_again_if_it_is_needed(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
