@@ -287,7 +287,7 @@ class Answers(msgspec.Struct):
 
 
 def read_answers(member: Member) -> dict[str, Answers]:
-    """Return the accepted answers by id, from a file with lists of answers or of old and new ones."""
+    """Return the accepted answers by id, or raise InputError: a file has lists of answers or of old and new ones."""
     with member.open() as file:
         data = file.read(_LARGEST_ANSWERS).removeprefix(b"\xef\xbb\xbf")
     try:

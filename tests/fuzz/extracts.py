@@ -21,8 +21,6 @@ from fuzz.xml_pages import mutate as mutate
 from tiny_dumps import FOOTER, header, page, revision
 
 _BETWEEN = b"\0"  # the months, each without the dump's header and its end
-
-
 PAGES = [
     page(1, "A &amp; B", 'x < y & "z"', revision_id=5),
     page(2, "Talk:C", "y", ns=1),

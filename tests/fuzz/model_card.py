@@ -26,7 +26,6 @@ from fuzz.json_text import mutate as mutate
 
 _RUN = {"method": "lora", "model": "gpt2", "data": "ORG/temporalwiki@2021.12", "config": "diffset-1112", "past": None}
 _RUN |= {"lora.rank": 4, "lora.targets": ["q", "v"], "learning_rate": 1e-4, "batch_size": 2, "sequence_length": 8}
-_RUN |= {"max_steps": 7}
 _TRAINING = {"run": _RUN, "architecture": "decoder-only", "parameters": {"trainable": 1000, "total": 1234567}}
 _TRAINING |= {"data": {"new": {"config": "diffset-1112", "articles": 1234, "of": "f1n6"}, "past": {"tokens": 9}}}
 _TRAINING |= {"versions": {"torch": "2.13.0"}, "steps": 5000, "precision": "bf16", "processes": 8}

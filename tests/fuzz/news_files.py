@@ -47,8 +47,7 @@ _GZIPPED = _record(
 _CHUNKED = _record(
     "response", b"1\r\nC\r\n0\r\n\r\n", http="Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n"
 )
-_NEWS = {"url": "https://n.example/b", "title": "T", "maintext": "A text.", "date_publish": "2020-05-01 10:00:00"}
-_NEWS |= {"language": "en"}
+_NEWS = {"url": "https://n.example/b", "title": "T", "maintext": "A.", "date_publish": "2020-05-01", "language": "en"}
 _MAY = 1588300000
 _TABLE = {"url": ["https://n.example/b", "x"], "title": ["T", None], "text": ["A", "B"], "published": [_MAY, None]}
 # the first byte is the kind of file: w and z for WARC, j for lines, t for a table in JSON and p for one in Parquet

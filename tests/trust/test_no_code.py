@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -156,27 +155,27 @@ def weights_are_pickles(folder: Path) -> None:
     torch.save({"x": Owned(Path("owned").absolute())}, folder / "pytorch_model.bin")
 
 
-def weights_are_pickles_in_parts(folder: Path) -> None:
+def pickles_renamed(folder: Path, name: str) -> None:
     weights_are_pickles(folder)
-    (folder / "pytorch_model.bin").rename(folder / "part.bin")
-    index = {"metadata": {}, "weight_map": {"transformer.wte.weight": "part.bin"}}
-    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    (folder / "pytorch_model.bin").rename(folder / name)
+
+
+def weights_are_pickles_in_parts(folder: Path, index: str = "pytorch_model.bin.index.json") -> None:
+    pickles_renamed(folder, "part.bin")
+    (folder / index).write_text('{"metadata": {}, "weight_map": {"transformer.wte.weight": "part.bin"}}')
 
 
 def pickles_with_the_name_of_safetensors(folder: Path) -> None:
-    weights_are_pickles(folder)
-    (folder / "pytorch_model.bin").rename(folder / "model.safetensors")
+    pickles_renamed(folder, "model.safetensors")
 
 
 def configuration_names_pickles(folder: Path) -> None:
-    weights_are_pickles(folder)
-    (folder / "pytorch_model.bin").rename(folder / "adapter_model.bin")
+    pickles_renamed(folder, "adapter_model.bin")
     rewrite(folder / "config.json", transformers_weights="adapter_model.bin")
 
 
 def index_names_pickles(folder: Path) -> None:
-    weights_are_pickles_in_parts(folder)
-    (folder / "pytorch_model.bin.index.json").rename(folder / "model.safetensors.index.json")
+    weights_are_pickles_in_parts(folder, "model.safetensors.index.json")
 
 
 def code_of_a_model(folder: Path) -> None:

@@ -162,13 +162,6 @@ def test_a_majority_of_each_step_decides(decisions: list[Decision], least: int) 
     assert (not isinstance(row, str) and not row["old_answers"]) == new
 
 
-@given(st.lists(DECISIONS, max_size=7), st.randoms())
-def test_the_order_of_annotators_decides_nothing_about_what_it_is(decisions: list[Decision], random: Any) -> None:
-    shuffled = decisions.copy()
-    random.shuffle(shuffled)
-    assert row_from_decisions(MAYOR, decisions) == row_from_decisions(MAYOR, shuffled)
-
-
 # Files
 
 GOOD = '{"id": "x", "valid": true, "answer_right": true, "past": "none"}'
