@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -171,6 +172,8 @@ def test_an_article_is_read_as_in_training(title: str | None) -> None:
             ),
         ),
         "rows",
+        Counter(),
+        "reading",
     )
     text = "Norland. It is.\n\nSo. " if title == "Norland" else "It is.\n\nSo. "
     assert [article(rows[0]["title"], rows[0]["text"])] == list(read) == [text]
