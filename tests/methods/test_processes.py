@@ -328,7 +328,7 @@ def test_one_process_goes_on_where_two_left_off(
 def test_the_first_process_speaks_for_all(in_two: Launched) -> None:
     finished = [status for status in in_two.statuses.values() if status == 0]
     assert in_two.output.count("checkpoint in") == len(finished)
-    assert in_two.said["diff"].count(" parameters") == 1
+    assert in_two.said["lora"].count(" parameters") == 1
 
 
 # Sharded over two processes
