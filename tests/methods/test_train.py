@@ -230,7 +230,7 @@ def test_a_month_that_is_done_is_not_done_again(train: Callable[..., tuple[int, 
     output = tmp_path / "output"
     assert train("diff", "llama", output, *PHASES)[0] == 0
     before = {path: path.stat().st_mtime_ns for path in output.rglob("*")}
-    status, out, err = train("diff", "llama", output, *PHASES, "wikipedia-12")
+    status, out, _ = train("diff", "llama", output, *PHASES, "wikipedia-12")
     assert status == 0
     assert len(out.splitlines()) == 3
     assert {path: path.stat().st_mtime_ns for path in before if path != output} == {
