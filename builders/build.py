@@ -240,15 +240,9 @@ class _Build:
         first = self.sources.recent.files[0]
         namespaces = read_header(first).namespaces
         checksums.check_unchanged(first, self.hashed[str(first)])
-        whole = "wikipedia" in self.options.include
+        language, whole = self.interval.language, "wikipedia" in self.options.include
         tasks = wiki_diff.plan(
-            extracts.prev,
-            extracts.recent,
-            self.interval.language,
-            namespaces,
-            self.options.seed,
-            UNCHANGED_PAGES,
-            whole,
+            extracts.prev, extracts.recent, language, namespaces, self.options.seed, UNCHANGED_PAGES, whole
         )
         self._stage("wiki-diff", wiki_diff.run, tasks, folder)
         for side, extract in (("prev", extracts.prev), ("recent", extracts.recent)):

@@ -34,13 +34,12 @@ class ChecksumTask:
 
 def plan(files: list[Path]) -> list[ChecksumTask]:
     """Return one task for each file."""
-    return [_task(file) for file in files]
-
-
-def _task(file: Path) -> ChecksumTask:
-    algorithms = ("sha1", *sorted({algorithm for _, algorithm, _ in _listed(file)} - {"sha1"}))
-    size, modified, changed = state(file)
-    return ChecksumTask(str(file.resolve()), size, modified, changed, algorithms)
+    tasks = []
+    for file in files:
+        size, modified, changed = state(file)
+        algorithms = ("sha1", *sorted({algorithm for _, algorithm, _ in _listed(file)} - {"sha1"}))
+        tasks.append(ChecksumTask(str(file.resolve()), size, modified, changed, algorithms))
+    return tasks
 
 
 def run(task: ChecksumTask, _folder: Path) -> Report:
@@ -82,12 +81,10 @@ def note(file: Path, before: list[int], sha1: str) -> None:
 def _noted(task: ChecksumTask) -> str | None:
     """Return the noted SHA-1 of a file, or None if the note does not fit its state, as in a copied folder."""
     file = Path(task.file)
-    found = notes(file.parent).get(file.name)
-    if task.algorithms != ("sha1",) or not isinstance(found, list) or len(found) != 4:
-        return None
-    *before, sha1 = found
-    right = before == [task.size, task.modified, task.changed] and isinstance(sha1, str)
-    return sha1 if right and re.fullmatch("[0-9a-f]{40}", sha1) else None
+    match notes(file.parent).get(file.name):
+        case [*before, str(sha1)] if before == [task.size, task.modified, task.changed]:
+            return sha1 if task.algorithms == ("sha1",) and re.fullmatch("[0-9a-f]{40}", sha1) else None
+    return None
 
 
 def known(folder: Path, tasks: Sequence[ChecksumTask]) -> dict[ChecksumTask, Report]:

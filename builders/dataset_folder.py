@@ -22,9 +22,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import room_for, sweep, whole_file
 from temporalwiki.base.json_files import write_json
 from temporalwiki.builders import manifests
-from temporalwiki.builders.configs import SCHEMAS as SCHEMAS
-from temporalwiki.builders.configs import SPLITS as SPLITS
-from temporalwiki.builders.configs import names as names
+from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.streams import digest
 
@@ -205,39 +203,3 @@ def _copy(source: Path, target: Path, final: Path) -> None:
     for file in sorted(source.iterdir()):
         with room_for(final / file.name):
             shutil.copyfile(file, target / file.name)
-
-
-# For code that still takes manifests as mappings
-
-Manifest = dict[str, Any]
-
-
-def read_manifests(folder: Path) -> list[Manifest]:
-    """Return the manifests of a dataset folder as mappings."""
-    return [manifest.content for manifest in manifests.read_manifests(folder)]
-
-
-def is_ckl(manifest: Manifest) -> bool:
-    """Tell whether a manifest is of a CKL config."""
-    return manifest.get("dataset") == "ckl"
-
-
-def age(manifest: Manifest) -> tuple[str, str, str]:
-    """Return a key that sorts manifests."""
-    return manifests.checked(manifest, "manifest").age
-
-
-def check_manifest(manifest: Any, where: str) -> None:
-    """Raise InputError unless a manifest is as a build writes it."""
-    if not isinstance(manifests.checked(manifest, where), manifests.BuiltManifest):
-        raise InputError(f"{where}: not a manifest of temporalwiki (not of a build)")
-
-
-def interval_name(manifest: Manifest) -> str:
-    """Return the name of a manifest's interval."""
-    return f"{manifest['interval']['prev']}-{manifest['interval']['recent']}"
-
-
-def manifest_path(manifest: Manifest) -> str:
-    """Return the path of a manifest in its dataset folder."""
-    return f"manifests/{manifest['config'] if is_ckl(manifest) else interval_name(manifest)}.json"

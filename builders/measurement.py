@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import re
 import resource
 import time
 from collections.abc import Iterator
@@ -19,13 +20,14 @@ def measured() -> Iterator[dict[str, Any]]:
     cost: dict[str, Any] = {}
     give_back_memory()
     began, clock, cpu, children = time.time(), time.perf_counter(), time.process_time(), _cpu_of_children()
-    reset = _reset_peak()
+    with contextlib.suppress(OSError):  # the kernel forgets the peak of earlier tasks, where it can
+        Path("/proc/self/clear_refs").write_text("5")
     yield cost
     cost |= {
         "began": round(began, 3),
         "seconds": round(time.perf_counter() - clock, 3),
         "cpu_seconds": round(time.process_time() - cpu + _cpu_of_children() - children, 3),
-        "peak_memory_mb": _peak(reset) >> 20,
+        "peak_memory_mb": _peak() >> 20,
     }
 
 
@@ -42,19 +44,9 @@ def _cpu_of_children() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _reset_peak() -> bool:
-    """Make the kernel forget the peak of earlier tasks in this process. Return False if it cannot."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return False
-    return True
-
-
-def _peak(reset: bool) -> int:
-    """Return this process's peak of memory in bytes, since the reset or else since its start."""
-    if reset:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) << 10
+def _peak() -> int:
+    """Return this process's peak of memory in bytes, since the kernel last forgot it."""
+    with contextlib.suppress(OSError):
+        if found := re.search(r"^VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(), re.MULTILINE):
+            return int(found[1]) << 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

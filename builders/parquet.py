@@ -7,7 +7,6 @@ import errno
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -31,8 +30,8 @@ class ParquetWriter:
     A row is a dict of the schema's columns, or a tuple in their order.
 
     Args:
-        path: of the file.
-        schema: of the rows.
+        path: where the file gets its name.
+        schema: the columns of the rows.
         rows: the most rows in a row group.
         size: about the most bytes of strings in a row group.
         published: the file is for users: better compressed, and cut into chunks for the Hub.
@@ -95,39 +94,32 @@ class ParquetWriter:
     def write_table(self, table: pa.Table) -> None:
         """Add a table as row groups of its own."""
         self.end_group()
-        assert self._file is not None
-        self._file.write_table(table.cast(self.schema), row_group_size=self._limit_rows)
-        self.rows_written += table.num_rows
-        self.arrow_bytes += table.nbytes
+        self._write(table.cast(self.schema), self._limit_rows)
 
     def end_group(self) -> None:
         """Close the current row group."""
-        assert self._file is not None
         if self._rows:
             columns = zip(*self._rows, strict=True)
             arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
-            table = pa.table(arrays, schema=self.schema)
-            self._file.write_table(table, row_group_size=len(self._rows))
-            self.rows_written += table.num_rows
-            self.arrow_bytes += table.nbytes
+            self._write(pa.table(arrays, schema=self.schema), len(self._rows))
             self._rows, self._size = [], 0
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _write(self, table: pa.Table, rows: int) -> None:
         assert self._file is not None
-        if kind is not None:
-            with contextlib.suppress(OSError):  # the first error matters
-                self._file.close()
-            self._whole.__exit__(kind, error, trace)
-            return
-        try:
+        self._file.write_table(table, row_group_size=rows)
+        self.rows_written += table.num_rows
+        self.arrow_bytes += table.nbytes
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        assert self._file is not None
+        with contextlib.ExitStack() as whole:
+            whole.push(self._whole)
+            if error is not None:
+                with contextlib.suppress(OSError):  # the first error matters
+                    self._file.close()
+                raise error
             self.end_group()
             self._file.close()
-        except BaseException as problem:
-            self._whole.__exit__(type(problem), problem, problem.__traceback__)
-            raise
-        self._whole.__exit__(None, None, None)
 
 
 class KeptFile(pq.ParquetFile):  # type: ignore[misc]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import functools
 import hashlib
 import io
 import os
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import rapidgzip
 from isal import igzip, isal_zlib
@@ -31,10 +32,8 @@ _HEAD = 1 << 20  # more than the largest block of bz2
 _BEGINNING = 1 << 16  # bytes that prove a stream; bz2 decodes its first block for them, but does not output all of it
 _PROBE = 64 << 20  # how far to search for the start of a stream before a file counts as one stream
 
-BZ2_MAGIC = b"BZh"
-BZ2_BLOCK = b"1AY&SY"  # pi, the start of every bz2 block
-GZIP_MAGIC = b"\x1f\x8b\x08"
-
+MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b\x08"}
+_BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # pi starts every block; its square root ends a stream
 
 # The errors of decoders on damaged data.
 DAMAGE: tuple[type[Exception], ...] = (OSError, EOFError, IsalError)  # type: ignore[assignment]  # the stub errs
@@ -48,16 +47,6 @@ class Piece:
     data: bytes
 
 
-class _Decoder(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = ...) -> bytes: ...
-
-
 def compression(path: Path) -> str:
     """Return ``bz2``, ``gz`` or ``plain``, by the file's name.
 
@@ -68,8 +57,7 @@ def compression(path: Path) -> str:
         head = file.read(4)
     if not head:
         raise InputError(f"{path}: the file is empty")
-    is_kind = {"bz2": head.startswith(BZ2_MAGIC), "gz": head.startswith(GZIP_MAGIC)}.get(kind, True)
-    if not is_kind:
+    if kind != "plain" and not head.startswith(MAGIC[kind]):
         raise InputError(f"{path}: not a {kind} file, although its name says so (first bytes {head.hex()})")
     if head.startswith(b"7z\xbc\xaf"):
         raise InputError(f"{path}: 7z is not read; take the .bz2 of the same dump, or repack it")
@@ -84,7 +72,7 @@ def pieces(
     Raises InputError with file and byte if the data is damaged or ends inside a stream.
 
     Args:
-        path: of the file.
+        path: the file.
         start: where a stream begins.
         allow_truncated: end without an error where the file was cut off.
         end: where another stream begins, or the file's size. Up to here all pieces name ``start`` as their stream,
@@ -98,7 +86,9 @@ def pieces(
         return
     length = checksum = 0
     whole = False
-    with _Once(path, start) as file, _reader(kind, _Range(file, start, end)) as reader:
+    bz2_reader = functools.partial(rapidgzip.IndexedBzip2File, parallelization=1)
+    faster: Any = bz2_reader if kind == "bz2" else igzip.open
+    with _Once(path, start) as file, faster(_Range(file, start, end)) as reader:
         while True:
             try:
                 data = reader.read(BLOCKS if kind == "bz2" else OUT)
@@ -116,13 +106,6 @@ def pieces(
         yield from _from(path, again, length, checksum if kind == "bz2" else None)
     elif end < path.stat().st_size:
         yield from _stream_by_stream(path, kind, end, allow_truncated)
-
-
-def _reader(kind: str, source: _Range) -> Any:
-    """Return the faster decoder of a range of whole streams."""
-    if kind == "bz2":
-        return rapidgzip.IndexedBzip2File(source, parallelization=1)
-    return igzip.open(source)  # type: ignore[no-untyped-call]
 
 
 class _Once(io.FileIO):
@@ -214,7 +197,7 @@ def _stream_by_stream(path: Path, kind: str, start: int, allow_truncated: bool) 
             while data := file.read(OUT):
                 yield Piece(start, data)
             return
-        magic = BZ2_MAGIC if kind == "bz2" else GZIP_MAGIC
+        magic = MAGIC[kind]
         position, pending = start, b""
         while pending := pending or file.read(READ):
             if kind == "gz" and pending[0] == 0:  # padding between members is legal
@@ -269,10 +252,8 @@ def _has_header(member: bytes) -> bool:
     return len(member) >= end + (flags & 2)  # the header's checksum has two bytes
 
 
-def _decoder(kind: str) -> _Decoder:
-    if kind == "bz2":
-        return bz2.BZ2Decompressor()
-    return IgzipDecompressor(flag=DECOMP_GZIP)
+def _decoder(kind: str) -> Any:
+    return bz2.BZ2Decompressor() if kind == "bz2" else IgzipDecompressor(flag=DECOMP_GZIP)
 
 
 def split(path: Path, target: int) -> list[int]:
@@ -296,7 +277,7 @@ def split(path: Path, target: int) -> list[int]:
 
 
 def _next_stream(path: Path, kind: str, start: int, end: int) -> int | None:
-    magic = BZ2_MAGIC if kind == "bz2" else GZIP_MAGIC
+    magic = MAGIC[kind]
     with path.open("rb") as file:
         file.seek(start)
         base, window = start, b""
@@ -315,7 +296,7 @@ def _next_stream(path: Path, kind: str, start: int, end: int) -> int | None:
 
 def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
     """Return whether a stream starts here: its beginning decodes, and near the end of the file all of it."""
-    if kind == "bz2" and (not 0x31 <= head[3] <= 0x39 or head[4:10] not in (BZ2_BLOCK, b"\x17rE8P\x90")):
+    if kind == "bz2" and (not 0x31 <= head[3] <= 0x39 or head[4:10] not in _BZ2_BLOCKS):
         return False
     if kind == "gz" and head[3] & 0xE0:
         return False

@@ -62,7 +62,8 @@ def _plan(folder: Path, manifests: Sequence[CklManifest], tag: str | None, head:
     for manifest in manifests:
         files |= files_of(folder, manifest, "make it again with `temporalwiki ckl`")
         files[manifest.path] = to_json(manifest.content)
-    names = {name for manifest in (*published.values(), *manifests) for name in _names(manifest)}
+    configs = [(name, config) for one in (*published.values(), *manifests) for name, config in one.configs.items()]
+    names = {either for name, config in configs for either in (name, config.short_name)}
     settings = maintainers_settings(head.read("README.md"), names.__contains__)
     files["README.md"] = ckl_card(list((published | new).values()), head.repo_id, settings).encode()
     return [Revision(_message(new, published), files, replaced_files(head, manifests, files), tag=tag)]
@@ -78,10 +79,6 @@ def published_ckl(head: Head) -> list[CklManifest]:
             )
         manifests.append(manifest)
     return manifests
-
-
-def _names(manifest: CklManifest) -> set[str | None]:
-    return {manifest.config, manifest.configs[manifest.config].short_name} - {None}
 
 
 def _message(new: dict[str, CklManifest], published: dict[str, CklManifest]) -> str:

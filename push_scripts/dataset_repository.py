@@ -41,7 +41,7 @@ def files_of(folder: Path, manifest: Manifest, remedy: str) -> dict[str, Path]:
         path = folder / file.path
         if not path.is_file():
             raise InputError(f"{folder}: {file.path}: missing; {remedy}")
-        if read_file(path).hashes.sha256 != file.sha256:
+        if read_file(path).sha256 != file.sha256:
             raise InputError(f"{folder}: {file.path}: not the file that the manifest describes; {remedy}")
         files[file.path] = path
     return files

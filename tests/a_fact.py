@@ -9,7 +9,8 @@ from typing import Any
 from temporalwiki.builders.ckl.config import Config
 from temporalwiki.builders.ckl.live import live
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.dataset_folder import SPLITS, write_split
+from temporalwiki.builders.configs import SPLITS
+from temporalwiki.builders.dataset_folder import write_split
 
 from a_month import stage_month
 

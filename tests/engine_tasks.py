@@ -1,4 +1,4 @@
-"""Tasks for the tests of the engine: worker processes import them, so they lie in a module of their own."""
+"""Tasks for the tests of executors, in a module of their own because worker processes import them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
@@ -17,8 +19,22 @@ from temporalwiki.base.json_files import write_json
 from temporalwiki.builders.stages import Report
 
 
+def calls(tmp_path: Path) -> list[int]:
+    """Return the tasks that ran, once for each run."""
+    return sorted(int(call) for call in (tmp_path / "calls").read_text().split())
+
+
+def wait_for(what: Callable[[], Any]) -> Any:
+    """Wait until ``what`` returns something true, and return that."""
+    for _ in range(600):
+        if found := what():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("nothing happened")
+
+
 def write_square(task: int, folder: Path) -> Report:
-    """Leaves a trace of every call, so that a test can tell what ran."""
+    """Write a file, and record the call for ``calls``."""
     with (folder.parent / "calls").open("a") as calls:
         calls.write(f"{task} ")
     path = folder / f"{task}.txt"
@@ -28,7 +44,7 @@ def write_square(task: int, folder: Path) -> Report:
 
 
 def collections(fails: bool, _folder: Path) -> Report:
-    """Say how many new objects Python's garbage collector waits for."""
+    """Report how many new objects Python's garbage collector waits for."""
     if fails:
         raise InputError(f"{gc.get_threshold()[0]}")
     return {"objects": {"threshold": gc.get_threshold()[0]}}
@@ -47,7 +63,7 @@ def refuse_three(task: int, folder: Path) -> Report:
 
 
 def die_twice_at_three(task: int, folder: Path) -> Report:
-    """A worker that is killed while a file is half written, and the next one, too."""
+    """Kill the worker while a file is half written, and the next worker as well."""
     deaths = folder.parent / "deaths"
     if task == 3 and (not deaths.exists() or deaths.stat().st_size < 2):
         (folder / ".3.txt.dead.part").write_text("half")
@@ -58,7 +74,7 @@ def die_twice_at_three(task: int, folder: Path) -> Report:
 
 
 def wait_for_the_signal(task: int, folder: Path) -> Report:
-    """Says which node of Ray runs it, then waits for the file ``go`` above; it never ends on the node in that."""
+    """Record the Ray node, and wait for the file ``go``. A task on the node that the file names never ends."""
     import ray
 
     node, go = ray.get_runtime_context().get_node_id(), folder.parent / "go"
@@ -76,7 +92,7 @@ def break_down_at_three(task: int, folder: Path) -> Report:
 
 
 class NeedsTwo(Exception):
-    """Can be pickled and not be made again."""
+    """An error that can be pickled but not unpickled."""
 
     def __init__(self, what: str, where: str) -> None:
         super().__init__(f"{what} in {where}")
@@ -86,14 +102,14 @@ def raise_what_does_not_travel(task: int, folder: Path) -> Report:
     raise NeedsTwo("a mistake", "three.xml")
 
 
-def begin_anew(task: int, folder: Path) -> Report:
-    """While it works, another command takes the folder for other tasks."""
+def start_again(task: int, folder: Path) -> Report:
+    """Act as if another command took the folder for other tasks meanwhile."""
     write_json(folder / "stage.json", {"plan": "other", "tasks": 1})
     return write_square(task, folder)
 
 
 class Weighed:
-    """A task that notes each time when it is sent to a worker."""
+    """A task that records each time that it is sent to a worker."""
 
     def __init__(self, number: int, log: Path) -> None:
         self.number, self.log = number, log
@@ -109,7 +125,7 @@ def weigh(task: Weighed, folder: Path) -> Report:
 
 
 def hold(megabytes: int, folder: Path) -> Report:
-    """Holds so much memory for a moment; the system has it back at once, whatever the allocator keeps."""
+    """Hold memory for a moment. It is mapped, so that no allocator keeps it."""
     with mmap.mmap(-1, megabytes << 20) as held:
         for page in range(0, len(held), mmap.PAGESIZE):
             held[page] = 1
@@ -117,7 +133,7 @@ def hold(megabytes: int, folder: Path) -> Report:
 
 
 def spin_in_a_process(seconds: float, folder: Path) -> Report:
-    """Lets a process of its own use the CPU for so long."""
+    """Use the CPU for some seconds in a child process."""
     program = f"import time\nwhile time.process_time() < {seconds}: pass"
     subprocess.run([sys.executable, "-c", program], check=True)
     return {}

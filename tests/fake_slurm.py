@@ -1,8 +1,8 @@
-"""Slurm as far as the engine asks it: sbatch, squeue and scancel on PATH that run jobs as processes.
+"""Fake commands sbatch, squeue and scancel, which run jobs as processes.
 
-A job is there as long as its file ``ARRAY_INDEX`` is in the spool. The file ``limit`` there says how many jobs there
-may be, ``ARRAY.held`` keeps those of an array from starting, ``down`` is a controller that does not answer. As with
-Slurm, an argument of sbatch goes before a variable SBATCH_*, and that before what the script says.
+A job exists while its file ``ARRAY_INDEX`` is in the folder ``spool``. There, the file ``limit`` holds the largest
+number of jobs, ``ARRAY.held`` keeps the jobs of an array from starting, and with ``down`` no command gets an answer.
+As in Slurm, sbatch prefers an argument to a variable SBATCH_*, and that to a line of the script.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COMMANDS = ("sbatch", "squeue", "scancel")
 
 
 def install(folder: Path) -> Path:
-    """Write the commands to ``folder``/bin and return the spool; PATH must begin with the former."""
+    """Write the commands to ``folder``/bin, with which PATH must begin, and return the spool."""
     (folder / "bin").mkdir(parents=True)
     (folder / "spool").mkdir()
     for command in COMMANDS:
@@ -79,7 +79,7 @@ def sbatch(spool: Path, arguments: list[str]) -> str:
 
 
 def variables(prefix: str) -> dict[str, str]:
-    """What the environment says, named like arguments."""
+    """Return the variables with a prefix, named like arguments."""
     found = {name.removeprefix(prefix): value for name, value in os.environ.items() if name.startswith(prefix)}
     return {name.lower().replace("_", "-"): value for name, value in found.items()}
 
@@ -119,7 +119,7 @@ def squeue(spool: Path, arguments: list[str]) -> str:
 
 
 def asked_for(spool: Path, hidden: dict[str, str], arguments: list[str]) -> list[str]:
-    """The arrays of a name on a cluster; none where a variable asks for others."""
+    """Return the arrays with a name on a cluster, or none if a variable hides them."""
     options = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
     named = [file.stem for file in spool.glob("*.name") if file.read_text() == options["name"]]
     cluster = options.get("clusters", "")
@@ -138,7 +138,7 @@ def scancel(spool: Path, arguments: list[str]) -> str:
 
 
 def end(pid: int) -> None:
-    """Kill a process and what it started."""
+    """Kill a process group."""
     with contextlib.suppress(ProcessLookupError):  # it has ended by itself
         os.killpg(pid, signal.SIGKILL)
 

@@ -14,16 +14,18 @@ import math
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from types import TracebackType
 from typing import Self
 
 import httpx2
 
-from temporalwiki import __version__
 from temporalwiki.base.errors import UsageError
 
 CONNECTIONS = 3  # at once, which is the limit of Wikimedia
-USER_AGENT = f"temporalwiki/{__version__} (benchmark data from the dumps, once a month) httpx2/{httpx2.__version__}"
+USER_AGENT = (
+    f"temporalwiki/{version('temporalwiki')} (benchmark data from the dumps, once a month) httpx2/{httpx2.__version__}"
+)
 TIMEOUT = 60.0  # seconds without any byte
 BACKOFF = 1.0  # seconds before the second try; doubled before each one after
 LONGEST_BACKOFF = 60.0

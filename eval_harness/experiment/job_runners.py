@@ -12,10 +12,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean
@@ -25,24 +25,20 @@ from temporalwiki.eval_harness.experiment.recipe import Experiment
 _PARENT = "TEMPORALWIKI_PARENT"  # environment variable with the id of the process that started a local job
 
 
-class Job(Protocol):
+@dataclass(frozen=True)
+class Job:
     """A running job."""
 
-    @property
-    def log(self) -> str:
-        """The place of its output."""
-
-    def ended(self) -> bool:
-        """Return whether it has ended, with or without success."""
+    log: str  # the place of its output
+    ended: Callable[[], bool]  # whether it has ended, with or without success
 
 
-class JobRunner(Protocol):
+@dataclass(frozen=True)
+class JobRunner:
     """Starts jobs."""
 
-    remote: bool  # whether asking for the state of a job needs a network
-
-    def start(self, name: str, cells: Sequence[str]) -> Job:
-        """Start a job that runs cells in this order."""
+    start: Callable[[str, Sequence[str]], Job]  # given a name and the cells that the job runs, in this order
+    remote: bool = True  # whether asking for the state of a job needs a network
 
 
 def find_job_runner(name: str, experiment: Experiment, at_once: int) -> JobRunner | None:
@@ -82,100 +78,46 @@ def end_with_parent() -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-@dataclass
-class _Local:
-    """Local processes, each with its own GPU, or with its share of the cores."""
-
-    experiment: Experiment
-    at_once: int
-    gpus: int
-    remote: bool = False
-
-    def __post_init__(self) -> None:
-        self._slots: dict[int, subprocess.Popen[bytes]] = {}
-
-    def start(self, name: str, cells: Sequence[str]) -> Job:
-        slot = next(
-            slot for slot in range(self.at_once) if slot not in self._slots or self._slots[slot].poll() is not None
-        )
-        environment = os.environ | {_PARENT: str(os.getpid())}
-        if self.gpus:
-            environment["CUDA_VISIBLE_DEVICES"] = _visible()[slot % self.gpus]
-        else:
-            environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // self.at_once)))
-        log = _logs(self.experiment) / f"{_file(name)}.log"
-        with log.open("wb") as file:
-            process = subprocess.Popen(
-                command(self.experiment.path, cells),
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                env=environment,
-            )
-        self._slots[slot] = process
-        return _Process(process, str(log))
-
-
-@dataclass
-class _Process:
-    process: subprocess.Popen[bytes]
-    log: str  # a file
-
-    def ended(self) -> bool:
-        return self.process.poll() is not None
-
-
 def _local(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner | None:
+    """Return a runner of local processes, each with its own GPU, or with its share of the cores."""
     if parameters:
         raise UsageError(f"{experiment.path}: engines: local takes no parameters; --jobs N sets the number of jobs")
     if at_once == 1:
         return None
     import torch
 
-    return _Local(experiment, at_once, torch.cuda.device_count())
+    gpus = torch.cuda.device_count()
+    slots: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start(name: str, cells: Sequence[str]) -> Job:
+        slot = next(slot for slot in range(at_once) if slot not in slots or slots[slot].poll() is not None)
+        environment = os.environ | {_PARENT: str(os.getpid())}
+        if gpus:
+            environment["CUDA_VISIBLE_DEVICES"] = _visible(gpus)[slot % gpus]
+        else:
+            environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // at_once)))
+        log = _logs(experiment) / f"{_file(name)}.log"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command(experiment.path, cells), stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment
+            )
+        slots[slot] = process
+        return Job(str(log), lambda: process.poll() is not None)
+
+    return JobRunner(start, remote=False)
 
 
-def _visible() -> list[str]:
+def _visible(gpus: int) -> list[str]:
     """Return the names of this process's GPUs, as in CUDA_VISIBLE_DEVICES."""
-    import torch
-
     given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    return [part for part in given.split(",") if part] or [str(i) for i in range(torch.cuda.device_count())]
-
-
-@dataclass
-class _Slurm:
-    """Slurm jobs, with the arguments of ``sbatch`` and the first shell commands of a job from the recipe."""
-
-    experiment: Experiment
-    arguments: Sequence[str]
-    setup: Sequence[str]
-    remote: bool = True
-
-    def start(self, name: str, cells: Sequence[str]) -> Job:
-        job_name = _file(name)[:60]
-        logs = _logs(self.experiment)
-        run = f"exec {shlex.join(command(self.experiment.path, cells))}"
-        script = "\n".join(["#!/bin/bash", "set -e", *self.setup, run, ""])
-        output = f"--output={str(logs).replace('%', '%%')}/%j.out"
-        job, cluster = slurm.submit(script, *self.arguments, f"--job-name={job_name}", output)
-        return _SlurmJob(job, job_name, [cluster] if cluster else [], str(logs / f"{job}.out"))
-
-
-@dataclass
-class _SlurmJob:
-    id: str
-    name: str
-    clusters: Sequence[str]
-    log: str
-
-    def ended(self) -> bool:
-        queued = slurm.queued(self.name, self.clusters)
-        return queued is not None and self.id not in {job.partition("_")[0] for job in queued}
+    return [part for part in given.split(",") if part] or [str(i) for i in range(gpus)]
 
 
 def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner:
-    """Return a runner with options of ``sbatch``; submitit's names, such as ``slurm_partition``, also work."""
+    """Return a runner of Slurm jobs, with options of ``sbatch`` and the first shell commands of a job from the recipe.
+
+    submitit's names of options, such as ``slurm_partition``, also work.
+    """
     where = f"{experiment.path}: engines: slurm: "
     slurm.check_installed()
     if parameters.pop("cluster", "slurm") != "slurm":
@@ -194,57 +136,34 @@ def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> 
         option = {"timeout-min": "time", "tasks-per-node": "ntasks-per-node"}.get(option, option)
         if value is not False:
             arguments.append(f"--{option}" if value is True else f"--{option}={value}")
-    return _Slurm(experiment, arguments, setup)
+
+    def start(name: str, cells: Sequence[str]) -> Job:
+        job_name, logs = _file(name)[:60], _logs(experiment)
+        script = "\n".join(
+            ["#!/bin/bash", "set -e", *setup, f"exec {shlex.join(command(experiment.path, cells))}", ""]
+        )
+        output = f"--output={str(logs).replace('%', '%%')}/%j.out"
+        job, cluster = slurm.submit(script, *arguments, f"--job-name={job_name}", output)
+
+        def ended() -> bool:
+            queued = slurm.queued(job_name, [cluster] if cluster else [])
+            return queued is not None and job not in {other.partition("_")[0] for other in queued}
+
+        return Job(str(logs / f"{job}.out"), ended)
+
+    return JobRunner(start)
 
 
 # the experiment's folder within a Hub job
 MOUNTED = "/experiment"
 
 
-@dataclass
-class _HubJobs:
-    """Jobs of the Hugging Face Hub, with a bucket that is mounted in all of them.
+def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner:
+    """Return a runner of jobs of the Hugging Face Hub, with a bucket that is mounted in all of them.
 
     The recipe is in the bucket; data and models are in it or on the Hub. The command that waits for the jobs reads the
     same bucket, so it must run on a machine that mounts it.
     """
-
-    experiment: Experiment
-    parameters: Mapping[str, Any]
-    bucket: str
-    image: str
-    setup: str
-    remote: bool = True
-
-    def start(self, name: str, cells: Sequence[str]) -> Job:
-        from huggingface_hub import Volume, get_token, run_job
-
-        inside = shlex.join(command(self.experiment.path, cells, "python"))
-        job = run_job(
-            image=self.image,
-            command=["bash", "-c", f"cd {MOUNTED} && {self.setup} && {inside}"],
-            volumes=[Volume(type="bucket", source=self.bucket, mount_path=MOUNTED)],
-            labels={"temporalwiki": _file(name)[:60]},
-            secrets={"HF_TOKEN": token} if (token := get_token()) else None,
-            **self.parameters,
-        )
-        return _HubJob(job.id, str(getattr(job, "url", job.id)), self.parameters.get("namespace"))
-
-
-@dataclass
-class _HubJob:
-    id: str
-    log: str
-    namespace: str | None
-
-    def ended(self) -> bool:
-        from huggingface_hub import inspect_job
-
-        stage = inspect_job(job_id=self.id, namespace=self.namespace).status.stage
-        return str(getattr(stage, "value", stage)) in ("COMPLETED", "CANCELED", "ERROR", "DELETED")
-
-
-def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> JobRunner:
     where = f"{experiment.path}: engines: hub_jobs: "
     bucket = parameters.pop("bucket", None)
     image = parameters.pop("image", "pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime")
@@ -255,7 +174,27 @@ def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) 
     for name in parameters:
         if name not in known:
             raise UsageError(f"{where}no parameter {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
-    return _HubJobs(experiment, parameters, bucket, image, setup)
+
+    def start(name: str, cells: Sequence[str]) -> Job:
+        from huggingface_hub import Volume, get_token, inspect_job, run_job
+
+        inside = shlex.join(command(experiment.path, cells, "python"))
+        job = run_job(
+            image=image,
+            command=["bash", "-c", f"cd {MOUNTED} && {setup} && {inside}"],
+            volumes=[Volume(type="bucket", source=bucket, mount_path=MOUNTED)],
+            labels={"temporalwiki": _file(name)[:60]},
+            secrets={"HF_TOKEN": token} if (token := get_token()) else None,
+            **parameters,
+        )
+
+        def ended() -> bool:
+            stage = inspect_job(job_id=job.id, namespace=parameters.get("namespace")).status.stage
+            return str(getattr(stage, "value", stage)) in ("COMPLETED", "CANCELED", "ERROR", "DELETED")
+
+        return Job(str(getattr(job, "url", job.id)), ended)
+
+    return JobRunner(start)
 
 
 def _logs(experiment: Experiment) -> Path:

@@ -1,4 +1,4 @@
-"""What earlier runs have read need not be read again."""
+"""Files that earlier runs have hashed are not read again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_reports_are_known_by_file_size_and_time(tmp_path: Path) -> None:
     work = tmp_path / "work"
     assert checksums.known(work, []) == {}
     a, b = checksums.plan(files)
-    for number, task in enumerate((a, b)):  # of two builds
+    for number, task in enumerate((a, b)):  # two builds
         run_stage("checksums", checksums.run, [task], work / str(number))
     found = checksums.known(work, [])
     assert {task: report["sha1"] for task, report in found.items()} == {
@@ -53,7 +53,7 @@ def test_reports_are_known_by_file_size_and_time(tmp_path: Path) -> None:
         lambda report: None,
     ],
 )
-def test_reports_that_are_something_else_tell_nothing(tmp_path: Path, spoil: Callable[[Any], Any]) -> None:
+def test_reports_of_another_form_are_ignored(tmp_path: Path, spoil: Callable[[Any], Any]) -> None:
     (tmp_path / "a").write_text("a")
     run_stage("checksums", checksums.run, checksums.plan([tmp_path / "a"]), tmp_path / "work" / "x")
     assert len(checksums.known(tmp_path / "work", [])) == 1
@@ -68,14 +68,14 @@ def right(file: Path) -> list[Any]:
     return [*checksums.state(file), hashlib.sha1(file.read_bytes(), usedforsecurity=False).hexdigest()]
 
 
-# what stands in the folder of dumps as noted of its file -> whether the file need not be read
+# the notes in the folder of dumps -> whether the file is known
 NOTES: dict[str, tuple[Callable[[Path], Any], bool]] = {
     "as it was noted": (lambda file: {"a": right(file)}, True),
-    "beside others": (lambda file: {"b": None, "a": right(file), "c": 1}, True),
+    "one note of several": (lambda file: {"b": None, "a": right(file), "c": 1}, True),
     "nothing": (lambda _: {}, False),
     "of another file": (lambda file: {"b": right(file)}, False),
     "before it changed": (lambda file: {"a": [right(file)[0] - 1, *right(file)[1:]]}, False),
-    "before it was written anew": (lambda file: {"a": [right(file)[0], 1, *right(file)[2:]]}, False),
+    "before it was written again": (lambda file: {"a": [right(file)[0], 1, *right(file)[2:]]}, False),
     "before it was copied, times and all": (lambda file: {"a": [*right(file)[:2], 1, right(file)[3]]}, False),
     "an older version's": (lambda file: {"a": [*right(file)[:2], right(file)[3]]}, False),
     "no checksum": (lambda file: {"a": [*checksums.state(file), "0" * 41]}, False),
@@ -86,7 +86,7 @@ NOTES: dict[str, tuple[Callable[[Path], Any], bool]] = {
 
 
 @pytest.mark.parametrize("case", NOTES)
-def test_what_fetch_has_read_is_known_as_long_as_it_is_the_same_file(case: str, tmp_path: Path) -> None:
+def test_a_file_that_fetch_noted_is_known_while_it_is_unchanged(case: str, tmp_path: Path) -> None:
     noted, is_known = NOTES[case]
     file = tmp_path / "a"
     file.write_text("a")
@@ -102,7 +102,7 @@ def test_what_fetch_has_read_is_known_as_long_as_it_is_the_same_file(case: str, 
     assert checksums.known(tmp_path / "work", [task]) == {}
 
 
-def test_a_note_of_one_checksum_is_not_enough_where_another_is_asked_for(tmp_path: Path) -> None:
+def test_a_note_of_one_checksum_is_not_enough_if_a_list_has_another(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_text("a")
     *before, sha1 = right(file)
@@ -112,14 +112,14 @@ def test_a_note_of_one_checksum_is_not_enough_where_another_is_asked_for(tmp_pat
     assert checksums.known(tmp_path / "work", checksums.plan([file])) == {}
 
 
-LISTS = {  # a list beside the file -> the algorithms that it asks for, and what is wrong
+LISTS = {  # a list next to the file -> the algorithms that are computed, and the error
     "enwiki-20211101-sha1sums.txt": (("sha1",), "sha1 enwiki-20211101-sha1sums.txt"),
     "SHA256SUMS": (("sha1", "sha256"), "sha256 SHA256SUMS"),
 }
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_a_file_is_what_the_lists_beside_it_say(tmp_path: Path, name: str) -> None:
+def test_a_file_must_have_the_checksum_in_a_list(tmp_path: Path, name: str) -> None:
     algorithms, said = LISTS[name]
     path = tmp_path / "a.xml.bz2"
     path.write_bytes(b"a")

@@ -1,4 +1,4 @@
-"""What an earlier build left in the work folder is used only if all of it is there as it was left."""
+"""A build reuses the extracts of an earlier build only if all of their files are unchanged."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> BuiltManifest:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Dumps, the work folder of a build in which the extract of each recent dump is layers, and a build of seed 1."""
+    """Dumps, a work folder whose recent extracts have a base, and a build with seed 1."""
     here = tmp_path_factory.mktemp("made")
     write_page_props(here / "dumps", write_world(here / "dumps", World(people=30)))
     run(here / "dumps", here / "out", here / "work")
@@ -64,10 +64,10 @@ def kept(folder: Path) -> Iterator[Path]:
 
 
 def flip(path: Path) -> None:
-    """Turn a bit over that no checksum in the file covers: of a Parquet file, behind its pages."""
+    """Change a bit that no checksum in the file covers. In a Parquet file it lies behind the pages."""
     data = bytearray(path.read_bytes())
     data[-12 if path.suffix == ".parquet" else len(data) // 2] ^= 1
-    path.unlink()  # another file may be the same one
+    path.unlink()  # it may be a hard link
     path.write_bytes(data)
 
 
@@ -95,7 +95,9 @@ def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: 
     assert count >= 5
 
 
-SPOILT: dict[str, tuple[str, str, Callable[[Path], object]]] = {  # an extract, files of it, and what is done to them
+SPOILT: dict[
+    str, tuple[str, str, Callable[[Path], object]]
+] = {  # an extract, some of its files, and how to spoil them
     "articles gone": ("enwiki-20211101", "articles-*", Path.unlink),
     "titles of articles gone": ("enwiki-20211101", "article_titles-*", Path.unlink),
     "page ids that have another bit": ("enwiki-20211201", "article_ids-*", flip),
@@ -106,7 +108,7 @@ SPOILT: dict[str, tuple[str, str, Callable[[Path], object]]] = {  # an extract, 
     "the list of its files damaged": ("enwiki-20211201", "finished.json", lambda path: path.write_text("{")),
     "facts gone": ("wikidata-20211101", "facts-*-all.parquet", Path.unlink),
     "all linked files gone": ("wikidata-2021112*", "carried", shutil.rmtree),
-    "what was left of prev has another bit": ("wikidata-2021112*", "carried/superseded-*", flip),
+    "linked superseded rows that have another bit": ("wikidata-2021112*", "carried/superseded-*", flip),
     "revisions that have another bit": ("wikidata-20211101", "revisions/*.bin", flip),
     "revisions gone": ("wikidata-20211101", "revisions/*.bin", Path.unlink),
 }
@@ -116,7 +118,7 @@ SPOILT: dict[str, tuple[str, str, Callable[[Path], object]]] = {  # an extract, 
     ROW, "build: files of a finished extract are missing, cut or damaged", "its dump is read again: the same bytes"
 )
 @pytest.mark.parametrize("case", SPOILT)
-def test_an_extract_that_lost_a_file_is_made_anew(
+def test_an_extract_that_lost_a_file_is_made_again(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
 ) -> None:
     side, files, spoil = SPOILT[case]
@@ -134,7 +136,9 @@ def test_an_extract_that_lost_a_file_is_made_anew(
     ROW, "build: files of the later stages are missing or damaged", "their tasks run again: the same bytes"
 )
 @pytest.mark.parametrize("spoil", [Path.unlink, flip])
-def test_stages_that_lost_files_are_made_good(made: Path, tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+def test_tasks_of_later_stages_that_lost_files_run_again(
+    made: Path, tmp_path: Path, spoil: Callable[[Path], object]
+) -> None:
     shutil.copytree(made / "work", tmp_path / "work")
     [place] = (tmp_path / "work").glob(f"enwiki-{MONTH.name}-*")
     names = ("wiki-diff/diffset-*", "wikidata-labels/labels-*", "wikidata-diff/candidates-*", "align/aligned-*")
@@ -181,8 +185,8 @@ def pages(first: int, end: int) -> list[str]:
 
 @pytest.mark.fault(ROW, "the text of a page is damaged in an extract", "one line names the page")
 @pytest.mark.parametrize("own", [True, False])
-def test_a_damaged_text_is_not_believed(tmp_path: Path, own: bool) -> None:
-    """Its checksum is in another column; here even those of the file's pages are right."""
+def test_a_damaged_text_is_refused(tmp_path: Path, own: bool) -> None:
+    """The text has a checksum in another column. Here the checksums of the file's pages are right."""
     read(tmp_path / "a", pages(1, 5))
     read(tmp_path / "b", pages(1, 5), tmp_path / "a")
     path = tmp_path / "a/articles-00000.parquet" if own else tmp_path / "b/carried/articles-00-00000.parquet"
@@ -199,7 +203,7 @@ def test_a_damaged_text_is_not_believed(tmp_path: Path, own: bool) -> None:
 
 
 @pytest.mark.fault(ROW, "bytes of an extract's Parquet file are changed", "one line names the file")
-def test_no_damaged_column_is_believed(tmp_path: Path) -> None:
+def test_a_damaged_column_is_refused_or_reads_the_same(tmp_path: Path) -> None:
     read(tmp_path / "a", pages(1, 9))
     path = tmp_path / "a/articles-00000.parquet"
     whole, wanted = path.read_bytes(), articles(tmp_path / "a")
@@ -208,7 +212,7 @@ def test_no_damaged_column_is_believed(tmp_path: Path) -> None:
     for at in range(0, footer, 7):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
         try:
-            assert articles(tmp_path / "a") == wanted  # as the byte tells nothing
+            assert articles(tmp_path / "a") == wanted  # the byte carries no value
         except InputError as error:
             assert str(path) in str(error)
             refused += 1
@@ -227,7 +231,7 @@ def swap_in(path: Path, text: bytes) -> None:
 
 @pytest.mark.fault(ROW, "bytes of an extract's Parquet file are changed", "one line names the file")
 @pytest.mark.parametrize("name", ["wikidata-20211129-*/properties-00000.parquet", "*page_props*/page_items.parquet"])
-def test_no_damaged_table_is_joined(made: Path, tmp_path: Path, name: str) -> None:
+def test_a_damaged_table_is_refused(made: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(made / "work", tmp_path / "work")
     [path] = (tmp_path / "work" / "extracts").glob(name)
     data = bytearray(path.read_bytes())
@@ -247,7 +251,7 @@ def test_no_damaged_table_is_joined(made: Path, tmp_path: Path, name: str) -> No
 def test_a_dump_that_is_replaced_while_it_is_read_is_refused(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """It is replaced after its checksum was made; the right one is back before the next build."""
+    """The dump is replaced after its checksum was computed, and put back before the next build."""
     dumps = shutil.copytree(made / "dumps", tmp_path / "dumps")
     wiki = name.startswith("wiki-")
     path = articles_file(dumps, "20211201") if wiki else wikidata_file(dumps, "20211129")
@@ -270,13 +274,13 @@ def test_a_dump_that_is_replaced_while_it_is_read_is_refused(
     swap_in(path, right)
     manifest = run(dumps, tmp_path / "out", tmp_path / "work", seed=1)
     assert contents(tmp_path / "out", "*.parquet") == contents(made / "wanted", "*.parquet")
-    assert sha1(right).hexdigest() in {made_of["sha1"] for made_of in manifest.content["inputs"]}
+    assert sha1(right).hexdigest() in {source["sha1"] for source in manifest.content["inputs"]}
 
 
-def test_what_was_begun_with_a_base_that_was_made_anew_is_begun_anew(
+def test_an_unfinished_extract_starts_again_if_its_base_was_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The base has the same name and is of the same generation, but its texts lie in other layers."""
+    """The base has the same name and generation, but its texts lie in other files."""
     monkeypatch.setattr(extract, "RANGE", 1)
     all_pages = pages(1, 9)
     read(tmp_path / "a", pages(1, 5))

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.snapshot import Interval, check_pair, page_props_file, wikidata_dump, wikipedia_dump
+from temporalwiki.builders.snapshot import (
+    Interval,
+    check_pair,
+    check_parts,
+    page_props_file,
+    wikidata_dump,
+    wikipedia_dump,
+)
 
 
 def touch(root: Path, *names: str) -> Path:
@@ -61,11 +68,7 @@ CURRENT = "other/mediawiki_content_current/enwiki/2021-11-01/xml/bzip2/enwiki-20
 HISTORY = "other/mediawiki_content_history/enwiki/2021-12-01/xml/bzip2/enwiki-2021-12-01-"
 FOUND = {
     "whole multistream": ([f"{E}pages-articles-multistream.xml.bz2"], [0], None),
-    "multistream before plain": (
-        [f"{E}pages-articles.xml.bz2", f"{E}pages-articles-multistream.xml.bz2"],
-        [1],
-        None,
-    ),
+    "multistream before plain": ([f"{E}pages-articles.xml.bz2", f"{E}pages-articles-multistream.xml.bz2"], [1], None),
     "numbered parts by page, not by name": (
         [
             f"{E}pages-articles-multistream10.xml-p301p900.bz2",
@@ -117,15 +120,23 @@ def test_a_missing_dump_is_named_with_what_is_there(tmp_path: Path, case: str) -
         wikipedia_dump(tmp_path, "enwiki", "20211101")
 
 
+def test_a_missing_last_part_is_noticed(tmp_path: Path) -> None:
+    """The parts that are left look complete; the missing pages would count as deleted."""
+    parts = "pages-articles-multistream1.xml-p1p41.bz2", "pages-articles-multistream2.xml-p42p300.bz2"
+    recent = "enwiki/20211201/enwiki-20211201-"
+    touch(tmp_path, *(f"{E}{part}" for part in parts), f"{recent}{parts[0]}")
+    prev = wikipedia_dump(tmp_path, "enwiki", "20211101")
+    with pytest.raises(InputError, match="the last part is missing: the pages end at 41, and in 20211101 at 300"):
+        check_parts(prev, wikipedia_dump(tmp_path, "enwiki", "20211201"))
+    touch(tmp_path, f"{recent}pages-articles-multistream-index2.txt-p42p300.bz2")
+    with pytest.raises(InputError, match=r"pages 42 to 300 is missing; .*-index2\.txt"):
+        wikipedia_dump(tmp_path, "enwiki", "20211201")
+
+
 def test_of_wikidata_the_newest_dump_at_or_before_the_date_is_taken(tmp_path: Path) -> None:
     w = "wikidatawiki/entities/{0}/wikidata-{0}-all.json.{1}"
-    touch(
-        tmp_path,
-        w.format("20211025", "bz2"),
-        w.format("20211101", "bz2"),
-        w.format("20211101", "gz"),
-        w.format("20211108", "gz"),
-    )
+    dumps = (("20211025", "bz2"), ("20211101", "bz2"), ("20211101", "gz"), ("20211108", "gz"))
+    touch(tmp_path, *(w.format(*dump) for dump in dumps))
     assert wikidata_dump(tmp_path, "20211101").files[0].name == "wikidata-20211101-all.json.gz"
     assert wikidata_dump(tmp_path, "20211107").date == "20211101"
     assert wikidata_dump(tmp_path, "20211031").files[0].suffix == ".bz2"

@@ -25,20 +25,18 @@ from temporalwiki.builders.stages import remove, run_stage, total
 
 from engine_tasks import (
     Weighed,
-    begin_anew,
+    calls,
     collections,
     die_at_three,
     hold,
     raise_what_does_not_travel,
     refuse_three,
     spin_in_a_process,
+    start_again,
+    wait_for,
     weigh,
     write_square,
 )
-
-
-def calls(tmp_path: Path) -> list[int]:
-    return sorted(int(call) for call in (tmp_path / "calls").read_text().split())
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -77,7 +75,9 @@ def test_reports_say_what_an_earlier_run_did(tmp_path: Path) -> None:
     marker = tmp_path / "out" / "executor" / "completions" / "00000"
     marker.unlink()
     report = tmp_path / "out" / "reports" / "00001.json"
-    report.write_text(report.read_text().replace('"began": 1', '"began": 9'))  # by a clock that is far ahead
+    report.write_text(
+        report.read_text().replace('"began": 1', '"began": 9')
+    )  # the clock of another machine may be far ahead
     assert kept(2) == [False, True]
 
 
@@ -99,7 +99,7 @@ LOST: dict[str, Callable[[Path], object]] = {
 )
 @pytest.mark.parametrize("case", LOST)
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_task_that_lost_something_is_done_again(
+def test_a_task_that_lost_a_file_or_its_report_runs_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str, jobs: int
 ) -> None:
     out = tmp_path / "out"
@@ -114,7 +114,7 @@ def test_a_task_that_lost_something_is_done_again(
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["another plan", "a folder of stages"])
-def test_killed_while_it_deletes_nothing_of_it_counts(
+def test_nothing_is_used_of_a_folder_whose_deletion_was_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nested: bool
 ) -> None:
     out = tmp_path / "place" / "square"
@@ -137,23 +137,9 @@ def test_killed_while_it_deletes_nothing_of_it_counts(
     assert {path.name for path in out.glob("*.txt")} == {"1.txt", "2.txt"}
 
 
-def test_what_cannot_be_deleted_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_stage("square", write_square, [1, 2], tmp_path / "out")
-
-    def refused(folder: Path, ignore_errors: bool = False) -> None:
-        if not ignore_errors:
-            raise PermissionError(folder)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", refused)
-        with pytest.raises(PermissionError):
-            run_stage("square", write_square, [5, 6], tmp_path / "out")
-    remove(tmp_path / "never there")
-
-
 def test_a_task_whose_folder_was_taken_by_another_command_does_not_count(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another command has started this stage again"):
-        run_stage("square", begin_anew, [1], tmp_path / "out")
+        run_stage("square", start_again, [1], tmp_path / "out")
     assert list((tmp_path / "out" / "reports").iterdir()) == []
 
 
@@ -190,7 +176,7 @@ def test_a_killed_worker_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> No
     "build: the process that starts workers is killed",
     "one line names the stage; a rerun completes it",
 )
-def test_the_process_that_begins_workers_may_be_killed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_that_starts_workers_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = forkserver.connect_to_new_process
 
     def killed(fds: list[int]) -> tuple[int, int]:
@@ -234,21 +220,15 @@ def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
         f"    run_stage('sleep', sleep, [1, 2], Path({str(tmp_path / 'out')!r}), Machine(2))\n"
     )
     running = subprocess.Popen([sys.executable, str(program)], stderr=subprocess.DEVNULL)
-    pids: list[Path] = []
-    for _ in range(200):
-        pids = list((tmp_path / "out").glob("pid*"))
-        if len(pids) == 2 and all(pid.read_text() for pid in pids):
-            break
-        subprocess.run(["sleep", "0.1"], check=True)
-    assert len(pids) == 2
+
+    def pids() -> list[str]:
+        found = [file.read_text() for file in (tmp_path / "out").glob("pid*")]
+        return found if len(found) == 2 and all(found) else []
+
+    workers = wait_for(pids)
     running.kill()
     running.wait()
-    for pid in pids:
-        for _ in range(100):
-            if not Path(f"/proc/{pid.read_text()}").exists():
-                break
-            subprocess.run(["sleep", "0.1"], check=True)
-        assert not Path(f"/proc/{pid.read_text()}").exists()
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
 
 
 @pytest.mark.parametrize(
@@ -267,7 +247,7 @@ def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
         (2, 64, {"jobs": 3, "memory": 4 << 30}, Machine(3, 4 << 30)),
     ],
 )
-def test_a_machine_is_by_default_all_that_there_is(
+def test_the_default_machine_uses_all_cores_and_memory(
     cores: int, gigabytes: int, given: dict[str, int], machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(cores)))
@@ -306,7 +286,7 @@ def test_the_memory_of_a_container_is_its_groups(
         ({"jobs": 0}, "--jobs must be at least 1, not 0"),
         ({"jobs": 4, "memory": 1 << 30}, "at least 768MB for each job, so 3072MB for --jobs 4"),
         ({"memory": 1 << 20}, "--memory 1MB is too little"),
-        ({"engine": "spark"}, "there is no engine 'spark'; there are local, ray, slurm"),
+        ({"engine": "spark"}, "no engine 'spark'; there are local, ray, slurm"),
     ],
 )
 def test_a_machine_that_cannot_work_is_refused(given: dict[str, Any], message: str) -> None:
@@ -323,7 +303,7 @@ def test_without_ray_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         find_machine("ray")
 
 
-def test_garbage_is_looked_for_seldom_in_a_task_and_as_before_behind_it(tmp_path: Path) -> None:
+def test_garbage_is_collected_rarely_in_a_task_and_as_before_after_it(tmp_path: Path) -> None:
     before = gc.get_threshold(), gc.get_freeze_count()
     [report] = run_stage("one", collections, [False], tmp_path / "one")
     assert report["objects"]["threshold"] > 10 * before[0][0]
@@ -332,7 +312,7 @@ def test_garbage_is_looked_for_seldom_in_a_task_and_as_before_behind_it(tmp_path
     assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
-def test_a_report_says_what_its_task_took_and_its_processes(tmp_path: Path) -> None:
+def test_a_report_has_the_cost_of_its_task_and_its_child_processes(tmp_path: Path) -> None:
     before = time.time()
     big, small = (report["run"] for report in run_stage("hold", hold, [300, 1], tmp_path / "out"))
     assert before <= big["began"] <= small["began"] <= time.time()
@@ -346,14 +326,14 @@ def test_a_report_says_what_its_task_took_and_its_processes(tmp_path: Path) -> N
     assert spun["run"]["cpu_seconds"] >= 0.3
 
 
-def test_what_killed_tasks_left_aside_is_swept_away(tmp_path: Path) -> None:
+def test_unfinished_files_of_killed_tasks_are_deleted(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(InputError):
         run_stage("square", refuse_three, [1, 3], out)
     (out / "deep" / ".duckdb.part").mkdir(parents=True)
     (out / "deep" / ".duckdb.part" / "spilled").touch()
     (out / ".3.txt.0a1b.part").touch()
-    run_stage("square", refuse_three, [1, 2], out / ".." / "other")  # another stage's is its own affair
+    run_stage("square", refuse_three, [1, 2], out / ".." / "other")  # it deletes nothing of another stage
     assert (out / ".3.txt.0a1b.part").exists()
     with pytest.raises(InputError):
         run_stage("square", refuse_three, [1, 3], out)

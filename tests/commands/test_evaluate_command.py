@@ -86,7 +86,7 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "a dataset of something else": (("--data", "gpt2"), "no config 'probes-1112'; there are default"),
     "no rows": (("--limit", 0), "--limit must be at least 1, not 0"),
     "another precision": (("--precision", "fp16"), "invalid choice: 'fp16'"),
-    "no beams": (("--beams", 0), "max_new_tokens and beams must be at least 1"),
+    "no beams": (("--beams", 0), "beams must be at least 1, not 0"),
     "an option that is not a number": (("--beams", "many"), "beams must be a whole number, not 'many'"),
 }  # fmt: skip
 FAILED: dict[str, tuple[tuple[Any, ...], str]] = {

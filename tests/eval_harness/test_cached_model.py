@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from plain_transformers import load, nlls
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import scoring
@@ -65,29 +66,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def plain(models: dict[str, Path], kind: str) -> tuple[Any, Any]:
     """Load a model and its tokenizer with plain transformers; only added layers come from this project."""
     base = {"peft": "gpt2", "k_adapter": "llama"}.get(kind, kind)
-    auto = AutoModelForSeq2SeqLM if kind == "t5" else AutoModelForCausalLM
-    model = auto.from_pretrained(models[base])
+    model, tokenizer = load(models[base])
     if kind == "peft":
         model = PeftModel.from_pretrained(model, models[kind])
     if kind == "k_adapter":
         model = attach(model, models[kind])
-    return model.eval(), AutoTokenizer.from_pretrained(models[base])
-
-
-@torch.no_grad()
-def alone(model: Any, tokenizer: Any, text: Text) -> list[float]:
-    """Return the NLLs of a target's tokens, computed for a single text."""
-    if model.config.is_encoder_decoder:
-        given = {"input_ids": torch.tensor([tokenizer(f"{text.context} <extra_id_0>".strip()).input_ids])}
-        wanted = tokenizer(text.target, add_special_tokens=False).input_ids
-        fed = [model.config.decoder_start_token_id, tokenizer.convert_tokens_to_ids("<extra_id_0>"), *wanted]
-        logits = model(**given, decoder_input_ids=torch.tensor([fed])).logits[0, 1:]
-        return [-float(logits[i].log_softmax(-1)[token]) for i, token in enumerate(wanted)]
-    spelled = {"add_special_tokens": False, "split_special_tokens": True}  # what looks like a special token is text
-    read = tokenizer(text.context + text.target, return_offsets_mapping=True, **spelled)
-    logits = model(input_ids=torch.tensor([[tokenizer.bos_token_id, *read.input_ids]])).logits[0]
-    places = [i for i, (_, end) in enumerate(read.offset_mapping) if end > len(text.context)]
-    return [-float(logits[i].log_softmax(-1)[read.input_ids[i]]) for i in places]
+    return model.eval(), tokenizer
 
 
 # Scores and answers
@@ -101,7 +85,7 @@ def test_every_kind_of_checkpoint_is_scored_as_by_plain_transformers(
     model, tokenizer = plain(models, kind)
     for text, scores in zip(TEXTS, found, strict=True):
         assert scores is not None
-        assert scores.nll == pytest.approx(alone(model, tokenizer, text), abs=1e-4), text
+        assert scores.nll == pytest.approx(nlls(model, tokenizer, text.context, text.target), abs=1e-4), text
 
 
 def test_a_gguf_file_is_scored_as_by_plain_transformers(tmp_path: Path) -> None:
@@ -111,7 +95,7 @@ def test_a_gguf_file_is_scored_as_by_plain_transformers(tmp_path: Path) -> None:
     text = Text("The capital of Norland is", " Easton")
     [scores] = CachedModel(str(path), tmp_path / "scores").score([text], "")
     assert scores is not None
-    assert scores.nll == pytest.approx(alone(model, tokenizer, text), abs=1e-4)
+    assert scores.nll == pytest.approx(nlls(model, tokenizer, text.context, text.target), abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])
@@ -389,13 +373,18 @@ def test_its_training_is_read_back_to_the_beginning(tmp_path: Path) -> None:
 
 
 def test_one_that_was_not_trained_here(tmp_path: Path) -> None:
-    for text in (None, "{", "[]", '{"run": 1}', '{"run": {"method": "lora"}}'):
+    run = {"method": "lora", "config": "diffset-0809", "model": "a\0b", "data": "data"}
+    no_path = json.dumps({"run": run, "architecture": "decoder-only"})
+    for text in (None, "{", "[]", '{"run": 1}', '{"run": {"method": "lora"}}', '{"epochs": 3}', no_path, "\udcff"):
         if text is not None:
-            (tmp_path / "training.json").write_text(text)
+            (tmp_path / "training.json").write_text(text, "utf-8", "surrogateescape")
         assert training(str(tmp_path)) == UNTRAINED | {"base": tmp_path.name}
     circle = record(tmp_path / "circle", "lora", "x", str(tmp_path / "circle"), 1)
     found = training(str(circle))
     assert (found["method"], found["trained_on"], found["base"]) == ("lora", ["x"], "circle")
+    one = record(tmp_path / "one", "lora", "later", str(tmp_path / "two"), 1)
+    record(tmp_path / "two", "diff", "earlier", str(tmp_path / "two" / ".." / "one"), 1)
+    assert training(str(one))["trained_on"] == ["earlier", "later"]
 
 
 def test_the_base_is_named_without_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

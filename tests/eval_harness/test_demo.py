@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.model_cards.space import space_card
 
 import tiny_models
+from a_folder import contents
 from a_row import make_row
 
 SMALL = Size(
@@ -42,15 +42,6 @@ SMALL = Size(
     methods=("initial", "diff"),
     max_steps=2,
 )
-
-
-def files(folder: Path) -> dict[str, str]:
-    """What is in a folder, by its bytes."""
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha1(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix != ".lock"
-    }
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +80,6 @@ def test_the_demo_shows_rows_as_they_are(done: tuple[Path, str]) -> None:
     for row in rows:
         assert f"   changed: {row['subject']} | {row['relation']} | {row['object']}" in text
         assert all(f"(was {', '.join(row['previous_objects'])})" in text for _ in row["previous_objects"])
-
-
-def test_the_demo_is_short(done: tuple[Path, str]) -> None:
-    assert len(done[1].splitlines()) < 30
 
 
 def test_every_method_is_trained_and_scored_on_every_month(done: tuple[Path, str]) -> None:
@@ -137,10 +124,10 @@ def test_the_recipe_that_was_run_can_be_run_again(done: tuple[Path, str]) -> Non
 def test_run_again_it_makes_nothing_anew(done: tuple[Path, str]) -> None:
     out, text = done
     kept = [out / name for name in ("model", "tagger", "first-month", "experiment/models", "experiment/results")]
-    before = [files(folder) for folder in kept]
+    before = [contents(folder) for folder in kept]
     times = [(out / "model" / "training.json").stat().st_mtime_ns, (out / "tagger" / "meta.json").stat().st_mtime_ns]
     again = "\n".join(demo(out, folder_card, space_card, SMALL))
-    assert [files(folder) for folder in kept] == before
+    assert [contents(folder) for folder in kept] == before
     assert times == [
         (out / "model" / "training.json").stat().st_mtime_ns,
         (out / "tagger" / "meta.json").stat().st_mtime_ns,

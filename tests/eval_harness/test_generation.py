@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from peft import LoraConfig, get_peft_model
+from plain_transformers import continuation
 from transformers import GenerationConfig
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import generation
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.generation import Generator
-from temporalwiki.methods.k_adapter import KAdapter
-from temporalwiki.methods.modular import Modular
 
 import tiny_models
+from tiny_methods import METHODS, architecture, sharpened, with_method
 
 KINDS = tiny_models.KINDS
 TOKENIZERS = {kind: tiny_models.tokenizer(kind) for kind in KINDS}
@@ -42,19 +41,14 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def sharpened(model: Any) -> Any:
+def sharp(model: Any) -> Any:
     """Return a model with varied answers that stops at any of many tokens."""
-    draw = torch.Generator().manual_seed(3)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                parameter.normal_(std=0.4, generator=draw)
     model.generation_config = GenerationConfig(eos_token_id=[1, *range(40, 60)], pad_token_id=0)
-    return model.eval()
+    return sharpened(model, std=0.4, seed=3)
 
 
 def made(kind: str) -> Any:
-    model = sharpened(tiny_models.model(kind, len(TOKENIZERS[kind])))
+    model = sharp(tiny_models.model(kind, len(TOKENIZERS[kind])))
     if kind == "t5":
         model.generation_config.decoder_start_token_id = 0
     return model
@@ -69,31 +63,12 @@ def answers(generator: Generator, prompts: Sequence[str] = PROMPTS) -> list[str 
     return [dict(pairs).get(i) for i in range(len(prompts))]
 
 
-@torch.no_grad()
-def said_alone(model: Any, tokenizer: Any, prompt: str, new: int, beams: int = 1) -> str:
-    """The reference: transformers' own decoding of one prompt."""
-    ids = tokenizer(prompt, add_special_tokens=False, split_special_tokens=True).input_ids
-    settings = {"max_new_tokens": new, "num_beams": beams, "do_sample": False, "pad_token_id": 0}
-    ends = model.generation_config.eos_token_id
-    if model.config.is_encoder_decoder:
-        first, second = (tokenizer.convert_tokens_to_ids(f"<extra_id_{n}>") for n in (0, 1))
-        settings |= {"eos_token_id": [*ends, second], "decoder_input_ids": torch.tensor([[0, first]])}
-        ids = [*ids, first, 1]
-        out = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), **settings)[0, 2:]
-    else:
-        ids = ([] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]) + ids
-        settings["eos_token_id"] = [*ends, tokenizer.eos_token_id]
-        out = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), **settings)[0, len(ids) :]
-    said: list[int] = out.tolist()
-    while said and said[-1] in (*settings["eos_token_id"], 0):
-        said.pop()
-    return str(tokenizer.decode(said, skip_special_tokens=True))
-
-
 def alone(
     model: Any, tokenizer: Any, new: int = 12, beams: int = 1, prompts: Sequence[str] = PROMPTS
 ) -> list[str | None]:
-    return [answer(said_alone(model, tokenizer, prompt, new, beams)) for prompt in prompts]
+    """Return the answers of transformers' own decoding, one prompt at a time."""
+    ends = tuple(model.generation_config.eos_token_id)
+    return [answer(continuation(model, tokenizer, prompt, new, beams, ends)) for prompt in prompts]
 
 
 @cache
@@ -227,7 +202,7 @@ def test_a_prompt_needs_room_for_its_answer() -> None:
     tokenizer = TOKENIZERS["llama"]
     size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4}
     config = transformers.LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=16, **size)
-    model = sharpened(transformers.LlamaForCausalLM(config))
+    model = sharp(transformers.LlamaForCausalLM(config))
     prompts = ["x" * 11, "x" * 12, "x" * 200, "x"]  # with BOS, and four tokens more
     assert [said is None for said in answers(Generator(model, tokenizer, 4), prompts)] == [False, True, True, False]
 
@@ -251,69 +226,24 @@ def test_what_answers_depend_on_is_said() -> None:
 # Models
 
 
-def adapted(kind: str, dora: bool = False) -> Any:
-    target = {"gpt2": "c_attn", "llama": "q_proj", "t5": "q"}[kind]
-    config = LoraConfig(target_modules=[target], use_dora=dora, init_lora_weights=False, fan_in_fan_out=kind == "gpt2")
-    return get_peft_model(made(kind), config).eval()
-
-
-def modular(folder: Path) -> Any:
-    return Modular(small=str(tiny_models.save("t5", folder)), scale=1.0).prepare(made("t5"), seed=0).eval()
-
-
-METHODS: dict[str, tuple[str, Callable[[Path], Any]]] = {
-    **{f"lora-{kind}": (kind, lambda _, kind=kind: adapted(kind)) for kind in KINDS},
-    "dora": ("llama", lambda _: adapted("llama", dora=True)),
-    **{
-        f"k_adapter-{kind}": (kind, lambda _, kind=kind: KAdapter(k=2, scale=2.0).prepare(made(kind), seed=0).eval())
-        for kind in KINDS
-    },
-    "modular": ("t5", modular),
-}
-
-
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "kind"), METHODS)
 @pytest.mark.parametrize("beams", [1, 2])
-def test_models_of_all_methods(method: str, beams: int, tmp_path: Path) -> None:
-    kind, make = METHODS[method]
-    model, tokenizer = make(tmp_path), TOKENIZERS[kind]
+def test_models_of_all_methods(method: str, kind: str, beams: int, tmp_path: Path) -> None:
+    model, tokenizer = with_method(method, made(kind), kind, tmp_path), TOKENIZERS[kind]
     expected = alone(model, tokenizer, 6, beams, PROMPTS[:6])
     assert answers(Generator(model, tokenizer, 6, beams), PROMPTS[:6]) == expected
     assert expected != of_prompts(kind, 6, beams)[:6]
 
 
-SIZE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-SHORT = {**SIZE, "intermediate_size": 48, "max_position_embeddings": 128}
-GROUPED = {**SHORT, "num_key_value_heads": 2, "head_dim": 8}
-EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
-DELTA = {f"linear_{name}": 8 for name in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim")}
-ARCHITECTURES: dict[str, dict[str, Any]] = {
-    # models with a recurrent state
-    "Mamba": {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 8},
-    "RecurrentGemma": {**SHORT, "num_hidden_layers": 3, "lru_width": 32, "attention_window_size": 8},
-    "Qwen3Next": {**GROUPED, **EXPERTS, **DELTA, "layer_types": ["linear_attention", "full_attention"]},
-    "Lfm2": {**GROUPED, "layer_types": ["conv", "full_attention"]},
-    # models without positions
-    "Bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4},
-    "Mpt": {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 128},
-    # models with a sliding window
-    "Mistral": {**GROUPED, "sliding_window": 8},
-    "Gemma2": {**GROUPED, "sliding_window": 8},
-    "GPTNeo": {**SHORT, "window_size": 8, "attention_types": [[["global", "local"], 1]]},
-    "OPT": {**SHORT, "ffn_dim": 48, "word_embed_proj_dim": 32},
-    "GPTNeoX": SHORT,
-}
+RECURRENT = ("Mamba", "RecurrentGemma", "Qwen3Next", "Lfm2")
+WITHOUT_POSITIONS = ("Bloom", "Mpt")
+WITH_A_WINDOW = ("Mistral", "Gemma2", "GPTNeo")
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", [*RECURRENT, *WITHOUT_POSITIONS, *WITH_A_WINDOW, "OPT", "GPTNeoX"])
 def test_whatever_the_architecture(name: str) -> None:
     tokenizer = TOKENIZERS["llama"]
-    config = getattr(transformers, f"{name}Config")(
-        vocab_size=len(tokenizer), bos_token_id=0, eos_token_id=1, pad_token_id=2, **ARCHITECTURES[name]
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = sharpened(getattr(transformers, f"{name}ForCausalLM")(config))
+    model = sharp(architecture(name, len(tokenizer)))
     assert answers(Generator(model, tokenizer, 8), PROMPTS[:6]) == alone(model, tokenizer, 8, 1, PROMPTS[:6])
 
 

@@ -9,12 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.configs import SCHEMAS
-from temporalwiki.eval_harness.cached_model import CachedModel, training
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.misalignment import matrix, table, transfer
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
@@ -87,11 +85,8 @@ def test_rows_are_in_the_order_of_training_and_columns_in_that_of_the_months() -
 
 
 ORDERS = {
-    "within a year": ["0809", "0910", "1011", "1112"],
     "around new year": ["1011", "1112", "1201", "0102"],
     "with a month left out": ["1112", "0102", "0203"],
-    "two months": ["1112", "1201"],
-    "one": ["1201"],
     "months of several years": ["20201201-20210101", "20211101-20211201", "20211201-20220101", "20211201-20221201"],
     "several years and a short name": [
         "20190816-20191009",
@@ -112,16 +107,6 @@ def test_months_are_in_order(case: str) -> None:
     found = matrix(results, "twiki_probes", SCORE)
     assert list(found.columns) == months
     assert [row.month for row in found.rows] == months
-
-
-@given(st.integers(0, 11), st.sets(st.integers(0, 5), min_size=1), st.randoms(use_true_random=False))
-def test_months_within_half_a_year_are_in_order_whenever_it_begins(
-    start: int, offsets: set[int], shuffle: random.Random
-) -> None:
-    months = [f"{(start + i - 1) % 12 + 1:02}{(start + i) % 12 + 1:02}" for i in sorted(offsets)]
-    results = [result(f"probes-{month}", 1.0) for month in months]
-    shuffle.shuffle(results)
-    assert list(matrix(results, "twiki_probes", SCORE).columns) == months
 
 
 # the description of a model -> its month; probes-0910 is one of the columns
@@ -253,59 +238,6 @@ def manifest(folder: Path, model: Path | str, config: str, method: str = "lora",
     content = {"run": run, "architecture": "decoder-only"} | ({"steps": steps} if steps else {})
     (folder / "training.json").write_text(json.dumps(content))
     return folder
-
-
-def known(method: str | None, *trained_on: str) -> dict[str, Any]:
-    return {"method": method, "trained_on": list(trained_on)}
-
-
-def phases(reference: str) -> dict[str, Any]:
-    """Return method and months of a checkpoint."""
-    found = training(reference)
-    return {name: found[name] for name in ("method", "trained_on")}
-
-
-def test_the_chain_of_manifests_is_followed(tmp_path: Path) -> None:
-    initial = manifest(tmp_path / "initial", "gpt2", "diffset-0809", "initial", steps=None)
-    first = manifest(tmp_path / "0809", initial, "diffset-0809", "diff")
-    second = manifest(tmp_path / "0910", first, "diffset-0910")
-    third = manifest(tmp_path / "1011", second, "diffset-1011")
-    assert phases(str(third)) == known("lora", "diffset-0809", "diffset-0910", "diffset-1011")
-    assert phases(str(first)) == known("diff", "diffset-0809")
-    assert phases(str(initial)) == known("initial")
-    (first / "training.json").unlink()
-    assert phases(str(third)) == known("lora", "diffset-0910", "diffset-1011")
-
-
-def test_a_chain_that_leads_back_ends(tmp_path: Path) -> None:
-    one = manifest(tmp_path / "one", tmp_path / "two", "diffset-0910")
-    manifest(tmp_path / "two", tmp_path / "two" / ".." / "one", "diffset-0809", "diff")
-    assert phases(str(one)) == known("lora", "diffset-0809", "diffset-0910")
-    itself = manifest(tmp_path / "itself", tmp_path / "itself", "diffset-0809")
-    assert phases(str(itself)) == known("lora", "diffset-0809")
-
-
-NO_MANIFEST: dict[str, str | None] = {
-    "none": None,
-    "another program's": '{"epochs": 3}',
-    "a list": "[1]",
-    "damaged": '{"run": {"method": "lo',
-    "not a path": json.dumps(
-        {
-            "run": {"method": "lora", "config": "diffset-0809", "model": "a\0b", "data": "data"},
-            "architecture": "decoder-only",
-        }
-    ),
-    "not even text": "\udcff",
-}
-
-
-@pytest.mark.parametrize("case", NO_MANIFEST)
-def test_nothing_is_known_without_a_manifest(case: str, tmp_path: Path) -> None:
-    if (text := NO_MANIFEST[case]) is not None:
-        (tmp_path / "training.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert phases(str(tmp_path)) == known(None)
-    assert phases("someone/gpt2") == known(None)
 
 
 @pytest.fixture(scope="module")

@@ -42,17 +42,9 @@ Span = tuple[int, int]
 # Tokens
 
 BY_HAND = {
-    "GPT-2's tokens begin with the space": ([(0, 2), (2, 5), (5, 11), (11, 12)], [(6, 11)], "..x."),
-    "a word of several tokens": ([(0, 2), (2, 4), (4, 6)], [(1, 5)], "xxx"),
-    "a token of several words": ([(0, 9), (9, 12)], [(2, 4), (5, 7)], "x."),
-    "next to a span is not in it": ([(0, 3), (3, 4), (4, 7)], [(3, 4)], ".x."),
-    "white space between two": ([(0, 3), (3, 4), (4, 8)], [(0, 3), (4, 8)], "x.x"),
-    "three tokens of one character": ([(0, 1), (1, 2), (1, 2), (1, 2), (2, 3)], [(1, 2)], ".xxx."),
     "special tokens have no characters": ([(0, 0), (0, 3), (3, 3), (3, 5), (0, 0)], [(0, 5)], ".x.x."),
     "an empty token within a span": ([(0, 4), (2, 2), (4, 6)], [(0, 6)], "x.x"),
     "a token that begins with the character before it": ([(0, 2), (1, 2), (2, 4)], [(0, 1)], "x.."),
-    "T5's mark of a word has its first letter": ([(2, 3), (2, 3), (3, 8)], [(2, 8)], "xxx"),
-    "no spans": ([(0, 3), (3, 6)], [], ".."),
     "no tokens": ([], [(0, 3)], ""),
 }
 
@@ -139,14 +131,6 @@ def test_the_tokens_of_proper_nouns_are_those_with_a_character_of_one(
 
 def test_the_tokens_of_gpt2(shared_data: Path) -> None:
     encoder = Encoder(AutoTokenizer.from_pretrained(shared_data / "gpt2_tokenizer"))
-
-    @given(texts_with_spans())
-    def property_holds(given_text: tuple[str, list[Span]]) -> None:
-        text, spans = given_text
-        ((_, offsets),) = encoder.with_offsets([text])
-        assert {at for start, end in spans for at in range(start, end)} <= check(text, spans, offsets)
-
-    property_holds()
     ((_, offsets),) = encoder.with_offsets(["It is Paris, 語!"])
     #                                            It is Ġ-Paris , and three bytes of 語, the first of them with Ġ
     assert overlap(offsets, [(6, 11), (13, 14)]).tolist() == [False, False, True, False, True, True, True, False]

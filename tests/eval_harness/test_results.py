@@ -40,21 +40,6 @@ def test_the_path_is_readable() -> None:
     assert path.suffix == ".json"
 
 
-OTHER = {
-    "the version of the task": ("task", "version", 2),
-    "an option of the task": ("task", "options", {"beams": 2}),
-    "the revision of the model": ("model", "revision", "abd"),
-    "the precision": ("model", "precision", "bf16"),
-    "the config": ("data", "config", "probes-1011"),
-    "the rows": ("data", "hash", "deg"),
-}
-
-
-@pytest.mark.parametrize("case", OTHER)
-def test_what_the_scores_depend_on_makes_another_file(case: str) -> None:
-    assert path_of(Path("results"), changed(*OTHER[case])) != path_of(Path("results"), WHAT)
-
-
 SAME = {
     "the model, from elsewhere": ("model", "name", "./runs/../runs/lora/"),
     "a copy of the model": ("model", "name", "/elsewhere/lora"),

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 from filelock import FileLock
 
@@ -26,7 +25,6 @@ from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.results import Outcome, Result, read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.score_cache import ScoreCache
-from temporalwiki.eval_harness.statistics import Items, compare
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.eval_harness.tasks.deleted import Deleted
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
@@ -135,16 +133,6 @@ def test_a_result_that_is_there_is_read_and_the_model_not_loaded(
     [again] = run()
     assert again == first
     assert first.path.stat().st_mtime_ns == before
-
-
-def test_the_same_by_another_name_is_the_same(
-    run: Callable[..., list[Result]], models: dict[str, Path], month: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    [first] = run()
-    shutil.copytree(month, tmp_path / "copied")
-    monkeypatch.chdir(models["gpt2"].parent)
-    assert run(model="gpt2/", data=str(tmp_path / "copied")) == [first]
 
 
 @dataclass(frozen=True)
@@ -518,24 +506,6 @@ def test_every_task_of_facts_counts_what_is_no_fact(
     }
     ids = [item["id"] for item in result.items()]
     assert len(ids) == len(set(ids)) == 4
-
-
-def test_two_models_are_compared_item_by_item(run: Callable[..., list[Result]], models: dict[str, Path]) -> None:
-    """The items of a test have its name as split, and the same ids for all models."""
-    sides = []
-    for precision in ("fp32", "bf16"):
-        [result] = run(tasks={"twiki_probes": TwikiProbes(answers=False)}, precision=precision)
-        sides.append(
-            [
-                Items(*zip(*((i["nll"], i["tokens"], i["cluster"], i["id"]) for i in items), strict=True))
-                for test in ("light-tuned/unchanged", "light-tuned/changed")
-                if (items := [item for item in result.items() if item["split"] == test])
-            ]
-        )
-    found = compare(*sides, np.exp)
-    of = result.data["scores"]["light-tuned/average/perplexity"]
-    assert (found.items, found.clusters) == (9, of["clusters"])
-    assert abs(found.difference) < 1
 
 
 def test_configs_that_nobody_reads(run: Callable[..., list[Result]]) -> None:

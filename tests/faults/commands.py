@@ -1,4 +1,4 @@
-"""Every command that writes files, small enough to be run many times, and what its result is compared by."""
+"""Every command that writes files, on small inputs, and how two results of it are compared."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from faults.struck import Ended, Struck
 from file_server import FileServer, served
 
 DATES = ("20211101", "20211201", "20220101")
-# Several may write to one folder of its: nobody takes away what looks like the rest of a killed one.
+# Several may write to one folder, so they leave the unfinished files of killed ones.
 AT_ONCE = ("evaluate",)
-ASIDE = {"work", ".home"}  # folders of what is kept for the next run
-# names in JSON of what tells of one run, and not of its result
+CACHES = {"work", ".home"}  # folders that the next run reuses
+# names in JSON that differ between two runs with the same result
 OF_THE_RUN = {"run", "seconds", "began", "speed", "tokens_per_second", "model_tflops_per_second"}
 
 
 @dataclass(frozen=True)
 class Command:
-    """What is run, where its results lie, and what has to be there before."""
+    """A command: its arguments, its results, and the commands that run before it."""
 
-    words: Callable[[Path], list[object]]  # given the folder of all inputs
+    words: Callable[[Path], list[object]]  # of the folder of all inputs
     final: tuple[str, ...]  # patterns of its results, in the folder where it runs
     before: tuple[str, ...] = ()  # names of commands that were run there before
 
@@ -84,7 +84,7 @@ MODELS: dict[str, Command] = {
 
 @contextmanager
 def inputs(folder: Path) -> Iterator[Path]:
-    """Write what the commands read; a server of dumps has its address in the file ``mirror`` there."""
+    """Write the inputs of all commands. The file ``mirror`` has the address of a server of dumps."""
     folder.mkdir(parents=True, exist_ok=True)
     snapshots = write_world(folder / "dumps", World(people=30, dates=DATES, wikidata_dates=DATES))
     write_page_props(folder / "dumps", snapshots)
@@ -114,14 +114,14 @@ def inputs(folder: Path) -> Iterator[Path]:
 
 
 class Bench:
-    """Runs commands, each in folders of its own, and says what lies there under final names."""
+    """Runs commands, each in a folder of its own, and compares their results."""
 
     def __init__(self, struck: Struck, commands: Mapping[str, Command], there: Path, folder: Path) -> None:
         self.struck, self.commands, self.there, self.folder = struck, commands, there, folder
         self._whole: dict[str, tuple[dict[str, Any], Ended]] = {}
 
     def prepare(self, name: str, folder: Path) -> None:
-        """Make a command's folder, with what has to be there before."""
+        """Make a command's folder, with the results of the commands that run before it."""
         folder.mkdir(parents=True, exist_ok=True)
         for earlier in self.commands[name].before:
             self.undisturbed(earlier)
@@ -131,7 +131,7 @@ class Bench:
         return self.struck.run(self.commands[name].words(self.there), folder, **options)
 
     def undisturbed(self, name: str) -> tuple[dict[str, Any], Ended]:
-        """What an undisturbed run leaves, and how it ended."""
+        """Return the results of an undisturbed run, and how it ended."""
         if name not in self._whole:
             folder = self.folder / "whole" / name
             self.prepare(name, folder)
@@ -142,7 +142,7 @@ class Bench:
         return self._whole[name]
 
     def contents(self, name: str, folder: Path) -> dict[str, Any]:
-        """What lies under final names, by path; of JSON what does not tell of one run."""
+        """Return the results by path; JSON without the parts that differ between runs."""
         found = {}
         for pattern in self.commands[name].final:
             for path in sorted(folder.glob(pattern)):
@@ -153,21 +153,21 @@ class Bench:
         return found
 
     def check_whole(self, name: str, folder: Path, before: Mapping[str, Any], why: str) -> None:
-        """Fail unless every file under a final name is as it was before, or as it is to be."""
+        """Fail unless every result is as before the run or as after an undisturbed one."""
         wanted, _ = self.undisturbed(name)
         for path, data in self.contents(name, folder).items():
-            if path != "trained/run.json":  # what the run is, which goes when it ends
+            if path != "trained/run.json":  # describes a run that has not ended
                 assert data in (before.get(path), wanted.get(path)), f"{why}: {path}"
 
     def check_same(self, name: str, folder: Path, why: str) -> None:
-        """Run to the end; fail unless it leaves what an undisturbed run does."""
+        """Run to the end, and fail unless the results are those of an undisturbed run."""
         ended = self.run(name, folder)
         assert ended.status == 0, f"{why}: {ended.err}"
         found, (wanted, _) = self.contents(name, folder), self.undisturbed(name)
         assert found.keys() == wanted.keys(), why
         assert [path for path in wanted if found[path] != wanted[path]] == [], why
         if name not in AT_ONCE:
-            assert [path for path in folder.rglob(".*.part") if ASIDE.isdisjoint(path.parts)] == [], why
+            assert [path for path in folder.rglob(".*.part") if CACHES.isdisjoint(path.parts)] == [], why
 
 
 def _lasting(data: Any) -> Any:

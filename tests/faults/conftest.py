@@ -1,4 +1,4 @@
-"""Commands that several rows of the table disturb."""
+"""Benches of commands, which several rows of the table share."""
 
 from __future__ import annotations
 
@@ -20,22 +20,16 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def of_data(there: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """Commands that make data."""
-    modules = [
-        "builders.build",
-        "builders.fetch",
-        "builders.ckl.live",
-        "model_cards.dataset",
-        "model_cards.ckl_dataset",
-    ]
-    modules += [f"commands.{name}" for name in ("build", "fetch", "ckl", "import")]
+    """A bench of the commands that make data."""
+    modules = ["builders.build", "builders.fetch", "builders.ckl.live", "model_cards.dataset"]
+    modules += ["model_cards.ckl_dataset", *(f"commands.{name}" for name in ("build", "fetch", "ckl", "import"))]
     with Struck([f"temporalwiki.{name}" for name in modules]) as struck:
         yield Bench(struck, DATA, there, tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="session")
 def of_models(there: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """Commands that train and score models."""
+    """A bench of the commands that train and score models."""
     modules = ["methods.train", "eval_harness.runner", "eval_harness.experiment", "eval_harness.leaderboard"]
     with Struck([*(f"temporalwiki.{name}" for name in modules), "trl"]) as struck:
         yield Bench(struck, MODELS, there, tmp_path_factory.mktemp("models"))

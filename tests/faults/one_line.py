@@ -1,4 +1,4 @@
-"""Commands that are to fail as they should: with a status and one line, which names what is wrong."""
+"""Run a command that should fail with one clear line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 
 from temporalwiki.commands import main
 
-LONGEST = 2000  # characters of an error: a hostile file does not fill a screen
+LONGEST = 2000  # characters of an error, so that a hostile file does not fill the screen
 
 
 def error_of(capsys: pytest.CaptureFixture[str], *argv: object) -> str:
-    """Run a command in this process, which is to fail; what it says last."""
+    """Run a command that should fail in this process, and return its last line on standard error."""
     capsys.readouterr()
     status = main(list(map(str, argv)))
     said = capsys.readouterr().err

@@ -1,6 +1,6 @@
-"""Commands that are run in a fork of a process that has imported the program, and struck there.
+"""Commands that run in a fork of a process that has imported the program, and are killed or held there.
 
-Importing takes longer than most commands of the tests do. Run as a program, this is that process.
+Importing takes longer than most of the tested commands. Run as a program, this module is that process.
 """
 
 from __future__ import annotations
@@ -23,10 +23,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-# what an audit hook hears before it is done; "open" is one where it is for writing
+# audit events before a change of files; "open" is another, if it is for writing
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "os.symlink"}
-_DONE = ("replace", "rename", "unlink", "link", "fsync")  # of os, and after each of them
-_MOMENTS = 1 << 16  # that are told apart
+_DONE = (
+    "replace",
+    "rename",
+    "unlink",
+    "link",
+    "fsync",
+)  # functions of os; a change is counted after each call as well
+_MOMENTS = 1 << 16  # the largest number of changes for which ``Ended.opened`` works
 
 
 @dataclass(frozen=True)
@@ -36,8 +42,8 @@ class Ended:
     status: int  # of the process; negative: the signal that killed it
     out: str
     err: str
-    changes: int  # moments before and after something of its files was changed, in the process of the command
-    opened: list[int]  # those of them when a file had just been opened to be written, and held nothing
+    changes: int  # moments before and after a change of files, in the process of the command
+    opened: list[int]  # the moments when a file had just been opened for writing and was empty
     seconds: float
 
     @property
@@ -46,7 +52,7 @@ class Ended:
 
 
 class Struck:
-    """A process that has imported ``modules``, with the given environment beside its own."""
+    """A process that has imported ``modules``, with variables added to its environment."""
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self._modules, self._environment = list(modules), dict(environment or {})
@@ -78,7 +84,7 @@ class Struck:
         after: float | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Ended:
-        """Run a command in ``folder``; SIGKILL it ``at`` the n-th change of files, or ``after`` so many seconds."""
+        """Run a command in ``folder``; kill it ``at`` the n-th change of files, or ``after`` some seconds."""
         return self.end(self.start(words, folder, at=at, environment=environment), after)
 
     def start(
@@ -92,14 +98,14 @@ class Struck:
     ) -> int:
         """Start a command and return its process id.
 
-        ``at`` the n-th change of files it is killed, or where ``hold`` is given makes that file and waits until it is
-        gone.
+        ``at`` the n-th change of files it is killed. With ``hold`` it makes that file instead, and waits until
+        somebody deletes it.
         """
         order = {"words": [str(word) for word in words], "folder": str(folder), "at": at}
         return int(self._ask(order | {"hold": hold and str(hold), "environment": dict(environment or {})}))
 
     def end(self, process: int, after: float | None = None) -> Ended:
-        """Wait for a command that was started, or SIGKILL it ``after`` so many seconds."""
+        """Wait for a command that was started, or kill it ``after`` some seconds."""
         return Ended(**self._ask({"end": process, "after": after}))
 
     def _ask(self, order: Mapping[str, Any]) -> Any:
@@ -128,7 +134,7 @@ def _serve(orders: Iterator[str]) -> None:
 
 
 def _end(pid: int, count: mmap.mmap, said: list[int], begun: float, after: float | None) -> dict[str, Any]:
-    """Processes that the command started end by themselves, and a little later: a rerun may meet them."""
+    """Wait for a command. The processes that it started end a little later, so a rerun may meet them."""
     status = _wait(pid, after)
     seconds = time.monotonic() - begun
     texts = [os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace") for file in said]
@@ -163,17 +169,17 @@ def _be_the_command(order: Mapping[str, Any], count: mmap.mmap, said: Sequence[i
         os.dup2(said[1], 2)
         sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
         os.environ.update(order["environment"])
-        tempfile.tempdir = None  # of what is imported here
+        tempfile.tempdir = None  # an import may have set it
         os.chdir(order["folder"])
-        if "datasets" in sys.modules:  # scores that others kept would make a comparison one with itself
+        if "datasets" in sys.modules:  # other commands' cached scores must not be compared with themselves
             sys.modules["datasets"].config.HF_CACHE_HOME = os.path.join(order["folder"], ".home")  # noqa: PTH118
         _count_changes(count, order["at"], order["hold"])
         status = main(order["words"])
     except SystemExit as stop:
         status = int(stop.code or 0)
-    except BaseException:  # noqa: BLE001 - nothing may go on as the other process
+    except BaseException:  # noqa: BLE001 - the fork must never return into the server
         sys.excepthook(*sys.exc_info())
-        status = 70  # a bug: what a command says in one line does not come here
+        status = 70  # a bug, because main turns user errors into a status
     finally:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
@@ -185,7 +191,7 @@ def _count_changes(count: mmap.mmap, at: int | None, hold: str | None) -> None:
     own = os.getpid()
 
     def change(opened: bool = False) -> None:
-        if os.getpid() != own:  # processes that it starts die in their own ways
+        if os.getpid() != own:  # only the command itself is killed
             return
         number = int.from_bytes(count[:8], "little") + 1
         count[:8] = number.to_bytes(8, "little")
@@ -218,7 +224,7 @@ def _count_changes(count: mmap.mmap, at: int | None, hold: str | None) -> None:
         return came
 
     real_open = open
-    for module in (builtins, io):  # pathlib takes the other one
+    for module in (builtins, io):  # pathlib uses io.open
         vars(module)["open"] = opened
     for name in _DONE:
         setattr(os, name, counted(getattr(os, name)))

@@ -15,7 +15,7 @@ import pytest
 
 from faults.rows import ROWS
 
-Fault = tuple[str, str, str]  # row, what is done, what happens
+Fault = tuple[str, str, str]  # row, action, outcome
 
 HEAD = """# Faults that we test
 
@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Note modules that pytest could not collect because a package is missing: their marks are missing, too."""
+    """Record modules that pytest could not collect: their marks are missing from the table."""
     if report.outcome != "passed":
         _uncollected.append(report.nodeid)
 
@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Table:
-    """Gathers the outcomes of the marked tests from their reports, also those of xdist's workers."""
+    """Gathers the outcomes of the marked tests from their reports, which also come from xdist's workers."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -1,6 +1,6 @@
-"""A disk that is full: one line that names it, nothing half written under a final name, and a rerun with room goes on.
+"""A full disk: one line names it, no incomplete file has a final name, and a rerun with free space continues.
 
-The disks are small file systems in memory, which the tests mount; where none can be mounted they are skipped.
+The disks are small file systems in memory. The tests are skipped if the system cannot mount them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from a_disk import disk
 from faults.commands import Bench
 from faults.rows import ONE_LINE
 
-PAGE = 4096  # of which a file takes whole ones
+PAGE = 4096  # bytes; a file takes whole pages
 SAID = ("no space left on the disk; free some", "make room for them", "database or disk is full; set HF_HOME to")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A folder of a command that lies on a small disk, and shares of what it needs there at which that is full."""
+    """A command, its folder on a small disk, and sizes of that disk as shares of the needed room."""
 
     command: str
     folder: str
@@ -48,7 +48,7 @@ OF_MODELS = {
 
 
 def fill(bench: Bench, place: Place, share: float) -> None:
-    """Run a command whose folder lies on a disk of a share of what it needs, and again with room."""
+    """Run a command whose folder is on a disk with a share of the needed room, and again with enough room."""
     name = place.command
     bench.undisturbed(name)
     files = [path for path in (bench.folder / "whole" / name / place.folder).rglob("*") if path.is_file()]
@@ -73,7 +73,7 @@ def fill(bench: Bench, place: Place, share: float) -> None:
 
 
 def _used(at: Path) -> int:
-    """Bytes of a disk that are in use."""
+    """Return the bytes of a disk that are in use."""
     found = os.statvfs(at)
     return max(1, found.f_blocks - found.f_bfree) * found.f_frsize
 
@@ -83,7 +83,7 @@ def cases(places: dict[str, Place]) -> list[Any]:
         pytest.param(
             place,
             share,
-            id=f"{name}, {share:.0%} of what it takes",
+            id=f"{name}, {share:.0%} of the needed room",
             marks=pytest.mark.fault("full disk", name, ONE_LINE),
         )
         for name, place in places.items()
@@ -92,10 +92,10 @@ def cases(places: dict[str, Place]) -> list[Any]:
 
 
 def without_tmpdir(bench: Bench, name: str) -> None:
-    """Run a command with hardly any room for what libraries put aside; they take the disk if a few bytes fit there."""
+    """Run a command with hardly any room in TMPDIR; libraries use it if a few bytes fit."""
     bench.undisturbed(name)
     top = bench.folder / f"{name} without"
-    # not below the test's own folder: the path of a socket takes 107 bytes
+    # not in the test's own folder, because a socket's path has at most 107 bytes
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as short, disk(aside := Path(short) / "aside", PAGE):
         bench.prepare(name, top)
         ended = bench.run(name, top, environment={"TMPDIR": str(aside)})

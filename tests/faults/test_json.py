@@ -30,10 +30,10 @@ from a_mutation import mutations
 Record = Callable[[str, object], None]
 
 
-def tried(
+def try_mutations(
     path: Path, read: Callable[[], object], keep: Callable[[str], bool] = lambda _what: True, named: str = ""
 ) -> int:
-    """Put each mutation in the place of a file; reading it gives something, or one line that names the file."""
+    """Read each mutation of a file, and return their number. Reading works, or one line names the file."""
     whole, cases = path.read_bytes(), 0
     for what, data in mutations(json.loads(whole)):
         if not keep(what):
@@ -53,7 +53,7 @@ def tried(
 
 
 def one_in(many: int, what: str) -> bool:
-    """Whether a case is among a few, always the same ones, that are tried where each takes long."""
+    """Return whether a slow test tries a case: always the same few."""
     return zlib.crc32(what.encode()) % many == 0 or what.startswith("bytes: ")
 
 
@@ -85,7 +85,9 @@ def test_results(reader: str, results: Path, tmp_path: Path, record_property: Re
         write_page(lines, {}, {}, tmp_path / "out", results="r")
 
     read = leaderboard if reader == "leaderboard" else lambda: (inspection.describe(results) or "").encode()
-    cases = tried(sorted(results.glob("*/*.json"))[0], read, lambda what: reader == "inspect" or one_in(4, what))
+    cases = try_mutations(
+        sorted(results.glob("*/*.json"))[0], read, lambda what: reader == "inspect" or one_in(4, what)
+    )
     record_property("cases", cases)
 
 
@@ -110,7 +112,7 @@ def test_manifests(tmp_path: Path, record_property: Record) -> None:
         check_place(folder)  # as a build does before all else
         folder_card(read_manifests(folder)).encode()
 
-    cases = tried(
+    cases = try_mutations(
         folder / "manifests" / "20211101-20211201.json",
         read,
         lambda what: one_in(2, what) and ("configs/" not in what or "configs/diffset" in what),
@@ -143,4 +145,4 @@ def test_what_is_known_of_a_checkpoint(tmp_path: Path, record_property: Record) 
         write_result(tmp_path / "out" / "r.json", {**what, "model": model}, Outcome({}, [{"id": "1"}], {}), {})
         read_result(tmp_path / "out" / "r.json")
 
-    record_property("cases", tried(path, read, named="training.json|File name too long"))
+    record_property("cases", try_mutations(path, read, named="training.json|File name too long"))

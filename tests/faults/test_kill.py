@@ -1,8 +1,8 @@
-"""kill -9 anywhere: nothing half written has a final name, and a rerun ends with the bytes of an undisturbed run.
+"""kill -9 at any moment: no incomplete file has a final name, and a rerun ends with the same bytes.
 
-Each command is killed several times in a row, before or after a change of its files or after some time, and then run
-to its end; in some rows the first time is near its end, where results are written and get their names. ``SEEDS=200``
-tries so many such rows of each command; a failure names its seed.
+A series kills a command several times, before or after a change of its files or after some time, and then runs it to
+its end. In some series the first kill is near the end, where results get their names. ``SEEDS=200`` tries 200 series
+of each command. A failure names its seed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from faults.commands import DATA, MODELS, Bench, Command
 from faults.rows import SAME_BYTES
 
 SEEDS = int(os.environ.get("SEEDS") or 0)
-ROWS = 3  # where nobody says how many
+SERIES = 3  # of each command, by default
 KILLS = 3  # in a row
-LONG = {"build in two processes", "experiment"}  # which others kill a few times, too
+LONG = {"build in two processes", "experiment"}  # other tests kill these a few times
 
 
 def kill(bench: Bench, name: str, seed: int) -> int:
-    """Kill a command several times, run it to its end, and compare. Returns how many kills there were."""
+    """Kill a command several times, run it to its end, compare, and return the number of kills."""
     folder, chance = bench.folder / f"{name} {seed}", random.Random(f"{name} {seed}")
     _, whole = bench.undisturbed(name)
     bench.prepare(name, folder)
@@ -52,9 +52,9 @@ def kill(bench: Bench, name: str, seed: int) -> int:
     return killed
 
 
-def kill_again_and_again(bench: Bench, name: str) -> int:
-    """Kill a command in several rows. Returns how many kills there were."""
-    killed = sum(kill(bench, name, seed) for seed in range(SEEDS or ROWS))
+def kill_in_series(bench: Bench, name: str) -> int:
+    """Kill a command in several series, and return the number of kills."""
+    killed = sum(kill(bench, name, seed) for seed in range(SEEDS or SERIES))
     assert killed, "it was never killed"
     return killed
 
@@ -71,9 +71,9 @@ def cases(commands: Mapping[str, Command]) -> list[Any]:
 
 @pytest.mark.parametrize("name", cases(DATA))
 def test_of_data(name: str, of_data: Bench, record_property: Callable[[str, object], None]) -> None:
-    record_property("cases", kill_again_and_again(of_data, name))
+    record_property("cases", kill_in_series(of_data, name))
 
 
 @pytest.mark.parametrize("name", cases(MODELS))
 def test_of_models(name: str, of_models: Bench, record_property: Callable[[str, object], None]) -> None:
-    record_property("cases", kill_again_and_again(of_models, name))
+    record_property("cases", kill_in_series(of_models, name))

@@ -1,4 +1,4 @@
-"""Too little memory: a worker that the system kills, limits that cannot do, and the largest pages within a limit."""
+"""Too little memory: killed workers, limits that are too small, and the largest pages within a limit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_worker_that_is_killed(of_data: Bench) -> None:
     killed, pool = 0, set[int]()
     end = time.monotonic() + 120
     while _at_work(running) and time.monotonic() < end:
-        # one of a pool; and of the next one, where that was through with its tasks and so nobody missed it
+        # one worker of each pool, because a pool that has finished its tasks misses nobody
         if (workers := _workers_of(running)) and pool.isdisjoint(workers):
             pool = set(workers)
             with contextlib.suppress(ProcessLookupError):
@@ -58,12 +58,12 @@ def test_a_worker_that_is_killed(of_data: Bench) -> None:
 
 
 def _at_work(command: int) -> bool:
-    """Whether a command has not ended; its parent has not asked yet how it did."""
+    """Return whether a command runs; one that has ended stays as a zombie until its parent asks."""
     return Path(f"/proc/{command}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def _workers_of(command: int) -> list[int]:
-    """The processes of a pool of a command: grandchildren, by way of the server of forks."""
+    """Return the workers of a command: children of its fork server."""
     return [worker for server in _children(command) for worker in _children(server)]
 
 
@@ -86,7 +86,7 @@ def test_too_small_a_limit_is_refused(memory: str, tmp_path: Path, capsys: pytes
     assert list(tmp_path.iterdir()) == []
 
 
-# What a process may take beside what Python and its libraries have: a page in all its forms is there several times.
+# The memory of a process in addition to Python and its libraries. It holds several forms of a page at once.
 ROOM = 1200 * MB
 LIMITED = """
 import resource, sys

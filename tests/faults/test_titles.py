@@ -52,7 +52,7 @@ TITLES = [
     "<extra_id_0>",
     "a" * 255,
 ]
-# page id: its title and text before, and after; None where it is no article
+# page id: title and text before and after; None if the page does not exist
 MOVED: dict[int, tuple[tuple[str, str] | None, tuple[str, str] | None]] = {
     1: (("Old name", "It is a town."), ("New name", "It is a town. It was renamed.")),  # moved
     2: (None, ("Came back", "It is back.")),  # undeleted: a history, and an id below prev's largest

@@ -1,4 +1,4 @@
-"""Two commands in one folder at the same time: one of them is refused, and the bytes are those of one alone."""
+"""Two commands in one folder at the same time: the second is refused, and the first is not disturbed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from temporalwiki.base.files import only_one
 from faults.commands import Bench
 from faults.rows import REFUSED
 
-# how much of the first one's changes of files are done when the second one comes, and what that is told
+# share of the first command's changes of files when the second starts, and the second's error
 OF_DATA = {
     "build": (0.5, "another build is at work here"),
     "fetch": (0.5, "another fetch is at work here"),
@@ -71,7 +71,7 @@ def test_of_models(name: str, share: float, said: str, of_models: Bench) -> None
 
 
 def take_turns(folder: Path, rounds: int) -> None:
-    """Take the folder again and again; leave a note of each time, and of each time when another one was in it."""
+    """Lock the folder again and again; record each turn, and each time when another process held the lock."""
     held = folder.with_name("held")
     for _ in range(rounds):
         try:
@@ -90,7 +90,7 @@ def take_turns(folder: Path, rounds: int) -> None:
 
 @pytest.mark.fault("two at once", "eight processes lock one folder again and again", "two never hold it at once")
 def test_a_folder_is_never_held_by_two(tmp_path: Path) -> None:
-    """The file of a lock goes with it, so that one may be taken just as it goes."""
+    """A lock's file is deleted with the lock, so another process may lock the file just then."""
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=take_turns, args=(tmp_path / "folder", 300)) for _ in range(8)]
     for process in processes:

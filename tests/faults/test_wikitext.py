@@ -1,4 +1,4 @@
-"""Wikitext that stops careless parsers: every way that text takes ends, and every page is kept or counted."""
+"""Wikitext that stops careless parsers: every function of text ends, and every page is kept or counted."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ LARGE: dict[str, str] = {
     "line ends": "a" + "\n" * 200_000 + "b",
 }
 PAGES = NESTED | BROKEN | LARGE
-# Those of which not all is read: dropped, and what takes in all that follows it, as MediaWiki has it.
+# Dropped pages, and pages where an element takes in all the text after it, as in MediaWiki.
 TOO_DEEP = {"templates that are closed", "links", "parameters"}
 OPEN_TO_THE_END = {"tables never closed", "comments never closed"}
 
@@ -88,7 +88,7 @@ def rows(out: Path, config: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
-    """A build of articles that are new, that were edited, and that became of what they are plain ones."""
+    """A build with a new article, an edited one and a repaired one for each text."""
     dumps = tmp_path_factory.mktemp("wikitext") / "dumps"
     texts = list(PAGES.values())
     prev = [page(1, "Plain", "It is plain.", revision_id=1)]
@@ -144,8 +144,8 @@ def test_every_page_of_a_build_is_kept_or_counted(case: str, built: tuple[dict[s
     assert all(found[page_id].endswith(end) for page_id, end in ends.items())
 
 
-def test_what_was_dropped(built: tuple[dict[str, Any], Path]) -> None:
-    """Most are read; those that are not are counted, each under a reason."""
+def test_dropped_pages_are_counted_by_reason(built: tuple[dict[str, Any], Path]) -> None:
+    """Pages that are not read are counted under a reason."""
     manifest, out = built
     pages = manifest.content["counts"]["pages"]
     deep, swallowed = len(TOO_DEEP), len(OPEN_TO_THE_END)
@@ -156,7 +156,7 @@ def test_what_was_dropped(built: tuple[dict[str, Any], Path]) -> None:
     assert len(rows(out, f"diffset-{INTERVAL.name}")) == pages["new"] + pages["updated"]
 
 
-# Other ways that text takes: a square of these sizes would not come back within the patience of any test run
+# Other functions of text; one that takes quadratic time would not end within a test run
 
 TEXTS = {**PAGES, "names": "Dr. A. " * 50_000, "sentinels": "<extra_id_0>" * 10_000, "initials": "A. " * 100_000}
 
@@ -189,7 +189,7 @@ def test_every_way_of_text_ends(way: str) -> None:
 
 @pytest.mark.parametrize("between", [" ", "\n", "\t\n", ": ", "a", "#a "])
 def test_what_is_nearly_a_redirect_in_a_history_is_an_article(between: str, tmp_path: Path) -> None:
-    """Of a history that is cut at a date, the text says what was a redirect then."""
+    """In a history that is cut at a date, only the text shows whether the page was a redirect then."""
     old = revision("#REDIRECT" + between * 300_000, 1, at="2021-10-01T00:00:00Z")
     new = revision("x", 2, at="2021-12-02T00:00:00Z")
     dump = write_bz2(tmp_path / "d.xml.bz2", header(), page(1, "T", revisions=[old, new]), FOOTER)

@@ -1,4 +1,4 @@
-"""YAML of strangers: recipes, and the cards of repositories that are published to."""
+"""Hostile YAML in recipes, and in the cards of repositories."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOSTILE: dict[str, str] = {
     "two documents": "a: 1\n---\na: 2\n",
     "NUL": "a: \0\n",
     "tabs": "a:\n\t- b\n",
-    "keys that are no text": "1: 2\n",
+    "keys that are numbers": "1: 2\n",
     "merged keys": "a: &a {b: 1}\nc: {<<: *a}\n",
 }
 
@@ -57,10 +57,10 @@ def test_recipes(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["recipe.yaml"]
 
 
-# Those that are YAML, and what a card keeps of them.
+# The cases that are valid YAML, and the settings that a card keeps of them.
 HARMLESS: dict[str, dict[str, object]] = {
     "two documents": {"a": 1},  # the second one is the card's text
-    "keys that are no text": {"1": 2},
+    "keys that are numbers": {"1": 2},
     "merged keys": {"a": {"b": 1}, "c": {"b": 1}},
 }
 

@@ -1,4 +1,4 @@
-"""Tasks on a cluster of two nodes of Ray, which these tests start: the same bytes, whoever dies."""
+"""Tasks on a Ray cluster of two nodes, which these tests start: the same bytes, also if a worker or node dies."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,9 +27,11 @@ import engine_tasks
 from a_folder import without_manifests
 from engine_tasks import (
     break_down_at_three,
+    calls,
     die_at_three,
     die_twice_at_three,
     refuse_three,
+    wait_for,
     wait_for_the_signal,
     write_square,
 )
@@ -62,20 +63,13 @@ def _cluster(cluster: Any) -> None:
     """All tests here use it."""
 
 
-def calls(tmp_path: Path) -> list[int]:
-    return sorted(int(call) for call in (tmp_path / "calls").read_text().split())
-
-
 def squares(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.glob("*.txt")}
 
 
-def test_jobs_are_by_default_what_the_cluster_has() -> None:
+def test_jobs_and_memory_are_by_default_those_that_the_cluster_has(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_machine("ray") == Machine(2, 8 << 30, "ray")
     assert find_machine("ray", memory=1 << 30) == Machine(1, 1 << 30, "ray")
-
-
-def test_memory_is_by_default_what_the_cluster_has(monkeypatch: pytest.MonkeyPatch) -> None:
     small = SimpleNamespace(cluster_resources=lambda: {"CPU": 2.0, "memory": float(3 << 30)})
     monkeypatch.setattr(executor, "_connect", lambda: small)
     assert find_machine("ray") == Machine(2, 3 << 30, "ray")
@@ -88,7 +82,7 @@ def test_every_task_runs_once_and_reports_come_in_order(tmp_path: Path) -> None:
     assert total(reports, "count") == {"tasks": 5}
     assert all(report["run"]["peak_memory_mb"] > 1 for report in reports)
     run_stage("square", write_square, tasks, tmp_path / "out", RAY)
-    run_stage("square", write_square, tasks, tmp_path / "out")  # whichever engine did it
+    run_stage("square", write_square, tasks, tmp_path / "out")  # another engine's work counts
     assert calls(tmp_path) == [1, 2, 3, 4, 5]
     assert list((tmp_path / "out").glob(".*")) == []
 
@@ -139,20 +133,12 @@ def test_a_node_removed_in_the_middle_changes_nothing(tmp_path: Path, cluster: A
 
 
 def nodes(tmp_path: Path, many: int) -> list[tuple[str, str]] | None:
-    """Which node ran which task, once so many have begun."""
+    """Return (task, node) for each started task when ``many`` have started, and None before."""
     try:
         lines = (tmp_path / "nodes").read_text().splitlines()
     except FileNotFoundError:
         return None
     return [(line.split()[0], line.split()[1]) for line in lines] if len(lines) == many else None
-
-
-def wait_for(what: Callable[[], Any]) -> Any:
-    for _ in range(600):
-        if found := what():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("nothing happened")
 
 
 class Elsewhere:
@@ -244,7 +230,7 @@ def test_a_cluster_that_asks_for_a_token_is_one_line_that_says_what_to_set(tmp_p
         )
 
 
-NODES = [  # of CPUs and gigabytes, what is said
+NODES = [  # CPUs and gigabytes of each node, and the error
     ([(1, 1), (8, 0.5)], None),
     ([(0, 64)], "no node of the Ray cluster has a CPU"),
     ([(0.5, 64)], "no node of the Ray cluster has a CPU"),
@@ -268,12 +254,9 @@ def test_a_cluster_that_could_never_run_a_task_is_refused(
             engine._check_nodes(cluster)
 
 
-def test_a_node_that_does_not_see_the_folder_is_named(tmp_path: Path) -> None:
+def test_a_node_that_cannot_take_part_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"elsewhere: the node \S+ does not see this folder: .* share"):
         executor._run(Elsewhere(), 0, str(tmp_path / "elsewhere" / ".x.part"), executor._libraries())
-
-
-def test_a_node_with_another_library_is_named(tmp_path: Path) -> None:
     other = executor._libraries() | {"duckdb": "0.0.1"}
     with pytest.raises(InputError, match=r"node \S+ has duckdb .*, this command 0\.0\.1"):
         executor._run(Elsewhere(), 0, str(tmp_path), other)
@@ -294,22 +277,17 @@ SMALL_TASKS = {
 }
 
 
-def build_both_ways(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    dumps: Path,
-    interval: Interval,
-    options: BuildOptions,
-    **more: Any,
-) -> None:
-    """Build in one process and, in many tasks, on the cluster; compare everything but the manifest's "run"."""
+def test_a_build_gives_the_same_bytes_as_on_one_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build on the cluster has many tasks. Only the manifest's "run" differs."""
+    write_world(tmp_path / "dumps", World(people=40))
+    sources = find_sources(tmp_path / "dumps", Interval("enwiki", "20211101", "20211201"))
+    options = BuildOptions(include=("wikipedia",), unchanged_fraction=1.0)
     manifests = []
     for machine in (Machine(), RAY):
         if machine is RAY:
             for constant, value in SMALL_TASKS.items():
                 monkeypatch.setattr(f"temporalwiki.builders.{constant}", value)
         out = tmp_path / machine.engine / "temporalwiki"
-        sources = find_sources(dumps, interval, **more)
         manifest = build(sources, out, out.with_name("work"), options, machine).content
         manifests.append({key: value for key, value in manifest.items() if key != "run"})
         tasks = {name: stage["tasks"] for name, stage in manifest["run"]["stages"].items()}
@@ -318,18 +296,3 @@ def build_both_ways(
     found = without_manifests(tmp_path / "local" / "temporalwiki")
     assert sum(path.endswith(".parquet") for path in found) > 5
     assert found == without_manifests(tmp_path / "ray" / "temporalwiki")
-
-
-def test_a_generated_world_gives_the_same_bytes_as_on_one_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_world(tmp_path / "dumps", World(people=40))
-    everything = BuildOptions(include=("wikipedia",), unchanged_fraction=1.0)
-    build_both_ways(tmp_path, monkeypatch, tmp_path / "dumps", Interval("enwiki", "20211101", "20211201"), everything)
-
-
-def test_the_real_pair_gives_the_same_bytes_as_on_one_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_data: Path
-) -> None:
-    interval, options = Interval("enwiki", "20141106", "20160501"), BuildOptions(unchanged_fraction=1.0)
-    build_both_ways(tmp_path, monkeypatch, shared_data / "dumps", interval, options, wikidata=("20141201", "20170330"))

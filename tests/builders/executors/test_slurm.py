@@ -1,4 +1,4 @@
-"""Tasks as jobs of Slurm: fake commands on PATH run them as processes, and lose, refuse or hold them."""
+"""Tasks as Slurm jobs. Fake commands on PATH run them as processes, and lose, refuse or hold them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,14 +21,22 @@ from temporalwiki.builders.stages import remove, run_stage, total
 
 import engine_tasks
 import fake_slurm
-from engine_tasks import break_down_at_three, die_at_three, die_twice_at_three, refuse_three, write_square
+from engine_tasks import (
+    break_down_at_three,
+    calls,
+    die_at_three,
+    die_twice_at_three,
+    refuse_three,
+    wait_for,
+    write_square,
+)
 
 SLURM = Machine(2, 2 << 30, "slurm")
 
 
 @pytest.fixture(autouse=True)
 def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The fake commands, quick to look and to miss a job."""
+    """The spool of the fake commands, with short waits."""
     spool = fake_slurm.install(tmp_path / "slurm")
     monkeypatch.setenv("PATH", f"{tmp_path / 'slurm' / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(Path(engine_tasks.__file__).parent), prepend=os.pathsep)  # of the jobs
@@ -44,20 +50,8 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             fake_slurm.end(int(pid))
 
 
-def calls(tmp_path: Path) -> list[int]:
-    return sorted(int(call) for call in (tmp_path / "calls").read_text().split())
-
-
 def arrays(spool: Path) -> int:
     return len(list(spool.glob("*.name")))
-
-
-def wait_for(what: Callable[[], Any]) -> Any:
-    for _ in range(200):
-        if found := what():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("nothing happened")
 
 
 def test_a_stage_is_one_array_and_reports_come_in_order(tmp_path: Path, spool: Path) -> None:
@@ -125,7 +119,7 @@ def test_no_variable_hides_the_jobs(
 ) -> None:
     monkeypatch.setenv(variable, HIDING[variable])
     killed_while_jobs_wait(tmp_path, spool)
-    if variable == "SBATCH_CLUSTERS":  # it is noted
+    if variable == "SBATCH_CLUSTERS":  # the folder records it
         monkeypatch.delenv(variable)
     run_stage("square", write_square, [1, 3], tmp_path / "out", SLURM)
     assert not [job for job in fake_slurm.jobs(spool) if job.startswith("100_")]
@@ -174,22 +168,14 @@ def test_a_full_queue_is_waited_for(tmp_path: Path, spool: Path, capfd: pytest.C
     assert said.count("square: Slurm takes no more jobs now, waiting: sbatch: error:") == 1
 
 
-def test_many_tasks_are_arrays_one_after_the_other(
-    tmp_path: Path, spool: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("largest", "waits"), [(2, True), (1, False)])
+def test_an_array_waits_for_one_that_keeps_all_workers_busy(
+    tmp_path: Path, spool: Path, monkeypatch: pytest.MonkeyPatch, largest: int, waits: bool
 ) -> None:
-    monkeypatch.setattr(slurm, "LARGEST_ARRAY", 2)
-    run_stage("square", write_square, [1, 2, 3], tmp_path / "out", SLURM)
-    assert calls(tmp_path) == [1, 2, 3]
-    assert "dependency=afterany:100" in (spool / "101.asked").read_text().split()
-
-
-def test_arrays_that_leave_workers_idle_run_beside_each_other(
-    tmp_path: Path, spool: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(slurm, "LARGEST_ARRAY", 1)
-    run_stage("square", write_square, [1, 2], tmp_path / "out", SLURM)
-    assert calls(tmp_path) == [1, 2]
-    assert "dependency" not in (spool / "101.asked").read_text()
+    monkeypatch.setattr(slurm, "LARGEST_ARRAY", largest)
+    run_stage("square", write_square, [1, 2, 3][: largest + 1], tmp_path / "out", SLURM)
+    assert calls(tmp_path) == [1, 2, 3][: largest + 1]
+    assert ("dependency=afterany:100" in (spool / "101.asked").read_text().split()) == waits
 
 
 def test_a_controller_that_does_not_answer_loses_nothing(
@@ -236,12 +222,13 @@ def start(tmp_path: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, str(program)], stderr=subprocess.DEVNULL)
 
 
-def killed_while_jobs_wait(tmp_path: Path, spool: Path) -> None:
+def killed_while_jobs_wait(tmp_path: Path, spool: Path, sent: signal.Signals = signal.SIGKILL) -> None:
+    """Start a stage whose jobs are held, and send a signal to its command when it has submitted them."""
     (spool / "100.held").touch()
     running = start(tmp_path)
     state = tmp_path / "out" / SLURM_JOBS
     wait_for(lambda: state.exists() and json.loads(state.read_text())["jobs"])
-    running.kill()
+    running.send_signal(sent)
     running.wait()
 
 
@@ -276,7 +263,7 @@ def test_jobs_are_cancelled_before_their_folder_is_deleted(tmp_path: Path, spool
     assert fake_slurm.jobs(spool) == []
 
 
-def test_jobs_that_were_submitted_but_not_noted_are_cancelled(tmp_path: Path, spool: Path) -> None:
+def test_jobs_that_the_killed_command_did_not_record_are_cancelled(tmp_path: Path, spool: Path) -> None:
     killed_while_jobs_wait(tmp_path, spool)
     (tmp_path / "out" / SLURM_JOBS).write_text('{"jobs": {}, "cancelled": false}')
     (spool / "100.held").unlink()
@@ -286,12 +273,7 @@ def test_jobs_that_were_submitted_but_not_noted_are_cancelled(tmp_path: Path, sp
 
 
 def test_an_interrupt_cancels_the_jobs(tmp_path: Path, spool: Path) -> None:
-    (spool / "100.held").touch()
-    running = start(tmp_path)
-    state = tmp_path / "out" / SLURM_JOBS
-    wait_for(lambda: state.exists() and json.loads(state.read_text())["jobs"])
-    running.send_signal(signal.SIGINT)
-    running.wait()
+    killed_while_jobs_wait(tmp_path, spool, signal.SIGINT)
     assert fake_slurm.jobs(spool) == []
     (spool / "100.held").unlink()
     run_stage("square", write_square, [1, 2], tmp_path / "out", SLURM)

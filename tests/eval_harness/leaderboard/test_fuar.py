@@ -61,13 +61,6 @@ def test_probes_by_hand(tmp_path: Path) -> None:
     assert second.result.endswith(".json") and (tmp_path / second.result).is_file()
 
 
-def test_all_facts_moved_alike_so_there_is_no_doubt(tmp_path: Path) -> None:
-    """All resamples have the same differences, because facts differ by the same amount in all models."""
-    write_months(tmp_path, BASE, FIRST, SECOND)
-    for row in found(tmp_path):
-        assert (row.low, row.high) == pytest.approx((row.value, row.value))
-
-
 def write_lama(
     folder: Path, model: dict[str, Any], invariant: int, updated: int, new: int, suffix: str = "", **more: Any
 ) -> None:
@@ -248,7 +241,3 @@ def test_the_order_of_results_does_not_matter(tmp_path: Path) -> None:
     for seed in range(3):
         shuffled = random.Random(seed).sample(results, len(results))
         assert fuar_rows(shuffled, rows(shuffled, tmp_path), tmp_path) == expected
-
-
-def test_no_results_no_rows(tmp_path: Path) -> None:
-    assert fuar_rows([], [], tmp_path) == []

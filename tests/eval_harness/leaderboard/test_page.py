@@ -210,12 +210,6 @@ def test_it_opens_with_the_average_perplexity_of_the_last_month(tmp_path: Path) 
     assert labels == ["average perplexity 1201"]
 
 
-def test_it_opens_with_what_there_is(tmp_path: Path) -> None:
-    rows = [make_row(task="lama", test="", measure="f1", tested=None, month=None, higher_is_better=True)]
-    text = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
-    assert "lama, all, f1 on no month: higher is better." in text
-
-
 @pytest.mark.parametrize(("higher", "order"), [(False, ["a", "c", "b", "d"]), (True, ["d", "b", "c", "a"])])
 def test_the_best_come_first(tmp_path: Path, higher: bool, order: list[str]) -> None:
     values = {"a": 1.0, "b": 9.5, "c": 9.0, "d": math.inf}

@@ -50,12 +50,9 @@ NAMES = {  # a model's name and revision: what a row calls it
     ("gpt2", "0123456789abcdef"): "gpt2",
     ("runs/diff", "0123456789abcdef"): "runs/diff",
     ("/home/anna/runs/diff/diffset-0910", "0123456789abcdef"): "diffset-0910",
-    ("/home/ann.weber/lora", "0123456789abcdef"): "lora",
     ("../ann.weber/lora", "0123456789abcdef"): "lora",
-    ("~/lora", "0123456789abcdef"): "lora",
     ("/home/ann.weber/lora", f"0123456789abcdef+{'a' * 40}"): "lora",
     ("acme/lora@refs/pr/1", f"{'a' * 40}+{'b' * 40}"): "acme/lora@refs/pr/1",
-    ("a" * 5000, "0123456789abcdef"): "a" * 5000,
 }
 
 
@@ -140,22 +137,11 @@ def test_a_result_from_before_more_was_known_of_training_is_read(tmp_path: Path)
         assert (row.base, row.learning_rate, row.trainable, row.parameters, row.tokens) == (base, *[None] * 4)
 
 
-MONTHS: dict[str, tuple[dict[str, Any], str | None]] = {
-    "the last that it was trained on": (DIFF, "0910"),
-    "by its long name": ({**DIFF, "trained_on": ["diffset-20210901-20211001"]}, "0910"),
-    "one that nothing is tested on": ({**DIFF, "trained_on": ["diffset-1011"]}, "1011"),
-    "none": ({"name": "base"}, None),
-    "initial": ({"name": "initial", "method": "initial"}, None),
-    "initial, that began elsewhere": ({"name": "i", "method": "initial", "trained_on": ["wikipedia-08"]}, None),
-}
-
-
-@pytest.mark.parametrize("case", MONTHS)
-def test_the_month_of_a_model(case: str, tmp_path: Path) -> None:
-    model, month = MONTHS[case]
+def test_a_months_two_names_are_one_month(tmp_path: Path) -> None:
+    model = {**DIFF, "trained_on": ["diffset-20210901-20211001"]}
     result = write_probes(tmp_path, "probes-0910", {"changed": EASY}, **model)
     other = write_probes(tmp_path, "probes-20210901-20211001", {"changed": EASY}, name="other")
-    assert {row.month for row in rows([result, other], tmp_path) if row.model != "other"} == {month}
+    assert find(rows([result, other], tmp_path), model="runs/diff").month == "0910"
 
 
 CONFIGS = {
@@ -288,13 +274,6 @@ def test_without_its_items_a_result_is_not_ranked_and_damaged_ones_are_named(tmp
     path.write_bytes(b"PAR1")
     with pytest.raises(InputError, match=f"{path.name}: not the items of a result"):
         rows(results, tmp_path)
-
-
-def test_five_subjects_are_too_few(tmp_path: Path) -> None:
-    for name, hits in (("good", 12), ("bad", 0)):
-        write_clozes(tmp_path, "newlama", [{**c, "cluster": f"Q{i % 5}"} for i, c in enumerate(clozes(hits, 12))],
-                     name=name)  # fmt: skip
-    assert set(ranks(rows(read_results(tmp_path), tmp_path)).values()) == {(None, None)}
 
 
 # The scores of every task can be computed again from its items

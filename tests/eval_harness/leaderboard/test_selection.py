@@ -148,8 +148,3 @@ def test_where_there_is_one_initial_a_line_of_an_unknown_base_began_from_it() ->
 def test_nothing_is_divided_by_0() -> None:
     assert relative([make_row(**INITIAL, value=0.0), make_row()], "diff") == {}
     assert relative([make_row(**INITIAL), make_row(value=0.0)], "diff") == {}
-
-
-def test_no_rows_are_no_lines() -> None:
-    assert Board([]).lines == []
-    assert Board([]).months(CHANGED) == {}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.eval_harness.metrics import fuar as module
@@ -46,42 +46,13 @@ def test_table_2_of_the_paper(invariant: float, updated: float, new: float, prin
 
 # predictions, references, and the result: fuar, forgotten, updated, acquired
 BY_HAND: dict[str, tuple[list[Row], list[Row], tuple[float, float, float, float]]] = {
-    # (24 - 18) / ((10 - 2) + (6 - 2))
-    "one earlier corpus": ([row(18, 10, 6)], [row(24, 2, 2)], (0.5, 6, 8, 4)),
-    # ((20 - 6) + (18 - 16)) / ((13 - 1) + (13 - 3) + (6 - 1) + (6 - 1))
-    "two earlier corpora": (
-        [row(6, 13, 6), row(16, 13, 6)],
-        [row(20, 1, 1), row(18, 3, 1)],
-        (0.5, 16, 22, 10),
-    ),
-    # the second row gained 100, but has no invariant task: 6 / (8 + 4)
-    "a corpus without an invariant task counts neither above nor below the line": (
-        [row(18, 10, 6), row(None, 10, 102)],
-        [row(24, 2, 2), row(None, 2, 2)],
-        (0.5, 6, 8, 4),
-    ),
     # the paper's two phases: FUAR((IL, n.d.), n.d., NewLAMA-Easy) = 6 / 4
     "two phases": (
         [row(18, None, 6), row(None, None, 6)],
         [row(24, None, 2), row(None, None, 5)],
         (1.5, 6, 0, 4),
     ),
-    "an updated task alone": ([row(18, 10, None)], [row(24, 2, None)], (0.75, 6, 8, 0)),
-    "an updated task of one corpus alone": (
-        [row(18, 10, None), row(18, None, None)],
-        [row(24, 2, None), row(20, None, None)],
-        (1.0, 8, 8, 0),
-    ),
-    # a gain on the invariant task (+5) does not reduce the other corpus's loss, and a loss on the new task (-3)
-    # does not reduce the gain: (6 + 0) / (8 + 0)
-    "gains and losses do not cancel": (
-        [row(18, 10, 1), row(25, 2, 1)],
-        [row(24, 2, 4), row(20, 2, 4)],
-        (0.75, 6, 8, 0),
-    ),
-    "nothing forgotten": ([row(24, 10, 6)], [row(24, 2, 2)], (0, 0, 8, 4)),
     "no gain": ([row(18, 2, 1)], [row(24, 2, 2)], (math.inf, 6, 0, 0)),
-    "no gain, and nothing forgotten": ([row(24, 2, 2)], [row(24, 2, 2)], (math.inf, 0, 0, 0)),
     "negatives of perplexities": ([row(-6, -1, -4)], [row(-2, -5, -4)], (1, 4, 4, 0)),
     "a gain that the ratio cannot be told of": ([row(0, 5e-324, 0)], [row(1e99, 0, 0)], (math.inf, 1e99, 5e-324, 0)),
     "numbers of numpy": ([row(np.float32(18), np.int64(10), np.float64(6))], [row(24, 2, 2)], (0.5, 6, 8, 4)),
@@ -178,41 +149,6 @@ def test_it_is_the_equation(rows: tuple[list[Row], list[Row]]) -> None:
     assert result["forgotten"] == pytest.approx(float(above))
     assert result["updated"] + result["acquired"] == pytest.approx(float(below))
     assert result["fuar"] == (pytest.approx(float(above / below)) if below else math.inf)
-
-
-@given(scores(), st.randoms(use_true_random=False))
-def test_the_order_of_the_corpora_does_not_matter(rows: tuple[list[Row], list[Row]], random: Any) -> None:
-    pairs = list(zip(*rows, strict=True))
-    random.shuffle(pairs)
-    assert fuar([after for after, _ in pairs], [before for _, before in pairs]) == fuar(*rows)
-
-
-@given(scores(), st.floats(0.01, 100))
-def test_the_unit_of_the_scores_does_not_matter(rows: tuple[list[Row], list[Row]], factor: float) -> None:
-    def scaled(side: list[Row]) -> list[Row]:
-        return [{task: None if x is None else x * factor for task, x in r.items()} for r in side]
-
-    result, other = fuar(*rows), fuar(scaled(rows[0]), scaled(rows[1]))
-    assert other["fuar"] == pytest.approx(result["fuar"])
-    assert other["forgotten"] == pytest.approx(result["forgotten"] * factor)
-
-
-@given(scores(), SCORE, st.data())
-def test_more_forgetting_never_lowers_it_and_more_gain_never_raises_it(
-    rows: tuple[list[Row], list[Row]], step: float, data: st.DataObject
-) -> None:
-    after, before = rows
-    task = data.draw(st.sampled_from(["invariant", "updated", "new"]))
-    i = data.draw(st.integers(0, len(after) - 1))
-    assume(after[i][task] is not None)
-    changed = [dict(r) for r in after]
-    changed[i][task] += -step if task == "invariant" else step
-    result, other = fuar(after, before), fuar(changed, before)
-    if task == "invariant":
-        assert other["fuar"] >= result["fuar"]
-        assert other["forgotten"] >= result["forgotten"]
-    else:
-        assert other["fuar"] <= result["fuar"]
 
 
 def test_it_is_one_file_that_needs_the_standard_library_alone() -> None:

@@ -17,17 +17,10 @@ from temporalwiki.base.normalization import normalize
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1, knowledge_match
 
 NORMALIZED = {
-    "The Beatles!": "beatles",
-    "  an  Apple\ta\nday ": "apple day",
     "<extra_id_0> Paris<extra_id_1>": "paris",
     "Paris<extra_id_1>London": "paris london",
     "<extra_id_>": "extraid",
-    "1990-91": "199091",
-    "U.S.A.": "usa",
     "T.h.e": "",  # the article appears when the full stops are gone, and goes with them, as in SQuAD's script
-    "The The": "",
-    "theatre, Ana": "theatre ana",
-    "": "",
     # beyond ASCII
     "„Straße“": "straße",
     "1990–91": "199091",
@@ -105,16 +98,6 @@ def test_f1_is_symmetric_between_0_and_1_and_1_for_a_match(a: str, b: str) -> No
 
 # prediction, references, exact match, F1
 PAIRS: dict[str, tuple[str, list[str], float, float]] = {
-    "the same": ("Paris", ["Paris"], 1, 1),
-    "one of several": ("lutetia!", ["Paris", "Lutetia"], 1, 1),
-    # 1 word of 2, and all of 1: 2 * 1 / 3
-    "a word too many": ("in Paris", ["Paris"], 0, 2 / 3),
-    # one new and one york are shared: 2 of 3 and 2 of 3
-    "words count as often as they stand": ("new new york", ["new york york"], 0, 2 * 2 / 6),
-    "the best reference for F1 is not the first": ("New York City", ["York", "New York"], 0, 4 / 5),
-    "nothing shared": ("Rome", ["Paris"], 0, 0),
-    "no answer": ("", ["Paris"], 0, 0),
-    "an answer where nothing is left of the right one": ("Paris", ["The The"], 0, 0),
     "nothing left of either": ("<extra_id_0>.", ["The The"], 1, 1),
     "no spaces between words: one word": ("東京都", ["東京"], 0, 0),
 }

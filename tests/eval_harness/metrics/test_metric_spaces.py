@@ -96,11 +96,8 @@ def test_fuar_of_rows_that_are_added(fuar: Any) -> None:
     ("predictions", "references", "message"),
     [
         ([row(1, 2, 3), {"invariant": 1, "updated": 2, "nwe": 3}], [row(1, 2, 3)] * 2, r"predictions\[1\]: the keys"),
-        ([row(1, 2, math.nan)], [row(1, 2, 3)], r"predictions\[0\]: new is nan"),
-        ([row(1, 2, 3)], [row(1, 2, 3)] * 2, "1 predictions and 2 references"),
         ([row(1, 2, 3)], None, "references: expected a list"),
         ([], [], "no row has an invariant task"),
-        ([row(None, 2, 3)], [row(None, 2, 3)], "no row has an invariant task"),
     ],
 )
 def test_fuar_names_what_is_wrong_and_goes_on(fuar: Any, predictions: Any, references: Any, message: str) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from temporalwiki.eval_harness.facts import FactScore
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.statistics import ratio
-from temporalwiki.eval_harness.tasks import deleted, find_task
+from temporalwiki.eval_harness.tasks import deleted
 from temporalwiki.eval_harness.tasks.deleted import Deleted
 
 
@@ -104,26 +103,6 @@ def test_what_is_forgotten_alike_does_not_count_as_let_go(monkeypatch: pytest.Mo
     assert forgotten["deleted/perplexity"].value == pytest.approx(let_go["deleted/perplexity"].value)
 
 
-def test_the_interval_of_the_ratio_is_that_of_two_independent_means(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The splits share no subject, so the variances of the two logarithms add up."""
-    generator = np.random.default_rng(1)
-    parts = {split: many(generator, split, 3) for split in ("deleted", "unchanged")}
-    scored = {label: score for _, of in parts.values() for label, score in of.items()}
-    outcome = run(monkeypatch, {split: rows for split, (rows, _) in parts.items()}, scored)
-    estimate = outcome.scores["deleted/over_unchanged"]
-    widths = []
-    for split in parts:
-        items = [item for item in outcome.items if item["split"] == split]
-        columns = ([item[name] for item in items] for name in ("object_nll", "object_tokens", "cluster"))
-        one = ratio(*columns)
-        assert one.low is not None
-        assert one.high is not None
-        widths.append(one.high - one.low)
-    assert estimate.low is not None
-    assert estimate.high is not None
-    assert math.log(estimate.high / estimate.low) == pytest.approx(math.hypot(*widths), rel=0.1)
-
-
 def test_without_unchanged_facts_there_is_nothing_to_compare_with(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = run(monkeypatch, {"deleted": ROWS["deleted"]}, dict(SCORED))
     assert "deleted/perplexity" in outcome.scores
@@ -148,8 +127,3 @@ def test_no_deleted_facts_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = run(monkeypatch, {"deleted": [], "unchanged": ROWS["unchanged"]}, {})
     assert (outcome.scores, outcome.items) == ({}, [])
     assert outcome.excluded == {"facts in the split deleted": 0}
-
-
-def test_it_is_a_task_of_probes() -> None:
-    task = find_task("deleted")
-    assert (task.configs, task.splits) == (("probes-",), ("deleted", "unchanged"))

@@ -115,13 +115,6 @@ def test_scores_are_those_of_kilt(
     assert values(found) == {f"zero-shot/{name}": value for name, value in expected.items()}
 
 
-def test_every_row_weighs_the_same() -> None:
-    rows = [row(f"Who {n}?", "Jim", id=str(n)) for n in range(4)]
-    found = run(Canned(said={"Who 2?": "Jim"}), rows)
-    assert values(found)["zero-shot/accuracy"] == 25
-    assert [item["accuracy"] for item in found.items] == [0, 0, 1, 0]
-
-
 # Input
 
 
@@ -309,18 +302,7 @@ def test_an_input_leaves_room_for_the_answer_in_the_context(taught: None) -> Non
 
 # With real data and real models
 
-DATA_SETS = {
-    "aidayago2": "aidayago2/aidayago2",
-    "cweb": "cweb/cweb",
-    "eli5": "eli5/eli5",
-    "fever": "fever/fever",
-    "hotpotqa": "hotpotqa/hotpotqa",
-    "nq": "nq/nq",
-    "structured_zeroshot": "structured_zeroshot/structured_zeroshot",
-    "trex": "trex/trex",
-    "wned": "wned/wned",
-    "wow": "wow/wow",
-}
+DATA_SETS = ["aidayago2", "cweb", "eli5", "fever", "hotpotqa", "nq", "structured_zeroshot", "trex", "wned", "wow"]
 
 
 def published(file: Path) -> list[dict[str, Any]]:
@@ -330,10 +312,10 @@ def published(file: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", DATA_SETS)
 def test_rows_as_they_are_published_are_read(name: str, shared_data: Path, taught: None) -> None:
     """Giving back the first answer is right by every measure; only inputs of entity linking are cut."""
-    dev = published(shared_data / "kilt" / f"{DATA_SETS[name]}-dev-kilt.jsonl")
+    dev = published(shared_data / "kilt" / name / f"{name}-dev-kilt.jsonl")
     learnt = Kilt().extra_configs(f"kilt-{name}")
     [source] = learnt
-    train = published(shared_data / "kilt" / f"{DATA_SETS[source]}-train-kilt.jsonl")
+    train = published(shared_data / "kilt" / source / f"{source}-train-kilt.jsonl")
     first = {r["input"].strip(): next(o["answer"] for o in r["output"] if "answer" in o) for r in dev}
     model = Canned("gpt2", said=first)
     check_columns(dev, Kilt.columns, name)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from temporalwiki.base.normalization import normalize
 from temporalwiki.eval_harness.facts import FactScore
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.tasks import find_task, multiple_choice
+from temporalwiki.eval_harness.tasks import multiple_choice
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice, choices_of
 
 
@@ -126,8 +126,3 @@ def test_no_two_choices_have_one_name(labels: list[str]) -> None:
     names = [normalize(choice) for choice in choices if normalize(choice)]
     assert len(set(names)) == len(names)
     assert {normalize(label) for label in labels if label} == {normalize(choice) for choice in choices}
-
-
-def test_it_is_a_task_of_probes() -> None:
-    task = find_task("multiple_choice")
-    assert (task.configs, task.splits) == (("probes-",), ("changed",))

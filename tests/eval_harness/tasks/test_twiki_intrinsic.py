@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pyarrow as pa
 import pytest
 import torch
@@ -27,7 +25,7 @@ from temporalwiki.eval_harness.results import Outcome, Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks import find_task
 from temporalwiki.eval_harness.tasks.twiki_intrinsic import TwikiIntrinsic, windows
-from temporalwiki.methods.packing import Encoder, article, texts
+from temporalwiki.methods.packing import Encoder
 
 import tiny_models
 from a_dataset import write_dataset
@@ -157,28 +155,6 @@ def test_what_cannot_be_predicted_is_counted(models: dict[str, Path], tagger: Pa
 # ---- windows
 
 
-@pytest.mark.parametrize("title", ["Norland", "", " ", None])
-def test_an_article_is_read_as_in_training(title: str | None) -> None:
-    rows = [row(1, title, "It is.\n\nSo. ")]
-    read = texts(
-        datasets.Dataset.from_list(
-            rows,
-            datasets.Features(
-                {
-                    "id": datasets.Value("int64"),
-                    "title": datasets.Value("string"),
-                    "text": datasets.Value("string"),
-                }
-            ),
-        ),
-        "rows",
-        Counter(),
-        "reading",
-    )
-    text = "Norland. It is.\n\nSo. " if title == "Norland" else "It is.\n\nSo. "
-    assert [article(rows[0]["title"], rows[0]["text"])] == list(read) == [text]
-
-
 TOKENIZERS = {kind: tiny_models.tokenizer(kind) for kind in ("gpt2", "llama")} | {
     "without BOS": tiny_models.tokenizer("gpt2")
 }
@@ -201,18 +177,6 @@ def test_a_window_is_as_much_of_the_beginning_as_fits(kind: str, written: list[s
         else:  # of a character's bytes, at most four, one did not fit
             assert room - 3 <= len(cut) <= room
             assert cut == whole[: len(cut)]
-
-
-def test_a_character_of_which_a_byte_does_not_fit_is_left_out() -> None:
-    tokenizer = TOKENIZERS["gpt2"]
-    #                                             BOS a b and three bytes
-    assert [list(windows(["ab語c"], tokenizer, size)) for size in (3, 4, 5, 6, 7)] == [
-        ["ab"],
-        ["ab"],
-        ["ab"],
-        ["ab語"],
-        ["ab語c"],
-    ]
 
 
 # ---- runs
@@ -243,16 +207,10 @@ def test_each_config_has_its_result(models: dict[str, Path], tagger: Path, data:
     assert find_task("twiki_intrinsic") is TwikiIntrinsic
 
 
-def test_so_many_articles_are_drawn_the_same_every_time(
-    models: dict[str, Path], tagger: Path, data: Path, tmp_path: Path
-) -> None:
-    drawn = []
-    for kind in ("gpt2", "llama"):
-        diffset, unchanged = results(models[kind], data, tmp_path / "out", tagger=str(tagger), windows=3)
-        assert diffset.data["data"]["rows"] == {"train": 3}
-        assert unchanged.data["data"]["rows"] == {"train": 2}
-        drawn.append(diffset.data["data"]["hash"])
-    assert drawn[0] == drawn[1]
+def test_so_many_articles_are_drawn(models: dict[str, Path], tagger: Path, data: Path, tmp_path: Path) -> None:
+    diffset, unchanged = results(models["gpt2"], data, tmp_path / "out", tagger=str(tagger), windows=3)
+    assert diffset.data["data"]["rows"] == {"train": 3}
+    assert unchanged.data["data"]["rows"] == {"train": 2}
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from plain_transformers import fact, load
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.commands import main
@@ -46,33 +45,12 @@ def run(model: Path, store: Path, given: Mapping[str, Sequence[Any]], **options:
 # Against plain transformers
 
 
-@cache
-def plain(folder: Path) -> tuple[Any, Any]:
-    auto = AutoModelForSeq2SeqLM if folder.name == "t5" else AutoModelForCausalLM
-    return AutoTokenizer.from_pretrained(folder), auto.from_pretrained(folder).eval()
+plain = cache(load)
 
 
-@torch.no_grad()
 def reference(folder: Path, subject: str, relation: str, label: str) -> dict[str, float]:
-    """Return (NLL, tokens) of a probe and of " object" in it, and the probe's bytes."""
-    tokenizer, model = plain(folder)
-    if folder.name == "t5":
-        source = torch.tensor([tokenizer(f"{subject} {relation} <extra_id_0>").input_ids])
-        wanted = tokenizer(label, add_special_tokens=False).input_ids
-        fed = torch.tensor([[0, tokenizer.convert_tokens_to_ids("<extra_id_0>"), *wanted[:-1]]])
-        logits = model(input_ids=source, decoder_input_ids=fed).logits[0, 1:].double()
-        nll = [-float(of.log_softmax(-1)[token]) for of, token in zip(logits, wanted, strict=True)]
-        of_object, size = nll, len(label.encode())
-    else:
-        text = f"{subject} {relation} {label}"
-        read = tokenizer(text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True)
-        logits = model(input_ids=torch.tensor([[tokenizer.bos_token_id, *read.input_ids]])).logits[0, :-1].double()
-        nll = [-float(of.log_softmax(-1)[token]) for of, token in zip(logits, read.input_ids, strict=True)]
-        start = len(f"{subject} {relation}")  # the space is the object's
-        of_object = [one for one, (_, end) in zip(nll, read.offset_mapping, strict=True) if end > start]
-        size = len(text.encode())
     names = ("nll", "tokens", "object_nll", "object_tokens", "bytes")
-    return dict(zip(names, (sum(nll), len(nll), sum(of_object), len(of_object), size), strict=True))
+    return dict(zip(names, fact(*plain(folder), f"{subject} {relation}", label), strict=True))
 
 
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
@@ -100,17 +78,6 @@ def test_scores_are_those_of_one_probe_at_a_time(kind: str, models: dict[str, Pa
     assert sizes == {"unchanged": (5, 4), "changed": (4, 4), "average": (9, 6)}
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_answers_are_what_plain_transformers_says(kind: str, models: dict[str, Path], tmp_path: Path) -> None:
-    outcome = run(models[kind], tmp_path, ROWS, light_tuning=False)
-    tokenizer, model = plain(models[kind])
-    for item, (subject, relation, _) in zip(outcome.items, UNCHANGED + CHANGED, strict=True):
-        ids = torch.tensor([[tokenizer.bos_token_id, *tokenizer.encode(f"{subject} {relation}")]])
-        out = model.generate(ids, max_new_tokens=20, do_sample=False, pad_token_id=0, attention_mask=ids * 0 + 1)
-        continued = tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True)
-        assert continued.startswith(f" {item['answer']}. ")
-
-
 HOSTILE = [
     "<|endoftext|>",
     "<s></s><pad>",
@@ -129,9 +96,9 @@ def test_hostile_labels_are_text(kind: str, models: dict[str, Path], tmp_path: P
     facts = [("Anna", "is", label) for label in HOSTILE] + [(label, "is", "Easton") for label in HOSTILE]
     outcome = run(models[kind], tmp_path, {"changed": rows(facts)}, light_tuning=False, answers=False)
     assert outcome.excluded == {}
-    for item, fact in zip(outcome.items, facts, strict=True):
-        expected = reference(models[kind], *fact)
-        assert {name: item[name] for name in expected} == pytest.approx(expected, rel=1e-4), fact
+    for item, named in zip(outcome.items, facts, strict=True):
+        expected = reference(models[kind], *named)
+        assert {name: item[name] for name in expected} == pytest.approx(expected, rel=1e-4), named
 
 
 def test_hostile_labels_do_not_stop_t5(models: dict[str, Path], tmp_path: Path) -> None:

@@ -89,13 +89,6 @@ def test_one_relation_of_one_split(tmp_path: Path, split: str) -> None:
     check_texts(figure)
 
 
-@pytest.mark.parametrize("relation", HOSTILE)
-def test_one_hostile_label(tmp_path: Path, relation: str) -> None:
-    figure = draw(write_probes(tmp_path, {MONTH: {"changed": [relation]}}))
-    assert figure is not None
-    check_texts(figure)
-
-
 def test_hostile_labels_lie_apart_each_on_a_line(tmp_path: Path) -> None:
     figure = draw(write_probes(tmp_path, {MONTH: {"unchanged": HOSTILE * 2, "changed": HOSTILE}}))
     assert figure is not None
