@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import shutil
-import string
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,7 +88,7 @@ def import_archives(paths: Sequence[Path], out: Path | None = None, card: Card |
     """Import the released files at ``paths`` into dataset folders, and yield a line for each split.
 
     TWiki-Probes go to ``./temporalwiki`` and CKL's files to ``./ckl``; ``out`` is for files of one kind. ``card``
-    makes the text of README.md. An interval or config replaces what was imported before, never what was built.
+    makes the text of README.md. An interval or config replaces an imported one, never one that was built.
     """
     found, unknown = recognise(paths)
     intervals = dict.fromkeys(interval for name, (interval, *_) in PROBES.items() if name in found)
@@ -189,21 +188,22 @@ def _told(warnings: Sequence[str], counts: Mapping[str, Counts]) -> Iterator[str
 def _rows_of(
     member: Member, source: Source, needed: Sequence[str], counts: Counts, warnings: list[str]
 ) -> Iterator[dict[str, str]]:
-    """Yield each row that has the ``needed`` columns, once. Raises InputError if there is none."""
+    """Yield each row that has the ``needed`` columns, once. Raises InputError if no row has them."""
     seen = set()
-    blank = string.whitespace + ";" if source.kind == "easy" else None  # easy answers are a list with semicolons
+    separator = ";" if source.kind == "easy" else " "  # of a list of answers
     rows = read_csv(member, source.columns, source.optional, warnings)
     next(rows)  # the header
     for cells in rows:
         counts.read += 1
         row = tuple(cells.values())
-        if missing := next((name for name in needed if not cells[name].strip(blank)), None):
+        if missing := next((name for name in needed if not cells[name].replace(separator, " ").strip()), None):
             counts.drop(f"no {missing}")
-        elif row in seen and source.kind != "news":
+        elif row in seen:
             counts.drop("the same row again")
         else:
             counts.kept += 1
-            seen.add(row)
+            if source.kind != "news":  # gigabytes of articles, each of which counts
+                seen.add(row)
             yield cells
     if not counts.kept:
         raise InputError(f"{member.where}: no rows to import of {counts.read:,}")

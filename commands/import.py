@@ -32,6 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Import, and say what is done."""
+    """Import the files, and print a line for each split."""
     for line in import_archives(arguments.paths, arguments.out, folder_card):
         print(line, flush=True)
