@@ -15,7 +15,8 @@ from temporalwiki.push_scripts.dataset_repository import (
     replaced_files,
     to_json,
 )
-from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
+from temporalwiki.push_scripts.repository_state import Content, Head, Revision
+from temporalwiki.push_scripts.revision import publish
 
 _LISTED = 3  # configs in a commit's message, which is one line
 

@@ -22,7 +22,8 @@ from temporalwiki.push_scripts.dataset_repository import (
     replaced_files,
     to_json,
 )
-from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
+from temporalwiki.push_scripts.repository_state import Content, Head, Revision
+from temporalwiki.push_scripts.revision import publish
 
 _CONFIG = re.compile(rf"({'|'.join(SCHEMAS)})-\d+(-\d+)?")
 

@@ -13,7 +13,8 @@ import yaml
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, decode
-from temporalwiki.push_scripts.revision import Head, read_file
+from temporalwiki.push_scripts.repository_state import Head
+from temporalwiki.push_scripts.revision import read_file
 
 _LARGEST_HEADER = 1_000_000  # values
 _HEADER = re.compile(r"\A---[^\S\n]*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)

@@ -31,7 +31,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
-from temporalwiki.push_scripts.revision import Changes, Head, Kind, RemoteFile, Revision
+from temporalwiki.push_scripts.repository_state import Changes, Head, Kind, RemoteFile, Revision
 
 WAITS = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts, unless the Hub asks for another wait
 _LONGEST_WAIT = 300.0  # seconds

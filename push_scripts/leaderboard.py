@@ -9,7 +9,8 @@ from pathlib import Path
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard.page import without_results
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
-from temporalwiki.push_scripts.revision import Content, Revision, publish_space
+from temporalwiki.push_scripts.repository_state import Content, Revision
+from temporalwiki.push_scripts.revision import publish_space
 
 _PAGE, _ROWS = "index.html", "results.parquet"
 _NEEDED = (_PAGE, _ROWS, "README.md")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.model_cards.metric import metric_card
-from temporalwiki.push_scripts.revision import Revision, publish_space
+from temporalwiki.push_scripts.repository_state import Revision
+from temporalwiki.push_scripts.revision import publish_space
 
 # before main, `evaluate` looks for a tag of its own version, such as v0.4.6, and it puts a v before such a revision
 _VERSION = re.compile(r"v?\d*\.\d*\.\d*")

@@ -45,7 +45,8 @@ from temporalwiki.methods.train import MANIFEST
 from temporalwiki.model_cards.eval_results import PATH, HubDataset, eval_results
 from temporalwiki.model_cards.model import Base, Card, Kind, model_card
 from temporalwiki.push_scripts.hub import NotFound, ask
-from temporalwiki.push_scripts.revision import Content, Head, RemoteFile, Revision, publish, read_file
+from temporalwiki.push_scripts.repository_state import Content, Head, RemoteFile, Revision
+from temporalwiki.push_scripts.revision import publish, read_file
 
 _CONFIG, _INDEX, _WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
 _TOKENIZER_CONFIG = "tokenizer_config.json"

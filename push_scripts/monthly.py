@@ -29,7 +29,7 @@ from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.push_scripts.ckl_dataset import published_ckl
 from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published_months
 from temporalwiki.push_scripts.hub import Repository, ask
-from temporalwiki.push_scripts.revision import Head
+from temporalwiki.push_scripts.repository_state import Head
 
 
 @dataclass(frozen=True)

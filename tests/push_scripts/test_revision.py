@@ -16,7 +16,8 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.push_scripts import hub as client
-from temporalwiki.push_scripts.revision import Head, RemoteFile, Revision, publish, read_file
+from temporalwiki.push_scripts.repository_state import Head, RemoteFile, Revision
+from temporalwiki.push_scripts.revision import publish, read_file
 
 from a_revision import AFTER, BIG, NEW_README, OLD, REPO, REVISION, plan, publish_it
 from loopback_hub import LoopbackHub
