@@ -11,7 +11,7 @@ _IN_CODE = str.maketrans("`|\\", "'∣∖")  # these would end the code span or 
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks and invisible characters, such as those that change its direction."""
+    """Return a text without line breaks and invisible characters, such as marks that change its direction."""
     return " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in text).split())
 
 

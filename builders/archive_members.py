@@ -6,7 +6,6 @@ import contextlib
 import csv
 import errno
 import hashlib
-import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -47,18 +46,12 @@ class Member:
             with self.path.open("rb") as file:
                 yield file
             return
-        with _opened(self.path) as packed:
-            size = packed.getinfo(self.inside)
-            if size.file_size > max(_SMALL, _LARGEST_RATIO * size.compress_size):
-                raise InputError(
-                    f"{self.where}: {size.compress_size:,} bytes would be {size.file_size:,} bytes unpacked: refused; "
-                    "if that is right, unpack it and import the file"
-                )
-            try:
-                unpacked = packed.open(self.inside)
-            except (NotImplementedError, RuntimeError) as error:  # an unknown compression, or a password
-                raise InputError(f"{self.where}: {error}; unpack it and import the file") from None
-            with unpacked:
+        with _zip(self.path) as packed:
+            info = packed.getinfo(self.inside)
+            if info.file_size > max(_SMALL, _LARGEST_RATIO * info.compress_size):
+                sizes = f"{info.compress_size:,} bytes would be {info.file_size:,} bytes unpacked"
+                raise InputError(f"{self.where}: {sizes}: refused; if that is right, unpack it and import the file")
+            with packed.open(info) as unpacked:
                 yield unpacked
 
     def sha256(self) -> str:
@@ -73,110 +66,79 @@ def printable(name: str) -> str:
 
 
 def members(paths: Sequence[Path]) -> Iterator[Member]:
-    """Yield all files at ``paths``, in folders and in zips, sorted by name.
-
-    Pipes and the metadata of macOS are skipped. Raises InputError for a missing path and for a damaged zip.
-    """
+    """Yield all files at ``paths``, in folders and in zips, without the metadata of macOS and without pipes."""
     for path in paths:
-        if path.is_dir():
-            for folder, inner, files in os.walk(path):
-                inner[:] = sorted(name for name in inner if name != _SHADOWS)
-                for file in (Path(folder) / name for name in sorted(files)):
-                    if file.is_file():
-                        yield from _members_of(file)
-        elif path.is_file():
-            yield from _members_of(path)
-        else:
+        if not path.is_dir() and not path.is_file():
             raise InputError(f"{path}: {'not a file or folder' if path.exists() else 'no such file or folder'}")
-
-
-def _members_of(path: Path) -> Iterator[Member]:
-    if path.suffix.lower() != ".zip":
-        yield Member(path)
-        return
-    with _opened(path) as packed:
-        names = sorted(info.filename for info in packed.infolist() if not info.filename.endswith("/"))
-    names = [name for name in names if _SHADOWS not in name.split("/")[:-1]]
-    if not all(names) or len(set(names)) < len(names):
-        raise InputError(f"{path}: two files have the same name, or one has no name; unpack it and import the files")
-    yield from (Member(path, name) for name in names)
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if not file.is_file() or _SHADOWS in file.relative_to(path).parts[:-1]:
+                continue
+            if file.suffix.lower() != ".zip":
+                yield Member(file)
+                continue
+            with _zip(file) as packed:
+                names = sorted(name for name in packed.namelist() if not name.endswith("/"))
+            names = [name for name in names if _SHADOWS not in name.split("/")[:-1]]
+            if not all(names) or len(set(names)) < len(names):
+                raise InputError(f"{file}: two files have the same name, or one has no name; import unpacked files")
+            yield from (Member(file, name) for name in names)
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def _zip(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as packed:
             yield packed
-    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError, NotImplementedError, OSError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError, RuntimeError, OSError) as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # EINVAL: a position outside of the file
             raise
-        raise InputError(f"{path}: not a zip, or a damaged one ({error}); download it again") from None
+        # RuntimeError: a password, or an unknown compression
+        raise InputError(
+            f"{path}: cannot be unpacked ({error}); download it again, or import unpacked files"
+        ) from None
 
 
-@dataclass(frozen=True)
-class CsvFile:
-    """A CSV file whose columns are found by name, in any case and order."""
+def read_csv(
+    member: Member, columns: Sequence[str], optional: Sequence[str] = (), warnings: list[str] | None = None
+) -> Iterator[dict[str, str]]:
+    """Yield the known columns of the header, and then of each row that is not empty.
 
-    member: Member
-    columns: tuple[str, ...]
-    optional: tuple[str, ...] = ()
+    Columns are found by name, in any case and order. Raises InputError, which names the line, for damaged CSV, and
+    for a missing column. A last line without an end adds to ``warnings``: the file may be cut off.
+    """
+    lines = size = 0  # of the file, and the bytes of the current row
+    begun, complete = 1, True
 
-    def header(self) -> list[str]:
-        """Return the known columns that the file has. Raises InputError if one is missing or there twice."""
-        with self.member.open() as file:
-            return list(self._positions(next(self._records(file, []))))
+    def decoded(file: IO[bytes]) -> Iterator[str]:
+        nonlocal lines, size, complete
+        while line := file.readline(LONGEST_ROW + 1):
+            lines, size, complete = lines + 1, size + len(line), line.endswith(b"\n")
+            if size > LONGEST_ROW or b"\0" in line:
+                raise csv.Error("a NUL byte" if b"\0" in line else f"a row of more than {LONGEST_ROW:,} bytes")
+            yield line.decode("utf-8-sig" if lines == 1 else "utf-8")
 
-    def rows(self, warnings: list[str]) -> Iterator[dict[str, str]]:
-        """Yield the known columns of each row. Raises InputError, which names the line, for damaged CSV.
-
-        Empty lines are skipped. A last line without an end adds to ``warnings``: the file may be cut off.
-        """
-        with self.member.open() as file:
-            records = self._records(file, warnings)
-            positions = self._positions(next(records))
-            yield from ({name: record[at] for name, at in positions.items()} for record in records)
-
-    def _positions(self, header: list[str]) -> dict[str, int]:
-        found = [name.strip().lower() for name in header]
-        wanted = [name for name in (*self.columns, *self.optional) if name in (*self.columns, *found)]
-        if wrong := [name for name in wanted if found.count(name) != 1]:
-            raise InputError(
-                f"{self.member.where}: the column {wrong[0]} is missing or there twice; the file has the columns "
-                f"{printable(', '.join(header))[:200]}, and needs {', '.join(self.columns)}"
-            )
-        return {name: found.index(name) for name in wanted}
-
-    def _records(self, file: IO[bytes], warnings: list[str]) -> Iterator[list[str]]:
-        """Yield the header, empty if there is none, and then all records with the same number of cells."""
-        lines = size = 0  # of the file, and the bytes of the current record
-
-        def decoded() -> Iterator[str]:
-            nonlocal lines, size
-            line = b"\n"
-            while following := file.readline(LONGEST_ROW + 1):
-                line, lines, size = following, lines + 1, size + len(following)
-                if size > LONGEST_ROW:
-                    raise csv.Error(f"a row of more than {LONGEST_ROW:,} bytes")
-                if b"\0" in line:
-                    raise csv.Error("a NUL byte")
-                yield line.decode("utf-8-sig" if lines == 1 else "utf-8")
-            if not line.endswith(b"\n"):
-                warnings.append(f"{printable(self.member.name)}: its last line has no end: was the file cut off?")
-
-        csv.field_size_limit(LONGEST_CELL)  # the default of 131,072 is too small for articles
-        reader = csv.reader(decoded(), strict=True)
-        begun = 1
+    csv.field_size_limit(LONGEST_CELL)  # the default of 131,072 is too small for articles
+    with member.open() as file:
         try:
-            yield (header := next(reader, []))
-            while True:
+            reader = csv.reader(decoded(file), strict=True)
+            header = next(reader, [])
+            found = [name.strip().lower() for name in header]
+            wanted = [*columns, *(name for name in optional if name in found)]
+            if wrong := [name for name in wanted if found.count(name) != 1]:
+                raise InputError(
+                    f"{member.where}: the column {wrong[0]} is missing or there twice; the file has the columns "
+                    f"{printable(', '.join(header))[:200]}, and needs {', '.join(columns)}"
+                )
+            yield {name: name for name in wanted}
+            begun, size = lines + 1, 0
+            for row in reader:
+                if row and len(row) != len(header):
+                    raise csv.Error(f"{len(row)} cells, but {len(header)} columns in the header")
+                if row:
+                    yield {name: row[found.index(name)] for name in wanted}
                 begun, size = lines + 1, 0
-                if (record := next(reader, None)) is None:
-                    return
-                if record and len(record) != len(header):
-                    raise csv.Error(f"{len(record)} cells, but {len(header)} columns in the header")
-                if record:
-                    yield record
         except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{self.member.where}: line {begun}: {error}; is it CSV in UTF-8, with all quotes closed?"
-            ) from None
+            said = f"line {begun}: {error}; is it CSV in UTF-8, with all quotes closed?"
+            raise InputError(f"{member.where}: {said}") from None
+    if warnings is not None and not complete:
+        warnings.append(f"{printable(member.name)}: its last line has no end: was the file cut off?")

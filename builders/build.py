@@ -124,7 +124,9 @@ class _Build:
         made = run_stage("checksums", checksums.run, new, folder, self.machine, [task.size for task in new])
         found = known | dict(zip(new, made, strict=True))
         runs = [found[task]["run"] for task in tasks]
-        sizes = [task.size for task, run in zip(tasks, runs, strict=True) if "began" in run]  # not those of ``fetch``
+        sizes = [
+            task.size for task, run in zip(tasks, runs, strict=True) if "began" in run
+        ]  # not files that ``fetch`` hashed
         self.costs["checksums"] = clock.cost(runs, sizes)
         sums: dict[Path, str] = {}
         for file, task in zip(self.sources.files, tasks, strict=True):
@@ -228,7 +230,7 @@ class _Build:
     # Stages 3 to 5: changed pages, changed facts, and the sentences that state them
 
     def _interval_folder(self) -> Path:
-        """Return the folder for stages 3 to 5. Those of other options, dumps or versions are deleted."""
+        """Return the folder for stages 3 to 5, and delete folders of other options, dumps or versions."""
         folder = self.folders.interval()
         for other in self.work.glob(f"{self.interval.wiki}-{self.interval.name}-*"):
             if other != folder:

@@ -23,7 +23,7 @@ _FETCHED = ".fetched.json"  # in a folder of dumps: the state and SHA-1 of each 
 
 @dataclass(frozen=True)
 class ChecksumTask:
-    """A file to hash, and the state by which a later change is noticed."""
+    """A file to hash, and its state, which shows a later change."""
 
     file: str
     size: int

@@ -101,7 +101,7 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
 
 @dataclass
 class CKLConfig(datasets.BuilderConfig):  # type: ignore[misc]
-    """One config of CKL's, and what it is made of: the options of ``temporalwiki ckl``, of the same names."""
+    """The name and the sources of a CKL config. Each field has the name of an option of ``temporalwiki ckl``."""
 
     lama: str = ""
     kilt: str = ""
@@ -112,7 +112,7 @@ class CKLConfig(datasets.BuilderConfig):  # type: ignore[misc]
     jobs: int = 1
     seed: int = 0
     least_annotators: int = 1
-    options: Mapping[str, Any] | None = None  # the config's own: those of NewsOptions or EasyOptions
+    options: Mapping[str, Any] | None = None  # the fields of NewsOptions or EasyOptions
 
 
 class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
@@ -167,7 +167,7 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         self._options = from_mapping(of, config.options or {}, f"{name}: ") if of is not None else None
 
     def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo()  # the columns are those of the rows: what a config is made of decides them
+        return datasets.DatasetInfo()  # the columns depend on the rows
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         configs = build_configs(self._name, self._sources, self._options, self._open_model)

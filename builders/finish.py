@@ -92,7 +92,7 @@ def _text_rows(kind: str, files: list[Path], interval: Interval) -> Iterator[dic
 
 
 def _probe_rows(files: list[Path], split: str, positions: list[int]) -> Iterator[dict[str, Any]]:
-    """The facts at ``positions`` among those of a split as probe rows, sorted by subject, relation and object."""
+    """Yield the facts at ``positions`` of a split as probe rows, sorted by subject, relation and object."""
     rows = list(_rows_of(files, split, positions))
     for row in sorted(rows, key=lambda row: (row["s"], row["p"], row["o"])):
         yield _fact(row, SCHEMAS["probes"])

@@ -72,9 +72,9 @@ def load_dataset(
 
 
 def check_card(folder: Path) -> None:
-    """Raise InputError where the card of a local folder names data that lie outside it.
+    """Raise InputError if the card of a local folder names data outside it.
 
-    `datasets` would read any address or file that a stranger wrote there, offline, too.
+    Even offline, `datasets` would read any address or file that a stranger wrote there.
     """
     for name in ("README.md", ".huggingface.yaml"):
         try:

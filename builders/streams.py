@@ -132,7 +132,7 @@ class _Once(io.FileIO):
 
     def _count(self, size: int) -> None:
         self._cached += size
-        if self._cached >= _CACHED and hasattr(os, "posix_fadvise"):  # macOS has none
+        if self._cached >= _CACHED and hasattr(os, "posix_fadvise"):  # not on macOS
             with contextlib.suppress(OSError):  # it is only an optimisation
                 os.posix_fadvise(self.fileno(), self._start, self.tell() - self._start, os.POSIX_FADV_DONTNEED)
             self._cached = 0

@@ -6,13 +6,11 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import whole_file
-from temporalwiki.base.options import from_mapping
 from temporalwiki.builders.ckl.build_config import (
     CONFIGS,
     LAMA,
@@ -26,7 +24,7 @@ from temporalwiki.builders.ckl.config import described, write
 from temporalwiki.builders.ckl.text_model import RULES, TextModel, find_model
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.commands.build import add_folders, work_folder
-from temporalwiki.commands.train import add_options
+from temporalwiki.commands.train import add_options, given_options
 from temporalwiki.methods import needs
 from temporalwiki.model_cards.folder_card import folder_card
 
@@ -170,7 +168,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
             on_drop=stack.enter_context(_drops(dropped)) if dropped else None,
         )
         for config in build_configs(
-            arguments.config, sources, _given(options, arguments) if options else None, _open_model
+            arguments.config, sources, given_options(options, arguments) if options else None, _open_model
         ):
             yield describe_manifest(arguments.out, write(config, arguments.out, folder_card))
 
@@ -194,7 +192,7 @@ def _candidates(arguments: argparse.Namespace, work: Path) -> str:
         raise UsageError("candidates need both news, --news PATHS, and an older corpus, --past PATHS")
     pages = find_news(news, NewsOptions(), work, arguments.jobs)
     with build_index(past, work / "past") as index:
-        options = _given(CandidateOptions, arguments)
+        options = given_options(CandidateOptions, arguments)
         manifest = write_candidates(pages.rows(), index, review, options, described(pages.pages.inputs), _open_model)
     number = manifest.counts.kept
     return (
@@ -213,9 +211,3 @@ def _open_model(reference: str) -> TextModel:
             f"or use {RULES}"
         ) from None
     return open_model(reference)
-
-
-def _given(of: type, arguments: argparse.Namespace) -> Any:
-    """Return an instance of the dataclass ``of`` with the options that were given."""
-    values = {f.name: getattr(arguments, f.name, None) for f in fields(of)}
-    return from_mapping(of, {name: value for name, value in values.items() if value is not None}, "")

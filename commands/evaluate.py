@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.base.options import from_mapping
-from temporalwiki.commands.train import add_options, quiet
+from temporalwiki.commands.train import add_options, given_options, quiet
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods import needs
 
@@ -73,10 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
         from temporalwiki.eval_harness.score_cache import cache_folder
 
     quiet()
-    tasks = {}
-    for name, task in found.items():
-        given = {f.name: getattr(arguments, f.name, None) for f in fields(task)}
-        tasks[name] = from_mapping(task, {key: value for key, value in given.items() if value is not None}, "--")
+    tasks = {name: given_options(task, arguments, "--") for name, task in found.items()}
     precision = default_precision() if arguments.precision == "auto" else arguments.precision
     model = CachedModel(arguments.model, cache_folder(), precision)
     wanted = Evaluation(

@@ -10,11 +10,11 @@ from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
-  temporalwiki import TWiki_Probes.zip TWiki_Diffsets.zip     # into ./temporalwiki
+  temporalwiki import TWiki_Probes.zip                        # into ./temporalwiki
   temporalwiki import ckl_data --out ckl                      # a folder, where the zip is unpacked
 
-Known are 0801-0901_changed.csv and 0801-0901_unchanged.csv, wikipedia_0809_gpt2.csv and those of the three months
-after; and of CKL invariantLAMA.csv, updatedLAMA.csv, newLAMA.csv, newLAMA_easy.csv, recent_news_full.csv,
+Known are 0801-0901_changed.csv and 0801-0901_unchanged.csv and those of the three months after; and of
+CKL invariantLAMA.csv, updatedLAMA.csv, newLAMA.csv, newLAMA_easy.csv, recent_news_full.csv,
 recent_news_small.csv, recent_news_small1.csv, recent_news_small2.csv, with the answers in JSON that belong to them.
 """
 
@@ -32,6 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Import, and say what is done."""
+    """Import the files, and print a line for each split."""
     for line in import_archives(arguments.paths, arguments.out, folder_card):
         print(line, flush=True)

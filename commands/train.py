@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.base.options import element
+from temporalwiki.base.options import element, from_mapping
 from temporalwiki.methods import METHODS, find_method, needs
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.recipes import configured, names, read_recipe
@@ -140,6 +140,12 @@ def add_options(group: Any, options: type, known: Collection[str] = ()) -> None:
             metavar = {int: "N", float: "X", str: "NAME"}[kind] + (",..." if many else "")
             choices = f.metadata.get("choices") or None
             group.add_argument(flag, metavar=None if choices else metavar, choices=choices, help=text)
+
+
+def given_options(options: type, arguments: argparse.Namespace, where: str = "") -> Any:
+    """Return an instance of the dataclass ``options`` with the values that were given; see ``from_mapping``."""
+    values = {f.name: getattr(arguments, f.name, None) for f in fields(options)}
+    return from_mapping(options, {name: value for name, value in values.items() if value is not None}, where)
 
 
 def _default(f: Field[Any]) -> str:

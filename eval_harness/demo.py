@@ -32,7 +32,7 @@ from temporalwiki.builders.world import Snapshot, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
 from temporalwiki.eval_harness.leaderboard import Card
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
-from temporalwiki.eval_harness.proper_nouns import TAGS, Word, train_tagger
+from temporalwiki.eval_harness.proper_nouns import Word, train_tagger
 from temporalwiki.methods import find_method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import article
@@ -54,6 +54,7 @@ _FRACTION = 0.2  # of the unchanged facts; the default is for millions of facts
 _TAGGED = 150  # articles to train the tagger on
 _END = "<|endoftext|>"
 _RECIPE = "experiment.yaml"
+_PAGE = Path("experiment", "leaderboard", "index.html")
 _WIDTH = 118
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _OVER = re.compile(r"[.!?:;\n]")  # a capital letter after one of these may only begin a sentence
@@ -97,7 +98,7 @@ def demo(out: Path, dataset_card: dataset_folder.Card, card: Card, size: Size = 
     )
     recipe = _recipe("demo") | {"model": str(out / "model")}
     yield from _experiment(out, recipe, [interval.short_name for interval in intervals], size, card)
-    yield f"Done in {time.perf_counter() - begun:.0f} s. Open this page in a browser: {_page(out)}"
+    yield f"Done in {time.perf_counter() - begun:.0f} s. Open this page in a browser: {out / _PAGE}"
 
 
 def demo_real(
@@ -136,10 +137,7 @@ def demo_real(
             f"   and the perplexity of fewer than {FEWEST_FACTS} means little."
         )
     yield from _experiment(out, recipe, months, size, card)
-    yield f"Done in {time.perf_counter() - begun:.0f} s. Open this page in a browser: {_page(out)}"
-
-
-# Files
+    yield f"Done in {time.perf_counter() - begun:.0f} s. Open this page in a browser: {out / _PAGE}"
 
 
 @contextlib.contextmanager
@@ -210,21 +208,20 @@ def _intervals(dumps: Path) -> list[Interval]:
     """Return the consecutive pairs of Wikipedia's snapshots in a folder."""
     if not dumps.is_dir():
         raise InputError(f"{dumps}: no such folder of dumps; lay them out as Wikimedia does and name their folder")
-    there = (folder.name for folder in (dumps / WIKI).glob("*") if re.fullmatch(r"\d{8}", folder.name))
-    dates = sorted(there)
+    return [Interval(WIKI, *pair) for pair in pairwise(_dates(dumps / WIKI, "snapshots"))]
+
+
+def _dates(folder: Path, what: str) -> list[str]:
+    dates = sorted(path.name for path in folder.glob("*") if re.fullmatch(r"\d{8}", path.name))
     if len(dates) < 2:
         found = ", ".join(dates) or "none"
-        raise InputError(f"{dumps / WIKI}: the demo needs two snapshots, in folders such as 20211101; found: {found}")
-    return [Interval(WIKI, *pair) for pair in pairwise(dates)]
+        raise InputError(f"{folder}: the demo needs two {what}, in folders such as 20211101; found: {found}")
+    return dates
 
 
 def _wikidata(dumps: Path, interval: Interval) -> tuple[str, str]:
     """Return the dates of two Wikidata dumps: the newest at or before each snapshot, else the nearest."""
-    entities = dumps / "wikidatawiki" / "entities"
-    dates = sorted(folder.name for folder in entities.glob("*") if re.fullmatch(r"\d{8}", folder.name))
-    if len(dates) < 2:
-        found = ", ".join(dates) or "none"
-        raise InputError(f"{entities}: the demo needs two dumps, in folders such as 20211101; found: {found}")
+    dates = _dates(dumps / "wikidatawiki" / "entities", "dumps")
     recent = max((date for date in dates[1:] if date <= interval.recent), default=dates[1])
     before = [date for date in dates if date < recent]
     return max((date for date in before if date <= interval.prev), default=before[0]), recent
@@ -355,12 +352,11 @@ def tagged(texts: Iterable[str]) -> Iterator[list[Word]]:
         for word, inside in _words(text):
             if inside:
                 (capital if word[0].isupper() else small)[word.casefold()] += 1
-    (name,) = TAGS & {"NNP"}
     for text in texts:
         words = []
         for match, (word, inside) in zip(_TOKEN.finditer(text), _words(text), strict=True):
             usual = capital[word.casefold()] > small[word.casefold()]
-            tag = name if word[0].isupper() and (inside or usual) else "X"
+            tag = "NNP" if word[0].isupper() and (inside or usual) else "X"
             words.append(Word(word, tag, text[match.end() : match.end() + 1].isspace()))
         yield words
 
@@ -400,10 +396,6 @@ def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: 
         raise InputError(f"{len(failed)} cells failed, the first is {failed[0].cell.name}: {failed[0].why}")
     yield f"   {len(progress)} trainings and evaluations: {experiment.output / 'cells.csv'}"
     yield from summary(read_parquet(experiment.output / "leaderboard" / "results.parquet"), months)
-
-
-def _page(out: Path) -> Path:
-    return out / "experiment" / "leaderboard" / "index.html"
 
 
 # Scores that are compared with Initial: task, test or kind of config, measure, and the place of the month.

@@ -128,7 +128,9 @@ class Generator:
     def _greedy(self, rows: list[list[int]]) -> list[str]:
         """Decode token by token; unlike in ``generate`` of transformers, finished rows leave the batch."""
         device = self.model.device
-        ids, mask = (t.to(device) for t in _left_padded(rows))
+        longest = len(rows[-1])
+        ids = torch.tensor([[0] * (longest - len(row)) + row for row in rows], device=device)
+        mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=device)
         encoded, cache = None, DynamicCache(config=self.model.config)
         if self.encoder_decoder:
             encoded = self.model.get_encoder()(input_ids=ids, attention_mask=mask)
@@ -250,9 +252,3 @@ class Writer(Generator):
         own = self.model.generation_config
         found = {name: getattr(own, name, None) for name in ("bad_words_ids", "forced_bos_token_id")}
         return {name: value for name, value in found.items() if value is not None}
-
-
-def _left_padded(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    longest = max(map(len, rows))
-    ids = torch.tensor([[*([0] * (longest - len(row))), *row] for row in rows])
-    return ids, torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])

@@ -23,6 +23,8 @@ class Measure(NamedTuple):
     transform: Transform | None = None  # of the ratio
     unit: Callable[[Item | Columns], Any] | None = None  # must be equal for models to be compared; None: ``below``
     sign: str = ""  # shown after the name in a table
+    needs: str = ""  # the figure that an item needs to count; "": the one with the measure's name
+    lower_is_better: bool = False
 
 
 class Composition(NamedTuple):
@@ -34,57 +36,37 @@ class Composition(NamedTuple):
     asked: tuple[Any, ...]  # equal for two models if they scored the same items in the same units
 
 
+def _perplexity(nll: str, tokens: str) -> Measure:
+    return Measure(lambda item: item[nll], lambda item: item[tokens], np.exp, needs=nll, lower_is_better=True)
+
+
+def _bits(nll: str, size: str) -> Measure:
+    return Measure(lambda item: item[nll] / np.log(2), lambda item: item[size], needs=nll, lower_is_better=True)
+
+
 def _percent(figure: str) -> Measure:
-    return Measure(lambda item: 100 * item[figure], sign="%")
+    return Measure(lambda item: 100 * item[figure], sign="%", lower_is_better=figure == "old_exact_match")
 
 
 MEASURES = {
-    "perplexity": Measure(lambda item: item["nll"], lambda item: item["tokens"], np.exp),
+    "perplexity": _perplexity("nll", "tokens"),
     "perplexity_instance_mean": Measure(
-        lambda item: np.exp(item["nll"] / item["tokens"]), unit=lambda item: item["tokens"]
+        lambda item: np.exp(item["nll"] / item["tokens"]),
+        unit=lambda item: item["tokens"],
+        needs="nll",
+        lower_is_better=True,
     ),
-    "object_perplexity": Measure(lambda item: item["object_nll"], lambda item: item["object_tokens"], np.exp),
-    "bits_per_byte": Measure(lambda item: item["nll"] / np.log(2), lambda item: item["bytes"]),
-    "proper_noun_perplexity": Measure(
-        lambda item: item["proper_noun_nll"], lambda item: item["proper_noun_tokens"], np.exp
-    ),
-    "proper_noun_bits_per_byte": Measure(
-        lambda item: item["proper_noun_nll"] / np.log(2), lambda item: item["proper_noun_bytes"]
-    ),
-    "exact_match": _percent("exact_match"),
-    "f1": _percent("f1"),
-    "accuracy": _percent("accuracy"),
-    "rouge_l": _percent("rouge_l"),
-    "acc": _percent("acc"),
-    "acc_norm": _percent("acc_norm"),
-    "chance": _percent("chance"),
+    "object_perplexity": _perplexity("object_nll", "object_tokens"),
+    "bits_per_byte": _bits("nll", "bytes"),
+    "proper_noun_perplexity": _perplexity("proper_noun_nll", "proper_noun_tokens"),
+    "proper_noun_bits_per_byte": _bits("proper_noun_nll", "proper_noun_bytes"),
+    **{name: _percent(name) for name in ("exact_match", "f1", "accuracy", "rouge_l", "acc", "acc_norm", "chance")},
     "margin": Measure(lambda item: item["margin"], sign="nats"),
-    "old_exact_match": _percent("old_exact_match"),
-    "precision_at_1": _percent("precision_at_1"),
-    "precision_at_5": _percent("precision_at_5"),
-    "precision_at_10": _percent("precision_at_10"),
+    **{name: _percent(name) for name in ("old_exact_match", *(f"precision_at_{k}" for k in (1, 5, 10)))},
 }
 OVER_UNCHANGED = "over_unchanged"  # compares two tests, so it is not in MEASURES
 _DELETED = Measure(lambda item: 2 * item["object_nll"], lambda item: item["object_tokens"])
 _UNCHANGED = Measure(lambda item: -2 * item["object_nll"], lambda item: item["object_tokens"])
-# measure -> the figure that an item needs to count; by default the figure of the same name
-_NEEDS = {
-    "perplexity": "nll",
-    "perplexity_instance_mean": "nll",
-    "object_perplexity": "object_nll",
-    "bits_per_byte": "nll",
-    "proper_noun_perplexity": "proper_noun_nll",
-    "proper_noun_bits_per_byte": "proper_noun_nll",
-}
-_LOWER_IS_BETTER = (
-    "perplexity",
-    "perplexity_instance_mean",
-    "object_perplexity",
-    "bits_per_byte",
-    "proper_noun_perplexity",
-    "proper_noun_bits_per_byte",
-    "old_exact_match",
-)
 
 
 def higher_is_better(task: str, measure: str) -> bool:
@@ -92,7 +74,7 @@ def higher_is_better(task: str, measure: str) -> bool:
 
     In the task ``deleted`` it always is: a model that lets go of deleted facts finds them unlikely.
     """
-    return task == "deleted" or measure not in _LOWER_IS_BETTER
+    return task == "deleted" or measure not in MEASURES or not MEASURES[measure].lower_is_better
 
 
 def scores(tests: Mapping[str, Sequence[Sequence[Item]]], measures: Sequence[str]) -> dict[str, Estimate]:
@@ -104,8 +86,8 @@ def scores(tests: Mapping[str, Sequence[Sequence[Item]]], measures: Sequence[str
     found = {}
     for test, groups in tests.items():
         for name in measures:
-            measure, needed = MEASURES[name], _NEEDS.get(name, name)
-            counted = [[item for item in group if item.get(needed) is not None] for group in groups]
+            measure = MEASURES[name]
+            counted = [[item for item in group if item.get(measure.needs or name) is not None] for group in groups]
             if counted and all(counted):
                 found[f"{test}/{name}"] = mean_of_ratios(
                     [_columns(items, measure) for items in counted], measure.transform
@@ -147,7 +129,7 @@ def composition(items: Columns, test: str, measure: str) -> Composition | None:
         needed = "object_nll"
         parts.append(split == "unchanged")
     elif measure in MEASURES:
-        measures, needed = (MEASURES[measure],) * len(parts), _NEEDS.get(measure, measure)
+        measures, needed = (MEASURES[measure],) * len(parts), MEASURES[measure].needs or measure
     else:
         return None
     if needed not in items:

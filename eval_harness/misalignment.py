@@ -16,7 +16,7 @@ from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.manifests import ResultModel
 from temporalwiki.eval_harness import statistics
-from temporalwiki.eval_harness.results import Result
+from temporalwiki.eval_harness.results import Result, aligned
 from temporalwiki.eval_harness.statistics import Estimate, Transfer
 
 _KINDS = (*SCHEMAS, *(f"{kind}lama(?:-easy)?" for kind in ("invariant", "updated", "new")), "newquestions(?:-easy)?")
@@ -121,10 +121,16 @@ def transfer(
         return [None if (cell := values[i]) is None else cell.value for i in months]
 
     square = [plain(rows[matrix.columns[i]]) for i in months]
-    before = None if baseline is None else plain(_values_of(matrix, baseline))
+    before = None
+    if baseline is not None:
+        found = [values for row, values in zip(matrix.rows, matrix.values, strict=True) if row.model == baseline]
+        if len(found) != 1:
+            known = dict.fromkeys(row.model for row in matrix.rows)
+            hint = did_you_mean(baseline, known)
+            raise InputError(f"{len(found)} models named {baseline!r}{hint}; there are {', '.join(known)}")
+        before = plain(found[0])
     own = [value for i, row in enumerate(square) if (value := row[i]) is not None]
-    found = statistics.transfer(square, before, higher_is_better=higher_is_better)
-    return fmean(own) if own else None, found
+    return fmean(own) if own else None, statistics.transfer(square, before, higher_is_better=higher_is_better)
 
 
 def table(matrix: Matrix) -> str:
@@ -133,14 +139,7 @@ def table(matrix: Matrix) -> str:
     for row, values in zip(matrix.rows, matrix.values, strict=True):
         cells = [f"{cell.value:,.2f}" if cell else "" for cell in values]
         lines.append([row.model, row.method or "", row.month or "", *cells])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if i > 2 else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    return aligned(lines, left=3)
 
 
 def month_of(config: str) -> str | None:
@@ -188,16 +187,6 @@ def places(months: Collection[str]) -> dict[str, int]:
         begin = gaps.index(max(gaps)) if gaps else 0
         order = order[begin:] + order[:begin]
     return {month: order.index(end) for month, end in ends.items()}
-
-
-def _values_of(matrix: Matrix, model: str) -> tuple[Estimate | None, ...]:
-    found = [values for row, values in zip(matrix.rows, matrix.values, strict=True) if row.model == model]
-    if len(found) != 1:
-        models = dict.fromkeys(row.model for row in matrix.rows)
-        raise InputError(
-            f"{len(found)} models named {model!r}{did_you_mean(model, models)}; there are {', '.join(models)}"
-        )
-    return found[0]
 
 
 def _tested(result: Result) -> str:

@@ -132,6 +132,18 @@ def _table(result: ResultManifest) -> str:
     return "\n".join(lines)
 
 
+def aligned(lines: Sequence[Sequence[str]], left: int) -> str:
+    """Return lines of cells as text; all columns but the first ``left`` are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
 def place_of_test(test: str) -> tuple[str, int, str]:
     """Return a sort key for tests: zero-shot before light-tuned, and unchanged, changed, average within each."""
     stage, _, name = test.rpartition("/")

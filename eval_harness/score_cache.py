@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +34,28 @@ class ScoreCache:
         """Open the file; ``policy`` holds everything but the model and the text that the numbers depend on."""
         libraries = {"torch": torch.__version__, "transformers": transformers.__version__}
         self.path = folder / f"{fingerprint(revision, policy, libraries)}.sqlite"
-        try:
+        with self._named():
             folder.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(self.path, timeout=_PATIENCE)
             with self._file:
                 columns = "key BLOB PRIMARY KEY, value BLOB"
                 self._file.execute(f"CREATE TABLE IF NOT EXISTS kept ({columns}) WITHOUT ROWID")
-        except (OSError, sqlite3.Error) as error:
-            raise self._broken(error) from None
 
     def scores(self, texts: Sequence[Text]) -> dict[int, Scores]:
         """Return the cached scores: index of the text -> scores."""
-        found = self._get([_key(text.context, text.target) for text in texts])
-        return {i: _unpack(value) for i, value in found.items()}
+        found = {}
+        for i, raw in self._get([_key(text.context, text.target) for text in texts]).items():
+            nll = np.frombuffer(raw, "<f4", len(raw) // 12).astype(np.float64)
+            found[i] = Scores(nll, np.frombuffer(raw, "<i4", offset=4 * len(nll)).reshape(-1, 2).astype(np.int64))
+        return found
 
     def add_scores(self, scored: Iterable[tuple[Text, Scores]]) -> None:
         """Add scores to the file; they survive a kill right after."""
-        self._put([(_key(text.context, text.target), _pack(scores)) for text, scores in scored])
+        pairs = []
+        for text, scores in scored:  # likelihoods are computed in float32, so nothing is lost
+            raw = scores.nll.astype("<f4").tobytes() + scores.offsets.astype("<i4").tobytes()
+            pairs.append((_key(text.context, text.target), raw))
+        self._put(pairs)
 
     def answers(self, prompts: Sequence[str]) -> dict[int, str]:
         """Return the cached answers: index of the prompt -> answer."""
@@ -69,27 +75,25 @@ class ScoreCache:
         self._put([(_key(text), np.array(found, "<i4").tobytes()) for text, found in spans])
 
     def _get(self, keys: list[bytes]) -> dict[int, bytes]:
-        found = {}
-        try:
-            for i, key in enumerate(keys):
-                row = self._file.execute("SELECT value FROM kept WHERE key = ?", (key,)).fetchone()
-                if row is not None:
-                    found[i] = row[0]
-        except sqlite3.Error as error:
-            raise self._broken(error) from None
-        return found
+        with self._named():
+            rows = (self._file.execute("SELECT value FROM kept WHERE key = ?", (key,)).fetchone() for key in keys)
+            return {i: row[0] for i, row in enumerate(rows) if row is not None}
 
     def _put(self, pairs: list[tuple[bytes, bytes]]) -> None:
-        try:
-            with self._file:
-                self._file.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", pairs)
-        except sqlite3.Error as error:
-            raise self._broken(error) from None
+        with self._named(), self._file:
+            self._file.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", pairs)
 
-    def _broken(self, error: Exception) -> InputError:
-        if isinstance(error, OSError | sqlite3.OperationalError):  # disk full, no permission, locked for too long
-            return InputError(f"{self.path}: cannot cache scores there: {error}; set HF_HOME to another folder")
-        return InputError(f"{self.path}: {error}; remove this file: it is only a cache")
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Raise the errors of the block as InputErrors that name the file."""
+        try:
+            yield
+        except (OSError, sqlite3.OperationalError) as error:  # disk full, no permission, locked for too long
+            raise InputError(
+                f"{self.path}: cannot cache scores there: {error}; set HF_HOME to another folder"
+            ) from None
+        except sqlite3.Error as error:
+            raise InputError(f"{self.path}: {error}; remove this file: it is only a cache") from None
 
 
 def _key(*texts: str) -> bytes:
@@ -98,14 +102,3 @@ def _key(*texts: str) -> bytes:
         raw = text.encode("utf-8", "surrogatepass")
         digest.update(len(raw).to_bytes(8, "little") + raw)
     return digest.digest()
-
-
-def _pack(scores: Scores) -> bytes:
-    """Return scores as bytes, in float32: likelihoods are computed in float32, so nothing is lost."""
-    return scores.nll.astype("<f4").tobytes() + scores.offsets.astype("<i4").tobytes()
-
-
-def _unpack(raw: bytes) -> Scores:
-    tokens = len(raw) // 12
-    nll = np.frombuffer(raw, "<f4", tokens).astype(np.float64)
-    return Scores(nll, np.frombuffer(raw, "<i4", offset=4 * tokens).reshape(tokens, 2).astype(np.int64))

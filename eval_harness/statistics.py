@@ -196,9 +196,8 @@ def ranks(
         return None
     if transform is not None:
         scores = np.log(scores)
-    scores = np.ldexp(
-        scores if higher_is_better else -scores, -np.frexp(abs(scores).max())[1]
-    )  # so that squares do not overflow
+    sign = 1 if higher_is_better else -1
+    scores = np.ldexp(sign * scores, -np.frexp(abs(scores).max())[1])  # so that squares do not overflow
     models = scores.shape[1]
     better = np.zeros((models, models))  # [i, j]: by how many standard deviations j is better than i
     largest = np.zeros(len(scores) - 1)
@@ -262,25 +261,19 @@ def _bootstrap(
 
     A group with only one cluster gets no resamples, because its interval cannot be known.
     """
-    if not groups:
-        raise InputError("no test to score")
-    if resamples < 1:
-        raise UsageError(f"resamples must be at least 1, not {resamples}")
-    columns = [_columns(group) for group in groups]
-    names = sorted({name for _, _, labels in columns for name in labels})
-    place = {name: i for i, name in enumerate(names)}
-    sums = np.empty((2, len(groups), len(names)))
-    for k, (numerators, denominators, labels) in enumerate(columns):
+    place = _places(groups, resamples)
+    sums = np.empty((2, len(groups), len(place)))
+    for k, (numerators, denominators, labels) in enumerate(map(_columns, groups)):
         at = np.array([place[label] for label in labels])
         order = np.lexsort((denominators, numerators, at))  # a sum of floats depends on their order
         for values, total in ((numerators, sums[0, k]), (denominators, sums[1, k])):
-            total[:] = np.bincount(at[order], values[order], len(names))
+            total[:] = np.bincount(at[order], values[order], len(place))
 
     single = np.count_nonzero(sums[1], axis=-1).min() < 2
     generator = np.random.default_rng(seed)
     totals = sums.sum(axis=-1)[np.newaxis]
     while (left := 0 if single else 1 + resamples - len(totals)) > 0:
-        times = _draw(generator, len(names), left)
+        times = _draw(generator, len(place), left)
         drawn = np.einsum("rgc,nc->nrg", sums, times)  # unlike BLAS, its sums do not depend on the number of threads
         totals = np.concatenate([totals, drawn[drawn[:, 1].all(axis=-1)]])
     ratios = totals[:, 0] / totals[:, 1]
@@ -289,7 +282,16 @@ def _bootstrap(
             ratios = transform(ratios)
     if not np.isfinite(ratios).all():
         raise InputError(f"the score {float(ratios[0].mean())} or one of its resamples is not a finite number")
-    return ratios[0], ratios[1:], len(names)
+    return ratios[0], ratios[1:], len(place)
+
+
+def _places(groups: Sequence[Items], resamples: int) -> dict[str, int]:
+    """Return cluster -> position, after a check of the arguments."""
+    if not groups:
+        raise InputError("no test to score")
+    if resamples < 1:
+        raise UsageError(f"resamples must be at least 1, not {resamples}")
+    return {name: i for i, name in enumerate(sorted({str(label) for group in groups for label in group.clusters}))}
 
 
 def _draw(generator: np.random.Generator, clusters: int, most: int) -> npt.NDArray[np.int64]:
@@ -307,27 +309,21 @@ def _scores_of_models(
     The first row of scores is that of all items. This is ``_bootstrap`` for many models: values are rounded to whole
     numbers of a small unit, so that sums are exact and a matrix product gives the same bits in any order.
     """
-    if not groups:
-        raise InputError("no test to score")
-    if resamples < 1:
-        raise UsageError(f"resamples must be at least 1, not {resamples}")
-    names = sorted({str(label) for group in groups for label in group.clusters})
-    place = {name: i for i, name in enumerate(names)}
+    place = _places(groups, resamples)
     above, below, units = [], [], []  # [models, clusters], [clusters], [models]
     for group in groups:
         table = np.asarray(group.numerators, dtype=np.float64)
         if table.ndim != 2 or not len(table):
             raise InputError(f"numerators of the shape {table.shape} are not [models, items]")
-        rows = (
-            table if not np.isfinite(table).all() else table[:1]
-        )  # checking one row also checks the labels, which takes a while
+        # checking one row also checks the labels, which takes a while
+        rows = table[:1] if np.isfinite(table).all() else table
         *_, (_, denominators, labels) = (_columns(group._replace(numerators=row)) for row in rows)
         at = np.array([place[label] for label in labels])
-        most = len(names) * np.bincount(at).max()  # items of a resample
+        most = len(place) * np.bincount(at).max()  # items of a resample
         sums = []
         for row in (denominators, *table):
             unit = np.frexp(abs(row).max())[1] + np.frexp(most)[1] - 53
-            sums.append((np.bincount(at, np.rint(np.ldexp(row, -unit)), len(names)), unit))
+            sums.append((np.bincount(at, np.rint(np.ldexp(row, -unit)), len(place)), unit))
         (divisor, of_divisor), *rest = sums
         below.append(divisor)
         above.append(np.array([sum_ for sum_, _ in rest]))
@@ -339,7 +335,7 @@ def _scores_of_models(
     generator = np.random.default_rng(seed)
     clusters = int(np.count_nonzero(below, axis=1).min())
     while (left := 0 if clusters < FEWEST else 1 + resamples - len(totals)) > 0:
-        drawn = _draw(generator, len(names), left).astype(np.float64) @ both.T
+        drawn = _draw(generator, len(place), left).astype(np.float64) @ both.T
         totals = np.concatenate([totals, drawn[drawn[:, : len(groups)].all(axis=1)]])
     divisors, numerators = totals[:, : len(groups)], totals[:, len(groups) :]
     ratios = numerators.reshape(len(totals), len(groups), -1) / divisors[:, :, np.newaxis]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from temporalwiki.base.errors import InputError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.results import Outcome
@@ -24,6 +24,14 @@ class Task(ABC):
     configs: ClassVar[tuple[str, ...]] = ()  # prefixes of the configs that it reads, such as "probes-"
     columns: ClassVar[tuple[str, ...]] = ()  # columns that it needs
     splits: ClassVar[tuple[str, ...]] = ()  # splits that it reads; empty: all
+    least: ClassVar[Mapping[str, int]] = {}  # lower bounds of options; the bound of other whole numbers is 1
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        for name, value in asdict(self).items():
+            least = self.least.get(name, 1)
+            if isinstance(value, int) and not isinstance(value, bool) and value < least:
+                raise UsageError(f"{name} must be at least {least}, not {value}")
 
     @property
     def max_rows(self) -> int | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -63,3 +66,11 @@ def trainable(model: nn.Module) -> int:
 def total(model: nn.Module) -> int:
     """Count all parameters. Shared parameters and modules that peft has copied count once."""
     return sum(p.numel() for name, p in model.named_parameters() if ".original_module." not in name)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed the CPU's random numbers inside the block and restore their state after it."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield

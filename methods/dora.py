@@ -11,8 +11,9 @@ from transformers import PreTrainedModel
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.methods.checkpoint import ADAPTER_WEIGHTS
+from temporalwiki.methods.expansion import unwrapped
 from temporalwiki.methods.lora import LoRA, check_can_continue, extend_adapters, train_adapters
-from temporalwiki.methods.method import StateDict, unwrapped
+from temporalwiki.methods.method import StateDict
 
 _MAGNITUDE = ".lora_magnitude_vector"
 

@@ -63,32 +63,44 @@ def expansion_of(model: nn.Module) -> Expansion | None:
     return expansion
 
 
-def set_expansion(model: nn.Module, expansion: Expansion) -> None:
-    """Attach the description of its expansion to a model."""
-    setattr(model, EXPANSION, expansion)
+def set_expansion(model: nn.Module, expansion: Expansion, *new_phases: dict[str, Any]) -> None:
+    """Attach the description of its expansion to a model, with the options of ``new_phases`` added."""
+    setattr(model, EXPANSION, msgspec.structs.replace(expansion, phases=(*expansion.phases, *new_phases)))
 
 
-def new_expansion(
-    model: PreTrainedModel, method: Literal["k_adapter", "modular"], merged: tuple[str, ...]
-) -> Expansion:
-    """Return an expansion without phases for ``model``; its modules named ``merged`` differ from the base model's."""
-    prefixes = tuple(f"{name}." for name in merged)
-    changed = tuple(sorted(name for name, _ in model.named_parameters() if name.startswith(prefixes)))
-    base = model.config._name_or_path
-    return Expansion(method, base, model.config.model_type, len(stack(model).layers), (), changed)
+def unwrapped(model: PreTrainedModel | PeftModel) -> PreTrainedModel:
+    """Return the plain model: a peft adapter of an earlier phase is merged into its base.
+
+    Raises InputError for a model with built-in layers (K-Adapter, Modular), which cannot be merged.
+    """
+    if isinstance(model, PeftModel):
+        return model.merge_and_unload()
+    if expansion := expansion_of(model):
+        raise InputError(
+            f"a checkpoint of {expansion.method} cannot be merged into its base: continue with {expansion.method}"
+        )
+    return model
 
 
-def with_phase(expansion: Expansion, options: dict[str, Any]) -> Expansion:
-    """Return the expansion with one more phase."""
-    return msgspec.structs.replace(expansion, phases=(*expansion.phases, options))
+def to_expand(
+    model: PreTrainedModel | PeftModel, method: Literal["k_adapter", "modular"]
+) -> tuple[PreTrainedModel, Expansion]:
+    """Return the model for the next phase of ``method``, and its expansion so far.
 
-
-def merged_modules(model: PreTrainedModel | PeftModel) -> tuple[str, ...]:
-    """Return the names of the base model's modules that merging a peft adapter changes."""
-    if not isinstance(model, PeftModel):
-        return ()
-    modules = model.get_base_model().named_modules()
-    return tuple(name for name, module in modules if isinstance(module, BaseTunerLayer | AuxiliaryTrainingWrapper))
+    An adapter is merged into the model. Raises InputError if the model has layers of another method.
+    """
+    expansion = expansion_of(model)
+    if not isinstance(model, PeftModel) and expansion is not None and expansion.method == method:
+        return model, expansion
+    merged: tuple[str, ...] = ()
+    if isinstance(model, PeftModel):
+        modules = model.get_base_model().named_modules()
+        kinds = BaseTunerLayer | AuxiliaryTrainingWrapper
+        merged = tuple(f"{name}." for name, module in modules if isinstance(module, kinds))
+    model = unwrapped(model)
+    changed = tuple(sorted(name for name, _ in model.named_parameters() if name.startswith(merged)))
+    config = model.config
+    return model, Expansion(method, config._name_or_path, config.model_type, len(stack(model).layers), (), changed)
 
 
 def is_frozen(module: nn.Module) -> bool:

@@ -24,20 +24,17 @@ from transformers.cache_utils import Cache
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import option
-from temporalwiki.methods.architecture import Stack, is_encoder_decoder, stack, train_only_decoder
+from temporalwiki.methods.architecture import Stack, is_encoder_decoder, seeded, stack, train_only_decoder
 from temporalwiki.methods.expansion import (
     SPEC,
     expansion_for,
-    expansion_of,
     is_frozen,
-    merged_modules,
-    new_expansion,
     phase_options,
     read_weights,
     set_expansion,
-    with_phase,
+    to_expand,
 )
-from temporalwiki.methods.method import Method, unwrapped
+from temporalwiki.methods.method import Method
 
 NAME: Literal["k_adapter"] = "k_adapter"
 _DEEP = 14  # layers that a model needs for the positions in the papers
@@ -94,11 +91,7 @@ class KAdapter(Method):
 
         Raises InputError for a model with too few layers, an unknown layout, or layers of another method.
         """
-        expansion = expansion_of(model)
-        if isinstance(model, PeftModel) or expansion is None or expansion.method != NAME:
-            merged = merged_modules(model)
-            model = unwrapped(model)
-            expansion = new_expansion(model, NAME, merged)
+        model, expansion = to_expand(model, NAME)
         positions = self.positions(expansion.layers)
         if is_encoder_decoder(model):
             train_only_decoder(model)
@@ -107,7 +100,7 @@ class KAdapter(Method):
         adapter = getattr(model, NAME, None) or AdapterLayers()
         adapter.append(self, positions, model, seed)
         _register(model, adapter)
-        set_expansion(model, with_phase(expansion, asdict(replace(self, layers=positions))))
+        set_expansion(model, expansion, asdict(replace(self, layers=positions)))
         return model
 
 
@@ -201,8 +194,7 @@ class AdapterLayers(nn.Module):
         if not like.is_meta:
             # always on the CPU, so that a seed gives the same weights on every device
             phase.to_empty(device="cpu")
-            with torch.random.fork_rng(devices=[]):
-                torch.default_generator.manual_seed(seed + len(self.phases))
+            with seeded(seed + len(self.phases)):
                 # apply() visits children first: T5 sets each linear layer to deviation 1, then its parent corrects it
                 phase.apply(model._init_weights)
         if options.gate:

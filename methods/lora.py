@@ -18,9 +18,10 @@ from transformers.pytorch_utils import Conv1D
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.options import option
-from temporalwiki.methods.architecture import is_encoder_decoder, stack, train_only_decoder
+from temporalwiki.methods.architecture import is_encoder_decoder, seeded, stack, train_only_decoder
 from temporalwiki.methods.checkpoint import split_revision
-from temporalwiki.methods.method import Method, StateDict, unwrapped
+from temporalwiki.methods.expansion import unwrapped
+from temporalwiki.methods.method import Method, StateDict
 
 # names of the query and value projections, after the number of their block
 _QUERY_VALUE = re.compile(r"\.\d+\.(?:.*\.)?(q_proj|v_proj|SelfAttention\.q|SelfAttention\.v|attn\.c_attn)$")
@@ -107,8 +108,7 @@ class LoRA(Method):
             task_type="SEQ_2_SEQ_LM" if is_encoder_decoder(model) else "CAUSAL_LM",
             **options,
         )
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             return get_peft_model(model, config)
 
     def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:

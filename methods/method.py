@@ -13,8 +13,7 @@ from peft import PeftModel
 from torch import nn
 from transformers import PreTrainedModel
 
-from temporalwiki.base.errors import InputError
-from temporalwiki.methods.expansion import expansion_of, write_expansion
+from temporalwiki.methods.expansion import expansion_of, unwrapped, write_expansion
 
 Batch = Mapping[str, torch.Tensor]
 StateDict = Mapping[str, torch.Tensor]
@@ -91,17 +90,3 @@ class Method:
             write_expansion(model, folder, state_dict)
             return
         model.save_pretrained(folder, state_dict=None if state_dict is None else dict(state_dict))
-
-
-def unwrapped(model: PreTrainedModel | PeftModel) -> PreTrainedModel:
-    """Return the plain model: a peft adapter of an earlier phase is merged into its base.
-
-    Raises InputError for a model with built-in layers (K-Adapter, Modular), which cannot be merged.
-    """
-    if isinstance(model, PeftModel):
-        return model.merge_and_unload()
-    if expansion := expansion_of(model):
-        raise InputError(
-            f"a checkpoint of {expansion.method} cannot be merged into its base: continue with {expansion.method}"
-        )
-    return model

@@ -9,8 +9,6 @@ To load a saved phase, attach it to a fresh copy of its base model::
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -27,20 +25,17 @@ from transformers.models.t5.modeling_t5 import T5Stack
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import option
-from temporalwiki.methods.architecture import is_encoder_decoder, train_only_decoder
+from temporalwiki.methods.architecture import is_encoder_decoder, seeded, train_only_decoder
 from temporalwiki.methods.expansion import (
     SPEC,
     expansion_for,
-    expansion_of,
     is_frozen,
-    merged_modules,
-    new_expansion,
     phase_options,
     read_weights,
     set_expansion,
-    with_phase,
+    to_expand,
 )
-from temporalwiki.methods.method import Method, unwrapped
+from temporalwiki.methods.method import Method
 
 NAME: Literal["modular"] = "modular"
 
@@ -100,18 +95,14 @@ class Modular(Method):
         Raises InputError for a model that is not a T5 or has layers of another method, and if ``small`` is not a T5
         with the model's vocabulary.
         """
-        expansion = expansion_of(model)
-        if isinstance(model, PeftModel) or expansion is None or expansion.method != NAME:
-            merged = merged_modules(model)
-            model = unwrapped(model)
-            _check_t5(model)
-            expansion = new_expansion(model, NAME, merged)
-        with _seeded(seed + len(expansion.phases)):
+        model, expansion = to_expand(model, NAME)
+        _check_t5(model)
+        with seeded(seed + len(expansion.phases)):
             encoder = self._small_encoder(model)
         train_only_decoder(model)
         _register(model, [*_small_encoders(model), encoder])
         options = {"small": self.small, "scale": self.scale, "encoder": _description(encoder.stack.config)}
-        set_expansion(model, with_phase(expansion, options))
+        set_expansion(model, expansion, options)
         return model
 
     def _small_encoder(self, model: PreTrainedModel) -> SmallEncoder:
@@ -265,11 +256,3 @@ def _encoder_of_phase(options: dict[str, Any], model: PreTrainedModel) -> SmallE
             return SmallEncoder(encoder, model.config.d_model, scale)
     except (ValueError, StrictDataclassError) as error:
         raise InputError(f"cannot build this small encoder ({str(error).splitlines()[0]})") from None
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Seed the CPU's random numbers inside the block and restore their state after it."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        yield

@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,12 @@ _BATCH_ROWS = 1000  # written at once
 # Texts
 
 
-def texts(dataset: datasets.Dataset, name: str, counts: Counts | None = None) -> Iterator[str]:
+def texts(dataset: datasets.Dataset, name: str, counts: Counts, step: str) -> Iterator[str]:
     """Yield each article as "title. text", or only its text if it has no title. Rows without text are skipped.
 
-    ``counts`` gets the number of ``articles`` and of ``empty`` rows. Raises InputError, with ``name`` for the dataset,
-    if it lacks a column ``text`` of strings.
+    The progress of ``step`` is shown. ``counts`` gets the number of ``articles`` and of ``empty`` rows. Raises
+    InputError, with ``name`` for the dataset, if it lacks a column ``text`` of strings.
     """
-    counts = Counter() if counts is None else counts
     columns = list(dataset.column_names)
     if "text" not in columns:
         raise InputError(
@@ -64,22 +63,15 @@ def texts(dataset: datasets.Dataset, name: str, counts: Counts | None = None) ->
     for column in wanted:
         if getattr(dataset.features[column], "dtype", None) not in ("string", "large_string"):
             raise InputError(f"{name}: the column {column} holds {dataset.features[column]}; it must hold strings")
-    for batch in dataset.with_format(None).select_columns(wanted).iter(batch_size=64):
-        for title, text in zip(batch.get("title", [None] * len(batch["text"])), batch["text"], strict=True):
-            if not (text and text.strip()):
-                counts["empty"] += 1
-                continue
-            counts["articles"] += 1
-            yield article(title, text)
-
-
-def texts_with_progress(dataset: datasets.Dataset, name: str, counts: Counts, step: str) -> Iterator[str]:
-    """Yield the same as ``texts`` and show the progress of ``step``."""
     with Progress(f"{step} {name}", len(dataset), "article") as progress:
-        for text in texts(dataset, name, counts):
-            progress.update(counts["articles"] + counts["empty"] - progress.done)
-            yield text
-        progress.update(len(dataset) - progress.done)
+        for batch in dataset.with_format(None).select_columns(wanted).iter(batch_size=64):
+            for title, text in zip(batch.get("title", [None] * len(batch["text"])), batch["text"], strict=True):
+                progress.update()
+                if text and text.strip():
+                    counts["articles"] += 1
+                    yield article(title, text)
+                else:
+                    counts["empty"] += 1
 
 
 def article(title: str | None, text: str) -> str:
@@ -243,25 +235,13 @@ def check_length(sequence_length: int) -> None:
         raise UsageError(f"--sequence-length {sequence_length}: must be at least 2 tokens")
 
 
-@dataclass(frozen=True)
-class Packed:
-    """Chunks on disk, and the counts of their source."""
-
-    dataset: datasets.Dataset
-    articles: int
-    empty: int  # articles without text
-    tokens: int  # in the chunks, including separators
-
-
-_PACKED = pa.schema(
-    {"input_ids": pa.list_(pa.int32()), "starts": pa.list_(pa.int32()), "next_token": pa.int32()},
-)
+_PACKED = pa.schema({"input_ids": pa.list_(pa.int32()), "starts": pa.list_(pa.int32()), "next_token": pa.int32()})
 
 
 def pack_dataset(
     dataset: datasets.Dataset, name: str, tokenizer: Tokenizer, sequence_length: int, cache: Path
-) -> Packed:
-    """Pack a dataset of articles into chunks in the folder ``cache``; see ``pack``.
+) -> tuple[datasets.Dataset, dict[str, int]]:
+    """Pack a dataset of articles into chunks in the folder ``cache``, and count what they contain; see ``pack``.
 
     Chunks of an earlier call are used if articles, tokenizer and length are the same. Raises InputError, with ``name``
     for the dataset, if all its texts are empty.
@@ -269,13 +249,13 @@ def pack_dataset(
     check_length(sequence_length)
 
     def rows(counts: Counts) -> Iterator[Row]:
-        for row in pack(texts_with_progress(dataset, name, counts, "packing"), tokenizer, sequence_length):
+        for row in pack(texts(dataset, name, counts, "packing"), tokenizer, sequence_length):
             counts["tokens"] += len(row["input_ids"])
             yield row
 
     key = [VERSION, dataset._fingerprint, identity(tokenizer), sequence_length]
     chunks, counts = cached_rows(cache, "packed", key, _PACKED, rows, name)
-    return Packed(chunks, counts["articles"], counts["empty"], counts["tokens"])
+    return chunks, {name: counts[name] for name in ("articles", "empty", "tokens")} | {"chunks": len(chunks)}
 
 
 # Cached rows
@@ -356,13 +336,8 @@ def _write(path: Path, schema: pa.Schema, key: str, rows: Iterable[Row], name: s
     # not the ArrowWriter of datasets, which ignores errors when it closes the file
     with whole_file(path) as part:
         with part.open("wb") as file, pa.ipc.new_stream(file, schema) as writer:
-            batch: list[Row] = []
-            for row in chain([first], rows):
-                batch.append(row)
-                if len(batch) == _BATCH_ROWS:
-                    writer.write_batch(_record_batch(batch, schema))
-                    batch = []
-            if batch:
+            rows = chain([first], rows)
+            while batch := list(islice(rows, _BATCH_ROWS)):
                 writer.write_batch(_record_batch(batch, schema))
         return part.stat().st_size
 
@@ -385,7 +360,14 @@ def _record_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """A data collator for chunks; see ``collate_packed``."""
+    """A data collator for chunks.
+
+    A batch has ``input_ids``, ``position_ids`` and ``labels``, each int64 [rows, sequence_length]. Positions count
+    from 0 in each document, in the rest of a document from an earlier chunk, and in padding. ``labels[t]`` is the
+    token after input t, so the labels are already shifted. They are -100 on padding and, unless documents have a
+    ``shared`` separator, where the next token begins another document. A row without tokens becomes padding. There is
+    deliberately no attention mask: see the top of this file.
+    """
 
     sequence_length: int
     pad_token: int
@@ -398,44 +380,33 @@ class PackedBatch:
         return cls(sequence_length, pad, Separators.of(tokenizer).shared)
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
-        return collate_packed(rows, self.sequence_length, self.pad_token, self.shared)
+        lengths = np.fromiter((len(row["input_ids"]) for row in rows), np.int64, len(rows))
+        columns = np.arange(self.sequence_length)
+        used = columns < lengths[:, None]
+        inputs = np.full(used.shape, self.pad_token, np.int64)
+        inputs[used] = _flat(rows, "input_ids")
 
+        starts = _flat(rows, "starts")
+        of_row = np.repeat(np.arange(len(rows)), [len(row["starts"]) for row in rows])
+        begin = np.zeros(used.shape, np.int64)
+        begin[of_row, starts] = starts
+        short = np.flatnonzero(lengths < self.sequence_length)
+        begin[short, lengths[short]] = lengths[short]
+        positions = columns - np.maximum.accumulate(begin, axis=1)
 
-def collate_packed(rows: Sequence[Row], sequence_length: int, pad_token: int, shared: bool) -> dict[str, torch.Tensor]:
-    """Return a batch of chunks: ``input_ids``, ``position_ids`` and ``labels``, each int64 [rows, sequence_length].
-
-    Positions count from 0 in each document, in the rest of a document from an earlier chunk, and in padding.
-    ``labels[t]`` is the token after input t, so the labels are already shifted. They are -100 on padding and, unless
-    documents have a ``shared`` separator, where the next token begins another document. A row without tokens becomes
-    padding. There is deliberately no attention mask: see the top of this file.
-    """
-    lengths = np.fromiter((len(row["input_ids"]) for row in rows), np.int64, len(rows))
-    columns = np.arange(sequence_length)
-    used = columns < lengths[:, None]
-    inputs = np.full(used.shape, pad_token, np.int64)
-    inputs[used] = _flat(rows, "input_ids")
-
-    starts = _flat(rows, "starts")
-    of_row = np.repeat(np.arange(len(rows)), [len(row["starts"]) for row in rows])
-    begin = np.zeros(used.shape, np.int64)
-    begin[of_row, starts] = starts
-    short = np.flatnonzero(lengths < sequence_length)
-    begin[short, lengths[short]] = lengths[short]
-    positions = columns - np.maximum.accumulate(begin, axis=1)
-
-    labels = np.full(used.shape, IGNORED, np.int64)
-    labels[:, :-1][used[:, 1:]] = inputs[:, 1:][used[:, 1:]]
-    if not shared:
-        inner = starts > 0
-        labels[of_row[inner], starts[inner] - 1] = IGNORED
-    following = np.fromiter((row["next_token"] for row in rows), np.int64, len(rows))
-    known = np.flatnonzero((following >= 0) & (lengths > 0))
-    labels[known, lengths[known] - 1] = following[known]
-    return {
-        "input_ids": torch.from_numpy(inputs),
-        "position_ids": torch.from_numpy(positions),
-        "labels": torch.from_numpy(labels),
-    }
+        labels = np.full(used.shape, IGNORED, np.int64)
+        labels[:, :-1][used[:, 1:]] = inputs[:, 1:][used[:, 1:]]
+        if not self.shared:
+            inner = starts > 0
+            labels[of_row[inner], starts[inner] - 1] = IGNORED
+        following = np.fromiter((row["next_token"] for row in rows), np.int64, len(rows))
+        known = np.flatnonzero((following >= 0) & (lengths > 0))
+        labels[known, lengths[known] - 1] = following[known]
+        return {
+            "input_ids": torch.from_numpy(inputs),
+            "position_ids": torch.from_numpy(positions),
+            "labels": torch.from_numpy(labels),
+        }
 
 
 def _flat(rows: Sequence[Row], column: str) -> Ints:

@@ -32,7 +32,7 @@ from temporalwiki.methods.packing import (
     cached_rows,
     check_length,
     identity,
-    texts_with_progress,
+    texts,
 )
 
 VERSION = 1  # of the way windows are made: increase it when their content changes, so that cached windows are not used
@@ -119,17 +119,6 @@ def _masked(ids: Ints, first: int, last: int, chosen: Sequence[Span], marks: Int
     return {"input_ids": np.concatenate(inputs), "labels": np.concatenate(labels)}
 
 
-@dataclass(frozen=True)
-class Masked:
-    """Masked windows on disk, and the counts of their source."""
-
-    dataset: datasets.Dataset
-    articles: int
-    empty: int  # articles without text
-    windows: int  # in the dataset or dropped
-    dropped: dict[str, int]  # windows by reason
-
-
 _MASKED = pa.schema({"input_ids": pa.list_(pa.int32()), "labels": pa.list_(pa.int32())})
 _REASONS = ("no span", "no context")
 
@@ -143,8 +132,8 @@ def mask_dataset(
     find: Find | None = None,
     rate: float = 0.15,
     seed: int = 0,
-) -> Masked:
-    """Mask spans in a dataset of articles and keep the windows in the folder ``cache``; see ``mask_windows``.
+) -> tuple[datasets.Dataset, dict[str, Any]]:
+    """Mask spans in a dataset of articles, keep the windows in the folder ``cache``, and count; see ``mask_windows``.
 
     ``find`` finds the spans; the default is by rules. Windows of an earlier call are used if articles, tokenizer and
     options are the same. Raises InputError, with ``name`` for the dataset, if it holds no text or no span.
@@ -153,13 +142,13 @@ def mask_dataset(
     check_length(sequence_length)
 
     def rows(counts: Counts) -> Iterator[Row]:
-        articles = texts_with_progress(dataset, name, counts, "masking")
+        articles = texts(dataset, name, counts, "masking")
         yield from mask_windows(articles, tokenizer, sequence_length, finder, rate, seed, counts)
 
     key = [VERSION, dataset._fingerprint, identity(tokenizer), sequence_length, finder.key, rate, seed]
     made, counts = cached_rows(cache, "masked", key, _MASKED, rows, name)
     dropped = {reason: counts[reason] for reason in _REASONS if counts[reason]}
-    return Masked(made, counts["articles"], counts["empty"], counts["windows"], dropped)
+    return made, {name: counts[name] for name in ("articles", "empty", "windows")} | {"dropped": dropped}
 
 
 # Batches

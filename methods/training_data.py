@@ -219,17 +219,10 @@ def _examples(
     cache = Path(datasets.config.HF_DATASETS_CACHE) / "temporalwiki-examples"
     if is_encoder_decoder(model):
         find, rate = finder(options.spans), options.mask_rate
-        masked = mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
-        counts = {
-            "articles": masked.articles,
-            "empty": masked.empty,
-            "windows": masked.windows,
-            "of": rows._fingerprint,
-        }
-        return masked.dataset, {**counts, "dropped": masked.dropped}
-    packed = pack_dataset(rows, config, tokenizer, options.sequence_length, cache)
-    counts = {"articles": packed.articles, "empty": packed.empty, "tokens": packed.tokens, "of": rows._fingerprint}
-    return packed.dataset, {**counts, "chunks": len(packed.dataset)}
+        made, counts = mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
+    else:
+        made, counts = pack_dataset(rows, config, tokenizer, options.sequence_length, cache)
+    return made, {**counts, "of": rows._fingerprint}
 
 
 def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -6,7 +6,7 @@ import inspect
 import shlex
 from pathlib import Path
 
-import evaluate  # type: ignore[import-untyped]
+import evaluate
 from huggingface_hub import SpaceCardData
 
 from temporalwiki.base.errors import InputError

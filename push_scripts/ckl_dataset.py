@@ -15,7 +15,8 @@ from temporalwiki.push_scripts.dataset_repository import (
     replaced_files,
     to_json,
 )
-from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
+from temporalwiki.push_scripts.repository_state import Content, Head, Revision
+from temporalwiki.push_scripts.revision import publish
 
 _LISTED = 3  # configs in a commit's message, which is one line
 
@@ -62,7 +63,8 @@ def _plan(folder: Path, manifests: Sequence[CklManifest], tag: str | None, head:
     for manifest in manifests:
         files |= files_of(folder, manifest, "make it again with `temporalwiki ckl`")
         files[manifest.path] = to_json(manifest.content)
-    names = {name for manifest in (*published.values(), *manifests) for name in _names(manifest)}
+    configs = [(name, config) for one in (*published.values(), *manifests) for name, config in one.configs.items()]
+    names = {either for name, config in configs for either in (name, config.short_name)}
     settings = maintainers_settings(head.read("README.md"), names.__contains__)
     files["README.md"] = ckl_card(list((published | new).values()), head.repo_id, settings).encode()
     return [Revision(_message(new, published), files, replaced_files(head, manifests, files), tag=tag)]
@@ -78,10 +80,6 @@ def published_ckl(head: Head) -> list[CklManifest]:
             )
         manifests.append(manifest)
     return manifests
-
-
-def _names(manifest: CklManifest) -> set[str | None]:
-    return {manifest.config, manifest.configs[manifest.config].short_name} - {None}
 
 
 def _message(new: dict[str, CklManifest], published: dict[str, CklManifest]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.configs import SCHEMAS
-from temporalwiki.builders.manifests import BuiltManifest, CklManifest, Config, ImportedManifest, read_manifests
+from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.push_scripts.ckl_dataset import publish_ckl
 from temporalwiki.push_scripts.count_changes import large_changes
@@ -22,7 +22,8 @@ from temporalwiki.push_scripts.dataset_repository import (
     replaced_files,
     to_json,
 )
-from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
+from temporalwiki.push_scripts.repository_state import Content, Head, Revision
+from temporalwiki.push_scripts.revision import publish
 
 _CONFIG = re.compile(rf"({'|'.join(SCHEMAS)})-\d+(-\d+)?")
 
@@ -109,7 +110,7 @@ def _plan(
     published = published_months(head)
     if replace:
         here = {manifest.age: manifest for manifest in manifests}
-        published = [one for one in published if _same_files(here.get(one.age, one), one)]
+        published = [one for one in published if _files(here.get(one.age, one)) == _files(one)]
     by_age = {manifest.age: manifest for manifest in published}
     wikis = {manifest.interval.wiki for manifest in (*published, *manifests)}
     if len(wikis) > 1:
@@ -128,21 +129,20 @@ def _plan(
     return [*untagged, *([_revision(folder, new[0], published, tag, accept_jump, head)] if new else [])]
 
 
-def _same_files(manifest: BuiltManifest, other: BuiltManifest) -> bool:
-    configs, others = manifest.configs, other.configs
-    return configs.keys() == others.keys() and all(_files(configs[name]) == _files(others[name]) for name in configs)
-
-
-def _files(config: Config) -> list[tuple[str, str]]:
-    """Return the path and SHA-256 of each file of a config."""
-    return sorted((file.path, file.sha256) for split in config.splits.values() for file in split.files)
+def _files(manifest: BuiltManifest) -> dict[str, list[tuple[str, str]]]:
+    """Return the path and SHA-256 of each file, by config."""
+    return {
+        name: sorted((file.path, file.sha256) for split in config.splits.values() for file in split.files)
+        for name, config in manifest.configs.items()
+    }
 
 
 def _check_unchanged(head: Head, manifest: BuiltManifest, published: Sequence[BuiltManifest]) -> None:
     """Raise InputError if a config is published with other bytes, or the interval with other configs."""
+    files = _files(manifest)
     for other in published:
-        for name in sorted(manifest.configs.keys() & other.configs.keys()):
-            if _files(manifest.configs[name]) != _files(other.configs[name]):
+        for name, theirs in sorted(_files(other).items()):
+            if files.get(name, theirs) != theirs:
                 raise InputError(
                     f"datasets/{head.repo_id}: {name} is published already (tag {other.tag}) with other bytes, and "
                     "published data never change; to correct it, use --replace and another --tag"

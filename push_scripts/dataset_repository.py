@@ -13,7 +13,8 @@ import yaml
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, decode
-from temporalwiki.push_scripts.revision import Head, read_file
+from temporalwiki.push_scripts.repository_state import Head
+from temporalwiki.push_scripts.revision import read_file
 
 _LARGEST_HEADER = 1_000_000  # values
 _HEADER = re.compile(r"\A---[^\S\n]*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
@@ -41,7 +42,7 @@ def files_of(folder: Path, manifest: Manifest, remedy: str) -> dict[str, Path]:
         path = folder / file.path
         if not path.is_file():
             raise InputError(f"{folder}: {file.path}: missing; {remedy}")
-        if read_file(path).hashes.sha256 != file.sha256:
+        if read_file(path).sha256 != file.sha256:
             raise InputError(f"{folder}: {file.path}: not the file that the manifest describes; {remedy}")
         files[file.path] = path
     return files

@@ -17,16 +17,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import httpx2
-from huggingface_hub import CommitOperationAdd, CommitOperationCopy, CommitOperationDelete, HfApi, get_token
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    OfflineModeIsEnabled,
-    OIDCError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
+from huggingface_hub import CommitOperationAdd, CommitOperationCopy, CommitOperationDelete, HfApi, errors, get_token
+from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import GitRefs, RepoFile
 from huggingface_hub.utils import (  # type: ignore[attr-defined]
     are_progress_bars_disabled,
@@ -39,7 +31,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
-from temporalwiki.push_scripts.revision import Changes, Head, Kind, RemoteFile, Revision
+from temporalwiki.push_scripts.repository_state import Changes, Head, Kind, RemoteFile, Revision
 
 WAITS = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts, unless the Hub asks for another wait
 _LONGEST_WAIT = 300.0  # seconds
@@ -58,10 +50,7 @@ class Repository:
 
     def __init__(self, repo_id: str, kind: Kind) -> None:
         """Raise UsageError for a name that the Hub refuses."""
-        try:
-            validate_repo_id(repo_id)
-        except HFValidationError as error:
-            raise UsageError(f"the Hub refuses the name {repo_id!r}: {in_one_line(error)}") from None
+        ask(repo_id, lambda: validate_repo_id(repo_id))
         if "/" not in repo_id:
             raise UsageError(
                 f"{repo_id!r} is not the name of a repository: write ORG/NAME, with your user name or organisation"
@@ -128,7 +117,7 @@ class Repository:
 
         ``parent`` is the commit of ``head``. Raises InputError if the Hub refuses the commit.
         """
-        content = {path: (file.hashes.sha256, file.size) for path, file in changes.add.items()}
+        content = {path: (file.sha256, file.size) for path, file in changes.add.items()}
         key = fingerprint(parent, content, changes.remove)
         branch = f"publish-{revision.tag or 'revision'}-{parent[:8]}-{key}"
         deletions = [CommitOperationDelete(path, is_folder=False) for path in changes.remove]
@@ -299,15 +288,15 @@ def ask(name: str, call: Callable[[], T]) -> T:
             return call()
         except InputError:
             raise
-        except HFValidationError as error:
+        except errors.HFValidationError as error:
             raise UsageError(f"the Hub refuses the name {name!r}: {in_one_line(error)}") from None
-        except GatedRepoError as error:
+        except errors.GatedRepoError as error:
             raise InputError(f"{name}: it is gated; ask for access on its page") from error
-        except (RepositoryNotFoundError, RevisionNotFoundError) as error:
+        except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
             raise NotFound(f"{name}: {_explained(error)}") from error
-        except OfflineModeIsEnabled:
+        except errors.OfflineModeIsEnabled:
             raise Unreachable(f"{name}: HF_HUB_OFFLINE is set, but this needs the Hub") from None
-        except OIDCError as error:
+        except errors.OIDCError as error:
             raise InputError(f"{name}: the trusted publisher got no token: {in_one_line(error)}") from error
         # an upload raises RuntimeError, or a kind of OSError in the Xet client
         except (HfHubHTTPError, httpx2.HTTPError, OSError, RuntimeError, ValueError) as error:
@@ -330,10 +319,8 @@ def _wait_of(name: str, fault: BaseException) -> float | None:
         return None
     headers = fault.response.headers
     after, limit = headers.get("retry-after", ""), parse_ratelimit_headers(headers)
-    seconds = None
-    if after.isdecimal():
-        seconds = float(after)
-    elif limit is not None and fault.response.status_code == 429:  # it is on every answer
+    seconds = float(after) if after.isdecimal() else None
+    if seconds is None and limit is not None and fault.response.status_code == 429:  # it is on every answer
         seconds = float(limit.reset_in_seconds)
     if seconds is not None and seconds > _LONGEST_WAIT:
         raise InputError(f"{name}: the Hub asks to wait for {seconds:.0f} s; run the same command after that")
@@ -360,22 +347,21 @@ def _difference(head: Head, changes: Changes, files: Mapping[str, RemoteFile]) -
     """Return the first path at which ``files`` differ from ``head`` with ``changes``, or None."""
     expected = (head.files.keys() - set(changes.remove)) | changes.add.keys()
     different = expected ^ files.keys()
-    different |= {path for path in expected & files.keys() if not _as_expected(path, head, changes, files[path])}
+    for path in expected & files.keys():
+        sent = changes.add.get(path)
+        if not (files[path].holds(sent) if sent else files[path] == head.files[path]):
+            different.add(path)
     return min(different - {_ATTRIBUTES}, default=None)
-
-
-def _as_expected(path: str, head: Head, changes: Changes, file: RemoteFile) -> bool:
-    return file.holds(changes.add[path]) if path in changes.add else file == head.files[path]
 
 
 def _fault(error: BaseException) -> BaseException:
     """Return the answer of the Hub or the network, which huggingface_hub may wrap in other errors."""
-    inner: BaseException | None = error
-    while inner is not None:
-        if isinstance(inner, HfHubHTTPError | httpx2.TransportError):
-            return inner
-        inner = inner.__cause__
-    return error
+    fault = error
+    while not isinstance(fault, HfHubHTTPError | httpx2.TransportError):
+        if fault.__cause__ is None:
+            return error
+        fault = fault.__cause__
+    return fault
 
 
 def _explained(fault: BaseException) -> str:

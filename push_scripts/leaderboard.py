@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard.page import without_results
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
-from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
+from temporalwiki.push_scripts.repository_state import Content, Revision
+from temporalwiki.push_scripts.revision import publish_space
 
 _PAGE, _ROWS = "index.html", "results.parquet"
 _NEEDED = (_PAGE, _ROWS, "README.md")
 _IMAGES_AND_TABLES = re.compile(r"(?:figures/[a-z0-9_]+\.(?:png|svg)|tables/[a-z0-9_]+\.(?:md|csv))")
 _LINKED = re.compile(rf'(?:href|src|data-png)="\./({_IMAGES_AND_TABLES.pattern})"')
-_IN_A_NEW_SPACE = {".gitattributes", "README.md", _PAGE, "style.css"}
 
 
 def publish_leaderboard(path: Path, repo_id: str, *, tag: str | None = None, dry_run: bool = False) -> Iterator[str]:
@@ -26,9 +25,7 @@ def publish_leaderboard(path: Path, repo_id: str, *, tag: str | None = None, dry
     ``publish`` raises.
     """
     revision = leaderboard_revision(path, tag)
-    yield from publish(
-        repo_id, "space", lambda head: [_on_top_of(head, revision)], dry_run=dry_run, space_sdk="static"
-    )
+    yield from publish_space(repo_id, revision, "static", _ROWS, _IMAGES_AND_TABLES, dry_run)
 
 
 def leaderboard_revision(folder: Path, tag: str | None = None) -> Revision:
@@ -51,16 +48,3 @@ def leaderboard_revision(folder: Path, tag: str | None = None) -> Revision:
         files[path] = folder / path
     models = len({(row.model, row.revision) for row in rows})
     return Revision(f"Leaderboard: {len(rows):,} scores, models: {models:,}", files, tag=tag)
-
-
-def _on_top_of(head: Head, revision: Revision) -> Revision:
-    """Return the revision with the Space's outdated figures and tables removed.
-
-    Raises InputError for a Space that is not a leaderboard.
-    """
-    if _ROWS not in head.files and (others := sorted(head.files.keys() - _IN_A_NEW_SPACE)):
-        raise InputError(
-            f"spaces/{head.repo_id}: it has no {_ROWS}, but {others[0]}: not a leaderboard; choose another"
-        )
-    old = [path for path in sorted(head.files) if _IMAGES_AND_TABLES.fullmatch(path) and path not in revision.files]
-    return replace(revision, remove=tuple(old))

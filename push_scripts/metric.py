@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.model_cards.metric import metric_card
-from temporalwiki.push_scripts.revision import Head, Revision, publish
+from temporalwiki.push_scripts.repository_state import Revision
+from temporalwiki.push_scripts.revision import publish_space
 
 # before main, `evaluate` looks for a tag of its own version, such as v0.4.6, and it puts a v before such a revision
 _VERSION = re.compile(r"v?\d*\.\d*\.\d*")
 _MODULE = re.compile(r"[^/]+\.py")
-_IN_A_NEW_SPACE = {".gitattributes", "README.md"}
 
 
 def publish_metric(path: Path, repo_id: str, *, tag: str | None = None, dry_run: bool = False) -> Iterator[str]:
@@ -27,9 +26,7 @@ def publish_metric(path: Path, repo_id: str, *, tag: str | None = None, dry_run:
     Raises what ``metric_revision`` raises, before anything is sent, and what ``publish`` raises.
     """
     revision = metric_revision(path, repo_id, tag)
-    yield from publish(
-        repo_id, "space", lambda head: [_on_top_of(head, revision)], dry_run=dry_run, space_sdk="gradio"
-    )
+    yield from publish_space(repo_id, revision, "gradio", f"{repo_id.rpartition('/')[2]}.py", _MODULE, dry_run)
 
 
 def metric_revision(folder: Path, repo_id: str, tag: str | None = None) -> Revision:
@@ -58,17 +55,3 @@ def metric_revision(folder: Path, repo_id: str, tag: str | None = None) -> Revis
     files = {file.name: file.read_bytes() for file in modules}
     files |= {"README.md": card.encode(), "requirements.txt": (folder / "requirements.txt").read_bytes()}
     return Revision(f"Publish the metric {name}", files, tag=tag)
-
-
-def _on_top_of(head: Head, revision: Revision) -> Revision:
-    """Return the revision with the Space's outdated modules removed.
-
-    Raises InputError for a Space that is not this metric's.
-    """
-    module = f"{head.repo_id.rpartition('/')[2]}.py"
-    if module not in head.files and (others := sorted(head.files.keys() - _IN_A_NEW_SPACE)):
-        raise InputError(
-            f"spaces/{head.repo_id}: it has no {module}, but {others[0]}: not this metric; choose another"
-        )
-    old = [path for path in sorted(head.files) if _MODULE.fullmatch(path) and path not in revision.files]
-    return replace(revision, remove=tuple(old))

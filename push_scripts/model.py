@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 from huggingface_hub import HfApi
-from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.hf_api import DatasetInfo, RepoFile
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig
 
@@ -45,7 +45,8 @@ from temporalwiki.methods.train import MANIFEST
 from temporalwiki.model_cards.eval_results import PATH, HubDataset, eval_results
 from temporalwiki.model_cards.model import Base, Card, Kind, model_card
 from temporalwiki.push_scripts.hub import NotFound, ask
-from temporalwiki.push_scripts.revision import Content, Head, RemoteFile, Revision, publish, read_file
+from temporalwiki.push_scripts.repository_state import Content, Head, RemoteFile, Revision
+from temporalwiki.push_scripts.revision import publish, read_file
 
 _CONFIG, _INDEX, _WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -170,9 +171,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
             files[name] = _cleaned(file) if file.suffix == ".json" else file
     if kind == "expansion":
         files[_CONFIG] = _json(library_config(record.architecture == "encoder-decoder"))
-        spec = _read_json(folder / SPEC)
-        spec["phases"] = [{name: _without_path(value) for name, value in phase.items()} for phase in spec["phases"]]
-        files[SPEC] = _json(spec)
+        files[SPEC] = _json(_expansion(folder))
     if kind == "model" and _CONFIG not in files:
         raise InputError(f"{folder}: it has weights but no {_CONFIG}; train again")
     needs_none = (
@@ -188,18 +187,17 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 def revision(found: Checkpoint, card: Card, head: Head | None = None) -> Revision:
     """Return the revision that brings a checkpoint and removes the files of an earlier one in ``head``."""
     files = {**found.files, MANIFEST: _json(card.training.content)}
-    if card.base is not None and found.kind == "adapter":
-        config = _read_json(found.folder / ADAPTER)
-        files[ADAPTER] = _json(config | {"base_model_name_or_path": card.base.id, "revision": card.base.commit})
-    if card.base is not None and found.kind == "model":
-        files[MANIFEST] = _json({**card.training.content, "base": f"{card.base.id}@{card.base.commit}"})
-    if card.base is not None and found.kind == "expansion":
-        content = found.files[SPEC]
-        spec = json.loads(content if isinstance(content, bytes) else content.read_bytes())
-        files[SPEC] = _json(spec | {"base_model": f"{card.base.id}@{card.base.commit}"})
+    if card.base is not None:
+        base = f"{card.base.id}@{card.base.commit}"
+        if found.kind == "adapter":
+            config = _read_json(found.folder / ADAPTER)
+            files[ADAPTER] = _json(config | {"base_model_name_or_path": card.base.id, "revision": card.base.commit})
+        elif found.kind == "model":
+            files[MANIFEST] = _json({**card.training.content, "base": base})
+        else:
+            files[SPEC] = _json(_expansion(found.folder) | {"base_model": base})
     files["README.md"] = model_card(card).encode()
-    scored = eval_results(card.results, card.datasets)
-    if scored is not None:
+    if (scored := eval_results(card.results, card.datasets)) is not None:
         files[PATH] = scored.encode()
     run = found.training.run
     ours = [
@@ -216,16 +214,10 @@ def _plan(found: Checkpoint, card: Card, any_commit: bool, scored: bool, head: H
         if PATH in head.files and not scored:
             raise InputError(f"{card.repo_id}: it has scores of these weights; name their folder with --results")
         if card.base and any_commit:  # so that a rerun changes nothing
-            card = replace(card, base=_published_base(found, card.base, head))
+            commit = _published_commit(found, card.base, head)
+            if commit not in (None, card.base.commit):
+                card = replace(card, base=replace(_on_hub(card.base.id, commit), gguf=card.base.gguf))
     return [revision(found, card, head)]
-
-
-def _published_base(found: Checkpoint, base: Base, head: Head) -> Base:
-    """Return the base at the commit that these weights were published with, or ``base`` if that is unknown."""
-    commit = _published_commit(found, base, head)
-    if commit in (None, base.commit):
-        return base
-    return replace(_on_hub(base.id, commit), gguf=base.gguf)
 
 
 class _PublishedBase(msgspec.Struct):
@@ -263,6 +255,12 @@ def read_record(folder: Path) -> TrainingManifest:
             )
         raise InputError(f"{folder}: no {MANIFEST} in it, so it is not a finished run of `temporalwiki train`")
     return read_training(folder / MANIFEST)
+
+
+def _expansion(folder: Path) -> dict[str, Any]:
+    """Return expansion.json without the paths of this machine."""
+    spec = _read_json(folder / SPEC)
+    return spec | {"phases": [{name: _without_path(value) for name, value in one.items()} for one in spec["phases"]]}
 
 
 def _without_path(value: Any) -> Any:
@@ -416,12 +414,8 @@ def _data(training: TrainingManifest) -> tuple[BuiltManifest | ImportedManifest 
                     return None, [manifest.language]
                 return manifest, [manifest.interval.language]
         return None, []
-    id, at = split_revision(named)
-    try:
-        info = ask(named, lambda: HfApi().dataset_info(id, revision=at))
-    except (NotFound, UsageError):
-        return None, []
-    languages = (info.card_data.get("language") if info.card_data else None) or []
+    info = _dataset_info(named)
+    languages = (info.card_data.get("language") if info and info.card_data else None) or []
     return None, [str(language) for language in (languages if isinstance(languages, list) else [languages])]
 
 
@@ -432,13 +426,19 @@ def _datasets(results: Sequence[Result]) -> dict[str, HubDataset]:
         id, at = split_revision(named)
         if checkpoint.exists(named) or id.count("/") != 1 or id.startswith((".", "/")):
             continue
-        try:
-            info = ask(named, functools.partial(HfApi().dataset_info, id, revision=at))
-        except (NotFound, UsageError):
-            continue
-        files = [str(file.rfilename) for file in info.siblings or ()]
-        found[named] = HubDataset(id, str(info.sha) if at else None, _full_names(id, str(info.sha), files))
+        if info := _dataset_info(named):
+            files = [str(file.rfilename) for file in info.siblings or ()]
+            found[named] = HubDataset(id, str(info.sha) if at else None, _full_names(id, str(info.sha), files))
     return found
+
+
+def _dataset_info(named: str) -> DatasetInfo | None:
+    """Return what the Hub knows about a dataset, named ``id`` or ``id@revision``, or None if it lacks it."""
+    id, at = split_revision(named)
+    try:
+        return ask(named, lambda: HfApi().dataset_info(id, revision=at))
+    except (NotFound, UsageError):
+        return None
 
 
 class _ShortName(msgspec.Struct):

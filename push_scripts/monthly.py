@@ -7,6 +7,7 @@ everything is done, it does nothing.
 from __future__ import annotations
 
 import datetime
+import functools
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.push_scripts.ckl_dataset import published_ckl
 from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published_months
 from temporalwiki.push_scripts.hub import Repository, ask
-from temporalwiki.push_scripts.revision import Head
+from temporalwiki.push_scripts.repository_state import Head
 
 
 @dataclass(frozen=True)
@@ -54,17 +55,10 @@ class Job:
         if self.ckl is not None and language != "en":
             raise UsageError(f"--ckl: clozes and questions are in English, but {self.wiki} is in {language!r}")
 
-    @property
-    def ckl_folder(self) -> Path:
-        """The folder of the live CKL, which stays after the publish."""
+    def beside(self, content: str) -> Path:
+        """Return the folder next to ``out`` for live CKL ("ckl") or for facts of months only on the Hub ("facts")."""
         out = self.out.resolve()
-        return out.with_name(f"{out.name}.ckl")
-
-    @property
-    def facts_folder(self) -> Path:
-        """The folder for facts of months that only the Hub has, with a dataset folder for each month."""
-        out = self.out.resolve()
-        return out.with_name(f"{out.name}.facts")
+        return out.with_name(f"{out.name}.{content}")
 
 
 def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
@@ -96,7 +90,9 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
     else:
         yield new
         dataset.check_rights(head, dry_run)
-        _check_folder(job)
+        check_place(job.out)  # a build would refuse the folder only after days of fetching
+        if others := sorted({manifest.owner for manifest in read_manifests(job.out)} - {job.wiki}):
+            raise InputError(f"{job.out}: it holds {', '.join(others)}; a folder has one wiki, choose another --out")
         if published:
             yield f"{dataset.name}: its newest month is {published[-1].tag} ({published[-1].name})"
         else:
@@ -114,7 +110,7 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
             missed.append(interval)
             yield from _describe_missed(job, interval, why)
         else:
-            yield from (_describe_month if dry_run else _publish_month)(job, interval, published)
+            yield from _month(job, interval, published, dry_run)
             published = published if dry_run else published_months(dataset.head())
     if ckl is not None:
         yield from _live_ckl(job, dataset, ckl, wanted if dry_run else [], dry_run)
@@ -127,35 +123,34 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
         )
 
 
-def _publish_month(job: Job, interval: Interval, published: Sequence[BuiltManifest]) -> Iterator[str]:
-    """Fetch, build and publish a month, with the options of the published months."""
-    options = _options(published)
+def _month(job: Job, interval: Interval, published: Sequence[BuiltManifest], dry_run: bool) -> Iterator[str]:
+    """Fetch, build and publish a month, with the options of the published months, or describe that."""
+    options, dates = _options(published), _wikidata(interval, published)
     if not _is_built(job.out, interval):
-        files = fetch(interval, job.dumps, job.mirrors, _wikidata(interval, published))
+        if dry_run:
+            yield f"{interval.name}: would fetch to {job.dumps}"
+            yield describe_plan(job.dumps, plan(interval, job.dumps, job.mirrors, dates))
+            yield from _describe_build(job, interval, published, options)
+            return
+        files = fetch(interval, job.dumps, job.mirrors, dates)
         size = sum(file.stat().st_size for file in files)
         yield f"{interval.name}: {len(files)} files, {size / 1e9:,.2f} GB, are in {job.dumps}"
         sources = find_sources(job.dumps, interval, dates_of_wikidata(files))
         build(sources, job.out, job.work, options, job.machine, folder_card)
     yield f"{interval.name}: is built in {job.out}"
-    yield from publish_dataset(job.out, job.repo_id, accept_jump=job.accept_jump, interval=interval.name)
+    yield from publish_dataset(
+        job.out, job.repo_id, accept_jump=job.accept_jump, interval=interval.name, dry_run=dry_run
+    )
 
 
-def _describe_month(job: Job, interval: Interval, published: Sequence[BuiltManifest]) -> Iterator[str]:
-    """Describe what ``_publish_month`` would do."""
-    options = _options(published)
-    if _is_built(job.out, interval):
-        yield f"{interval.name}: is built in {job.out}"
-        yield from publish_dataset(
-            job.out, job.repo_id, accept_jump=job.accept_jump, interval=interval.name, dry_run=True
-        )
-        return
-    yield f"{interval.name}: would fetch to {job.dumps}"
-    yield describe_plan(job.dumps, plan(interval, job.dumps, job.mirrors, _wikidata(interval, published)))
+def _describe_build(
+    job: Job, interval: Interval, published: Sequence[BuiltManifest], options: BuildOptions
+) -> Iterator[str]:
     yield f"{interval.name}: would build in {job.out} with --jobs {job.machine.jobs}, keeping extracts in {job.work}"
     if published:
         yield f"{interval.name}: would compare its counts with the month before"
     yield f"{interval.name}: would publish to datasets/{job.repo_id}, in one commit"
-    for kind in (*ALWAYS, *(kind for kind in options.include if kind not in ALWAYS)):
+    for kind in dict.fromkeys((*ALWAYS, *options.include)):
         for split in SPLITS[kind]:
             yield f"  + data/{names(kind, interval)[0]}/{split}-*.parquet"
     yield f"  + manifests/{interval.name}.json"
@@ -189,16 +184,24 @@ def _live_ckl(
         return
     all_months = any(kind == "invariantlama" for kind, _ in missing.values())
     needed = [month for month in months if all_months or any(month == span for _, span in missing.values())]
-    folders = {month: job.facts_folder / month if month in on_hub.keys() - built else job.out for month in needed}
+    folders = {month: job.beside("facts") / month if month in on_hub.keys() - built else job.out for month in needed}
     to_fetch = [month for month, folder in folders.items() if folder != job.out]
     if dry_run:
         if to_fetch:
-            yield f"{dataset.name}: would fetch the facts of {', '.join(to_fetch)} to {job.facts_folder}"
+            yield f"{dataset.name}: would fetch the facts of {', '.join(to_fetch)} to {job.beside('facts')}"
         yield f"{ckl.name}: would publish {', '.join(missing)}, except those without rows"
         return
     for month in to_fetch:
         patterns = [on_hub[month].path, f"data/{names('facts', on_hub[month].interval)[0]}/*"]
-        _fetch_from_hub(dataset, str(dataset_head.commit), patterns, folders[month])
+        download = functools.partial(
+            dataset.api.snapshot_download,
+            dataset.repo_id,
+            repo_type="dataset",
+            revision=dataset_head.commit,
+            local_dir=folders[month],
+            allow_patterns=patterns,
+        )
+        ask(dataset.name, download)
         yield f"{month}: its facts are fetched from {dataset.name} to {folders[month]}"
     written = 0
     for kind, span in missing.values():
@@ -210,14 +213,14 @@ def _live_ckl(
                 yield f"{config.name}: no rows from {config.counts.read:,} facts, so it is not published"
                 continue
             splits = {"test": itertools.chain([first], rows)}
-            manifest = write(replace(config, splits=splits), job.ckl_folder, folder_card)
+            manifest = write(replace(config, splits=splits), job.beside("ckl"), folder_card)
             for warning in manifest.warnings:
                 print(f"warning: {warning}", file=sys.stderr)
             counts, written = manifest.counts, written + 1
-            yield f"{config.name}: {counts.kept:,} rows from {counts.read:,} facts, in {job.ckl_folder}"
+            yield f"{config.name}: {counts.kept:,} rows from {counts.read:,} facts, in {job.beside('ckl')}"
     if written:
         tag = f"{months[-1][9:13]}.{months[-1][13:15]}"
-        yield from publish_dataset(job.ckl_folder, ckl.repo_id, tag=None if tag in head.tags else tag)
+        yield from publish_dataset(job.beside("ckl"), ckl.repo_id, tag=None if tag in head.tags else tag)
 
 
 def _check_ckl(job: Job, head: Head) -> None:
@@ -238,16 +241,6 @@ def _start_of_chain(months: Sequence[str]) -> str:
         if month[9:] in reached:
             reached.add(month[:8])
     return min(reached)
-
-
-def _fetch_from_hub(dataset: Repository, commit: str, patterns: list[str], folder: Path) -> None:
-    """Fetch the files of a commit that a folder lacks."""
-    ask(
-        dataset.name,
-        lambda: dataset.api.snapshot_download(
-            dataset.repo_id, repo_type="dataset", revision=commit, local_dir=folder, allow_patterns=patterns
-        ),
-    )
 
 
 def _wikidata(interval: Interval, published: Sequence[BuiltManifest]) -> tuple[str | None, str | None]:
@@ -303,13 +296,6 @@ def _options(published: Sequence[BuiltManifest]) -> BuildOptions:
         raise InputError(
             f"the manifest of {published[-1].name} on the Hub has no options of a build: {error}"
         ) from None
-
-
-def _check_folder(job: Job) -> None:
-    """Raise InputError for a dataset folder that a build would refuse after days of fetching."""
-    check_place(job.out)
-    if others := sorted({manifest.owner for manifest in read_manifests(job.out)} - {job.wiki}):
-        raise InputError(f"{job.out}: it holds {', '.join(others)}; a folder has one wiki, choose another --out")
 
 
 def _is_built(out: Path, interval: Interval) -> bool:

@@ -10,99 +10,23 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import io
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import BinaryIO, Literal
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.push_scripts.repository_state import Changes, Content, File, Head, Kind, RemoteFile, Revision
 
-Kind = Literal["dataset", "model", "space"]
-Content = Path | bytes
-
-# git refuses other names, or takes them for a branch or a commit
-_TAG = re.compile(r"(?!(?:main|HEAD|[0-9a-f]{7,40})\Z)(?!.*(?:\.\.|\.lock\Z|\.\Z))[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _ATTEMPTS = 10  # to commit before another publisher does
-
-
-@dataclass(frozen=True)
-class Revision:
-    """The files that a repository should have, and the commit message and tag that bring them."""
-
-    message: str
-    files: Mapping[str, Content]  # by path in the repository; only new and changed files are sent
-    remove: tuple[str, ...] = ()  # paths
-    tag: str | None = None
-    mark: str | None = None  # if no file changes, the tag goes to the last commit that changed this file
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a name that cannot be a tag."""
-        if self.tag is not None and not _TAG.fullmatch(self.tag):
-            raise UsageError(f"{self.tag!r} cannot be a tag: write letters, digits, dots and dashes, such as 2021.12")
-
-
-class Hashes(NamedTuple):
-    """The hashes of a file's content, in hex."""
-
-    sha256: str
-    blob_id: str  # git's hash: a SHA-1 that covers the size
-
-
-@dataclass(frozen=True)
-class File:
-    """A file on this machine, with the hashes that the Hub's copy must have."""
-
-    content: Content
-    size: int  # bytes
-    hashes: Hashes
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file of a repository."""
-
-    size: int  # bytes
-    sha256: str | None  # None unless the file is large (LFS)
-    blob_id: str  # git's hash, for a large file that of its pointer
-
-    def holds(self, file: File) -> bool:
-        """Return whether the content is that of ``file``."""
-        same = file.hashes.sha256 == self.sha256 if self.sha256 else file.hashes.blob_id == self.blob_id
-        return same and file.size == self.size
-
-
-@dataclass(frozen=True)
-class Head:
-    """The state of a repository. One that does not exist has no commit and no files."""
-
-    repo_id: str
-    kind: Kind
-    commit: str | None
-    files: Mapping[str, RemoteFile]
-    tags: Mapping[str, str]  # tag -> commit
-    download: Callable[[str], bytes] = field(repr=False, compare=False)
-    unsent: Mapping[str, Content] = field(default_factory=dict, repr=False)  # files that a dry run treats as sent
-
-    def read(self, path: str) -> bytes | None:
-        """Return a file's content, or None if the repository lacks it."""
-        if (content := self.unsent.get(path)) is not None:
-            return content if isinstance(content, bytes) else content.read_bytes()
-        return self.download(path) if path in self.files else None
-
-
-@dataclass(frozen=True)
-class Changes:
-    """The difference between a revision and a head."""
-
-    add: Mapping[str, File]
-    remove: tuple[str, ...]
-    same: int  # files that need no change
-
-    def __bool__(self) -> bool:
-        """Return whether anything changes."""
-        return bool(self.add or self.remove)
+# files that the Hub itself puts into a new Space
+_NEW_SPACE = {
+    "gradio": {".gitattributes", "README.md"},
+    "static": {".gitattributes", "README.md", "index.html", "style.css"},
+}
 
 
 def publish(
@@ -175,23 +99,45 @@ def publish(
     repository.tidy(head)
 
 
+def publish_space(
+    repo_id: str, revision: Revision, sdk: Literal["static", "gradio"], mark: str, own: re.Pattern[str], dry_run: bool
+) -> Iterator[str]:
+    """Publish a Space; files of it that match ``own`` and are not in the revision are removed.
+
+    Raises InputError for a Space that lacks the file ``mark`` and is not new, and what ``publish`` raises.
+    """
+
+    def plan(head: Head) -> list[Revision]:
+        if mark not in head.files and (others := sorted(head.files.keys() - _NEW_SPACE[sdk])):
+            raise InputError(
+                f"spaces/{head.repo_id}: it has no {mark}, but {others[0]}: it is for something else; choose another"
+            )
+        old = [path for path in sorted(head.files) if own.fullmatch(path) and path not in revision.files]
+        return [replace(revision, remove=tuple(old))]
+
+    yield from publish(repo_id, "space", plan, dry_run=dry_run, space_sdk=sdk)
+
+
 def read_file(content: Content) -> File:
     """Return a file with its hashes. A file on disk is read only once, unless it changes."""
     if isinstance(content, bytes):
-        blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
-        return File(content, len(content), Hashes(hashlib.sha256(content).hexdigest(), blob.hexdigest()))
+        return _hashed(content, len(content), io.BytesIO(content))
     stat = content.stat()
-    return File(content, stat.st_size, _hashes(content, stat.st_size, stat.st_mtime_ns))
+    return _read_from_disk(content, stat.st_size, stat.st_mtime_ns)
 
 
 @functools.cache
-def _hashes(path: Path, size: int, _modified: int) -> Hashes:
-    sha256, blob = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+def _read_from_disk(path: Path, size: int, _modified: int) -> File:
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            sha256.update(block)
-            blob.update(block)
-    return Hashes(sha256.hexdigest(), blob.hexdigest())
+        return _hashed(path, size, file)
+
+
+def _hashed(content: Content, size: int, file: BinaryIO) -> File:
+    sha256, blob = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    while block := file.read(1 << 20):
+        sha256.update(block)
+        blob.update(block)
+    return File(content, size, sha256.hexdigest(), blob.hexdigest())
 
 
 def _rehearsal(plan: Callable[[Head], list[Revision]], head: Head) -> Iterator[tuple[Head, Revision, Changes]]:
@@ -227,7 +173,7 @@ def _description(name: str, head: Head, revision: Revision, changes: Changes) ->
     yield f"{name}: {revision.message if changes else 'nothing to commit'}"
     for path, file in changes.add.items():
         sign, was = ("~", f" (was {head.files[path].size:,})") if path in head.files else ("+", "")
-        yield f"  {sign} {path}  {file.size:,} bytes{was}, sha256 {file.hashes.sha256[:16]}"
+        yield f"  {sign} {path}  {file.size:,} bytes{was}, sha256 {file.sha256[:16]}"
     for path in changes.remove:
         yield f"  - {path}  {head.files[path].size:,} bytes"
     if changes.same:
@@ -239,7 +185,7 @@ def _description(name: str, head: Head, revision: Revision, changes: Changes) ->
 def _head_after(head: Head, revision: Revision, changes: Changes) -> Head:
     """Return the head that a revision would lead to."""
     files = {path: file for path, file in head.files.items() if path not in changes.remove}
-    files |= {path: RemoteFile(file.size, file.hashes.sha256, "") for path, file in changes.add.items()}
+    files |= {path: RemoteFile(file.size, file.sha256, "") for path, file in changes.add.items()}
     commit = fingerprint(head.commit, sorted(changes.add), changes.remove) if changes else head.commit or ""
     tags = {**head.tags, revision.tag: commit} if revision.tag else head.tags
     unsent = {**head.unsent, **{path: file.content for path, file in changes.add.items()}}

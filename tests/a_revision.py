@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from temporalwiki.push_scripts.revision import Content, Head, Revision, publish
+from temporalwiki.push_scripts.repository_state import Content, Head, Revision
+from temporalwiki.push_scripts.revision import publish
 
 REPO = "ORG/data"
 NEW_README = b"# New\n"

@@ -34,7 +34,7 @@ def prompt_ids(model: Any, tokenizer: Any, prompt: str) -> list[int]:
 
 @torch.no_grad()
 def nlls(model: Any, tokenizer: Any, context: str, target: str) -> list[float]:
-    """Return the NLLs of the tokens that overlap the target; a first token without BOS has none."""
+    """Return the NLLs of the tokens that overlap the target; without BOS, the first token is left out."""
     if model.config.is_encoder_decoder:
         read, wanted = torch.tensor([prompt_ids(model, tokenizer, context)]), spelled(tokenizer, target)
         fed = torch.tensor([[0, tokenizer.convert_tokens_to_ids(BLANK), *wanted]])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,6 @@ from temporalwiki.base.files import whole_file
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import buckets
 from temporalwiki.builders.wikidata.tables import ENTITIES, Integers, in_buckets
-
-if TYPE_CHECKING:
-    from temporalwiki.builders.wikidata.fact_diff import DiffTask
 
 VERSION = 2
 _COLUMNS = ("s", "label", "class", "lastrevid", "seen")
@@ -38,7 +35,22 @@ class LabelsTask:
     end: int
 
 
-def plan(tasks: Sequence[DiffTask]) -> list[LabelsTask]:
+class TaskOfBuckets(Protocol):
+    """A task on buckets [first, end) of two extracts, such as a task of stage wikidata-diff."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def prev(self) -> str: ...
+    @property
+    def recent(self) -> str: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+def plan(tasks: Sequence[TaskOfBuckets]) -> list[LabelsTask]:
     """Return one task for each task of stage wikidata-diff."""
     return [LabelsTask(task.index, task.prev, task.recent, task.first, task.end) for task in tasks]
 

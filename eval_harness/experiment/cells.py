@@ -66,7 +66,11 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
             phase = month if month and months.count(month) == 1 else config
             name = f"{line.label}/{phase}" if line.method.trains else line.label
             before = _plan_training(experiment, line, config, before, name, planned)
-            planned += _plan_evaluations(experiment, line, before)
+            for task in experiment.tasks:
+                planned += [
+                    _plan_evaluation(experiment, line, before, task, scored)
+                    for scored in _configs_to_score(experiment, task)
+                ]
     names = [cell.name for cell in planned]
     if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
         raise UsageError(f"{experiment.path}: two cells are called {twice}: a config is named twice")
@@ -100,14 +104,6 @@ def _plan_training(
     note = experiment.output / "cells" / f"{_plain(name)}-{key[:8]}.json"
     planned.append(Cell(name, name, before.cell or None, note, training))
     return _Checkpoint(name, str(folder), key)
-
-
-def _plan_evaluations(experiment: Experiment, line: Line, checkpoint: _Checkpoint) -> list[Cell]:
-    return [
-        _plan_evaluation(experiment, line, checkpoint, task, config)
-        for task in experiment.tasks
-        for config in _configs_to_score(experiment, task)
-    ]
 
 
 def _configs_to_score(experiment: Experiment, plan: TaskPlan) -> list[str]:

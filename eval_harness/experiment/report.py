@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +10,7 @@ from temporalwiki.base.files import only_one, sweep, whole_file
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.eval_harness.experiment.run import DONE, FAILED, NOT_RUN, NOTHING, CellOutcome
 from temporalwiki.eval_harness.leaderboard import Card, write_leaderboard
-from temporalwiki.eval_harness.results import read_result
+from temporalwiki.eval_harness.results import aligned, read_result
 
 _SHOWN = 10  # most failures that are printed
 
@@ -25,8 +24,10 @@ def show(experiment: Experiment, outcomes: Sequence[CellOutcome], card: Card) ->
     with only_one(experiment.output, "experiment"):
         sweep(experiment.output)
         experiment.output.mkdir(exist_ok=True)
-        with whole_file(path) as part:
-            part.write_text(_csv(outcomes), "utf-8")
+        with whole_file(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["cell", "state", "seconds", "why"])
+            writer.writerows([one.cell.name, one.state, one.note.get("seconds", ""), one.why] for one in outcomes)
     yield _table(outcomes)
     bad = [one for one in outcomes if one.state == FAILED]
     for one in bad[:_SHOWN]:
@@ -40,15 +41,6 @@ def show(experiment: Experiment, outcomes: Sequence[CellOutcome], card: Card) ->
         yield from write_leaderboard(results, folder, out, card, experiment.data)
     else:
         yield "no result yet, so no leaderboard"
-
-
-def _csv(outcomes: Sequence[CellOutcome]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["cell", "state", "seconds", "why"])
-    for one in outcomes:
-        writer.writerow([one.cell.name, one.state, one.note.get("seconds", ""), one.why])
-    return text.getvalue()
 
 
 def _table(outcomes: Sequence[CellOutcome]) -> str:
@@ -65,7 +57,4 @@ def _table(outcomes: Sequence[CellOutcome]) -> str:
         states = Counter(one.state for one in of_model if one.cell.group != name)
         counts = ", ".join(f"{states[state]} {state}" for state in (DONE, NOTHING, FAILED, NOT_RUN) if states[state])
         lines.append([name, trained, counts])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    return aligned(lines, left=3)

@@ -89,10 +89,9 @@ def _todo(planned: Sequence[Cell], output: Path) -> list[Cell]:
     needed: set[str | None] = set()
     for cell in reversed(planned):
         note = _read_note(cell)
-        if note is not None and all((output / name).is_file() for name in note.get("results", [])):
-            missing = cell.name in needed and not (Path(note["checkpoint"]) / MANIFEST).is_file()
-        else:
-            missing = True
+        missing = note is None or not all((output / name).is_file() for name in note.get("results", []))
+        if note is not None and not missing and cell.name in needed:
+            missing = not (Path(note["checkpoint"]) / MANIFEST).is_file()
         if missing:
             todo.add(cell.name)
         if missing or cell.name in needed:  # an adapter is loaded on the checkpoint before it

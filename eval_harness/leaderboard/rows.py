@@ -6,10 +6,10 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
+from temporalwiki.base.options import element
 from temporalwiki.builders.manifests import Parameters
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, higher_is_better
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
@@ -64,20 +65,8 @@ class Row:
 
 _NAMES = ("id", "cluster", "split", "kind")  # columns of text; the other columns of items are figures and answers
 _FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
-_SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("label", "month", "method", "base", "model", "revision")),
-        ("learning_rate", pa.float64()),
-        *((name, pa.int64()) for name in ("trainable", "parameters", "tokens")),
-        ("task", pa.string()),
-        ("version", pa.int64()),
-        *((name, pa.string()) for name in ("config", "kind", "tested", "test", "measure")),
-        ("higher_is_better", pa.bool_()),
-        *((name, pa.float64()) for name in ("value", "low", "high")),
-        *((name, pa.int64()) for name in ("items", "clusters", "rank_best", "rank_worst")),
-        ("result", pa.string()),
-    ]
-)
+_ARROW = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+_SCHEMA = pa.schema([(name, _ARROW[element(hint)[0]]) for name, hint in get_type_hints(Row).items()])
 
 
 def rows(results: Sequence[Result], folder: Path) -> list[Row]:
@@ -98,8 +87,7 @@ def rows(results: Sequence[Result], folder: Path) -> list[Row]:
         found += [_row(result, name, named, test, ranked.get((i, name)), folder) for name in result.manifest.scores]
 
     def key(row: Row) -> tuple[Any, ...]:
-        when = (-1 if month is None else place[month] for month in (row.tested, row.month))
-        of_test, of_model = when
+        of_test, of_model = (-1 if month is None else place[month] for month in (row.tested, row.month))
         return (of_test, row.task, row.config, row.test, row.measure, of_model, row.label, row.model, row.result)
 
     return sorted(found, key=key)
@@ -204,22 +192,17 @@ def _ranks(results: Sequence[Result]) -> dict[tuple[int, str], Ranks]:
                 if (made := read_score(results[i], columns, score)) is not None:
                     comparable.setdefault(made.asked, {})[i] = made
             for models in comparable.values():
-                found |= {(i, score): ranks for i, ranks in _ranked(results, models, score).items()}
+                if len(models) < 2:
+                    continue
+                first, composed = next(iter(models.items()))
+                groups = [
+                    group._replace(numerators=np.array([made.groups[i].numerators for made in models.values()]))
+                    for i, group in enumerate(composed.groups)
+                ]
+                better = higher_is_better(results[first].manifest.task.name, score.rpartition("/")[2])
+                ranked = ranks(groups, composed.transform, higher_is_better=better)
+                found |= {(i, score): of for i, of in zip(models, ranked or (), strict=bool(ranked))}
     return found
-
-
-def _ranked(results: Sequence[Result], models: Mapping[int, Composition], score: str) -> dict[int, Ranks]:
-    if len(models) < 2:
-        return {}
-    first = next(iter(models.values()))
-    groups = [
-        group._replace(numerators=np.array([made.groups[i].numerators for made in models.values()]))
-        for i, group in enumerate(first.groups)
-    ]
-    task = results[next(iter(models))].manifest.task.name
-    better = higher_is_better(task, score.rpartition("/")[2])
-    found = ranks(groups, first.transform, higher_is_better=better)
-    return dict(zip(models, found, strict=True)) if found else {}
 
 
 def _without_path(name: str) -> str:

@@ -11,8 +11,6 @@ from temporalwiki.eval_harness import misalignment
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.methods import METHODS
 
-_METHODS = list(METHODS)
-
 
 class ScoreName(NamedTuple):
     """The name of a score; None stands for any test or any kind of config."""
@@ -66,7 +64,10 @@ class Board:
         for row in ordered:
             by_label.setdefault(row.label, []).append(row)
         found = [line for label, of_label in by_label.items() for line in _lines(label, of_label, _APART)]
-        self.lines = sorted(found, key=lambda line: (not line.initial, _place_of_method(line.method), line.label))
+        place = {method: i for i, method in enumerate(METHODS)}
+        self.lines = sorted(
+            found, key=lambda line: (not line.initial, place.get(line.method or "", len(place)), line.label)
+        )
 
     def place(self, month: str | None) -> int:
         """Return the position of a month in time, or -1 for None."""
@@ -121,16 +122,12 @@ class Board:
         return [row for row in rows if self.place(row.month) == last]
 
 
-def _learning_rate(row: Row) -> str:
-    return "no learning rate" if row.learning_rate is None else f"learning rate {row.learning_rate:g}"
-
-
-def _checkpoint(row: Row) -> str:
-    return f"{row.model} at {row.revision[:8]}"
-
-
 # what is added to the labels of lines that share a label, in this order
-_APART: tuple[Callable[[Row], str], ...] = (lambda row: row.base or "unknown base", _learning_rate, _checkpoint)
+_APART: tuple[Callable[[Row], str], ...] = (
+    lambda row: row.base or "unknown base",
+    lambda row: "no learning rate" if row.learning_rate is None else f"learning rate {row.learning_rate:g}",
+    lambda row: f"{row.model} at {row.revision[:8]}",
+)
 
 
 def _lines(label: str, rows: Sequence[Row], apart: Sequence[Callable[[Row], str]]) -> Iterator[Line]:
@@ -144,7 +141,3 @@ def _lines(label: str, rows: Sequence[Row], apart: Sequence[Callable[[Row], str]
         groups.setdefault(apart[0](row), []).append(row)
     for name, group in groups.items():
         yield from _lines(label if len(groups) == 1 else f"{label}, {name}", group, apart[1:])
-
-
-def _place_of_method(method: str | None) -> int:
-    return _METHODS.index(method) if method in _METHODS else len(_METHODS)

@@ -28,7 +28,6 @@ class Deleted(Task):
     depends on the facts. The task ``multiple_choice`` tells whether a model prefers the new object to the old one.
     """
 
-    version: ClassVar[int] = 1
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "kind")
     splits: ClassVar[tuple[str, ...]] = ("deleted", "unchanged")

@@ -91,7 +91,6 @@ class Kilt(Task):
     train split is cut to its first ``max_new_tokens``. Cut inputs and answers are counted.
     """
 
-    version: ClassVar[int] = 1
     configs: ClassVar[tuple[str, ...]] = ("kilt-",)
     columns: ClassVar[tuple[str, ...]] = ("id", "input")
     splits: ClassVar[tuple[str, ...]] = ("validation",)
@@ -102,13 +101,6 @@ class Kilt(Task):
     input_length: int = option(768, "most tokens of an input")
     max_new_tokens: int | None = option(None, "longest answer (default: 350 for eli5, 40 for wow, else 20)")
     beams: int = option(1, "1: greedy decoding")
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        given = {"epochs": self.epochs, "batch_size": self.batch_size, "max_new_tokens": self.max_new_tokens}
-        for name, value in {**given, "input_length": self.input_length, "beams": self.beams}.items():
-            if value is not None and value < 1:
-                raise UsageError(f"{name} must be at least 1, not {value}")
 
     def extra_configs(self, config: str) -> Mapping[str, str]:
         """Return the config with the train split, which ``--limit`` does not shorten."""

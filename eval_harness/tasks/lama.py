@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
@@ -63,16 +62,12 @@ class Lama(Task):
     version: ClassVar[int] = 2  # version 1 counted other right answers for the same subject as wrong
     configs: ClassVar[tuple[str, ...]] = ("invariantlama", "updatedlama", "newlama")
     columns: ClassVar[tuple[str, ...]] = ("statement",)
+    least: ClassVar[Mapping[str, int]] = {"candidates": 0}
 
     question: bool = option(False, "ask the column question, as new_questions does, instead of the statement")
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
     candidates: int = option(100, "most candidates that are ranked for P@k; 0: no P@k")
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        if self.max_new_tokens < 1 or self.beams < 1 or self.candidates < 0:
-            raise UsageError("max_new_tokens and beams must be at least 1, candidates at least 0")
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Ask for answers, then rank the candidates."""

@@ -31,7 +31,6 @@ class MultipleChoice(Task):
     Objects whose names ``knowledge_match`` does not distinguish are one choice.
     """
 
-    version: ClassVar[int] = 1
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "previous_objects")
     splits: ClassVar[tuple[str, ...]] = ("changed",)

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.results import Outcome
@@ -26,17 +25,11 @@ class NewQuestions(Task):
     that it has tuned on 5,000 other questions; this task needs no such tuning.
     """
 
-    version: ClassVar[int] = 1
     configs: ClassVar[tuple[str, ...]] = ("newquestions",)
     columns: ClassVar[tuple[str, ...]] = ("question",)
 
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        if self.max_new_tokens < 1 or self.beams < 1:
-            raise UsageError("max_new_tokens and beams must be at least 1")
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Ask the questions and score the answers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,20 +39,13 @@ class TwikiIntrinsic(Task):
     relative to Initial (``leaderboard/figures/relative_perplexity.py``). Only decoder-only models, as in the paper.
     """
 
-    version: ClassVar[int] = 1
     configs: ClassVar[tuple[str, ...]] = ("diffset-", "unchanged-")
     columns: ClassVar[tuple[str, ...]] = ("id", "title", "text")
+    least: ClassVar[Mapping[str, int]] = {"window": 2}  # a token is predicted from those before it
 
     window: int = option(512, "most tokens of a window")
     windows: int = option(10_000, "most windows, one an article")
     tagger: str = option("en_core_web_sm", "spaCy pipeline that finds proper nouns, by name or folder")
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        if self.window < 2:
-            raise UsageError("window must be at least 2: a token is predicted from those before it")
-        if self.windows < 1:
-            raise UsageError(f"windows must be at least 1, not {self.windows}")
 
     @property
     def max_rows(self) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
@@ -42,11 +41,6 @@ class TwikiProbes(Task):
     light_tuning: bool = option(True, "also score the model after light-tuning, if there are facts for it")
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        if self.max_new_tokens < 1 or self.beams < 1:
-            raise UsageError("max_new_tokens and beams must be at least 1")
 
     def extra_configs(self, config: str) -> Mapping[str, str]:
         """Return the config with the facts for light-tuning."""

@@ -206,10 +206,3 @@ def test_a_model_without_its_packages_is_one_line(run: Run, monkeypatch: pytest.
     status, _, err = run("newlama", "--review", "review", "--judge", "gpt2")
     assert status == 1
     assert "gpt2: a model needs torch, which is not installed: pip install 'temporalwiki[train]'" in err
-
-
-def test_an_unknown_model_is_one_line(run: Run) -> None:
-    status, _, err = run("newlama", "--review", "review", "--judge", "./no-such")
-    assert status == 1
-    assert "no-such" in err
-    assert err.count("\n") == 1

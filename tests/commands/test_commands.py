@@ -53,6 +53,14 @@ WRONG_USAGE = {
         ["build", "20211101", "20211201", "--dumps", ".", "--unchanged-fraction", "2"],
         "from 0 to 1",
     ),
+    "no mirror": (["fetch", "20211101", "20211201", "--dumps", ".", "--mirror", "dumps"], "is not a mirror"),
+    "no repository": (["publish", "dataset", "temporalwiki"], "REPO_ID"),
+    "a base of a dataset": (["publish", "dataset", "x", "ORG/x", "--base", "y"], "--base is an option for a model"),
+    "results of a metric": (
+        ["publish", "metric", "x", "ORG/x", "--results", "r"],
+        "--results is an option for a mod",
+    ),
+    "a jump of a model": (["publish", "model", "x", "ORG/x", "--accept-jump"], "--accept-jump is an option for a da"),
 }
 
 

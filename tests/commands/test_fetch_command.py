@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 
 from temporalwiki.builders.build import find_sources
 from temporalwiki.builders.snapshot import Interval
-from temporalwiki.commands.fetch import add_arguments
 
 from file_server import FileServer, lists_of
 
@@ -61,27 +59,3 @@ def test_a_dump_that_is_being_written_ends_with_one_line(server: FileServer, tmp
         r"try later, or fetch 20211101\n",
         err,
     )
-
-
-WRONG = {
-    "no date": (("20211131", "20211201"), "write YYYYMMDD"),
-    "time backwards": (("20211201", "20211101"), "forward in time"),
-    "no wiki": (("20211101", "20211201", "--wiki", "../x"), "database name"),
-    "no mirror": (("20211101", "20211201", "--mirror", "dumps"), "is not a mirror"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage(case: str, tmp_path: Path, run: Run) -> None:
-    arguments, said = WRONG[case]
-    status, _, err = run("fetch", *arguments, "--dumps", tmp_path)
-    assert status == 2
-    assert said in err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_several_mirrors_keep_their_order() -> None:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser, [])
-    arguments = parser.parse_args(["1", "2", "--dumps", "x", "--mirror", "http://b", "--mirror", "http://a"])
-    assert arguments.mirror == ["http://b", "http://a"]

@@ -47,8 +47,8 @@ WRONG = {
     "no paths": (["import"], 2, "required: PATHS"),
     "no such file": (["import", "nowhere"], 1, "nowhere: no such file or folder"),
     "a misspelled file": (["import", "newLLAMA.csv"], 1, "did you mean newLAMA.csv?"),
-    "both kinds in one folder": (["import", "newLAMA.csv", "wikipedia_0809_gpt2.csv", "--out", "x"], 2, "two dataset"),
-    "a row that is cut off": (["import", "cut"], 1, "cut/wikipedia_0809_gpt2.csv: line 3: unexpected end of data"),
+    "both kinds in one folder": (["import", "newLAMA.csv", "probes", "--out", "x"], 2, "two dataset"),
+    "a row that is cut off": (["import", "cut"], 1, "cut/recent_news_small.csv: line 3: unexpected end of data"),
 }
 
 
@@ -56,9 +56,11 @@ WRONG = {
 def test_what_goes_wrong_is_said_in_one_line(case: str, here: Path, run: Run) -> None:
     (here / "newLAMA.csv").write_text("unique_id,statement,answer\n0,<extra_id_0>,a\n", "utf-8")
     (here / "newLLAMA.csv").touch()
-    (here / "wikipedia_0809_gpt2.csv").write_text("text\na\n", "utf-8")
+    (here / "probes").mkdir()
+    for split in ("changed", "unchanged"):
+        (here / "probes" / f"0801-0901_{split}.csv").write_text("subject,relation,object\na,b,c\n", "utf-8")
     (here / "cut").mkdir()
-    (here / "cut" / "wikipedia_0809_gpt2.csv").write_text('text\na\n"b', "utf-8")
+    (here / "cut" / "recent_news_small.csv").write_text('original\na\n"b', "utf-8")
     before = sorted(here.rglob("*"))
     arguments, status, said = WRONG[case]
     ended, _, err = run(*arguments)
@@ -69,21 +71,21 @@ def test_what_goes_wrong_is_said_in_one_line(case: str, here: Path, run: Run) ->
 
 @pytest.mark.fault("kill -9", "import: while rows are written", SAME_BYTES)
 def test_a_kill_leaves_what_was_there_and_a_rerun_ends_the_same(here: Path) -> None:
-    source = here / "wikipedia_0809_gpt2.csv"
-    source.write_text("text\n" + "earlier\n" * 10, "utf-8")
+    source = here / "recent_news_small.csv"
+    source.write_text("original\n" + "earlier\n" * 10, "utf-8")
     assert main(["import", str(source)]) == 0
-    before = contents(here / "temporalwiki")
-    source.write_text("text\n" + "words and words again\n" * 300_000, "utf-8")
+    before = contents(here / "ckl")
+    source.write_text("original\n" + "words and words again\n" * 300_000, "utf-8")
     code = "import sys; from temporalwiki.commands import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "import", str(source)]
     process = subprocess.Popen(command, cwd=here, stderr=subprocess.DEVNULL)
-    staged = here / ".temporalwiki.import"
+    staged = here / ".ckl.staged"
     while not staged.exists() and process.poll() is None:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    assert contents(here / "temporalwiki") == before
+    assert contents(here / "ckl") == before
     assert main(["import", str(source)]) == 0
     assert main(["import", str(source), "--out", "afresh"]) == 0
-    assert contents(here / "temporalwiki") == contents(here / "afresh")
-    assert sorted(path.name for path in here.iterdir()) == ["afresh", "temporalwiki", source.name]
+    assert contents(here / "ckl") == contents(here / "afresh")
+    assert sorted(path.name for path in here.iterdir()) == ["afresh", "ckl", source.name]

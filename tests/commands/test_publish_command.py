@@ -14,37 +14,6 @@ from loopback_hub import LoopbackHub
 Run = Callable[..., tuple[int, str, str]]
 
 
-WRONG_USAGE = {
-    "no repository": (["publish", "dataset", "temporalwiki"], "REPO_ID"),
-    "a misspelled kind": (["publish", "datset", "x", "ORG/x"], "did you mean dataset?"),
-    "a misspelled option": (["publish", "dataset", "x", "ORG/x", "--dryrun"], "did you mean --dry-run?"),
-    "an option of a model": (
-        ["publish", "dataset", "x", "ORG/x", "--base", "gpt2"],
-        "--base is an option for a model",
-    ),
-    "results of a metric": (
-        ["publish", "metric", "x", "ORG/x", "--results", "r"],
-        "--results is an option for a model",
-    ),
-    "leave for a model": (
-        ["publish", "model", "x", "ORG/x", "--accept-noncommercial"],
-        "--accept-noncommercial is an option for a dataset",
-    ),
-    "a jump of a model": (
-        ["publish", "model", "x", "ORG/x", "--accept-jump"],
-        "--accept-jump is an option for a dataset",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG_USAGE)
-def test_wrong_usage_ends_with_2_and_says_what_is_right(case: str, run: Run) -> None:
-    arguments, said = WRONG_USAGE[case]
-    status, _, err = run(*arguments)
-    assert status == 2
-    assert said in err
-
-
 @pytest.mark.parametrize("kind", ["dataset", "model", "metric", "leaderboard"])
 def test_a_folder_that_is_not_there_ends_with_1_and_one_line(
     kind: str, tmp_path: Path, hub: LoopbackHub, run: Run

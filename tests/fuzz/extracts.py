@@ -21,9 +21,7 @@ from fuzz.xml_pages import mutate as mutate
 from tiny_dumps import FOOTER, header, page, revision
 
 _BETWEEN = b"\0"  # the months, each without the dump's header and its end
-
-
-_PAGES = [
+PAGES = [
     page(1, "A &amp; B", 'x < y & "z"', revision_id=5),
     page(2, "Talk:C", "y", ns=1),
     page(3, "D", "#REDIRECT [[A]]", redirect=True),
@@ -40,11 +38,11 @@ _LATER = [
 SEEDS = tuple(
     "\0".join(map("".join, months)).encode()
     for months in (
-        (_PAGES, _LATER, _PAGES),
-        (_PAGES[:2], [], _PAGES[1:], _LATER[2:]),
-        (_PAGES, _PAGES[::-1], [_PAGES[4], _PAGES[4]]),
-        ([_PAGES[0].replace("&quot;", '"')], _PAGES[:1]),
-        ([_PAGES[0]], [_PAGES[0].replace("wikitext<", "json<")], [_PAGES[0]]),
+        (PAGES, _LATER, PAGES),
+        (PAGES[:2], [], PAGES[1:], _LATER[2:]),
+        (PAGES, PAGES[::-1], [PAGES[4], PAGES[4]]),
+        ([PAGES[0].replace("&quot;", '"')], PAGES[:1]),
+        ([PAGES[0]], [PAGES[0].replace("wikitext<", "json<")], [PAGES[0]]),
     )
 )
 FOUND: tuple[bytes, ...] = ()

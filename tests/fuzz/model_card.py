@@ -24,32 +24,13 @@ from fuzz import results
 from fuzz.files import file, folder
 from fuzz.json_text import mutate as mutate
 
-_RUN = {
-    "method": "lora",
-    "model": "gpt2",
-    "data": "ORG/temporalwiki@2021.12",
-    "config": "diffset-1112",
-    "past": None,
-    "lora.rank": 4,
-    "lora.targets": ["q", "v"],
-    "learning_rate": 1e-4,
-    "batch_size": 2,
-    "sequence_length": 8,
-    "max_steps": 7,
-}
-_TRAINING = {
-    "run": _RUN,
-    "architecture": "decoder-only",
-    "parameters": {"trainable": 1000, "total": 1234567},
-    "versions": {"torch": "2.13.0"},
-    "data": {"new": {"config": "diffset-1112", "articles": 1234, "of": "f1n6"}, "past": {"tokens": 9}},
-    "steps": 5000,
-    "precision": "bf16",
-    "processes": 8,
-    "device": "NVIDIA H100",
-    "loss": {"first": 3.5, "last": 3.25},
-    "log": [{"step": 1, "loss": 3.5}],
-}
+_RUN = {"method": "lora", "model": "gpt2", "data": "ORG/temporalwiki@2021.12", "config": "diffset-1112", "past": None}
+_RUN |= {"lora.rank": 4, "lora.targets": ["q", "v"], "learning_rate": 1e-4, "batch_size": 2, "sequence_length": 8}
+_TRAINING = {"run": _RUN, "architecture": "decoder-only", "parameters": {"trainable": 1000, "total": 1234567}}
+_TRAINING |= {"data": {"new": {"config": "diffset-1112", "articles": 1234, "of": "f1n6"}, "past": {"tokens": 9}}}
+_TRAINING |= {"versions": {"torch": "2.13.0"}, "steps": 5000, "precision": "bf16", "processes": 8}
+_TRAINING |= {"device": "NVIDIA H100", "loss": {"first": 3.5, "last": 3.25}, "log": [{"step": 1, "loss": 3.5}]}
+_ONE_PHASE = {"method": "m", "model": "/a/b", "data": ".", "config": "c"}
 # the base's licence on the Hub, a result of the checkpoint, and training.json
 _ALL = {"base": {"license": "mit"}, "result": json.loads(results.SEEDS[0]), "training": _TRAINING}
 SEEDS = tuple(
@@ -57,16 +38,8 @@ SEEDS = tuple(
     for one in (
         _ALL,
         _ALL | {"base": {"license": "other", "license_name": "x", "license_link": "https://a.example/"}},
-        {
-            "training": _TRAINING
-            | {"run": _RUN | {"data": "folder", "method": "full"}, "architecture": "encoder-decoder"}
-        },
-        {
-            "training": {
-                "run": {"method": "m", "model": "/a/b", "data": ".", "config": "c"},
-                "architecture": "decoder-only",
-            }
-        },
+        {"training": _TRAINING | {"run": _RUN | {"data": "x", "method": "full"}, "architecture": "encoder-decoder"}},
+        {"training": {"run": _ONE_PHASE, "architecture": "decoder-only"}},
         {"training": {}},
     )
 )

@@ -47,19 +47,9 @@ _GZIPPED = _record(
 _CHUNKED = _record(
     "response", b"1\r\nC\r\n0\r\n\r\n", http="Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n"
 )
-_NEWS = {
-    "url": "https://n.example/b",
-    "title": "T",
-    "maintext": "A text.",
-    "date_publish": "2020-05-01 10:00:00",
-    "language": "en",
-}
-_TABLE = {
-    "url": ["https://n.example/b", "x"],
-    "title": ["T", None],
-    "text": ["A", "B"],
-    "published": [1588300000, None],
-}
+_NEWS = {"url": "https://n.example/b", "title": "T", "maintext": "A.", "date_publish": "2020-05-01", "language": "en"}
+_MAY = 1588300000
+_TABLE = {"url": ["https://n.example/b", "x"], "title": ["T", None], "text": ["A", "B"], "published": [_MAY, None]}
 # the first byte is the kind of file: w and z for WARC, j for lines, t for a table in JSON and p for one in Parquet
 SEEDS = (
     b"w" + _INFO + _PAGE + _GZIPPED + _CHUNKED,
@@ -67,17 +57,11 @@ SEEDS = (
     b"z" + _BETWEEN.join([_PAGE[:99], _PAGE[99:], _record("resource", b"D")]),
     b"w" + _record("response", b"short", length=9),
     b"w" + _record("response", b"long", length=-2) + _PAGE,
-    b"w"
-    + _PAGE.replace(b"text/html", b"image/png")
-    + _PAGE.replace(b"200 OK", b"404 No")
-    + _PAGE.replace(b"200", b"x"),
+    b"w" + _PAGE.replace(b"text/html", b"image/png") + _PAGE.replace(b"200 OK", b"404 No"),
+    b"w" + _PAGE.replace(b"200", b"x"),
     b"w" + _record("conversion", b"text") + _record("response", b"E", "WARC-Truncated: length\r\n"),
     b"w" + _PAGE.replace(b"WARC/1.0", b"ARC/1.0") + b"\n" * 5,
-    b"j"
-    + json.dumps(_NEWS).encode()
-    + b"\n"
-    + json.dumps(_NEWS | {"url": "None", "text": "x"}).encode()
-    + b"\n{}\n[]",
+    b"j" + b"\n".join(json.dumps(one).encode() for one in (_NEWS, _NEWS | {"url": "None", "text": "x"}, {}, [])),
     b"t" + json.dumps(_TABLE).encode(),
     b"t" + json.dumps(_TABLE | {"published": ["2020"]}).encode(),
 )

@@ -18,9 +18,10 @@ from fuzz import results
 from fuzz.files import file, folder
 from fuzz.json_text import mutate as mutate
 
-_ITEMS = {
+_ITEMS: dict[str, list[Any]] = {
     "id": ["a", "b", "c", "d"],
     "cluster": ["Q1", "Q1", "Q2", "Q3"],
+    "prediction": ["x", "y", None, ""],
     "split": ["changed", "changed", "unchanged", "unchanged"],
     "nll": [1.5, 2.5, 3.5, None],
     "tokens": [1, 2, 3, 4],
@@ -28,7 +29,6 @@ _ITEMS = {
     "object_tokens": [1, 1, 1, 2],
     "exact_match": [0, 1, 1, 0],
     "f1": [0.5, 1.0, 0.0, 0.25],
-    "prediction": ["x", "y", None, ""],
 }
 _SCORES = {
     "changed/exact_match": [50.0, 2, 1],
@@ -37,23 +37,14 @@ _SCORES = {
     "changed/perplexity": [3.7936678946831774, 2, 1],  # exp(4 / 3)
     "changed/over_unchanged": [0.7165313105737893, 2, 1],  # exp(1 - 4 / 3)
 }
-_KINDS = {
-    "id": ["a", "b"],
-    "cluster": [1, 2],
-    "split": ["deleted", "deleted"],
-    "kind": ["x", "y"],
-    "accuracy": [True, False],
-}
+_KINDS = {"id": ["a", "b"], "cluster": [1, 2], "split": ["deleted"] * 2, "kind": ["x", "y"], "accuracy": [True, False]}
+_ONE = {"id": ["a"], "cluster": ["Q1"], "exact_match": [1]}
 # columns of items of two models, and their scores as (value, items, clusters)
 SEEDS = tuple(
     json.dumps(one).encode()
     for one in (
         {"a": _ITEMS, "b": _ITEMS | {"exact_match": [1, 1, 1, 1]}, "scores": _SCORES},
-        {
-            "a": _ITEMS,
-            "b": {"id": ["a"], "cluster": ["Q1"], "exact_match": [1]},
-            "scores": {"exact_match": [100.0, 1, 1]},
-        },
+        {"a": _ITEMS, "b": _ONE, "scores": {"exact_match": [100.0, 1, 1]}},
         {"a": _KINDS, "b": _KINDS, "scores": {"x/accuracy": [100.0, 1, 1], "y/accuracy": [0.0, 1, 1]}},
         {"a": {"id": []}, "b": {}, "scores": {"f1": [0.0, 0, 0]}},
     )

@@ -22,6 +22,8 @@ from fuzz.files import file, folder
 from fuzz.json_text import mutate as mutate
 
 _SCORE = {"value": 30.5, "low": 28.0, "high": 33.25, "items": 9, "clusters": 8}
+_MODEL = {"base": "gpt2", "label": "lora, rank 4", "learning_rate": 0.001, "method": "lora", "name": "ORG/lora-1112"}
+_MODEL |= {"parameters": {"total": 100, "trainable": 10}, "precision": "fp32", "revision": "a" * 40, "tokens": 1000}
 _RESULT = {
     "data": {
         "config": "probes-1112",
@@ -30,34 +32,19 @@ _RESULT = {
         "rows": {"changed": 9, "unchanged": 9},
     },
     "excluded": {"too long": 2},
-    "model": {
-        "base": "gpt2",
-        "label": "lora, rank 4",
-        "learning_rate": 0.001,
-        "method": "lora",
-        "name": "ORG/lora-1112",
-        "parameters": {"total": 100, "trainable": 10},
-        "precision": "fp32",
-        "revision": "a" * 40,
-        "tokens": 1000,
-        "trained_on": ["diffset-1011", "diffset-20211101-20211201"],
-    },
+    "model": _MODEL | {"trained_on": ["diffset-1011", "diffset-20211101-20211201"]},
     "run": {"temporalwiki": "0.1"},
     "schema": 1,
-    "scores": {
-        "changed/perplexity": _SCORE,
-        "changed/exact_match": _SCORE | {"low": None, "high": None},
-        "light-tuned/average/f1": _SCORE,
-    },
+    "scores": {"changed/perplexity": _SCORE, "changed/exact_match": _SCORE | {"low": None, "high": None}}
+    | {"light-tuned/average/f1": _SCORE},
     "task": {"name": "twiki_probes", "options": {"beams": 1}, "version": 1},
 }
+_LAMA = {"task": {"name": "lama", "version": 1, "options": {}}, "scores": {"exact_match": _SCORE}}
 _BASE = {"name": "base", "revision": "r", "precision": "bf16", "method": None, "trained_on": [], "base": None}
 SEEDS = (
     json.dumps(_RESULT).encode(),
     json.dumps(_RESULT | {"model": _BASE, "excluded": {}, "run": {}}).encode(),
-    json.dumps(
-        _RESULT | {"task": {"name": "lama", "version": 1, "options": {}}, "scores": {"exact_match": _SCORE}}
-    ).encode(),
+    json.dumps(_RESULT | _LAMA).encode(),
     json.dumps(_RESULT | {"scores": {"f1": {"value": "1"}}}).encode(),
     b'{"schema": 2, "task": {}, "model": {}, "data": {}, "scores": {}, "excluded": {}}',
 )

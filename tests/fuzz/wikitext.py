@@ -31,10 +31,9 @@ WORDS = (
     *b"[[Category: [[de: [[: |]] &amp; &nbsp; &#1; &#xD800; {{convert| {{lang| {{lang- {{nowrap| {{zh|".split(),
     *b"{{val| {{coord| {{IPA {{frac| {{currency| {{ill| {{nihongo| {{ubl| {{hlist| {{su| |1= {{formatnum:".split(),
     *b"{{USS| {{ship| {{harvtxt| {{langx| {{respell| {{chem| {{music| =on \xe2\x80\x8b \x01 \x02 ,".split(),
-    *b"\xef\xbc\x88".split(),
     *(b"\n{|", b"\n|}", b"<ref name=a/>", b"\n== See also ==\n", b"\n=== H ===\n", b"\n\n", b"\n*", b"\n#", b"\n:"),
     *(b"\n;a:b", b"\n----", b"[http://a b]", b"{{as of|", b"{{birth date|", "\u0301".encode(), b"\r"),
-    *(b"#REDIRECT [[x]]", b" (;"),
+    *(b"#REDIRECT [[x]]", b" (;", b"\xef\xbc\x88"),
 )
 NAMESPACES = {"Datei": 6, "Kategorie": 14}
 _PUMPED = 40_000  # characters: what takes the square of its length does not end within the fuzzer's time

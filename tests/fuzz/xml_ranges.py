@@ -14,28 +14,22 @@ from temporalwiki.builders import streams
 from temporalwiki.builders.wikipedia.xml_dump import UNCHANGED, DumpCounts, Header, Page, read_header, read_pages
 
 from fuzz import xml_dump
+from fuzz.extracts import PAGES
 from fuzz.files import file
 from fuzz.xml_pages import mutate as mutate
-from tiny_dumps import FOOTER, header, page, revision
+from tiny_dumps import FOOTER, header
 
 _BETWEEN = b"\0"  # the streams
-_PAGES = [
-    page(1, "A &amp; B", 'x < y & "z"', parent=3),
-    page(2, "Talk:C", "y", ns=1),
-    page(3, "D", "#REDIRECT [[A]]", redirect=True),
-    page(4, "E", revisions=[revision("one", 1), revision("two", 2, 1, at="2021-11-05T00:00:00Z")]),
-    page(5, "é漢", "text " * 9, revision_id=7),
-]
 SEEDS = tuple(
     "\0".join(parts).encode()
     for parts in (
-        [header(), *_PAGES, FOOTER],
-        [header(), "".join(_PAGES[:2]), "".join(_PAGES[2:]), FOOTER],
-        [header() + _PAGES[0][:-12], _PAGES[0][-12:] + _PAGES[3][:300], _PAGES[3][300:] + FOOTER],
-        [header()[:200], header()[200:], _PAGES[1], _PAGES[4] + FOOTER, "\n"],
-        [header("0.3") + _PAGES[2], _PAGES[4], FOOTER],
-        [header(), _PAGES[0], _PAGES[1]],  # cut off
-        [header(), _PAGES[0], FOOTER, header(), _PAGES[1], FOOTER],  # joined
+        [header(), *PAGES, FOOTER],
+        [header(), "".join(PAGES[:2]), "".join(PAGES[2:]), FOOTER],
+        [header() + PAGES[0][:-12], PAGES[0][-12:] + PAGES[3][:300], PAGES[3][300:] + FOOTER],
+        [header()[:200], header()[200:], PAGES[1], PAGES[4] + FOOTER, "\n"],
+        [header("0.3") + PAGES[2], PAGES[4], FOOTER],
+        [header(), PAGES[0], PAGES[1]],  # cut off
+        [header(), PAGES[0], FOOTER, header(), PAGES[1], FOOTER],  # joined
     )
 )
 FOUND: tuple[bytes, ...] = ()

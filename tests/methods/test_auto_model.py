@@ -43,6 +43,14 @@ def expanded(kind: str, method: str, models: dict[str, Path], folder: Path) -> t
     return said
 
 
+@pytest.fixture(scope="module")
+def adapted(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a GPT-2 with K-Adapter's layers."""
+    folder = tmp_path_factory.mktemp("adapted")
+    expanded("gpt2", "k_adapter", models, folder)
+    return folder
+
+
 @pytest.mark.parametrize(("kind", "method"), KINDS)
 def test_it_loads_from_its_folder(kind: str, method: str, models: dict[str, Path], tmp_path: Path) -> None:
     said = expanded(kind, method, models, tmp_path / "out")
@@ -65,18 +73,17 @@ def test_it_loads_from_the_hub(
         auto(kind).from_pretrained("ORG/expanded")
 
 
-def test_what_is_asked_of_the_base_is_so_of_all(models: dict[str, Path], tmp_path: Path) -> None:
-    expanded("gpt2", "k_adapter", models, tmp_path / "out")
+def test_what_is_asked_of_the_base_is_so_of_all(adapted: Path) -> None:
     model = AutoModelForCausalLM.from_pretrained(
-        tmp_path / "out", dtype=torch.bfloat16, attn_implementation="eager", device_map="cpu"
+        adapted, dtype=torch.bfloat16, attn_implementation="eager", device_map="cpu"
     )
     assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
     assert model.config._attn_implementation == "eager"
 
 
-def test_it_generates_with_its_layers(models: dict[str, Path], tmp_path: Path) -> None:
-    said = expanded("gpt2", "k_adapter", models, tmp_path / "out")
-    model = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+def test_it_generates_with_its_layers(adapted: Path) -> None:
+    model = AutoModelForCausalLM.from_pretrained(adapted)
+    said = logits(model)
     told = model.generate(IDS, max_new_tokens=1, do_sample=False, attention_mask=torch.ones_like(IDS))
     assert told[0, -1] == said[0, -1].argmax()
 
@@ -91,10 +98,9 @@ def test_its_config_says_nothing_but_its_kind(models: dict[str, Path], tmp_path:
     }
 
 
-def test_another_auto_class_than_its_own_says_which_is(models: dict[str, Path], tmp_path: Path) -> None:
-    expanded("gpt2", "k_adapter", models, tmp_path / "out")
+def test_another_auto_class_than_its_own_says_which_is(adapted: Path) -> None:
     with pytest.raises(InputError, match="model type is gpt2; load it with AutoModelForCausalLM"):
-        AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out")
+        AutoModelForSeq2SeqLM.from_pretrained(adapted)
 
 
 def test_a_folder_without_layers_says_so(models: dict[str, Path], tmp_path: Path) -> None:
@@ -104,10 +110,9 @@ def test_a_folder_without_layers_says_so(models: dict[str, Path], tmp_path: Path
         AutoModelForCausalLM.from_pretrained(tmp_path / "out")
 
 
-def test_loading_info_is_refused(models: dict[str, Path], tmp_path: Path) -> None:
-    expanded("gpt2", "k_adapter", models, tmp_path / "out")
+def test_loading_info_is_refused(adapted: Path) -> None:
     with pytest.raises(InputError, match="loading info is not available for expanded models"):
-        AutoModelForCausalLM.from_pretrained(tmp_path / "out", output_loading_info=True)
+        AutoModelForCausalLM.from_pretrained(adapted, output_loading_info=True)
 
 
 @pytest.mark.parametrize("trust", [False, True])

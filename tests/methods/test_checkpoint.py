@@ -145,19 +145,11 @@ def test_every_methods_checkpoint_loads_in_another_process(trained: Callable[...
         torch.testing.assert_close(torch.tensor(answer["logits"]), here, rtol=1e-4, atol=1e-4, msg=one["name"])
 
 
-@pytest.mark.parametrize("method", ["diff", "lora", "k_adapter"])
-def test_training_is_in_the_checkpoint(method: str, trained: Callable[..., Path], shared: Path) -> None:
-    ids = [[5, 6, 7, 8, 9]]
-    before = logits(checkpoint.load_model(str(shared / "llama")), ids)
-    after = logits(checkpoint.load_model(str(trained("llama", method))), ids)
-    assert (after - before).abs().max() > 1e-4
-
-
 # What is in it
 
 
 @pytest.mark.parametrize(("kind", "method"), CASES)
-def test_the_folder_holds_a_model_and_its_record(
+def test_the_folder_holds_a_model_and_its_record_and_no_pickle(
     kind: str, method: str, trained: Callable[..., Path], shared: Path
 ) -> None:
     folder = trained(kind, method)
@@ -172,7 +164,10 @@ def test_the_folder_holds_a_model_and_its_record(
     record = {"training.json", "tokenizer.json", "tokenizer_config.json"}
     record |= set() if method == "initial" else {"loss.png"}
     assert names - {"README.md", "special_tokens_map.json"} == model | record
-    assert all(path.is_file() for path in folder.iterdir())  # no checkpoints, no parts
+    for path in folder.iterdir():
+        assert path.is_file(), path  # no checkpoints, no parts
+        assert path.suffix not in (".bin", ".pt", ".pth", ".pkl"), path
+        assert not is_pickle(path.read_bytes()), path
     assert not list(folder.parent.glob(f".{folder.name}.*"))  # no lock
     assert newest(folder) == "training.json"
     tokenizer, expected = AutoTokenizer.from_pretrained(folder), AutoTokenizer.from_pretrained(shared / kind)
@@ -185,13 +180,6 @@ def newest(folder: Path) -> str:
     """The file that was written last, of those whose time is the folder's newest."""
     times = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     return max(times, key=lambda name: times[name])
-
-
-@pytest.mark.parametrize(("kind", "method"), CASES)
-def test_nothing_in_it_is_a_pickle(kind: str, method: str, trained: Callable[..., Path]) -> None:
-    for path in trained(kind, method).rglob("*"):
-        assert path.suffix not in (".bin", ".pt", ".pth", ".pkl"), path
-        assert not is_pickle(path.read_bytes()), path
 
 
 def is_pickle(data: bytes) -> bool:
@@ -258,11 +246,10 @@ def test_a_second_phase_of_the_same_method_starts_from_the_first(
     assert (method == "initial") == torch.equal(before, after)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
 @pytest.mark.parametrize("method", ["lora", "dora", "k_adapter", "diff"])
-def test_light_tuning_starts_from_any_method(kind: str, method: str, trained: Callable[..., Path]) -> None:
-    first = trained(kind, method)
-    second = trained(kind, "light_tuning", start=first)
+def test_light_tuning_starts_from_any_method(method: str, trained: Callable[..., Path]) -> None:
+    first = trained("llama", method)
+    second = trained("llama", "light_tuning", start=first)
     ids = [[5, 6, 7, 8, 9]]
     before, after = (logits(checkpoint.load_model(str(folder)), ids) for folder in (first, second))
     assert 0 < (after - before).abs().max() < 10

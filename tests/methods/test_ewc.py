@@ -144,47 +144,6 @@ def test_the_information_of_a_language_model(kind: str) -> None:
     assert all(p.grad is None for p in model.parameters())
 
 
-def test_what_an_interrupted_run_left_gives_the_same(tmp_path: Path) -> None:
-    batch = language_model_batch("gpt2")
-    model = tiny_models.model("gpt2", VOCABULARY)
-    asked: list[int] = []
-
-    def examples(wanted: int) -> list[Batch]:
-        asked.append(wanted)
-        return [batch]
-
-    def moved(pull: Any) -> tuple[float, torch.Tensor]:
-        other = copy.deepcopy(model)
-        with torch.no_grad():
-            for p in other.parameters():
-                p.add_(0.1)
-        loss = pull(other, batch, torch.empty(0), share())
-        loss.backward()
-        return loss.item(), other.transformer.wte.weight.grad
-
-    method = EWC(fisher_examples=3)
-    first = moved(method.extra_loss(model, examples, tmp_path))
-    assert asked == [3]
-    assert [path.name for path in tmp_path.iterdir()] == ["fisher.safetensors"]
-    second = moved(method.extra_loss(model, examples, tmp_path))
-    assert asked == [3]  # nothing is estimated again
-    assert first[0] == second[0] > 0
-    assert torch.equal(first[1], second[1])
-
-
-def test_it_holds_to_the_starting_checkpoint_however_far_training_is(tmp_path: Path) -> None:
-    coin = Coin(0.3)
-    pull = EWC().extra_loss(coin, given(coin_batch((0,))), tmp_path)
-    optimizer = torch.optim.SGD(coin.parameters(), lr=0.1)
-    with torch.no_grad():
-        coin.theta.fill_(5.0)
-    for _ in range(200):
-        optimizer.zero_grad()
-        pull(coin, {}, torch.empty(0), share()).backward()
-        optimizer.step()
-    assert coin.theta.item() == pytest.approx(0.3, abs=1e-3)
-
-
 def test_what_is_no_penalty_is_refused() -> None:
     for bad in ({"penalty": -1.0}, {"fisher_examples": 0}):
         with pytest.raises(UsageError, match="ewc needs penalty >= 0"):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import (
@@ -21,47 +19,20 @@ from transformers import (
     Gemma2ForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
     StaticCache,
     T5Config,
     T5ForConditionalGeneration,
 )
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.methods.architecture import stack, total, trainable
+from temporalwiki.methods.architecture import total, trainable
 from temporalwiki.methods.expansion import SPEC, WEIGHTS
 from temporalwiki.methods.k_adapter import KAdapter, attach
 from temporalwiki.methods.modular import Modular
 
-from a_folder import rewrite
+from tiny_expansions import VOCABULARY, close, gpt2, ids, llama, logits, spec_with, spread, t5, train
 
-VOCABULARY = 60
 Make = Callable[..., Any]
-
-
-def gpt2(**more: Any) -> GPT2LMHeadModel:
-    plain = {"n_embd": 32, "n_layer": 4, "n_head": 4, "n_positions": 64, "vocab_size": VOCABULARY}
-    config = GPT2Config(
-        **{**plain, "initializer_range": 0.3, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": 0, **more}
-    )
-    torch.manual_seed(1)
-    return GPT2LMHeadModel(config).eval()
-
-
-def llama(**more: Any) -> LlamaForCausalLM:
-    plain = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "num_attention_heads": 4}
-    tokens = {"vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": 0}
-    torch.manual_seed(1)
-    plain |= {"initializer_range": 0.3}
-    return LlamaForCausalLM(LlamaConfig(**{**plain, "num_key_value_heads": 2, **tokens, **more})).eval()
-
-
-def t5(**more: Any) -> T5ForConditionalGeneration:
-    plain = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 4, "num_heads": 4, "vocab_size": VOCABULARY}
-    torch.manual_seed(1)
-    config = T5Config(**{**plain, "decoder_start_token_id": 0, "eos_token_id": None, **more})
-    return T5ForConditionalGeneration(config).eval()
 
 
 DECODERS = [pytest.param(make, id=make.__name__) for make in (gpt2, llama)]
@@ -73,47 +44,11 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def ids(rows: int = 2, length: int = 9, seed: int = 3) -> torch.Tensor:
-    return torch.randint(5, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(seed))
-
-
 def strong(model: Any, **options: Any) -> Any:
     """A model with adapters whose contribution no tolerance could hide: far from their small beginnings."""
     model = KAdapter(**{"k": 2, "scale": 2.0, **options}).prepare(model, seed=5).eval()
     spread(model.k_adapter)
     return model
-
-
-def spread(module: nn.Module) -> None:
-    draw = torch.Generator().manual_seed(6)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            if parameter.dim() > 1:
-                parameter.normal_(std=0.3, generator=draw)
-
-
-def close(got: torch.Tensor, expected: torch.Tensor) -> None:
-    """Equal but for the order of additions."""
-    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
-
-
-def batch(model: Any) -> dict[str, torch.Tensor]:
-    labels = {"labels": ids(length=5, seed=4)} if model.config.is_encoder_decoder else {"labels": ids()}
-    return {"input_ids": ids(), **labels}
-
-
-def logits(model: Any) -> torch.Tensor:
-    with torch.no_grad():
-        return model(**batch(model), use_cache=False).logits
-
-
-def train(model: Any, steps: int = 1) -> None:
-    """Move all that is trained."""
-    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5)
-    for _ in range(steps):
-        model(**batch(model), use_cache=False).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
 
 
 def hear_layers(model: Any) -> list[torch.Size]:
@@ -282,15 +217,6 @@ def test_generating_is_the_same_with_and_without_a_cache(make: Make, beams: int)
         assert [shape[1] for shape in heard] == [9, *[1] * 5, *range(9, 15)]
 
 
-@pytest.mark.parametrize("make", ALL)
-def test_generating_asks_the_adapter(make: Make) -> None:
-    base = make()
-    model = strong(copy.deepcopy(base), scale=1.0)
-    settings = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "return_dict_in_generate": True}
-    before, after = (m.generate(ids(), **settings, output_logits=True).logits for m in (base, model))
-    assert (after[0] - before[0]).abs().max() > 0.05
-
-
 @pytest.mark.parametrize("make", DECODERS)
 def test_padding_does_not_leak(make: Make) -> None:
     model = strong(make())
@@ -329,80 +255,7 @@ def test_packed_documents_do_not_see_each_other(make: Make) -> None:
     close(packed, torch.cat(apart, dim=1))
 
 
-@pytest.mark.parametrize("make", ALL)
-def test_a_deep_copy_is_a_model_of_its_own(make: Make) -> None:
-    model = strong(make())
-    before = logits(model)
-    twin = copy.deepcopy(model)
-    with torch.no_grad():
-        for parameter in model.k_adapter.parameters():
-            parameter.zero_()
-    close(logits(twin), before)
-    assert not torch.equal(logits(model), before)
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_it_runs_in_bf16_and_under_autocast(make: Make) -> None:
-    model = strong(make(), scale=0.1)
-    full = logits(model)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        mixed = model(**batch(model), use_cache=False)
-        mixed.loss.backward()
-    assert all(p.grad is not None for p in model.k_adapter.parameters())
-    halved = model.to(torch.bfloat16)
-    assert {p.dtype for p in halved.parameters()} == {torch.bfloat16}
-    for other in (mixed.logits, logits(halved)):
-        assert (other.float() - full).abs().max() < 0.1 * full.abs().max()
-
-
 # What is trained
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_only_the_new_layers_move_and_t5s_decoder(make: Make) -> None:
-    model = KAdapter().prepare(make(), seed=0)
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    model.train()
-    model(**batch(model), use_cache=False).loss.backward()
-    got = {name for name, p in model.named_parameters() if p.grad is not None}
-    parts = ("k_adapter.", "decoder.block.", "decoder.final_layer_norm.") if make is t5 else ("k_adapter.",)
-    assert got == {name for name in before if name.startswith(parts)}
-    assert got == {name for name, p in model.named_parameters() if p.requires_grad}
-    torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5).step()
-    moved = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
-    assert moved == got
-
-
-@pytest.mark.parametrize("reentrant", [False, True])
-@pytest.mark.parametrize("make", ALL)
-def test_gradient_checkpointing_gives_the_same_gradients(make: Make, reentrant: bool) -> None:
-    dropout = {"dropout_rate": 0.0} if make is t5 else {}
-    dropout |= {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0} if make is gpt2 else {}
-    model = strong(make(**dropout)).train()
-    gradients = []
-    for checkpointed in (False, True):
-        if checkpointed:
-            model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": reentrant})
-        model.zero_grad()
-        model(**batch(model)).loss.backward()
-        gradients.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
-    assert gradients[0].keys() == gradients[1].keys() != set()
-    for name, gradient in gradients[0].items():
-        torch.testing.assert_close(gradients[1][name], gradient, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_nothing_is_computed_backwards_through_a_frozen_model(make: Make) -> None:
-    model = KAdapter().prepare(make(), seed=0).train()
-    model.enable_input_require_grads()  # what gradient checkpointing does
-    passed: list[int] = []
-    layers = stack(model).layers
-    layers[1].register_full_backward_hook(lambda *_: passed.append(1))
-    model(**batch(model), use_cache=False).loss.backward()
-    assert passed == []
-    model.requires_grad_(True)  # light-tuning trains everything, the model's own layers among it
-    model(**batch(model), use_cache=False).loss.backward()
-    assert passed == [1]
 
 
 @pytest.mark.parametrize(("make", "deviation"), [(gpt2, 0.02), (llama, 0.02)])
@@ -486,28 +339,6 @@ def test_gpt2_large_gets_two_layers_and_a_norm() -> None:
 # Phases
 
 
-@pytest.mark.parametrize("make", ALL)
-def test_a_second_phase_freezes_the_first_and_adds_to_it(make: Make) -> None:
-    model = KAdapter(scale=0.5).prepare(make(), seed=0)
-    train(model.train())
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    model = KAdapter(scale=0.25, k=1).prepare(model, seed=0)
-    train(model.train())
-    moved = {name for name, p in model.named_parameters() if name in before and not torch.equal(p, before[name])}
-    assert all(name.startswith("decoder.") for name in moved)
-    assert bool(moved) == (make is t5)
-
-    run = model.eval().get_encoder() if make is t5 else model.eval().base_model
-    out = {}
-    for scales in ((0.0, 0.0), (0.5, 0.0), (0.0, 0.25), (0.5, 0.25)):
-        model.k_adapter.phases[0].scale, model.k_adapter.phases[1].scale = scales
-        with torch.no_grad():
-            out[scales] = run(ids()).last_hidden_state
-    base, first, second, both = out.values()
-    assert min((first - base).abs().max(), (second - base).abs().max()) > 0.1
-    close(both - base, (first - base) + (second - base))
-
-
 def test_phases_cannot_have_the_same_layers_by_accident() -> None:
     model = KAdapter().prepare(KAdapter().prepare(gpt2(), seed=0), seed=0)
     first, second = (phase.layers[0].mlp.c_fc.weight for phase in model.k_adapter.phases)
@@ -517,37 +348,6 @@ def test_phases_cannot_have_the_same_layers_by_accident() -> None:
 # Checkpoints
 
 
-def same_weights(a: nn.Module, b: nn.Module) -> bool:
-    first, second = a.state_dict(), b.state_dict()
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def fresh(make: Make, folder: Path, dtype: torch.dtype) -> Any:
-    auto = AutoModelForSeq2SeqLM if make is t5 else AutoModelForCausalLM
-    return auto.from_pretrained(folder, dtype=dtype).eval()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("make", ALL)
-def test_a_saved_model_comes_back_on_a_fresh_base(make: Make, dtype: torch.dtype, tmp_path: Path) -> None:
-    make().save_pretrained(tmp_path / "base")
-    base_size = (tmp_path / "base" / "model.safetensors").stat().st_size
-    model = fresh(make, tmp_path / "base", dtype)
-    for phase, method in enumerate((KAdapter(gate=True), KAdapter(k=1, scale=0.5))):
-        model = method.prepare(model, seed=phase)
-        train(model.train(), steps=2)
-        method.save(model, tmp_path / "out")
-        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["config.json", SPEC, WEIGHTS]
-        again = attach(fresh(make, tmp_path / "base", dtype), tmp_path / "out")
-        assert same_weights(again, model)
-        close(logits(again), logits(model.eval()))
-        assert trainable(again) == 0
-        model = attach(fresh(make, tmp_path / "base", dtype), str(tmp_path / "out"))
-    assert json.loads((tmp_path / "out" / SPEC).read_text())["base_model"] == str(tmp_path / "base")
-    if make is not t5:
-        assert (tmp_path / "out" / WEIGHTS).stat().st_size < base_size
-
-
 def test_weights_that_were_sharded_are_saved_as_given(tmp_path: Path) -> None:
     model = KAdapter().prepare(t5(), seed=0)
     weights = {name: tensor + 1 for name, tensor in model.state_dict().items()}
@@ -555,29 +355,6 @@ def test_weights_that_were_sharded_are_saved_as_given(tmp_path: Path) -> None:
     saved = load_file(tmp_path / WEIGHTS)
     assert {name.split(".")[0] for name in saved} == {"k_adapter", "decoder"}
     assert all(torch.equal(saved[name], weights[name]) for name in saved)
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_after_an_adapter_of_another_method_what_was_merged_is_saved(make: Make, tmp_path: Path) -> None:
-    make().save_pretrained(tmp_path / "base")
-    target = {gpt2: "c_attn", llama: "q_proj", t5: "q"}[make]
-    config = LoraConfig(target_modules=[target], init_lora_weights=False, fan_in_fan_out=make is gpt2)
-    model = get_peft_model(fresh(make, tmp_path / "base", torch.float32), config)
-    model = KAdapter().prepare(model, seed=0)
-    KAdapter().save(model, tmp_path / "out")
-    again = attach(fresh(make, tmp_path / "base", torch.float32), tmp_path / "out")
-    assert same_weights(again, model)
-    close(logits(again), logits(model.eval()))
-
-
-def test_after_light_tuning_all_is_saved(tmp_path: Path) -> None:
-    gpt2().save_pretrained(tmp_path / "base")
-    model = KAdapter().prepare(fresh(gpt2, tmp_path / "base", torch.float32), seed=0).requires_grad_(True)
-    train(model)
-    KAdapter().save(model, tmp_path / "out")
-    again = attach(fresh(gpt2, tmp_path / "base", torch.float32), tmp_path / "out")
-    assert same_weights(again, model)
-    close(logits(again), logits(model))
 
 
 # What is refused
@@ -612,10 +389,6 @@ def test_layers_that_a_model_does_not_have(options: dict[str, Any], message: str
     with pytest.raises(InputError, match=message):
         KAdapter(**options).prepare(model, seed=0)
     assert trainable(model) == total(model)
-
-
-def spec_with(**changes: Any) -> Callable[[Path], None]:
-    return lambda folder: rewrite(folder / SPEC, **changes)
 
 
 def phase_with(**changes: Any) -> Callable[[Path], None]:

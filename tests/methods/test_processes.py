@@ -21,10 +21,7 @@ from filelock import FileLock
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.commands import main
-from temporalwiki.methods.options import TrainOptions
-from temporalwiki.methods.trainer import micro_batches
 
 from a_dataset import write_dataset
 from a_folder import rewrite
@@ -264,16 +261,24 @@ def sharded(words: Callable[..., list[str]], shared: Path) -> Launched:
 # Two processes
 
 
-@pytest.mark.parametrize("name", DDP)
+@pytest.mark.parametrize(
+    ("how", "name"), [*(("in_two", name) for name in DDP), *(("sharded", name) for name in SHARDED)]
+)
 def test_two_processes_compute_what_one_does(
-    name: str, in_two: Launched, words: Callable[..., list[str]], models: dict[str, Path], tmp_path: Path
+    how: str,
+    name: str,
+    request: pytest.FixtureRequest,
+    words: Callable[..., list[str]],
+    models: dict[str, Path],
+    tmp_path: Path,
 ) -> None:
-    method, kind, more = DDP[name]
-    assert in_two.statuses[name] == 0
-    assert read(in_two.folder / name)["processes"] == 2
+    launched = request.getfixturevalue(how)
+    method, kind, more = (DDP if how == "in_two" else SHARDED)[name]
+    assert launched.statuses[name] == 0
+    assert read(launched.folder / name)["processes"] == 2
     assert main(words(method, kind, tmp_path / "one", *more, *OTHERWISE.get(name, ()))) == 0
-    agree(in_two.folder / name, tmp_path / "one")
-    assert moved(in_two.folder / name, models[kind])
+    agree(launched.folder / name, tmp_path / "one")
+    assert moved(launched.folder / name, models[kind])
 
 
 def test_the_last_step_was_nearly_empty(in_two: Launched) -> None:
@@ -284,12 +289,11 @@ def test_the_last_step_was_nearly_empty(in_two: Launched) -> None:
         assert record["steps"] == 2
 
 
-@pytest.mark.parametrize("name", KILLED["ddp"])
-def test_two_processes_go_on_to_the_same_bits(name: str, in_two: Launched) -> None:
-    goes_on(in_two, name)
-
-
-def goes_on(launched: Launched, name: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "name"), [*(("in_two", name) for name in KILLED["ddp"]), *(("sharded", name) for name in KILLED["fsdp"])]
+)
+def test_two_processes_go_on_to_the_same_bits(how: str, name: str, request: pytest.FixtureRequest) -> None:
+    launched = request.getfixturevalue(how)
     statuses = [launched.statuses[name + which] for which in ("", ", killed", ", again")]
     assert statuses == [0, "killed", 0]
     assert "continuing from step 2 of 4" in launched.said[f"{name}, again"]
@@ -324,27 +328,10 @@ def test_one_process_goes_on_where_two_left_off(
 def test_the_first_process_speaks_for_all(in_two: Launched) -> None:
     finished = [status for status in in_two.statuses.values() if status == 0]
     assert in_two.output.count("checkpoint in") == len(finished)
-    assert in_two.said["diff"].count(" parameters") == 1
-
-
-def test_a_batch_that_cannot_be_divided_is_refused() -> None:
-    assert micro_batches(TrainOptions(batch_size=12, micro_batch_size=4), 2) == (3, 2)
-    with pytest.raises(UsageError, match="use --batch-size 8"):
-        micro_batches(TrainOptions(batch_size=7), 2)
+    assert in_two.said["lora"].count(" parameters") == 1
 
 
 # Sharded over two processes
-
-
-@pytest.mark.parametrize("name", SHARDED)
-def test_a_sharded_run_computes_what_one_process_does(
-    name: str, sharded: Launched, words: Callable[..., list[str]], models: dict[str, Path], tmp_path: Path
-) -> None:
-    method, kind, more = SHARDED[name]
-    assert sharded.statuses[name] == 0
-    assert main(words(method, kind, tmp_path / "one", *more)) == 0
-    agree(sharded.folder / name, tmp_path / "one")
-    assert moved(sharded.folder / name, models[kind])
 
 
 def test_a_sharded_runs_checkpoint_is_a_plain_model(sharded: Launched) -> None:
@@ -362,11 +349,6 @@ def test_weights_that_are_tied_stay_tied(name: str, sharded: Launched, models: d
     assert weights(folder).keys() == weights(models["gpt2"]).keys()
     model = AutoModelForCausalLM.from_pretrained(folder)
     assert torch.equal(model.lm_head.weight, model.transformer.wte.weight)
-
-
-@pytest.mark.parametrize("name", KILLED["fsdp"])
-def test_a_sharded_run_goes_on_to_the_same_bits(name: str, sharded: Launched) -> None:
-    goes_on(sharded, name)
 
 
 def test_one_process_says_so_where_it_cannot_go_on_with_a_sharded_run(

@@ -34,24 +34,6 @@ def test_every_batch_has_its_share_of_the_past(percent: int, new: int, batch: in
     assert set(past_in_batches(percent, new, batch, epochs)) <= {math.floor(share), math.ceil(share)}
 
 
-TIC_LM = {
-    # a tenth of 10: always 1; a fifth of 60: always 12; a quarter of 64: always 16
-    "a tenth of 10": (10, 90, 10, {1}),
-    "a fifth of 60": (20, 480, 60, {12}),
-    "a quarter of 64": (25, 480, 64, {16}),
-    # 6.4 of 64
-    "a tenth of 64": (10, 576, 64, {6, 7}),
-    "half of 3": (50, 300, 3, {1, 2}),
-}
-
-
-@pytest.mark.parametrize(("percent", "new", "batch", "expected"), TIC_LM.values(), ids=TIC_LM)
-def test_shares_that_come_out_even(percent: int, new: int, batch: int, expected: set[int]) -> None:
-    counts = past_in_batches(percent, new, batch, epochs=1)
-    assert set(counts) == expected
-    assert sum(counts) == pytest.approx(len(counts) * batch * percent / 100, abs=1)
-
-
 @given(percent=st.integers(1, 99), new=st.integers(1, 300), past=st.integers(1, 50), number=st.integers(0, 5))
 def test_an_epoch_has_each_new_example_once_and_the_past_evenly(
     percent: int, new: int, past: int, number: int

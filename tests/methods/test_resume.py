@@ -165,20 +165,16 @@ MIX = ("--epochs", 3, "--ratio", 2, "--decay", 0.55)
 # step at which the run is killed, method, kind of model, further words
 WAYS: dict[str, tuple[int, str, str, tuple[Any, ...]]] = {
     "no dropout": (3, "diff", "llama", STEPS),
-    "new layers without dropout": (3, "k_adapter", "llama", STEPS),
     "Adafactor": (3, "diff", "t5", (*STEPS, "--optimizer", "adafactor")),
     "accumulation over single chunks": (3, "diff", "gpt2", (*STEPS, "--micro-batch-size", 1)),
     "weight decay": (3, "recadam", "gpt2", (*STEPS, "--weight-decay", 0.1)),
     "CKL's schedule": (3, "diff", "gpt2", (*STEPS, "--schedule", "linear_to_half")),
-    "a cosine": (3, "diff", "gpt2", (*STEPS, "--schedule", "cosine")),
     "bfloat16": (3, "diff", "gpt2", (*STEPS, "--precision", "bf16")),
     "gradient checkpointing": (3, "diff", "gpt2", (*STEPS, "--gradient-checkpointing")),
     "dropout in the adapters": (3, "lora", "gpt2", (*STEPS, "--dropout", 0.1)),
     "data that is repeated: steps of four chunks, from eight": (5, "diff", "gpt2", ("--max-steps", 7)),
     "few log entries": (3, "diff", "gpt2", (*STEPS, *FAR)),
-    "Mix-Review in its first epoch": (4, "mix_review", "gpt2", MIX),
     "Mix-Review in its second epoch": (8, "mix_review", "gpt2", MIX),
-    "Mix-Review in its third epoch": (13, "mix_review", "gpt2", MIX),
 }
 
 
@@ -194,7 +190,7 @@ def test_a_run_goes_on_however_it_trains(way: str, words: Callable[..., list[str
         assert [line["step"] for line in manifest["log"]] == [1, 2, 4, 5]
 
 
-@pytest.mark.parametrize("method", ["diff", "lora", "k_adapter", "merge"])
+@pytest.mark.parametrize("method", ["lora", "k_adapter"])
 def test_a_run_killed_in_its_second_phase_goes_on_there(
     method: str, words: Callable[..., list[str]], tmp_path: Path
 ) -> None:
@@ -243,9 +239,6 @@ def cut(path: Path) -> None:
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "only its last file is missing": lambda folder: None,
     "the weights are cut off": lambda folder: cut(folder / "trained.safetensors"),
-    "the optimizer's state is cut off": lambda folder: cut(folder / "optimizer.pt"),
-    "the optimizer's state is missing": lambda folder: (folder / "optimizer.pt").unlink(),
-    "the log is cut off": lambda folder: cut(folder / "trainer_state.json"),
     "nothing is in it": lambda folder: [path.unlink() for path in folder.iterdir()],
 }
 
@@ -359,8 +352,7 @@ OTHER_RUNS = {
 }
 
 
-@pytest.mark.parametrize("finished", [True, False], ids=["finished", "interrupted"])
-@pytest.mark.parametrize("changed", OTHER_RUNS)
+@pytest.mark.parametrize(("changed", "finished"), [*((name, True) for name in OTHER_RUNS), ("seed", False)])
 def test_another_run_is_refused_with_what_differs(
     changed: str,
     finished: bool,

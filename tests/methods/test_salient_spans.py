@@ -100,13 +100,6 @@ def test_masked(text: str, find: Any, inputs: str, labels: str) -> None:
     assert {value.dtype for value in row.values()} == {np.dtype(np.int32)}
 
 
-def test_a_sentinel_that_a_stranger_wrote_is_text() -> None:
-    (row,) = mask_windows(["<extra_id_0> is Paris</s>"], T5, 64, spans_of("Paris"))
-    assert Counter(row["input_ids"].tolist())[T5.convert_tokens_to_ids("<extra_id_0>")] == 1
-    assert Counter(row["input_ids"].tolist())[T5.eos_token_id] == 1
-    assert row["input_ids"][-1] == T5.eos_token_id
-
-
 def filled(row: dict[str, Any], tokenizer: Any) -> list[int]:
     """Put the spans of the labels back where their sentinels are; EOS is taken off."""
     marks = {mark: i for i, mark in enumerate(sentinels(tokenizer))}
@@ -126,8 +119,8 @@ def filled(row: dict[str, Any], tokenizer: Any) -> list[int]:
     return [part for token in inputs for part in spans.get(token, [token])]
 
 
-word = st.sampled_from(["the ", "of ", "Paris ", "France. ", "1998 ", "(Paris) ", "x" * 9 + " ", "\n", "Rome", "é"])
-texts_of_words = st.lists(word, min_size=1, max_size=60).map("".join)
+WORDS = ["the ", "of ", "Paris ", "France. ", "1998 ", "(Paris) ", "<extra_id_0>", "x" * 9 + " ", "\n", "Rome", "é"]
+texts_of_words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=60).map("".join)
 
 
 @settings(deadline=None)
@@ -228,17 +221,13 @@ def test_a_model_or_option_that_makes_no_sense_is_refused() -> None:
 
 def test_a_dataset_is_masked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = datasets.Dataset.from_dict({"title": ["Paris", "B", "C"], "text": [PARIS, "", "of the"]})
-    made = mask_dataset(dataset, "diffset", T5, 64, tmp_path)
-    assert (made.articles, made.empty, made.dropped) == (2, 1, {"no span": 1})
-    assert made.windows == len(made.dataset) + 1
+    made, counts = mask_dataset(dataset, "diffset", T5, 64, tmp_path)
+    assert counts == {"articles": 2, "empty": 1, "windows": len(made) + 1, "dropped": {"no span": 1}}
     rows = mask_windows([f"Paris. {PARIS}", "C. of the"], T5, 64, Rules())
-    assert made.dataset.to_list() == [{key: value.tolist() for key, value in row.items()} for row in rows]
+    assert made.to_list() == [{key: value.tolist() for key, value in row.items()} for row in rows]
     with monkeypatch.context() as patch:
         patch.setattr(salient_spans, "mask_windows", None)  # is not called again
-        again = mask_dataset(dataset, "diffset", T5, 64, tmp_path, find=Rules())
-    assert (again.articles, again.empty, again.windows, again.dropped) == (
-        made.articles, made.empty, made.windows, made.dropped,
-    )  # fmt: skip
+        assert mask_dataset(dataset, "diffset", T5, 64, tmp_path, find=Rules())[1] == counts
     for other in ({"seed": 1}, {"rate": 0.3}, {"sequence_length": 32}, {"tokenizer": t5(50)}):
         mask_dataset(
             **{"dataset": dataset, "name": "x", "tokenizer": T5, "sequence_length": 64, "cache": tmp_path} | other
@@ -302,15 +291,3 @@ def test_a_row_without_tokens_teaches_nothing_and_breaks_nothing(attention: str)
     for alone, padded in zip(gradients([row]), gradients([row, empty]), strict=True):
         assert alone.isfinite().all()
         torch.testing.assert_close(alone, padded)
-
-
-def test_shifting_is_the_models_own() -> None:
-    config = T5Config(
-        vocab_size=len(T5), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0
-    )
-    model = T5ForConditionalGeneration(config)
-    rows = list(mask_windows([PARIS, "Paris is in France."], T5, 64, Rules()))
-    assert len(rows) == 2
-    batch = MaskedBatch(T5.pad_token_id, config.decoder_start_token_id)(rows)
-    own = model.prepare_decoder_input_ids_from_labels(labels=batch["labels"])
-    assert torch.equal(batch["decoder_input_ids"], own)

@@ -30,12 +30,6 @@ def test_past_data_must_be_named_where_nothing_tells_it(config: str) -> None:
         past_config("replay", "ckl", config, ["recentnews", "wikipedia-12", "diffset-1112"])
 
 
-def test_an_unknown_config_is_answered_with_the_nearest() -> None:
-    check_config("temporalwiki", "diffset-1112", ALL)
-    with pytest.raises(UsageError, match=r"no config 'diffset-1121' \(did you mean diffset-1112\?\)"):
-        check_config("temporalwiki", "diffset-1121", ALL)
-
-
 def test_of_many_configs_a_few_are_named() -> None:
     with pytest.raises(UsageError, match="and 88 more"):
         check_config("temporalwiki", "x", [f"diffset-{month:04}" for month in range(100)])

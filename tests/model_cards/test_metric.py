@@ -116,12 +116,11 @@ Texts.
     )
 
 
-def test_what_is_not_said_is_left_out(tmp_path: Path) -> None:
-    assert "## Citation" not in metric_card(write(tmp_path))
-
-
 def test_the_kind_of_module_is_a_tag(tmp_path: Path) -> None:
-    assert header(metric_card(write(tmp_path, kind="Measurement")))["tags"][1] == "measurement"
+    card = metric_card(write(tmp_path, kind="Measurement", doc=f"Size: {'x' * 60}."))
+    assert header(card)["tags"][1] == "measurement"
+    assert len(header(card)["short_description"]) == 60
+    assert "## Citation" not in card
 
 
 @pytest.mark.parametrize("title", ["yes", "- x", "a # b", "'\"{[", "</script>", "😀 名", "---", "=cmd()", "1.0"])
@@ -157,10 +156,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_makes_no_card_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         metric_card(write(tmp_path, **changes))
-
-
-def test_60_letters_are_not_too_many(tmp_path: Path) -> None:
-    assert len(header(metric_card(write(tmp_path, doc=f"Size: {'x' * 60}.")))["short_description"]) == 60
 
 
 @pytest.mark.parametrize("missing", ["size.py", "requirements.txt"])

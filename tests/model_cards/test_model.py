@@ -213,39 +213,23 @@ def test_where_data_were_on_a_machine_is_not_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "architecture", "tag", "lines"),
+    ("kind", "architecture", "tag", "auto_class", "line"),
     [
-        ("model", "decoder-only", None, ['model = AutoModelForCausalLM.from_pretrained("ORG/lora-1112")']),
+        ("model", "decoder-only", None, "AutoModelForCausalLM", ""),
+        ("model", "encoder-decoder", "2021.12", "AutoModelForSeq2SeqLM", ""),
+        ("adapter", "decoder-only", None, "AutoPeftModelForCausalLM", "from peft import AutoPeftModelForCausalLM"),
         (
-            "model",
-            "encoder-decoder",
-            "2021.12",
-            ['model = AutoModelForSeq2SeqLM.from_pretrained("ORG/lora-1112", revision="2021.12")'],
-        ),
-        (
-            "adapter",
-            "decoder-only",
-            None,
-            [
-                "from peft import AutoPeftModelForCausalLM",
-                'model = AutoPeftModelForCausalLM.from_pretrained("ORG/lora-1112")',
-            ],
-        ),
-        (
-            "expansion",
-            "encoder-decoder",
-            None,
-            [
-                "import temporalwiki.methods.auto_model  # pip install temporalwiki",
-                'model = AutoModelForSeq2SeqLM.from_pretrained("ORG/lora-1112")',
-            ],
+            "expansion", "encoder-decoder", None, "AutoModelForSeq2SeqLM",
+            "import temporalwiki.methods.auto_model  # pip install temporalwiki",
         ),
     ],
-)
-def test_it_says_how_to_load_it(kind: Kind, architecture: str, tag: str | None, lines: list[str]) -> None:
+)  # fmt: skip
+def test_it_says_how_to_load_it(kind: Kind, architecture: str, tag: str | None, auto_class: str, line: str) -> None:
     text = model_card(replace(PLAIN, kind=kind, tag=tag, training=training(architecture=architecture)))
     program = text.split("```python\n")[1].split("```")[0]
-    assert set(lines) <= set(program.splitlines())
+    revision = f', revision="{tag}"' if tag else ""
+    assert f'model = {auto_class}.from_pretrained("ORG/lora-1112"{revision})' in program.splitlines()
+    assert line in program
     compile(program, "card", "exec")
 
 

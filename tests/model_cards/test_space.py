@@ -15,19 +15,9 @@ import a_result
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 HOSTILE = [
-    "</script>",
-    "a: b # c",
-    "\"'{[",
-    "x\n---\nsdk: docker",
-    "| x |",
-    "`x`",
-    "\\",
-    "../../etc",
-    "=cmd()",
-    "\ud800",
-    "\u202e",
-    "😀 名",
-]
+    "</script>", "a: b # c", "\"'{[", "x\n---\nsdk: docker", "| x |", "`x`", "\\", "../../etc", "=cmd()", "\ud800",
+    "\u202e", "😀 名",
+]  # fmt: skip
 
 
 def result(

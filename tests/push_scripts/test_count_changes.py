@@ -6,7 +6,6 @@ import copy
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,9 +136,6 @@ FAULTS: dict[str, tuple[str, float, str]] = {
     "a part of the earlier dump was not read": (
         "extracts/wiki-extract prev/pages/read", 0.85, "pages read in the earlier dump",
     ),
-    "a part of the later dump was not read": (
-        "extracts/wiki-extract recent/pages/read", 0.85, "pages read in the later dump",
-    ),
     "articles were taken for redirects": (
         "extracts/wiki-extract recent/pages/articles", 0.8, "articles in the later dump",
     ),
@@ -149,11 +145,7 @@ FAULTS: dict[str, tuple[str, float, str]] = {
     "statements were not read": (
         "extracts/wikidata-extract recent/statements/facts", 0.5, "facts in the later Wikidata dump",
     ),
-    "qualifiers were read as facts": (
-        "extracts/wikidata-extract recent/statements/facts", 1.5, "facts in the later Wikidata dump",
-    ),
     "every page looks new": ("pages/new", 18.0, "new articles"),
-    "no page is new": ("pages/new", 0.0, "new articles"),
     "the parser gives up": ("pages/dropped", 30.0, "articles dropped"),
     "pages were not found again": ("prev_pages/deleted", 40.0, "articles deleted"),
     "facts were not found again": ("facts/changed", 100.0, "facts categorised as changed"),
@@ -174,34 +166,28 @@ def test_a_fault_is_said(fault: str) -> None:
     assert said(manifest, month()) == [what]
 
 
-def test_a_line_says_both_counts_the_month_and_the_change() -> None:
-    manifest = month("20210901-20211002")
-    times("diffset/articles", 1_024 / 306_400)(manifest)
-    assert changes(manifest, month()) == [
-        "articles in the diffset: 1,024 now, 306,400 in 20210801-20210901 (-99.7 %)",
-    ]
-
-
-def test_a_line_says_the_days_where_they_differ() -> None:
-    manifest = month("20210901-20211101")
-    times("diffset/articles", 4)(manifest)
-    assert changes(manifest, month()) == [  # 306,400 * 4 / 61 days = 20,092; 306,400 / 31 = 9,884
-        "articles in the diffset: 1,225,600 now, 306,400 in 20210801-20210901 (+103.3 % a day, 61 days against 31)",
-    ]
-
-
-def test_a_line_about_a_share_says_shares() -> None:
-    manifest = month()
-    times("probes/changed/aligned", 0.1)(manifest)  # 355 of 71,040, of 3,552 before
-    assert changes(manifest, month()) == [
-        "share of changed facts that are aligned: 0.50% now, 5.00% in 20210801-20210901 (-90.0 %)",
-    ]
-
-
-def test_nothing_before_has_no_change_in_percent() -> None:
-    before = month()
-    times("pages/new", 0)(before)
-    assert changes(month(), before) == ["new articles: 15,320 now, 0 in 20210801-20210901"]
+@pytest.mark.parametrize(
+    ("interval", "path", "factor", "line"),
+    [
+        (
+            "20210901-20211002", "diffset/articles", 1_024 / 306_400,
+            "articles in the diffset: 1,024 now, 306,400 in 20210801-20210901 (-99.7 %)",
+        ),
+        (  # 306,400 * 4 / 61 days = 20,092; 306,400 / 31 = 9,884
+            "20210901-20211101", "diffset/articles", 4,
+            "articles in the diffset: 1,225,600 now, 306,400 in 20210801-20210901 "
+            "(+103.3 % a day, 61 days against 31)",
+        ),
+        (  # 355 of 71,040, of 3,552 before
+            "20210801-20210901", "probes/changed/aligned", 0.1,
+            "share of changed facts that are aligned: 0.50% now, 5.00% in 20210801-20210901 (-90.0 %)",
+        ),
+    ],
+)  # fmt: skip
+def test_a_line_names_both_counts_the_month_and_the_change(interval: str, path: str, factor: float, line: str) -> None:
+    manifest = month(interval)
+    times(path, factor)(manifest)
+    assert changes(manifest, month()) == [line]
 
 
 HAPPENED = ("diffset/articles", "diffset/words", "pages/new", "pages/updated", "prev_pages/deleted", "facts/changed",
@@ -265,13 +251,6 @@ def test_facts_go_on_from_where_they_ended() -> None:
     assert changes(later, before) == []
 
 
-def test_a_month_of_dumps_that_were_cut_off_is_said() -> None:
-    manifest, before = month(), month()
-    before["options"]["allow_truncated"] = False
-    manifest["options"]["allow_truncated"] = True
-    assert changes(manifest, before) == ["option allow_truncated: True now, False in 20210801-20210901"]
-
-
 def test_words_of_few_articles_have_their_play() -> None:
     manifest, before = month(), month()
     for of, articles, words in ((manifest, 8, 7_020), (before, 12, 22_705)):  # one long article more
@@ -300,9 +279,7 @@ def test_snapshots_grow_with_the_months_between_them() -> None:
 SMALL = [
     (0, 0, False),
     (3, 0, False),
-    (0, 9, False),
     (10, 1, False),
-    (40, 20, False),
     (100, 50, False),
     (100, 10, True),
     (0, 100, True),
@@ -320,21 +297,19 @@ def test_small_counts_have_the_play_of_chance(now: int, then: int, jumped: bool)
     assert bool(changes(manifest, before)) == bool(changes(before, manifest)) == jumped
 
 
-def test_other_options_are_said_as_they_move_counts() -> None:
-    manifest = month()
-    manifest["options"] |= {"unchanged_fraction": 0.2, "include": ("wikipedia",)}  # as a manifest in memory has it
-    assert changes(manifest, month()) == [
-        "option include: ['wikipedia'] now, [] in 20210801-20210901",
-        "option unchanged_fraction: 0.2 now, 0.001 in 20210801-20210901",
-    ]
-    manifest["options"] = month()["options"] | {"include": (), "new_option": 3}  # which an older version did not have
-    assert changes(manifest, month()) == []
-
-
-def test_another_wiki_is_said() -> None:
+def test_another_wiki_and_other_options_are_named() -> None:
     manifest = month()
     manifest["interval"]["wiki"] = "simplewiki"
-    assert changes(manifest, month()) == ["wiki: simplewiki now, enwiki in 20210801-20210901"]
+    manifest["options"] |= {"unchanged_fraction": 0.2, "include": ["wikipedia"], "allow_truncated": True}
+    assert changes(manifest, month()) == [
+        "wiki: simplewiki now, enwiki in 20210801-20210901",
+        "option include: ['wikipedia'] now, [] in 20210801-20210901",
+        "option unchanged_fraction: 0.2 now, 0.001 in 20210801-20210901",
+        "option allow_truncated: True now, False in 20210801-20210901",
+    ]
+    manifest["interval"]["wiki"] = "enwiki"
+    manifest["options"] = month()["options"] | {"include": (), "new_option": 3}  # which an older version did not have
+    assert changes(manifest, month()) == []
 
 
 def test_what_an_older_manifest_does_not_count_is_none() -> None:
@@ -447,14 +422,3 @@ def test_every_count_is_where_the_builder_writes_it(built: Sequence[Manifest]) -
         assert isinstance(at[last], int) or all(isinstance(n, int) for n in at[last].values()), path
         at, last = place(month(), path)
         assert last in at
-
-
-def test_a_world_a_hundred_times_as_large_jumps(built: Sequence[Manifest], tmp_path: Path) -> None:
-    def enlarged(at: Any) -> Any:
-        return {key: enlarged(value) for key, value in at.items()} if isinstance(at, dict) else at * 100
-
-    manifest = copy.deepcopy(built[1])
-    manifest["counts"]["extracts"] = enlarged(manifest["counts"]["extracts"])
-    manifest["counts"]["diffset"] = enlarged(manifest["counts"]["diffset"])
-    lines = said(manifest, built[0])
-    assert {"articles in the diffset", "words in the diffset", "articles in the later dump"} <= set(lines)

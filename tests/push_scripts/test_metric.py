@@ -107,6 +107,7 @@ def test_the_space_holds_the_folders_files_and_no_links(hub: LoopbackHub, tmp_pa
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "fuar.py").write_text("")
     lines = list(publish_metric(folder, "ORG/fuar"))
+    assert "gradio" in lines[0]
     assert lines[-1].startswith(f"{hub.endpoint}/spaces/ORG/fuar/tree/")
     files = hub.repo("space", "ORG/fuar").files()
     assert files.keys() - {".gitattributes"} == {"README.md", "app.py", "definition.py", "fuar.py", "requirements.txt"}
@@ -134,12 +135,7 @@ REFUSED = {
     "another case": ("ORG/FUAR", None, UsageError, "call the repository ORG/fuar"),
     "no organisation": ("fuar", None, UsageError, "call the repository ORG/fuar"),
     "a version": ("ORG/fuar", "1.0.0", UsageError, "the tag 1.0.0: evaluate takes it for one of its versions"),
-    "a version of evaluate": (
-        "ORG/fuar",
-        "v0.4.6",
-        UsageError,
-        "the tag v0.4.6: evaluate takes it for one of its versions",
-    ),
+    "a version of evaluate": ("ORG/fuar", "v0.4.6", UsageError, "the tag v0.4.6: evaluate takes it for one of"),
     "a day": ("ORG/fuar", "2021.12.01", UsageError, "choose another, such as 2021.12"),
     "a name that the Hub refuses": ("OR G/fuar", None, UsageError, "the Hub refuses the name"),
     "no right to write": ("READERS/fuar", None, InputError, "spaces/READERS/fuar: "),
@@ -173,22 +169,10 @@ def test_a_space_of_something_else_stays(hub: LoopbackHub) -> None:
 
 @pytest.mark.parametrize("missing", ["fuar.py", "app.py", "requirements.txt", "definition.py"])
 def test_a_folder_without_a_file_is_refused(hub: LoopbackHub, tmp_path: Path, missing: str) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        metric_revision(tmp_path / "fuar", "ORG/fuar")
     folder = shutil.copytree(FUAR, tmp_path / "fuar")
     (folder / missing).unlink()
     with pytest.raises(InputError, match=missing.replace(".", r"\.")):
         list(publish_metric(folder, "ORG/fuar"))
     assert not hub.requests
-
-
-def test_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such folder"):
-        metric_revision(tmp_path / "fuar", "ORG/fuar")
-
-
-def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(hub: LoopbackHub) -> None:
-    lines = list(publish_metric(FUAR, "ORG/fuar", tag="first", dry_run=True))
-    assert "gradio" in lines[0]
-    changed = [line.split()[1] for line in lines if line.startswith("  + ")]
-    assert changed == ["README.md", "app.py", "definition.py", "fuar.py", "requirements.txt"]
-    assert "  tag first" in lines
-    assert not writes(hub)

@@ -33,6 +33,7 @@ import a_ckl_config
 import tiny_models
 from a_disk import disk
 from a_folder import without_manifests
+from a_month import add_month
 from faults.rows import ONE_LINE
 from file_server import Fault, FileServer, served
 from loopback_hub import LoopbackHub
@@ -41,6 +42,7 @@ REPO, SPACE = "ORG/temporalwiki", "ORG/board"
 TRIES = len(WAITS) + 1
 DATES = ("20210801", "20210901", "20211001", "20211101")
 Run = Callable[..., tuple[int, list[str], str]]
+Has = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,7 @@ def server(everything: Mapping[str, bytes]) -> Iterator[FileServer]:
 
 
 @pytest.fixture()
-def has(server: FileServer, everything: Mapping[str, bytes]) -> Callable[..., None]:
+def has(server: FileServer, everything: Mapping[str, bytes]) -> Has:
     """Let the dump server have these dates and no others."""
 
     def has(*dates: str) -> None:
@@ -112,9 +114,7 @@ def manifest(hub: LoopbackHub, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("all_unchanged")
-def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path
-) -> None:
+def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(run: Run, hub: LoopbackHub, has: Has) -> None:
     months = ["20210801-20210901", "20210901-20211001"]
     has(*DATES[:2])
     status, said, _ = run("--ckl", "ORG/ckl", "--dry-run")
@@ -141,7 +141,7 @@ def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(
 
 @pytest.mark.usefixtures("all_unchanged")
 def test_live_ckl_of_months_whose_folder_is_gone_is_made_of_what_the_hub_has(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path
+    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path
 ) -> None:
     months = ["20210801-20210901", "20210901-20211001", "20211001-20211101"]
     for last in (2, 3):
@@ -177,7 +177,7 @@ def test_live_ckl_of_months_whose_folder_is_gone_is_made_of_what_the_hub_has(
 
 
 def test_a_repository_of_months_is_no_place_for_live_ckl(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
 ) -> None:
     has(*DATES[:2])
     status, _, said = run("--ckl", REPO.lower())
@@ -195,7 +195,7 @@ def test_a_repository_of_months_is_no_place_for_live_ckl(
 
 
 def test_live_ckl_of_another_wiki_is_not_taken_for_this_ones(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
 ) -> None:
     other = a_ckl_config.config("newlama-20210801-20210901", options={"wiki": "simplewiki"})
     a_ckl_config.add(tmp_path / "ckl", other)
@@ -207,9 +207,7 @@ def test_live_ckl_of_another_wiki_is_not_taken_for_this_ones(
     assert "datasets/ORG/ckl: it holds live CKL of simplewiki; choose another --ckl" in said
 
 
-def test_live_ckl_without_rows_is_not_published(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path
-) -> None:
+def test_live_ckl_without_rows_is_not_published(run: Run, hub: LoopbackHub, has: Has, tmp_path: Path) -> None:
     has(*DATES[:2])
     for _ in range(2):
         hub.requests.clear()
@@ -230,19 +228,7 @@ def test_live_ckl_of_another_language_is_refused(run: Run, hub: LoopbackHub) -> 
     assert "clozes and questions are in English" in said
 
 
-LOAD = """
-import json
-from datasets import load_dataset
-found = {}
-for tag, config in WANTED:
-    found[f"{tag} {config}"] = load_dataset("ORG/temporalwiki", config, revision=tag, split="train")["id"][:]
-print(json.dumps(found))
-"""
-
-
-def test_three_months_one_after_another(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
-) -> None:
+def test_three_months_one_after_another(run: Run, hub: LoopbackHub, has: Has, server: FileServer) -> None:
     names = ["20210801-20210901", "20210901-20211001", "20211001-20211101"]
     months = ["2021.09", "2021.10", "2021.11"]
     for number, name in enumerate(names):
@@ -265,28 +251,9 @@ def test_three_months_one_after_another(
         assert said == [f"{newest}; datasets/{REPO} has it already, as {months[number]}"]
         assert len(sent(hub)) == before and fetched(server) == set()
 
-    wanted = [
-        ("2021.09", "diffset-0809"), ("2021.10", "diffset-0910"), ("2021.10", "diffset-0809"),
-        ("2021.11", "diffset-1011"), ("2021.11", "diffset-20210801-20210901"), ("main", "diffset-0809"),
-        ("main", "diffset-1011"),
-    ]  # fmt: skip
-    done = hub.python(LOAD.replace("WANTED", repr(wanted)), tmp_path / "load")
-    found = json.loads(done.stdout.splitlines()[-1])
-    for tag, config in wanted:
-        full = {"0809": names[0], "0910": names[1], "1011": names[2]}.get(config[8:], config[8:])
-        ids = found[f"{tag} {config}"]
-        assert len(ids) == manifest(hub, full)["counts"]["diffset"]["articles"] > 20
-    assert found["2021.09 diffset-0809"] == found["main diffset-0809"]
-    assert found["2021.11 diffset-1011"] != found["2021.10 diffset-0910"]
-
 
 def test_a_dry_run_says_all_and_reads_listings_alone(
-    run: Run,
-    hub: LoopbackHub,
-    has: Callable[..., None],
-    server: FileServer,
-    everything: dict[str, bytes],
-    tmp_path: Path,
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, everything: dict[str, bytes], tmp_path: Path
 ) -> None:
     has(*DATES[:2])
     status, said, _ = run("--dry-run")
@@ -312,7 +279,7 @@ def test_a_dry_run_says_all_and_reads_listings_alone(
 
 
 def test_a_dry_run_of_a_month_that_is_built_says_the_exact_operations(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path
+    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path
 ) -> None:
     has(*DATES[:2])
     hub.fault("POST", r"/commit/main$", status=403, times=1)
@@ -328,7 +295,7 @@ def test_a_dry_run_of_a_month_that_is_built_says_the_exact_operations(
 
 
 def test_what_was_done_before_a_fault_is_not_done_again(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
 ) -> None:
     has(*DATES[:2])
     server.fault("wikidata-20210901-all", Fault(status=403), times=2)  # at both of its places
@@ -353,7 +320,7 @@ def test_what_was_done_before_a_fault_is_not_done_again(
     "a rerun fetches nothing again and tags that commit",
 )
 def test_a_job_that_is_killed_goes_on(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
 ) -> None:
     has(*DATES[:2])
     where = ["--dumps", tmp_path / "dumps", "--out", tmp_path / "temporalwiki", "--mirror", server.url]
@@ -372,7 +339,7 @@ def test_a_job_that_is_killed_goes_on(
 
 @pytest.mark.fault("full disk", "monthly: --out", ONE_LINE)
 def test_a_full_disk_stops_it_before_anything_is_sent(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, dumps: Path, tmp_path: Path
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, dumps: Path, tmp_path: Path
 ) -> None:
     has(*DATES[:2])
     with disk(tmp_path / "temporalwiki", "100k") as resize:
@@ -401,7 +368,7 @@ def test_a_full_disk_stops_it_before_anything_is_sent(
 )
 @pytest.mark.parametrize(("place", "what"), [("dumps/wikidatawiki", "fetch"), ("temporalwiki", "build")])
 def test_nobody_works_in_its_folders_beside_it(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path, place: str, what: str
+    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path, place: str, what: str
 ) -> None:
     has(*DATES[:2])
     with only_one(tmp_path / place, what):
@@ -412,22 +379,15 @@ def test_nobody_works_in_its_folders_beside_it(
 
 
 def test_what_cannot_be_built_into_is_refused_before_anything_is_fetched(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, tmp_path: Path
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
 ) -> None:
     has(*DATES[:2])
     manifests = tmp_path / "temporalwiki" / "manifests"
+    add_month(manifests.parent, *DATES[:2], [])
+    other = (manifests / "20210801-20210901.json").read_text().replace('"enwiki"', '"simplewiki"')
+    shutil.rmtree(manifests.parent)
     manifests.mkdir(parents=True)
-    facts = dict.fromkeys(("categorised", "sampled", "aligned", "filtered", "kept"), 0)
-    probes = dict.fromkeys(("unchanged", "changed", "deleted"), facts)
-    other = {
-        "interval": {"wiki": "simplewiki", "language": "simple", "prev": "20210801", "recent": "20210901"},
-        "inputs": [],
-        "options": {"seed": 0, "unchanged_fraction": 0.001},
-        "counts": {"pages": {"new": 0, "updated": 0}, "diffset": {"words": 0}, "probes": probes},
-        "warnings": [],
-        "configs": {"diffset-20210801-20210901": {"short_name": "diffset-0809", "splits": {}}},
-    }
-    for text, said in ((json.dumps(other), "holds simplewiki"), ("{}", "not a manifest")):
+    for text, said in ((other, "holds simplewiki"), ("{}", "not a manifest")):
         (manifests / "20210801-20210901.json").write_text(text)
         status, _, err = run()
         assert (status, said in err) == (1, True), err
@@ -440,9 +400,8 @@ def test_what_cannot_be_built_into_is_refused_before_anything_is_fetched(
 
 @pytest.mark.parametrize("token", [None, "hf_reader"])
 def test_without_the_right_to_write_nothing_is_fetched(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, token: str | None,
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-) -> None:  # fmt: skip
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, token: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     has(*DATES[:2])
     hub.add_user("reader", "hf_reader", orgs={"ORG": "read"})
     monkeypatch.delenv("HF_TOKEN")
@@ -458,7 +417,7 @@ def test_without_the_right_to_write_nothing_is_fetched(
 FIRST: dict[str, bytes] = {}
 
 
-def publish_first(run: Run, hub: LoopbackHub, has: Callable[..., None]) -> None:
+def publish_first(run: Run, hub: LoopbackHub, has: Has) -> None:
     """Let the Hub hold the first month, as the job publishes it from another machine."""
     if not FIRST:
         has(*DATES[:2])
@@ -477,7 +436,7 @@ def change_manifest(
     hub.commit("dataset", REPO, {f"manifests/{name}.json": json.dumps(found).encode()})
 
 
-def test_a_jump_stops_the_job_until_it_is_accepted(run: Run, hub: LoopbackHub, has: Callable[..., None]) -> None:
+def test_a_jump_stops_the_job_until_it_is_accepted(run: Run, hub: LoopbackHub, has: Has) -> None:
     publish_first(run, hub, has)
     now = manifest(hub, "20210801-20210901")["counts"]["diffset"]["words"]
 
@@ -499,7 +458,7 @@ def test_a_jump_stops_the_job_until_it_is_accepted(run: Run, hub: LoopbackHub, h
 
 
 def test_months_that_were_missed_are_made_while_their_dumps_are_there(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path
+    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path
 ) -> None:
     publish_first(run, hub, has)
     has(*DATES)
@@ -515,7 +474,7 @@ def test_months_that_were_missed_are_made_while_their_dumps_are_there(
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_months_that_were_missed_and_are_gone_are_said(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], tmp_path: Path, dry: tuple[str, ...]
+    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path, dry: tuple[str, ...]
 ) -> None:
     publish_first(run, hub, has)
     has(*DATES[2:])
@@ -536,7 +495,7 @@ def test_months_that_were_missed_and_are_gone_are_said(
 
 
 def test_a_month_between_that_was_never_finished_stops_no_later_one(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer
 ) -> None:
     publish_first(run, hub, has)
     has(*DATES)
@@ -552,7 +511,7 @@ def test_a_month_between_that_was_never_finished_stops_no_later_one(
 
 
 def test_dumps_that_the_server_has_removed_since_count_where_they_were_fetched(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer
 ) -> None:
     """Wikidata's are there for 70 days."""
     has(*DATES[:2])
@@ -564,7 +523,7 @@ def test_dumps_that_the_server_has_removed_since_count_where_they_were_fetched(
 
 
 def test_facts_go_on_from_the_dump_with_which_the_month_before_ended(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], everything: dict[str, bytes], server: FileServer
+    run: Run, hub: LoopbackHub, has: Has, everything: dict[str, bytes], server: FileServer
 ) -> None:
     """Though a later one of before the snapshot is there by now."""
     has(*DATES[:2])
@@ -581,32 +540,25 @@ def test_facts_go_on_from_the_dump_with_which_the_month_before_ended(
     assert manifest(hub, "20210901-20211001")["interval"]["wikidata_prev"] == "20210825"
 
 
-def test_a_missed_month_whose_download_fails_is_not_passed_over(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer
+@pytest.mark.parametrize(
+    ("file", "times", "named"),
+    [("wikidata-20211001-all", 2, "wikidata-20211001-all"), ("wikidata-20211001-sha1sums", 1, "wikidata 20211001")],
+)
+def test_a_missed_month_whose_download_or_listing_fails_is_not_skipped(
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, file: str, times: int, named: str
 ) -> None:
     publish_first(run, hub, has)
     has(*DATES)
-    server.fault("wikidata-20211001-all", Fault(status=403), times=2)
+    server.fault(file, Fault(status=403), times=times)
     status, _, err = run()
-    assert status == 1 and "wikidata-20211001-all" in err
+    assert status == 1 and named in err
     assert tags(hub) == ["2021.09"]
     assert run()[0] == 0
     assert tags(hub) == ["2021.09", "2021.10", "2021.11"]
 
 
-def test_a_missed_month_whose_listing_fails_is_not_taken_for_gone(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer
-) -> None:
-    publish_first(run, hub, has)
-    has(*DATES)
-    server.fault("wikidata-20211001-sha1sums", Fault(status=403))
-    status, _, err = run()
-    assert status == 1 and "wikidata 20211001" in err
-    assert tags(hub) == ["2021.09"]
-
-
 def test_a_server_that_is_behind_the_hub_is_nothing_to_do(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer
 ) -> None:
     has(*DATES[1:3])
     assert run()[0] == 0
@@ -618,19 +570,7 @@ def test_a_server_that_is_behind_the_hub_is_nothing_to_do(
     assert fetched(server) == set()
 
 
-def test_a_month_without_its_tag_gets_it(run: Run, hub: LoopbackHub, has: Callable[..., None]) -> None:
-    has(*DATES[:2])
-    hub.fault("POST", r"/tag/", status=403)  # as if killed before it could tag
-    assert run()[0] == 1
-    commit = hub.repo("dataset", REPO).branches["main"]
-    assert tags(hub) == []
-    assert run()[0] == 0
-    assert hub.repo("dataset", REPO).tags == {"2021.09": commit}
-
-
-def test_a_month_is_built_with_the_options_of_the_one_before(
-    run: Run, hub: LoopbackHub, has: Callable[..., None]
-) -> None:
+def test_a_month_is_built_with_the_options_of_the_one_before(run: Run, hub: LoopbackHub, has: Has) -> None:
     publish_first(run, hub, has)
 
     def options(found: dict[str, Any]) -> None:
@@ -656,7 +596,7 @@ OTHER = {
 
 @pytest.mark.parametrize("case", OTHER)
 def test_what_the_hub_holds_cannot_be_gone_on_with(
-    case: str, run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer
+    case: str, run: Run, hub: LoopbackHub, has: Has, server: FileServer
 ) -> None:
     publish_first(run, hub, has)
     change, said = OTHER[case]
@@ -668,21 +608,8 @@ def test_what_the_hub_holds_cannot_be_gone_on_with(
     assert fetched(server) == set()
 
 
-def test_a_server_without_two_months_in_a_row(run: Run, hub: LoopbackHub, has: Callable[..., None]) -> None:
-    has(DATES[0], DATES[2])
-    status, _, err = run()
-    assert status == 1
-    assert "first days of two consecutive months" in err
-    assert hub.requests == []
-
-
 def test_a_wrong_month_is_published_again_under_another_tag(
-    run: Run,
-    hub: LoopbackHub,
-    has: Callable[..., None],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    dumps: Path,
+    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path, capsys: pytest.CaptureFixture[str], dumps: Path
 ) -> None:
     """As docs/publishing.md says it; the old tag keeps its month."""
     publish_first(run, hub, has)
@@ -759,7 +686,7 @@ def recipe(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_a_recipe_goes_on_with_the_new_month_and_its_leaderboard_is_published(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], recipe: Callable[..., Path], tmp_path: Path, quick: None
+    run: Run, hub: LoopbackHub, has: Has, recipe: Callable[..., Path], tmp_path: Path, quick: None
 ) -> None:
     tiny_models.save("gpt2", tmp_path / "model")
     words = ("--recipe", str(recipe()), "--leaderboard", SPACE)
@@ -797,7 +724,7 @@ def _trainings(folder: Path) -> dict[Path, int]:
 
 @pytest.mark.parametrize("months", [["0809"], ["20210801-20210901"]])
 def test_a_recipe_whose_months_end_is_refused_before_anything_is_done(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], server: FileServer, recipe: Callable[..., Path], months: Any
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, recipe: Callable[..., Path], months: Any
 ) -> None:
     has(*DATES[:2])
     status, _, err = run("--recipe", str(recipe(months)))
@@ -807,7 +734,7 @@ def test_a_recipe_whose_months_end_is_refused_before_anything_is_done(
 
 
 def test_a_recipe_on_other_data_than_the_months_is_refused_when_they_are_there(
-    run: Run, hub: LoopbackHub, has: Callable[..., None], recipe: Callable[..., Path], tmp_path: Path
+    run: Run, hub: LoopbackHub, has: Has, recipe: Callable[..., Path], tmp_path: Path
 ) -> None:
     has(*DATES[:2])
     assert run()[0] == 0

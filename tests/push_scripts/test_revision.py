@@ -16,7 +16,8 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.push_scripts import hub as client
-from temporalwiki.push_scripts.revision import Head, RemoteFile, Revision, publish, read_file
+from temporalwiki.push_scripts.repository_state import Head, RemoteFile, Revision
+from temporalwiki.push_scripts.revision import publish, read_file
 
 from a_revision import AFTER, BIG, NEW_README, OLD, REPO, REVISION, plan, publish_it
 from loopback_hub import LoopbackHub
@@ -380,13 +381,7 @@ REFUSED = {  # repository, token -> what is said
     ("READERS/fresh", "hf_me"): "this token has no right to write",
     ("data", "hf_me"): "'data' is not the name of a repository: write ORG/NAME",
     ("ORG/da ta", "hf_me"): "the Hub refuses the name 'ORG/da ta'",
-    ("ORG/../x", "hf_me"): "the Hub refuses the name",
-    ("ORG/-x", "hf_me"): "the Hub refuses the name",
-    ("ORG/x--y", "hf_me"): "the Hub refuses the name",
-    ("ORG/x.git", "hf_me"): "the Hub refuses the name",
-    ("ORG/" + "x" * 100, "hf_me"): "the Hub refuses the name",
     ("", "hf_me"): "the Hub refuses the name",
-    ("a/b/c", "hf_me"): "the Hub refuses the name",
 }
 
 
@@ -455,10 +450,9 @@ def test_files_are_known_by_their_hashes(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     blob = hashlib.sha1(b"blob 13\0temporalwiki\n").hexdigest()  # as `git hash-object` does
-    assert read_file(path).hashes == read_file(content).hashes == (hashlib.sha256(content).hexdigest(), blob)
-    assert RemoteFile(13, None, blob).holds(read_file(path))
+    assert RemoteFile(13, None, blob).holds(read_file(path)) and RemoteFile(13, None, blob).holds(read_file(content))
     assert RemoteFile(13, hashlib.sha256(content).hexdigest(), "pointer").holds(read_file(path))
     assert not RemoteFile(13, None, blob).holds(read_file(b"Temporalwiki\n"))
     assert not RemoteFile(13, "0" * 64, blob).holds(read_file(path))
     path.write_bytes(b"other")  # read again once it changes
-    assert read_file(path).hashes.sha256 == hashlib.sha256(b"other").hexdigest()
+    assert read_file(path).sha256 == hashlib.sha256(b"other").hexdigest()

@@ -10,7 +10,6 @@ import json
 import shutil
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,21 +121,6 @@ def test_an_attempt_would_be_seen(case: str, tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text().startswith("socket.")
 
 
-def test_an_attempt_of_native_code_would_be_counted() -> None:
-    if not watched.alone():
-        pytest.skip("this machine gives no process a network of its own")
-    code = """
-        import ctypes, socket, struct, watched
-        libc = ctypes.CDLL(None)
-        address = struct.pack("<H", socket.AF_INET) + struct.pack("!H", 443) + socket.inet_aton("192.0.2.1") + bytes(8)
-        assert watched.sent() == 0
-        assert libc.connect(libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0), address, len(address)) == -1
-        assert watched.sent() == 1
-    """
-    words = [*watched.alone(), sys.executable, "-c", textwrap.dedent(code)]
-    subprocess.run(words, cwd=watched.HERE, check=True)
-
-
 # Commands that are asked to speak to a server
 
 
@@ -149,6 +133,7 @@ FETCHED = {
         "wikidatawiki/entities/20211129/wikidata-20211129-all.json.gz",
     )
 }
+MONTHLY = ("--wiki", "simplewiki", "--repo", "ORG/monthly", "--out", "month", "--dry-run")
 TRAINED = ("--method", "diff", "--model", "ORG/gpt2", "--data", "ORG/data", "--config", "diffset-1112")
 
 
@@ -169,18 +154,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, watc
             ("fetch", "20211001", "20211101", "--wiki", "simplewiki", "--dumps", "dumps", "--mirror", mirror): 1,
             ("fetch", "20211101", "20211201", "--dumps", "dumps", "--mirror", secret): 2,
             ("fetch", "20211101", "20211201", "--dumps", "dumps", "--mirror", f"{mirror}/?key={watched.MARK}"): 2,
-            (
-                "monthly",
-                "--wiki",
-                "simplewiki",
-                "--repo",
-                "ORG/monthly",
-                "--mirror",
-                mirror,
-                "--out",
-                "month",
-                "--dry-run",
-            ): 0,
+            ("monthly", *MONTHLY, "--mirror", mirror): 0,
             ("publish", "dataset", "temporalwiki", "ORG/data", "--dry-run"): 0,
             ("publish", "dataset", "temporalwiki", "ORG/data"): 0,
             ("publish", "dataset", "temporalwiki", "ORG/refused", "--debug"): 1,
@@ -194,13 +168,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, watc
             ("publish", "leaderboard", "board", "ORG/board"): 0,
         }
         addresses = [url.removeprefix("http://") for url in (hub.endpoint, hub.cdn, server.url)]
-        more = {
-            "HF_ENDPOINT": hub.endpoint,
-            "HF_HUB_DISABLE_XET": "1",
-            "NO_PROXY": "127.0.0.1",
-            "HTTPS_PROXY": "",
-            "ALL_PROXY": "",
-        }
+        no_proxy = {"NO_PROXY": "127.0.0.1", "HTTPS_PROXY": "", "ALL_PROXY": ""}
+        more = {"HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_XET": "1", **no_proxy}
         done = watched.run(folder, [*commands], addresses, more)
         done.check(commands.values())
         yield folder, done, hub, server

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -29,7 +28,7 @@ from file_server import FileServer
 from tiny_probes import write_month
 
 ROOT = Path(temporalwiki.__file__).parents[2]
-FOLDERS = ("builders", "methods", "eval_harness", "model_cards", "push_scripts", "commands", "benchmarks")
+FOLDERS = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "commands", "benchmarks")
 
 # The source. Calls in NEVER are forbidden; each exception in FINE gives the reason why it is safe.
 
@@ -50,13 +49,7 @@ FINE = {
     ("eval_harness/metrics/knowledge_perplexity/app.py", "evaluate.load"): "the file beside it",
     ("eval_harness/metrics/knowledge_match/app.py", "evaluate.load"): "the file beside it",
 }
-_PROGRAMS = (
-    "subprocess.run",
-    "subprocess.Popen",
-    "subprocess.call",
-    "subprocess.check_call",
-    "subprocess.check_output",
-)
+_PROGRAMS = {f"subprocess.{name}" for name in ("run", "Popen", "call", "check_call", "check_output")}
 
 
 @cache
@@ -129,15 +122,10 @@ def test_the_spaces_tell_nobody_of_their_users() -> None:
 
 
 BAD_SOURCE = {
-    "eval(x)": "eval",
-    "import os\nos.system(x)": "os.system",
     "subprocess.run(x, shell=True)": "subprocess.run(shell)",
     "subprocess.run(f'rm {x}')": "subprocess.run(text)",
     "np.load(x, allow_pickle=True)": "np.load(allow_pickle)",
-    "yaml.load(x, yaml.Loader)": "yaml.load",
     "AutoModel.from_pretrained(x, trust_remote_code=y)": "AutoModel.from_pretrained(trust_remote_code)",
-    "pickle.loads(x)": "pickle.loads",
-    "ET.fromstring(x)": "ET.fromstring",
 }
 
 
@@ -167,27 +155,27 @@ def weights_are_pickles(folder: Path) -> None:
     torch.save({"x": Owned(Path("owned").absolute())}, folder / "pytorch_model.bin")
 
 
-def weights_are_pickles_in_parts(folder: Path) -> None:
+def pickles_renamed(folder: Path, name: str) -> None:
     weights_are_pickles(folder)
-    (folder / "pytorch_model.bin").rename(folder / "part.bin")
-    index = {"metadata": {}, "weight_map": {"transformer.wte.weight": "part.bin"}}
-    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    (folder / "pytorch_model.bin").rename(folder / name)
+
+
+def weights_are_pickles_in_parts(folder: Path, index: str = "pytorch_model.bin.index.json") -> None:
+    pickles_renamed(folder, "part.bin")
+    (folder / index).write_text('{"metadata": {}, "weight_map": {"transformer.wte.weight": "part.bin"}}')
 
 
 def pickles_with_the_name_of_safetensors(folder: Path) -> None:
-    weights_are_pickles(folder)
-    (folder / "pytorch_model.bin").rename(folder / "model.safetensors")
+    pickles_renamed(folder, "model.safetensors")
 
 
 def configuration_names_pickles(folder: Path) -> None:
-    weights_are_pickles(folder)
-    (folder / "pytorch_model.bin").rename(folder / "adapter_model.bin")
+    pickles_renamed(folder, "adapter_model.bin")
     rewrite(folder / "config.json", transformers_weights="adapter_model.bin")
 
 
 def index_names_pickles(folder: Path) -> None:
-    weights_are_pickles_in_parts(folder)
-    (folder / "pytorch_model.bin.index.json").rename(folder / "model.safetensors.index.json")
+    weights_are_pickles_in_parts(folder, "model.safetensors.index.json")
 
 
 def code_of_a_model(folder: Path) -> None:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.builders.wikidata.entity_types import UNKNOWN
-from temporalwiki.eval_harness.leaderboard.figures.plot import DataPlot
+from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
 from temporalwiki.eval_harness.leaderboard.figures.shares import SPLITS, Row, draw_shares, newest_probes, shares
 from temporalwiki.eval_harness.leaderboard.figures.style import WIDTH, styled
 
@@ -73,7 +73,7 @@ def _counts(data: str, interval: str) -> Any:
     return None
 
 
-PLOT = DataPlot(
+PLOT = Plot(
     "Entity types of the probes",
     "The types of the subjects and objects in the newest interval's probes, as shares of the unchanged and of the "
     "changed probes. A type is the first class that Wikidata has for an item. TemporalWiki, figure 6.",

@@ -73,9 +73,8 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> No
         if gained and row.low is not None and row.high is not None:
             ends = [[max(0.0, row.value - row.low)], [max(0.0, min(row.high, right) - row.value)]]
             axes.errorbar(row.value, y, xerr=ends, color=BLACK, linewidth=1, capsize=2.5, linestyle="none")
-        text = number(row.value) if gained else "no gain"
         # to the right of the axes, where it cannot cover a bar or an interval
-        axes.text(1.015, y, text, transform=axes.get_yaxis_transform(), va="center", ha="left")
+        axes.text(1.015, y, number(row.value), transform=axes.get_yaxis_transform(), va="center", ha="left")
     labels = [
         names[line.label] + (f" ({month_name(row.tested)})" if len(months) > 1 and row.tested else "")
         for line, row in found.items()

@@ -1,26 +1,18 @@
-"""The types of figures: of the leaderboard's rows, and of a dataset."""
+"""The type of figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
 
 from matplotlib.figure import Figure
 
-from temporalwiki.eval_harness.leaderboard.rows import Row
+Source = TypeVar("Source")
 
 
-class Plot(NamedTuple):
-    """A figure of rows; ``draw`` returns None if they lack the scores for it."""
-
-    title: str
-    caption: str
-    draw: Callable[[Sequence[Row]], Figure | None]
-
-
-class DataPlot(NamedTuple):
-    """A figure of a dataset; ``draw`` returns None if the dataset lacks the data for it."""
+class Plot(NamedTuple, Generic[Source]):
+    """A figure of the leaderboard's rows or of a dataset; ``draw`` returns None if it lacks what the figure shows."""
 
     title: str
     caption: str
-    draw: Callable[[str], Figure | None]
+    draw: Callable[[Source], Figure | None]

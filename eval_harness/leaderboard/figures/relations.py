@@ -6,7 +6,7 @@ from collections import Counter
 
 from matplotlib.figure import Figure
 
-from temporalwiki.eval_harness.leaderboard.figures.plot import DataPlot
+from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
 from temporalwiki.eval_harness.leaderboard.figures.shares import SPLITS, draw_shares, newest_probes, shares
 from temporalwiki.eval_harness.leaderboard.figures.style import WIDTH, styled
 from temporalwiki.eval_harness.task import check_columns
@@ -41,7 +41,7 @@ def _draw(data: str) -> Figure | None:
     return figure
 
 
-PLOT = DataPlot(
+PLOT = Plot(
     "Relations of the probes",
     f"The most frequent relations of the newest interval's probes (at most {MOST}), as shares of the unchanged and of "
     "the changed probes. TemporalWiki, figure 7.",

@@ -38,15 +38,13 @@ def write_tables(rows: Sequence[Row], folder: Path) -> dict[str, Table]:
     made = {}
     for name, make in TABLES.items():
         table = make(rows)
-        forms = {} if table is None else {"md": to_markdown(table), "csv": to_csv(table)}
-        for ending in ("md", "csv"):
+        for ending, text in (("md", to_markdown), ("csv", to_csv)):
             path = folder / f"{name}.{ending}"
-            if ending not in forms:
+            if table is None:
                 path.unlink(missing_ok=True)
                 continue
+            made[name] = table
             folder.mkdir(parents=True, exist_ok=True)
             with whole_file(path) as part:
-                part.write_text(forms[ending], encoding="utf-8", newline="\n")
-        if table is not None:
-            made[name] = table
+                part.write_text(text(table), encoding="utf-8", newline="\n")
     return made

@@ -46,13 +46,21 @@ def column(rows: Sequence[Row | None]) -> list[Score | None]:
     Ranks are among all models that were asked the same questions, which may be more than the table shows.
     """
     best = max((_good(row) for row in rows if row), default=-math.inf)
-    return [Score(row.value, row.low, row.high, _first(row, best)) if row else None for row in rows]
+    return [
+        Score(row.value, row.low, row.high, math.isfinite(row.value) and (row.rank_best == 1 or _good(row) == best))
+        if row
+        else None
+        for row in rows
+    ]
 
 
 def to_markdown(table: Table) -> str:
     """Return a table as GitHub Markdown, with title and caption."""
     scores = _score_columns(table)
-    rule = ["---:" if i in scores or _numeric(table, i) else "---" for i in range(len(table.columns))]
+    rule = [
+        "---:" if i in scores or any(isinstance(line[i], int) for line in table.lines) else "---"
+        for i in range(len(table.columns))
+    ]
     lines = [[escaped(name) for name in table.columns], rule]
     lines += [[_shown(cell) for cell in line] for line in table.lines]
     body = "\n".join(table_row(*line) for line in lines)
@@ -86,6 +94,8 @@ def to_csv(table: Table) -> str:
 
 def number(value: float) -> str:
     """Return a score as text for people."""
+    if not math.isfinite(value):
+        return "no gain"
     if abs(value) < 1000:
         return f"{value:.2f}"
     return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2e}"
@@ -95,16 +105,8 @@ def _good(row: Row) -> float:
     return row.value if row.higher_is_better else -row.value
 
 
-def _first(row: Row, best: float) -> bool:
-    return math.isfinite(row.value) and (row.rank_best == 1 or _good(row) == best)
-
-
 def _score_columns(table: Table) -> set[int]:
     return {i for line in table.lines for i, cell in enumerate(line) if isinstance(cell, Score)}
-
-
-def _numeric(table: Table, i: int) -> bool:
-    return any(isinstance(line[i], int) for line in table.lines)
 
 
 def _shown(cell: Cell) -> str:
@@ -114,12 +116,8 @@ def _shown(cell: Cell) -> str:
         return escaped(cell)
     if isinstance(cell, int):
         return f"{cell:,}"
-    value = f"**{_number(cell.value)}**" if cell.best else _number(cell.value)
-    return value if cell.low is None or cell.high is None else f"{value} [{_number(cell.low)}, {_number(cell.high)}]"
-
-
-def _number(value: float) -> str:
-    return number(value) if math.isfinite(value) else "no gain"
+    value = f"**{number(cell.value)}**" if cell.best else number(cell.value)
+    return value if cell.low is None or cell.high is None else f"{value} [{number(cell.low)}, {number(cell.high)}]"
 
 
 def _harmless(text: str) -> str:

@@ -278,23 +278,15 @@ def spoiled(file: str, spoil: Callable[[bytes], bytes]) -> Callable[[Path], None
     return lambda review: (review / file).write_bytes(spoil((review / file).read_bytes())) and None
 
 
+WHOLE = "candidates.json: not the whole manifest of a review"
 SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
     "edited": (
         spoiled("candidates.jsonl", lambda raw: raw + b" "),
         "candidates.jsonl: was changed after it was written",
     ),
-    "no manifest": (
-        lambda review: (review / "candidates.json").unlink(),
-        "candidates.json: not the whole manifest of a review",
-    ),
-    "half a manifest": (
-        spoiled("candidates.json", lambda raw: raw[:9]),
-        "candidates.json: not the whole manifest of a review",
-    ),
-    "another manifest": (
-        spoiled("candidates.json", lambda raw: b"[]"),
-        "candidates.json: not the whole manifest of a review",
-    ),
+    "no manifest": (lambda review: (review / "candidates.json").unlink(), WHOLE),
+    "half a manifest": (spoiled("candidates.json", lambda raw: raw[:9]), WHOLE),
+    "another manifest": (spoiled("candidates.json", lambda raw: b"[]"), WHOLE),
     "no candidates": (
         lambda review: (review / "candidates.jsonl").unlink(),
         "not a review: it has no candidates.jsonl",

@@ -72,6 +72,10 @@ def test_rows_of_a_page() -> None:
     assert rows[0]["published"] == FRIDAY
 
 
+ONCE = "no name or date that stands once, as a word of its own"
+MARKS = "holds an address, a mark-up or control character, or an ellipsis"
+
+
 @pytest.mark.parametrize(
     ("sentence", "reason"),
     [
@@ -87,26 +91,11 @@ def test_rows_of_a_page() -> None:
         ("Mayor Weber (right opened the new bridge of Easton.", "is a list or a caption by its marks"),
         ("Mayor Anna Weber with her brother on the bridge.", "no verb"),
         ("Nobody at all has opened the new bridge there.", "no name or date"),
-        (
-            "Easton has the only bridge that is called Easton.",
-            "no name or date that stands once, as a word of its own",
-        ),
-        (
-            "They said Easton-based people have opened the bridge.",
-            "no name or date that stands once, as a word of its own",
-        ),
-        (
-            "Mayor Weber wrote to https://example.org about the bridge.",
-            "holds an address, a mark-up or control character, or an ellipsis",
-        ),
-        (
-            "Mayor Weber opened <extra_id_0> and the bridge of Easton.",
-            "holds an address, a mark-up or control character, or an ellipsis",
-        ),
-        (
-            "Mayor Weber opened the bridge of Easton\x00 last of all.",
-            "holds an address, a mark-up or control character, or an ellipsis",
-        ),
+        ("Easton has the only bridge that is called Easton.", ONCE),
+        ("They said Easton-based people have opened the bridge.", ONCE),
+        ("Mayor Weber wrote to https://example.org about the bridge.", MARKS),
+        ("Mayor Weber opened <extra_id_0> and the bridge of Easton.", MARKS),
+        ("Mayor Weber opened the bridge of Easton\x00 last of all.", MARKS),
         ("She opened the new bridge of Easton in 1961.", "cannot stand alone"),
     ],
 )
@@ -126,44 +115,37 @@ def with_answers(texts: dict[str, str | None], **options: Any) -> tuple[Config, 
     return both(page(PLAIN), open_model=lambda reference: model, **options)
 
 
+ALONE = "decontextualisation"
+BACK = "back-translation"
+OTHERS = "names or numbers after decontextualisation that the text does not have"
+
+
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ({"decontextualisation": None}, "cannot stand alone"),
+        ({ALONE: None}, "cannot stand alone"),
+        ({ALONE: "Someone opened a new bridge in that old town."}, "the answer was lost in decontextualisation"),
         (
-            {"decontextualisation": "Someone opened a new bridge in that old town."},
-            "the answer was lost in decontextualisation",
-        ),
-        (
-            {"decontextualisation": "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."},
+            {ALONE: "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."},
             "the answer stands more than once after decontextualisation",
         ),
+        ({ALONE: "Mayor Anna Weber of Westland opened a new bridge in Easton."}, OTHERS),
+        ({ALONE: "Mayor Anna Weber opened 3 new bridges in Easton there."}, OTHERS),
+        ({BACK: None}, "not translated"),
+        ({BACK: "Someone opened a new bridge in that old town."}, "the answer was lost in back-translation"),
         (
-            {"decontextualisation": "Mayor Anna Weber of Westland opened a new bridge in Easton."},
-            "names or numbers after decontextualisation that the text does not have",
-        ),
-        (
-            {"decontextualisation": "Mayor Anna Weber opened 3 new bridges in Easton there."},
-            "names or numbers after decontextualisation that the text does not have",
-        ),
-        ({"back-translation": None}, "not translated"),
-        (
-            {"back-translation": "Someone opened a new bridge in that old town."},
-            "the answer was lost in back-translation",
-        ),
-        (
-            {"back-translation": "Mayor Anna Weber opened a bridge in Easton. It is the third that was opened there."},
+            {BACK: "Mayor Anna Weber opened a bridge in Easton. It is the third that was opened there."},
             "is more than one sentence",
         ),
         (
-            {"back-translation": "The new Mayor Anna Weber opened a bridge in Easton, Westland."},
+            {BACK: "The new Mayor Anna Weber opened a bridge in Easton, Westland."},
             "other names or numbers after back-translation",
         ),
-        ({"back-translation": "Mayor Anna Weber, Easton."}, "too short"),
+        ({BACK: "Mayor Anna Weber, Easton."}, "too short"),
     ],
 )
 def test_useless_answers_of_models(said: dict[str, str | None], reason: str) -> None:
-    options = {"decontextualization": "m"} if "decontextualisation" in said else {"there": "m", "back": "m"}
+    options = {"decontextualization": "m"} if ALONE in said else {"there": "m", "back": "m"}
     clozes, _, rows, _ = with_answers(said, **options)
     assert rows == []
     assert clozes.counts.dropped == {reason: 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import html
 import importlib.util
+import json
 import multiprocessing
 import os
 import signal
@@ -82,108 +83,83 @@ def test_an_article(extractor: Extractor) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("head", "url", "published"),
-    [
-        ("", "https://n.example/a", None),
-        ("", "https://n.example/2020/11/03/a", 1604361600),
-        ("<meta property='article:published_time' content='2020-11-03T12:00:00Z'>", "https://n.example/a", 1604404800),
-        # Reuters'
-        ("<meta name='article:published_time' content='2020-11-03T12:00:00Z'>", "https://n.example/a", 1604404800),
-        ("<meta name='pubdate' content='2020-11-03 07:00 EST'>", "https://n.example/a", 1604404800),
-        # the date of publishing, not of creation or of another object on the page
+NOON, DAY = 1604404800, 1604361600  # 2020-11-03T12:00:00Z, and the day
+HERE, LATER = "https://n.example/a", "https://n.example/2020/11/05/a"
+
+
+def ld(*objects: object) -> str:
+    """Return JSON-LD in a script."""
+    return f'<script type="application/ld+json">{json.dumps(objects)}</script>'
+
+
+def news(published: str = "2020-11-03T12:00:00Z", **more: object) -> dict[str, object]:
+    return {"@type": "NewsArticle", "datePublished": published, **more}
+
+
+def meta(name: str, content: str = "2020-11-03T12:00:00Z", kind: str = "name") -> str:
+    return f"<meta {kind}='{name}' content='{content}'>"
+
+
+PICTURE = meta("og:image", "https://n.example/wp/2015/03/12/a.jpg", "property")
+ELSEWHERE = news("2011-05-01", url="https://n.example/other")
+OTHER_DATES = {"dateCreated": "2020-11-01", "@type": ["NewsArticle"]}
+PUBLISHED = [
+    ("", HERE, None),
+    ("", "https://n.example/2020/11/03/a", DAY),
+    (meta("article:published_time", kind="property"), HERE, NOON),
+    (meta("article:published_time"), HERE, NOON),  # Reuters'
+    (meta("pubdate", "2020-11-03 07:00 EST"), HERE, NOON),
+    # the date of publishing, not of creation or of another object on the page
+    (ld({"@type": "ImageObject", "datePublished": "2019-01-01"}, {"@graph": [news() | OTHER_DATES]}), LATER, NOON),
+    # of several articles, the one that names this page by one of its addresses
+    *(
         (
-            '<script type="application/ld+json">[{"@type": "ImageObject", "datePublished": "2019-01-01"}, {"@graph": '
-            '[{"@type": ["NewsArticle"], "dateCreated": "2020-11-01", "datePublished": "2020-11-03T12:00:00.000Z"}]}]'
-            "</script>",
-            "https://n.example/2020/11/05/a",
-            1604404800,
-        ),
-        # of several articles, the one that names this page by one of its addresses
-        *(
-            (
-                '<script type="application/ld+json">[{"@type": "NewsArticle", "datePublished": "2010-05-01"}, '
-                '{"@type": "NewsArticle", "datePublished": "2011-05-01", "url": "https://n.example/other"}, '
-                f'{{"@type": "NewsArticle", "datePublished": "2020-11-03T12:00:00Z", {named}}}]</script>'
-                "<link rel='canonical' href='https://n.example/canonical'>",
-                "https://www.n.example/a/?from=home",
-                1604404800,
-            )
-            for named in (
-                '"url": "http://n.example/a"',
-                '"mainEntityOfPage": "https://n.example/a/"',
-                '"mainEntityOfPage": {"@type": "WebPage", "@id": "https://n.example/canonical"}',
-            )
-        ),
-        # an article without a page before one of another page
-        (
-            '<script type="application/ld+json">[{"@type": "NewsArticle", "datePublished": "2011-05-01", "url": '
-            '"https://n.example/other"}, {"@type": "BlogPosting", "datePublished": "2020-11-03T12:00Z"}]</script>',
-            "https://n.example/a",
-            1604404800,
-        ),
-        # the only article, of another page, after all other metadata
-        (
-            '<script type="application/ld+json">{"@type": "NewsArticle", "datePublished": "2020-11-03T12:00Z", "url": '
-            '"https://n.example/"}</script>',
-            "https://n.example/a",
-            1604404800,
-        ),
-        (
-            '<script type="application/ld+json">{"@type": "NewsArticle", "datePublished": "2011-05-01", "url": '
-            '"https://n.example/other"}</script>',
-            "https://n.example/2020/11/03/a",
-            1604361600,
-        ),
-        (
-            '<script type="application/ld+json">{"@type": "NewsArticle", "datePublished": "2011-05-01", "url": '
-            '"https://n.example/other"}, {"@type": "NewsArticle", "datePublished": "2012-05-01", "url": '
-            '"https://n.example/more"}]</script>',
-            "https://n.example/a",
-            None,
-        ),
-        (
-            '<script type="application/ld+json"><!-- {"@type": "WebPage", "datePublished": "2019-01-01", '
-            '"mainEntity": {"@type": "ReportageNewsArticle", "datePublished": "2020-11-03T12:00:00Z"}} --></script>',
-            "https://n.example/a",
-            1604404800,
-        ),
-        # dates of articles before those that only say "date", in any order
-        (
-            "<meta name='date' content='2019-01-01'><meta name='DC.date.issued' content='2020-01-01'>"
-            "<meta property='article:published_time' content='2020-11-03T12:00:00Z'>",
-            "https://n.example/2018/11/05/a",
-            1604404800,
-        ),
-        ("<meta name='Date' content='2020-11-03T12:00:00Z'>", "https://n.example/2018/11/05/a", 1604404800),
-        # not the dates of pictures and clocks
-        (
-            "<meta property='og:image' content='https://n.example/wp/2015/03/12/a.jpg'>",
-            "https://n.example/2020/11/03/a",
-            1604361600,
-        ),
-        ("<meta property='og:image' content='https://n.example/wp/2015/03/12/a.jpg'>", "https://n.example/a", None),
-        ("<meta http-equiv='date' content='2019-01-01'>", "https://n.example/a", None),
-        # addresses
-        ("", "https://n.example/world/2020/nov/03/a", 1604361600),
-        ("", "https://n.example/a-2020-11-03.html", 1604361600),
-        ("", "https://n.example/20201103/a", 1604361600),
-        ("", "https://n.example/2020/11/a", None),
-        ("", "https://n.example/2020/13/01/a", None),
-        ("", "https://n.example/a120201103", None),
-        ("", "https://n.example/a?day=2020-11-03", None),
-        ("", "https://2020-11-03.example/a", None),
-        # incomplete dates, which today's date must not complete
-        ("<meta property='article:published_time' content='November 2020'>", "https://n.example/a", None),
-        ("<meta property='article:published_time' content='10:30'>", "https://n.example/a", None),
-        ('<script type="application/ld+json">' + "[" * 100_000 + "</script>", "https://n.example/a", None),
-        (
-            '<script type="application/ld+json">{"@graph": [7], "datePublished": [1]}</script>',
-            "https://n.example/a",
-            None,
-        ),
-    ],
-)
+            ld(news("2010-05-01"), ELSEWHERE, news(**named))
+            + "<link rel='canonical' href='https://n.example/canonical'>",
+            "https://www.n.example/a/?from=home",
+            NOON,
+        )
+        for named in (
+            {"url": "http://n.example/a"},
+            {"mainEntityOfPage": "https://n.example/a/"},
+            {"mainEntityOfPage": {"@type": "WebPage", "@id": "https://n.example/canonical"}},
+        )
+    ),
+    # an article without a page before one of another page
+    (ld(ELSEWHERE, news("2020-11-03T12:00Z") | {"@type": "BlogPosting"}), HERE, NOON),
+    # the only article, of another page, after all other metadata
+    (ld(news("2020-11-03T12:00Z", url="https://n.example/")), HERE, NOON),
+    (ld(ELSEWHERE), "https://n.example/2020/11/03/a", DAY),
+    (ld(ELSEWHERE, news("2012-05-01", url="https://n.example/more")), HERE, None),
+    (
+        '<script type="application/ld+json"><!-- {"@type": "WebPage", "datePublished": "2019-01-01", '
+        '"mainEntity": {"@type": "ReportageNewsArticle", "datePublished": "2020-11-03T12:00:00Z"}} --></script>',
+        HERE,
+        NOON,
+    ),
+    # dates of articles before those that only say "date", in any order
+    (meta("date", "2019-01-01") + meta("DC.date.issued", "2020-01-01") + meta("article:published_time"), LATER, NOON),
+    (meta("Date"), LATER, NOON),
+    # not the dates of pictures and clocks
+    (PICTURE, "https://n.example/2020/11/03/a", DAY),
+    (PICTURE, HERE, None),
+    (meta("date", "2019-01-01", "http-equiv"), HERE, None),
+    # addresses
+    *(("", f"https://n.example/{path}", DAY) for path in ("world/2020/nov/03/a", "a-2020-11-03.html", "20201103/a")),
+    *(
+        ("", f"https://n.example/{path}", None)
+        for path in ("2020/11/a", "2020/13/01/a", "a120201103", "?d=2020-11-03")
+    ),
+    ("", "https://2020-11-03.example/a", None),
+    # incomplete dates, which today's date must not complete
+    (meta("article:published_time", "November 2020"), HERE, None),
+    (meta("article:published_time", "10:30"), HERE, None),
+    ('<script type="application/ld+json">' + "[" * 100_000 + "</script>", HERE, None),
+    (ld({"@graph": [7], "datePublished": [1]}), HERE, None),
+]
+
+
+@pytest.mark.parametrize(("head", "url", "published"), PUBLISHED)
 def test_when_it_was_published(extractor: Extractor, head: str, url: str, published: int | None) -> None:
     assert read(extractor, page(head), url).published == published
 
@@ -317,26 +293,27 @@ def test_nothing_that_a_page_names_is_fetched(extractor: Extractor) -> None:
             server.accept()
 
 
+CALLS: dict[bytes, Callable[[socket.socket, tuple[str, int]], object]] = {
+    b"connect": lambda one, where: one.connect(where),
+    b"connect_ex": lambda one, where: one.connect_ex(where),
+    b"create_connection": lambda _, where: socket.create_connection(where),
+    b"sendto": lambda one, where: one.sendto(b"x", where),
+    b"sendmsg": lambda one, where: one.sendmsg([b"x"], [], 0, where),
+    b"getaddrinfo": lambda *_: socket.getaddrinfo("localhost", 80),
+    b"gethostbyname": lambda *_: socket.gethostbyname("localhost"),
+    b"gethostbyname_ex": lambda *_: socket.gethostbyname_ex("localhost"),
+    b"gethostbyaddr": lambda *_: socket.gethostbyaddr("127.0.0.1"),
+    b"getnameinfo": lambda _, where: socket.getnameinfo(where, 0),
+}
+
+
 class Calls:
     """A parser for tests: a page names a function to call, and the title has the result."""
 
     def __call__(self, data: bytes, url: str | None, charset: str | None) -> NewsPage:
-        where = ("127.0.0.1", int(url or 0))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM if b"send" in data else socket.SOCK_STREAM) as one:
-            calls: dict[bytes, Callable[[], object]] = {
-                b"connect": lambda: one.connect(where),
-                b"connect_ex": lambda: one.connect_ex(where),
-                b"create_connection": lambda: socket.create_connection(where),
-                b"sendto": lambda: one.sendto(b"x", where),
-                b"sendmsg": lambda: one.sendmsg([b"x"], [], 0, where),
-                b"getaddrinfo": lambda: socket.getaddrinfo("localhost", 80),
-                b"gethostbyname": lambda: socket.gethostbyname("localhost"),
-                b"gethostbyname_ex": lambda: socket.gethostbyname_ex("localhost"),
-                b"gethostbyaddr": lambda: socket.gethostbyaddr("127.0.0.1"),
-                b"getnameinfo": lambda: socket.getnameinfo(where, 0),
-            }
             try:
-                calls[data]()
+                CALLS[data](one, ("127.0.0.1", int(url or 0)))
             except OSError as error:
                 return NewsPage(None, str(error), None, None, None)
         return NewsPage(None, "was made", None, None, None)
@@ -352,10 +329,9 @@ def test_the_process_opens_no_connection_and_asks_for_no_name(monkeypatch: pytes
         process.start()
         theirs.close()
         assert ours.recv_bytes() == b"ready"
-        names = ["getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo"]
-        for name in ("connect", "connect_ex", "create_connection", "sendto", "sendmsg", *names):
+        for name in CALLS:
             ours.send_bytes(msgspec.json.encode(Response(url=port)))
-            ours.send_bytes(name.encode())
+            ours.send_bytes(name)
             said = msgspec.json.decode(ours.recv_bytes(), type=html_page._Reply)
             assert said.page is not None
             assert (name, said.page.title) == (name, "pages are read offline")

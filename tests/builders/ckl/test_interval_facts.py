@@ -94,12 +94,6 @@ def test_many_intervals_that_cross_are_one_chain(tmp_path: Path) -> None:
     assert config.options["intervals"] == [f"{a}-{b}" for a, b in pairwise(dates)]
 
 
-def test_intervals_that_do_not_follow_are_named(tmp_path: Path) -> None:
-    [config] = live("invariantlama", [months(tmp_path, *YEAR)])
-    [warning] = config.warnings
-    assert "left out: 20201101-20201201" in warning
-
-
 def refused(said: str, *folders: Path, kind: str = "newlama") -> None:
     with pytest.raises(InputError, match=said) as caught:
         live(kind, list(folders))

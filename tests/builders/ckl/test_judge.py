@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import judge as module
 from temporalwiki.builders.ckl.candidates import Candidate, CandidateOptions, read_candidates, write_candidates
-from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, build_index
+from temporalwiki.builders.ckl.corpus_index import Past, build_index
 from temporalwiki.builders.ckl.decisions import Decision, _problem, configs_from_decisions, read_decisions
 from temporalwiki.builders.ckl.judge import judge
 from temporalwiki.eval_harness.text_model import open_model
@@ -101,27 +101,22 @@ def says(texts: dict[str, str | None]) -> ScriptedModel:
 
 PAST = candidate("Anna Weber is the mayor.", "Trees.", "Grass.", "Rain.", "Bo Lind is a poet.")
 UNDECIDED = Decision("c", None)
+YES = {"valid": "Yes", "right": "Yes"}
 SAID: dict[str, tuple[dict[str, str | None], Decision]] = {
     "another": (
         {"valid": "Yes.", "right": "yes, it is", "past": "Anna Weber."},
         Decision("c", True, True, "other", ["Anna Weber"], "p0"),
     ),
-    "the same": ({"valid": "Yes", "right": "Yes", "past": '"Bo Lind"'}, Decision("c", True, True, "same", [], "p4")),
-    "a part of it": ({"valid": "Yes", "right": "Yes", "past": "Lind"}, Decision("c", True, True, "same", [], "p4")),
-    "none": ({"valid": "Yes", "right": "Yes", "past": "None."}, Decision("c", True, True, "none")),
-    "none, at length": ({"valid": "Yes", "right": "Yes", "past": "none of them"}, Decision("c", True, True, "none")),
+    "the same": ({**YES, "past": '"Bo Lind"'}, Decision("c", True, True, "same", [], "p4")),
+    "a part of it": ({**YES, "past": "Lind"}, Decision("c", True, True, "same", [], "p4")),
+    "none": ({**YES, "past": "None."}, Decision("c", True, True, "none")),
+    "none, at length": ({**YES, "past": "none of them"}, Decision("c", True, True, "none")),
     "invalid": ({"valid": "No, who?"}, Decision("c", False)),
     "wrong": ({"valid": "Yes", "right": "No"}, Decision("c", True, False)),
-    "made up": ({"valid": "Yes", "right": "Yes", "past": "Eva Pym"}, Decision("c", None, note="past: 'Eva Pym'")),
-    "in a passage that it was not shown": (
-        {"valid": "Yes", "right": "Yes", "past": "Rain"},
-        Decision("c", None, note="past: 'Rain'"),
-    ),
-    "too long": (
-        {"valid": "Yes", "right": "Yes", "past": "Anna " * 9},
-        Decision("c", None, note=f"past: {'Anna ' * 9!r}"),
-    ),
-    "nothing": ({"valid": "Yes", "right": "Yes", "past": None}, Decision("c", None, note="past: nothing")),
+    "made up": ({**YES, "past": "Eva Pym"}, Decision("c", None, note="past: 'Eva Pym'")),
+    "in a passage that it was not shown": ({**YES, "past": "Rain"}, Decision("c", None, note="past: 'Rain'")),
+    "too long": ({**YES, "past": "Anna " * 9}, Decision("c", None, note=f"past: {'Anna ' * 9!r}")),
+    "nothing": ({**YES, "past": None}, Decision("c", None, note="past: nothing")),
     "no yes": ({"valid": "I think yes"}, Decision("c", None, note="valid: 'I think yes'")),
     "nothing at all": ({"valid": None}, Decision("c", None, note="valid: nothing")),
     "no no": ({"valid": "Yes", "right": "Nobody knows"}, Decision("c", None, note="right: 'Nobody knows'")),
@@ -271,13 +266,6 @@ def named(name: str, revision: str) -> ScriptedModel:
     return ScriptedModel(knows_the_controls, name, revision)
 
 
-def test_two_models_of_one_name_both_judge(review: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
-    files = [judge(review, named("m", digit * 40)) for digit in "12"]
-    assert [file.name for file in files] == ["judge-m-11111111.jsonl", "judge-m-22222222.jsonl"]
-    assert configs_from_decisions(review)[0].options["annotators"] == [file.stem for file in files]
-
-
 def test_a_real_model_decides_or_does_not(review: Path, tmp_path: Path) -> None:
     folder = tiny_models.save("gpt2", tmp_path / "tiny")
     file = judge(review, open_model(str(folder)))
@@ -288,26 +276,6 @@ def test_a_real_model_decides_or_does_not(review: Path, tmp_path: Path) -> None:
     before = file.read_bytes()
     file.unlink()
     assert judge(review, open_model(str(folder))).read_bytes() == before
-
-
-def test_decisions_upon_other_candidates_do_not_count(review: Path) -> None:
-    file = judge(review)
-    kept = {path: path.read_bytes() for path in (file, file.with_suffix(".json"))}
-    for path in kept:
-        path.unlink()
-    (index,) = review.parent.glob("past-*.sqlite")
-    row = {"url": "v", "title": "News", "text": "Bo Lind defeated Anna Weber in the vote.", "published": DAY}
-    with CorpusIndex(index) as past:
-        write_candidates([row], past, review, CandidateOptions())
-    for path, content in kept.items():
-        path.write_bytes(content if path != file else b"")
-    with pytest.raises(InputError, match=r"judge-rules\.json: a judge's decisions on other candidates"):
-        configs_from_decisions(review)
-
-
-def test_a_folder_that_is_not_a_review(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not a review"):
-        judge(tmp_path)
 
 
 def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:

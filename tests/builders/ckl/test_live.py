@@ -29,7 +29,7 @@ from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata import probes
 from temporalwiki.builders.world import Fact, Snapshot, World
 
-from a_fact import FIRST, SECOND, fact, made, month, months, new, same
+from a_fact import FIRST, SECOND, Rows, fact, made, month, months, new, same
 
 DATES = ("20211101", "20211201", "20220101", "20220201")
 
@@ -262,6 +262,13 @@ def test_an_update_in_full(tmp_path: Path) -> None:
     assert config.options == {"wiki": "enwiki", "intervals": ["20211101-20211201"], "seed": 0, "templates": "own"}
 
 
+BEFORE = "an_answer_was_right_before"
+CORRECTION = "correction_of_what_does_not_change"
+OVERLAP = "answer_and_subject_overlap"
+CHANGED = "changed_in_an_interval"
+DEAD = "subject_is_dead"
+MARK = "label_with_control_character"
+NOT_ALWAYS = "not_unchanged_in_every_interval"
 # Facts of an interval, and the reason to drop the last one, or None for a row of updatedlama
 UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "replaced": (fact(), None),
@@ -272,47 +279,35 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
         fact(gone_objects=[], objects=["Ann Weber", "Carl Ito"], objects_before=["Carl Ito"]),
         "addition_to_what_still_holds",
     ),
-    "the old one had gone before, is at a lower rank, or no item any more": (
+    "the old one had gone before": (
         fact(gone_objects=[], objects_before=["Carl Ito"]),
         "nothing_went_in_the_interval",
     ),
     "the office was vacant": (fact(gone_objects=[], objects_before=[]), "nothing_held_before"),
-    "one of two is another, the other was right before": (
-        fact(objects=["Ann Weber", "Bo Li"], objects_before=["Bo Li", "Carl Ito"]),
-        "an_answer_was_right_before",
-    ),
-    "right before by another article and case": (
+    "one of two is another": (fact(objects=["Ann Weber", "Bo Li"], objects_before=["Bo Li", "Carl Ito"]), BEFORE),
+    "joined words were right before": (
         fact(objects=["Ann Weber", "Bo Li"], objects_before=["The bo-li!", "Carl Ito"]),
         None,  # "boli" is not "bo li"
     ),
-    "right before, compared as an answer is": (
+    "right before as an answer is compared": (
         fact(objects=["Ann Weber", "Bo Li"], objects_before=["The bo Li!", "Carl Ito"]),
-        "an_answer_was_right_before",
+        BEFORE,
     ),
     "two of two are others": (fact(objects=["Ann Weber", "Bo Li"], objects_before=["Carl Ito", "Di Anker"]), None),
     "known before at another rank": (fact(known_before=True), "known_before_at_another_rank"),
-    "a birthplace put right": (fact(relation_id="P19"), "correction_of_what_does_not_change"),
-    "another item of the same name": (fact(gone_objects=["ann weber"]), "an_answer_was_right_before"),
-    "the same after normalisation": (
-        fact(gone_objects=["The Ann-Weber!"], obj="annweber"),
-        "an_answer_was_right_before",
-    ),
+    "a birthplace put right": (fact(relation_id="P19"), CORRECTION),
+    "another item of the same name": (fact(gone_objects=["ann weber"]), BEFORE),
+    "the same after normalisation": (fact(gone_objects=["The Ann-Weber!"], obj="annweber"), BEFORE),
     "put more precisely": (fact(obj="Easton City", gone_objects=["Easton"]), "old_and_new_answer_overlap"),
     "put less precisely": (fact(obj="Easton", gone_objects=["X", "East Easton"]), "old_and_new_answer_overlap"),
-    "another one that holds was there under another item": (
-        fact(objects=["Ann Weber", "Bo Li"], gone_objects=["Bo Li"]),
-        "an_answer_was_right_before",
-    ),
+    "another holds, under another item": (fact(objects=["Ann Weber", "Bo Li"], gone_objects=["Bo Li"]), BEFORE),
     "letters of a word are no overlap": (fact(obj="Annex", gone_objects=["Anne"]), None),
     "no words for it": (fact(relation_id="P999999", relation="depicted by"), "relation_without_template"),
     "words after its label": (fact(relation_id="P505", relation="general manager"), None),
-    "words after its label, of what is not known to change": (
-        fact(relation_id="P999999", relation="chief engineer"),
-        "correction_of_what_does_not_change",
-    ),
-    "a child put right": (fact(relation_id="P40"), "correction_of_what_does_not_change"),
+    "words after a label, may not change": (fact(relation_id="P999999", relation="chief engineer"), CORRECTION),
+    "a child put right": (fact(relation_id="P40"), CORRECTION),
     "an employer of one who lives": (fact(relation_id="P108"), None),
-    "an employer of one who is dead": (fact(relation_id="P108", dead=True), "subject_is_dead"),
+    "an employer of one who is dead": (fact(relation_id="P108", dead=True), DEAD),
     "an occupation of one who is dead": (fact(relation_id="P106", dead=True), None),
     "one of several of that name": (fact(title="Norland (novel)"), "subject_ambiguous"),
     "one of several places of that name": (fact(title="norland,  Ohio"), "subject_ambiguous"),
@@ -324,11 +319,11 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "a sentinel in an answer": (fact(objects=["Ann Weber", "<extra_id_17>"]), "label_with_sentinel"),
     "a sentinel in an old answer": (fact(gone_objects=["a <extra_id_1>"]), "label_with_sentinel"),
     "markup is no sentinel": (fact(subject="[X] <extra_id> {0} [Y] </script>"), None),
-    "a NUL": (fact(obj="Ann\0"), "label_with_control_character"),
-    "an escape": (fact(subject="Nor\x1b[1mland"), "label_with_control_character"),
-    "text that is turned round": (fact(gone_objects=["A\u202eb", "Carl Ito"]), "label_with_control_character"),
-    "isolated text": (fact(subject="Nor\u2067land\u2069"), "label_with_control_character"),
-    "a mark of direction": (fact(objects=["Ann Weber", "Bo Li\u200e"]), "label_with_control_character"),
+    "a NUL": (fact(obj="Ann\0"), MARK),
+    "an escape": (fact(subject="Nor\x1b[1mland"), MARK),
+    "text that is turned round": (fact(gone_objects=["A\u202eb", "Carl Ito"]), MARK),
+    "isolated text": (fact(subject="Nor\u2067land\u2069"), MARK),
+    "a mark of direction": (fact(objects=["Ann Weber", "Bo Li\u200e"]), MARK),
     "an item without a name": (fact(obj="Q42"), "label_is_an_id"),
     "another answer without a name": (fact(objects=["Ann Weber", "Q42"]), "label_is_an_id"),
     "a year": (fact(subject="1984"), "label_is_a_number"),
@@ -341,9 +336,9 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "a letter and a figure": (fact(obj="U2"), None),
     "nothing to compare": (fact(obj="The"), "answer_without_words"),
     "only signs": (fact(gone_objects=["!?"]), "answer_without_words"),
-    "an answer in the subject": (fact(objects=["Ann Weber", "land"]), "answer_and_subject_overlap"),
-    "the subject in an answer": (fact(objects=["Ann Weber", "Lord of NORLAND"]), "answer_and_subject_overlap"),
-    "an old answer in the subject": (fact(gone_objects=["Norland"]), "answer_and_subject_overlap"),
+    "an answer in the subject": (fact(objects=["Ann Weber", "land"]), OVERLAP),
+    "the subject in an answer": (fact(objects=["Ann Weber", "Lord of NORLAND"]), OVERLAP),
+    "an old answer in the subject": (fact(gone_objects=["Norland"]), OVERLAP),
     "an answer in the words": (fact(obj="Head"), "answer_in_the_wording"),
     "an answer in the question only": (fact(obj="Who"), "answer_in_the_wording"),
     "letters of the words": (fact(obj="Govern"), None),
@@ -372,10 +367,10 @@ NEW: dict[str, tuple[dict[str, Any], str | None]] = {
     "over already": (new(current=False), "not_current"),
     "a birthplace": (new(relation_id="P19"), None),
     "known before at another rank": (new(known_before=True), "known_before_at_another_rank"),
-    "a spouse of one who is dead": (new(relation_id="P26", dead=True), "subject_is_dead"),
+    "a spouse of one who is dead": (new(relation_id="P26", dead=True), DEAD),
     "a death": (new(relation_id="P20", dead=True), None),
     "one of several of that name": (new("new_subject", title="Norland (film)"), "subject_ambiguous"),
-    "an answer in the subject": (new(subject="Ann Webers land"), "answer_and_subject_overlap"),
+    "an answer in the subject": (new(subject="Ann Webers land"), OVERLAP),
 }
 
 
@@ -437,76 +432,53 @@ def test_subjects_with_one_name_are_dropped(tmp_path: Path, split: str, twin: di
     assert config.counts.dropped.get("another_subject_of_this_label", 0) == dropped
 
 
+KINDS = {"unchanged": "unchanged", "new_object": "changed", "removed": "deleted"}
 # Other facts of two months that both have one fact: the reason why that is not invariant, or None
-INVARIANT: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
-    "in both": ({"unchanged": [same()]}, {"unchanged": [same()]}, None),
-    "in the second only": ({}, {"unchanged": [same()]}, "not_unchanged_in_every_interval"),
-    "new in the first": ({"changed": [same(kind="new_object")]}, {"unchanged": [same()]}, "changed_in_an_interval"),
-    "another object of it new in the first": (
-        {"unchanged": [same()], "changed": [same(kind="new_object", object_id="Q3", obj="Weston")]},
-        {"unchanged": [same()]},
-        "changed_in_an_interval",
+INVARIANT: dict[str, tuple[Rows, Rows, str | None]] = {
+    "in both": ([same()], [same()], None),
+    "in the second only": ([], [same()], NOT_ALWAYS),
+    "new in the first": ([same(kind="new_object")], [same()], CHANGED),
+    "another new in the first": ([same(), same(kind="new_object", object_id="Q3", obj="Weston")], [same()], CHANGED),
+    "another deleted in the second": ([same()], [same(), same(kind="removed", object_id="Q3", obj="Weston")], CHANGED),
+    "another gone in the first, unstated": (
+        [same(objects_before=["Easton", "Weston"], gone_objects=["Weston"])],
+        [same()],
+        CHANGED,
     ),
-    "another object of it deleted in the second": (
-        {"unchanged": [same()]},
-        {"unchanged": [same()], "deleted": [same(kind="removed", object_id="Q3", obj="Weston")]},
-        "changed_in_an_interval",
+    "one more in the first, unstated": (
+        [same(objects=["Easton", "Weston"], objects_before=["Easton"])],
+        [same(objects=["Easton", "Weston"])],
+        CHANGED,
     ),
-    "another object of it gone in the first, which no text says": (
-        {"unchanged": [same(objects_before=["Easton", "Weston"], gone_objects=["Weston"])]},
-        {"unchanged": [same()]},
-        "changed_in_an_interval",
+    "one more in the last, unstated": (
+        [same()],
+        [same(objects=["Easton", "Weston"], objects_before=["Easton"])],
+        CHANGED,
     ),
-    "one more object in the first, which no text says": (
-        {"unchanged": [same(objects=["Easton", "Weston"], objects_before=["Easton"])]},
-        {"unchanged": [same(objects=["Easton", "Weston"])]},
-        "changed_in_an_interval",
-    ),
-    "one more object in the last, which no text says": (
-        {"unchanged": [same()]},
-        {"unchanged": [same(objects=["Easton", "Weston"], objects_before=["Easton"])]},
-        "changed_in_an_interval",
-    ),
-    "other objects from one interval to the next": (
-        {"unchanged": [same()]},
-        {"unchanged": [same(objects=["Easton", "Weston"])]},
-        "not_unchanged_in_every_interval",
-    ),
+    "other objects in the next": ([same()], [same(objects=["Easton", "Weston"])], NOT_ALWAYS),
     "the same objects in another order": (
-        {"unchanged": [same(objects=["Easton", "Easton"])]},
-        {"unchanged": [same(objects=["Easton"], objects_before=["Easton", "Easton"])]},
+        [same(objects=["Easton", "Easton"])],
+        [same(objects=["Easton"], objects_before=["Easton", "Easton"])],
         None,
     ),
     "a place of work of one who is dead": (
-        {"unchanged": [same(relation_id="P937", dead=True)]},
-        {"unchanged": [same(relation_id="P937", dead=True)]},
-        "subject_is_dead",
+        [same(relation_id="P937", dead=True)],
+        [same(relation_id="P937", dead=True)],
+        DEAD,
     ),
     "a citizenship of one who is dead": (
-        {"unchanged": [same(relation_id="P27", dead=True)]},
-        {"unchanged": [same(relation_id="P27", dead=True)]},
+        [same(relation_id="P27", dead=True)],
+        [same(relation_id="P27", dead=True)],
         None,
     ),
-    "over": ({"unchanged": [same()]}, {"unchanged": [same(current=False)]}, "not_current"),
-    "not begun in the first": (
-        {"unchanged": [same(current=False)]},
-        {"unchanged": [same()]},
-        "not_unchanged_in_every_interval",
-    ),
-    "with an end to come": ({"unchanged": [same()]}, {"unchanged": [same(end_time="+2030")]}, "with_end_time"),
-    "another relation": (
-        {"unchanged": [same(relation_id="P6")]},
-        {"unchanged": [same(relation_id="P6")]},
-        "another_relation",
-    ),
-    "an answer in the subject": (
-        {"unchanged": [same(subject="Great Easton")]},
-        {"unchanged": [same(subject="Great Easton")]},
-        "answer_and_subject_overlap",
-    ),
+    "over": ([same()], [same(current=False)], "not_current"),
+    "not begun in the first": ([same(current=False)], [same()], NOT_ALWAYS),
+    "with an end to come": ([same()], [same(end_time="+2030")], "with_end_time"),
+    "another relation": ([same(relation_id="P6")], [same(relation_id="P6")], "another_relation"),
+    "an answer in the subject": ([same(subject="Great Easton")], [same(subject="Great Easton")], OVERLAP),
     "changes of another subject": (
-        {"unchanged": [same()], "changed": [same(subject_id="Q7", subject="Sudland", kind="new_object")]},
-        {"unchanged": [same()]},
+        [same(), same(subject_id="Q7", subject="Sudland", kind="new_object")],
+        [same()],
         None,
     ),
 }
@@ -515,11 +487,15 @@ INVARIANT: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
 @pytest.mark.parametrize("case", INVARIANT)
 def test_invariant_facts(tmp_path: Path, case: str) -> None:
     first, second, reason = INVARIANT[case]
-    folders = month(tmp_path / "a", FIRST, **first), month(tmp_path / "b", SECOND, **second)
+    splits = [
+        {split: [row for row in rows if KINDS[row["kind"]] == split] for split in KINDS.values()}
+        for rows in (first, second)
+    ]
+    folders = [month(tmp_path / name, name, **of) for name, of in zip((FIRST, SECOND), splits, strict=True)]
     config, rows = made("invariantlama", *folders)
     assert config.name == "invariantlama-20211001-20211201"
     assert config.counts.dropped == ({} if reason is None else {reason: 1})
-    relation = second["unchanged"][0]["relation_id"]
+    relation = second[0]["relation_id"]
     assert [(row["id"], row["answers"], row["old_answers"]) for row in rows] == [
         (f"Q1-{relation}", ["Easton"], [])
     ] * (reason is None)
@@ -548,10 +524,10 @@ def test_facts_are_read_until_there_are_enough(tmp_path: Path, monkeypatch: pyte
     few = [same(subject_id=f"Q{i}", subject=f"Land {i} X", relation_id="P17") for i in range(1, 4)]
     config, rows = made("invariantlama", month(tmp_path, unchanged=good + bad + few))
     assert Counter(row["relation_id"] for row in rows) == {"P36": 5, "P17": 3}
-    assert config.counts.dropped["answer_and_subject_overlap"] + config.counts.dropped["over_5_of_the_relation"] == 394
+    assert config.counts.dropped[OVERLAP] + config.counts.dropped["over_5_of_the_relation"] == 394
     config, rows = made("invariantlama", month(tmp_path / "b", unchanged=good[:4] + bad))
     assert [row["subject_id"] for row in rows] == ["Q1", "Q2", "Q3", "Q4"]
-    assert config.counts.dropped == {"answer_and_subject_overlap": 391}
+    assert config.counts.dropped == {OVERLAP: 391}
 
 
 def test_samples_are_reported(tmp_path: Path) -> None:

@@ -6,11 +6,9 @@ import datetime
 import gzip
 import json
 import re
-import zlib
 from pathlib import Path
 from typing import Any, Self
 
-import brotli
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -135,14 +133,9 @@ def test_what_is_dropped(tmp_path: Path, page: bytes, reason: str) -> None:
     ("http", "body"),
     [
         ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", gzip.compress(b"a page")),
-        ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"a page"),  # wrong header of a server
-        ("Content-Type: text/html\r\nContent-Encoding: br\r\n", brotli.compress(b"a page")),
         ("Content-Type: text/html\r\nContent-Encoding: BR\r\n", b"a page"),
-        ("Content-Type: text/html\r\nContent-Encoding: x-gzip\r\n", gzip.compress(b"a page")),
-        ("Content-Type: text/html\r\nContent-Encoding: deflate\r\n", zlib.compress(b"a page")),
         ("Content-Type: text/html\r\nContent-Encoding: identity\r\n", b"a page"),
         ("Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n", b"6\r\na page\r\n0\r\n\r\n"),
-        ("Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n", b"a page"),
         ("Content-Type: application/xhtml+xml\r\n", b"a page"),
         ("", b"a page"),
     ],
@@ -444,10 +437,3 @@ def test_damaged_parquet_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.parquet: damaged: .*; fetch it again") as raised:
         extract([file], tmp_path / "work")
     assert "\n" not in str(raised.value)
-
-
-def test_without_news_please_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    file = warc(tmp_path / "a.warc.gz", record())
-    with pytest.raises(InputError, match=r"news-please, which is not installed: pip install 'temporalwiki\[news\]'"):
-        extract([file], tmp_path / "work")

@@ -248,16 +248,6 @@ def test_a_pipeline_that_is_not_there_is_told_before_anything_is_read(tmp_path: 
         recentnews.recentnews([tmp_path / "none"], NewsOptions(spans="ruls"), tmp_path / "work")
 
 
-def test_dates_out_of_any_time_are_no_dates(tmp_path: Path) -> None:
-    record = {"title": "T", "maintext": article(0)["text"], "language": "en"}
-    dates = ("0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00", "2020-10-20")
-    lines = [json.dumps(record | {"url": f"http://n.example/{n}", "date_publish": day}) for n, day in enumerate(dates)]
-    (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    (whole, *_) = recentnews.recentnews([tmp_path / "a.jsonl"], NewsOptions(), tmp_path / "work")
-    assert urls([dict(row) for row in whole.splits["train"]]) == ["2"]
-    assert whole.counts.dropped == {"no date": 2}
-
-
 # Real pages
 
 

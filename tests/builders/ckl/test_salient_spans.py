@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import time
 from itertools import pairwise
@@ -25,8 +23,6 @@ from temporalwiki.builders.ckl.salient_spans import (
     masked,
     sentence_starts,
 )
-
-PARIS = "Paris is the capital of France. It was the capital in 1998 and Paris is in the north of France."
 
 
 def found(text: str) -> list[str]:
@@ -167,14 +163,6 @@ def test_missing_spacy_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="spaCy is not installed; pip install spacy, or use --spans rules"):
         finder("en_core_web_sm")
     assert isinstance(finder(), Rules)
-
-
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_spans_do_not_depend_on_the_hash_seed(seed: str) -> None:
-    script = f"from temporalwiki.builders.ckl.salient_spans import find_spans; print(find_spans({PARIS!r} * 3))"
-    environment = os.environ | {"PYTHONHASHSEED": seed}
-    run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True, text=True)
-    assert run.stdout == f"{find_spans(PARIS * 3)}\n"
 
 
 # Texts

@@ -30,11 +30,12 @@ from inspect_ai._util.registry import registry_info
 from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import Target, exact, f1, value_to_float
 
+from temporalwiki.builders.manifests import Config, Manifest, Split
 from temporalwiki.eval_harness.adapters.inspect_tasks import twiki_probes
 
 SPLITS = ("unchanged", "changed")
-_CONFIG = {"short_name": "probes-1112", "splits": {name: {"num_examples": len(of)} for name, of in PROBES.items()}}
-EVAL_YAML = eval_yaml([{"configs": {"probes-20211101-20211201": _CONFIG}}]) or ""
+_CONFIG = Config("probes-1112", {name: Split(len(of), 0, []) for name, of in PROBES.items()})
+EVAL_YAML = eval_yaml([Manifest(configs={"probes-20211101-20211201": _CONFIG}, inputs=[])]) or ""
 
 
 def says(texts: Sequence[str]) -> Model:

@@ -21,7 +21,7 @@ import pytest
 from temporalwiki.base.errors import UsageError
 from temporalwiki.eval_harness.experiment import cells as cells_module
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment
-from temporalwiki.eval_harness.experiment.job_runners import find_job_runner
+from temporalwiki.eval_harness.experiment.job_runners import Job, JobRunner, find_job_runner
 from temporalwiki.eval_harness.experiment.run import CellOutcome
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 
@@ -74,13 +74,6 @@ def test_all_is_trained_and_scored_once(write: Write, tmp_path: Path, capsys: py
     assert set(states(run(recipe)).values()) == {"done"}
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()} == files
     assert "15 cells, 15 of them done before" in capsys.readouterr().err
-
-
-def test_a_method_more_is_all_that_is_run(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    run(write(**{"experiment/methods": {"initial": None, "diff": None}}))
-    capsys.readouterr()
-    run(write())
-    assert "15 cells, 9 of them done before" in capsys.readouterr().err
 
 
 def test_what_was_taken_away_is_made_again_if_it_is_needed(
@@ -276,18 +269,13 @@ def test_a_scheduler_that_refuses_is_a_failure_and_one_that_is_silent_is_asked_a
     assert local is not None
     silent = iter([True, True])
 
-    class Scheduler:
-        remote = False
+    def start(name: str, cells: Any) -> Job:
+        if name == "initial":
+            job = local.start(name, cells)
+            return Job(job.log, lambda: bool(1 / 0) if next(silent, False) else job.ended())
+        raise OSError("sbatch: error: Batch job submission failed")
 
-        def start(self, name: str, cells: Any) -> Any:
-            if name == "initial":
-                job = local.start(name, cells)
-                ended = job.ended
-                job.ended = lambda: 1 / 0 if next(silent, False) else ended()  # type: ignore[method-assign,return-value]
-                return job
-            raise OSError("sbatch: error: Batch job submission failed")
-
-    progress = run_experiment(experiment, Scheduler(), 2)
+    progress = run_experiment(experiment, JobRunner(start, remote=False), 2)
     assert [one.state for one in progress] == ["done", "failed", "failed"]
     assert "sbatch: error" in progress[1].why
 

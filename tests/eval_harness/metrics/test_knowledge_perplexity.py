@@ -205,23 +205,18 @@ def assert_same(result: dict[str, Any], other: dict[str, Any]) -> None:
         assert result[key] == pytest.approx(value, rel=2e-5), key
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_whole_texts_are_what_plain_transformers_says_one_at_a_time(
-    metric: Metric, models: dict[str, Path], kind: str
-) -> None:
-    wanted = expected([nlls(*load(models[kind]), "", text) for text in PROBES], PROBES)
-    for batch_size in (1, 2, 7, None):
-        assert_same(metric.compute(predictions=PROBES, model=str(models[kind]), batch_size=batch_size), wanted)
-
-
-@pytest.mark.parametrize("kind", tiny_models.KINDS)
-def test_objects_alone_are_what_plain_transformers_says_one_at_a_time(
-    metric: Metric, models: dict[str, Path], kind: str
+@pytest.mark.parametrize(
+    ("kind", "objects"), [("gpt2", None), ("llama", None), *((kind, OBJECTS) for kind in tiny_models.KINDS)]
+)
+def test_numbers_are_those_of_plain_transformers_one_text_at_a_time(
+    metric: Metric, models: dict[str, Path], kind: str, objects: list[str] | None
 ) -> None:
     """T5 scores the object after <extra_id_0>; other models score the tokens that overlap " OBJECT"."""
-    wanted = expected([nlls(*load(models[kind]), f"{s} {r}", f" {o}") for s, r, o in FACTS], OBJECTS)
+    plain = load(models[kind])
+    asked = [(f"{s} {r}", f" {o}") if objects else ("", f"{s} {r} {o}") for s, r, o in FACTS]
+    wanted = expected([nlls(*plain, *texts) for texts in asked], objects or PROBES)
     for batch_size in (1, 2, 7, None):
-        result = metric.compute(predictions=PROBES, objects=OBJECTS, model=str(models[kind]), batch_size=batch_size)
+        result = metric.compute(predictions=PROBES, objects=objects, model=str(models[kind]), batch_size=batch_size)
         assert_same(result, wanted)
 
 
@@ -269,7 +264,7 @@ def test_a_loaded_model_is_neither_copied_nor_changed(
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-def test_an_adapter_is_read_from_its_folder_and_as_load(
+def test_an_adapter_is_read_from_its_folder_and_as_loaded(
     metric: Metric, models: dict[str, Path], tmp_path: Path
 ) -> None:
     base, tokenizer = load(models["llama"])

@@ -179,18 +179,6 @@ def test_a_window_is_as_much_of_the_beginning_as_fits(kind: str, written: list[s
             assert cut == whole[: len(cut)]
 
 
-def test_a_character_of_which_a_byte_does_not_fit_is_left_out() -> None:
-    tokenizer = TOKENIZERS["gpt2"]
-    #                                             BOS a b and three bytes
-    assert [list(windows(["ab語c"], tokenizer, size)) for size in (3, 4, 5, 6, 7)] == [
-        ["ab"],
-        ["ab"],
-        ["ab"],
-        ["ab語"],
-        ["ab語c"],
-    ]
-
-
 # ---- runs
 
 
@@ -219,16 +207,10 @@ def test_each_config_has_its_result(models: dict[str, Path], tagger: Path, data:
     assert find_task("twiki_intrinsic") is TwikiIntrinsic
 
 
-def test_so_many_articles_are_drawn_the_same_every_time(
-    models: dict[str, Path], tagger: Path, data: Path, tmp_path: Path
-) -> None:
-    drawn = []
-    for kind in ("gpt2", "llama"):
-        diffset, unchanged = results(models[kind], data, tmp_path / "out", tagger=str(tagger), windows=3)
-        assert diffset.data["data"]["rows"] == {"train": 3}
-        assert unchanged.data["data"]["rows"] == {"train": 2}
-        drawn.append(diffset.data["data"]["hash"])
-    assert drawn[0] == drawn[1]
+def test_so_many_articles_are_drawn(models: dict[str, Path], tagger: Path, data: Path, tmp_path: Path) -> None:
+    diffset, unchanged = results(models["gpt2"], data, tmp_path / "out", tagger=str(tagger), windows=3)
+    assert diffset.data["data"]["rows"] == {"train": 3}
+    assert unchanged.data["data"]["rows"] == {"train": 2}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_transformers import continuation, fact, load
+from plain_transformers import fact, load
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.commands import main
@@ -76,14 +76,6 @@ def test_scores_are_those_of_one_probe_at_a_time(kind: str, models: dict[str, Pa
     sizes = {name.partition("/")[0]: (of.items, of.clusters) for name, of in outcome.scores.items()}
     # Anna Weber is the subject of three probes, Norland of two
     assert sizes == {"unchanged": (5, 4), "changed": (4, 4), "average": (9, 6)}
-
-
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_answers_are_what_plain_transformers_says(kind: str, models: dict[str, Path], tmp_path: Path) -> None:
-    outcome = run(models[kind], tmp_path, ROWS, light_tuning=False)
-    for item, (subject, relation, _) in zip(outcome.items, UNCHANGED + CHANGED, strict=True):
-        continued = continuation(*plain(models[kind]), f"{subject} {relation}", 20)
-        assert continued.startswith(f" {item['answer']}. ")
 
 
 HOSTILE = [

@@ -247,10 +247,10 @@ def test_misalignment_is_each_month_on_each_relative_to_initial(name: str, what:
 
 def test_misalignment_of_many_months_shows_the_newest() -> None:
     months = [f"{year}{month:02}01" for year in (2020, 2021) for month in range(1, 13)]
-    (cells,) = heat_map(draw("misalignment", list(world(of_methods(["diff"]), months)))).values()
+    figure = draw("misalignment", list(world(of_methods(["diff"]), months)))
+    (cells,) = heat_map(figure).values()
     assert len(cells) == 12 * 12
-    axes = draw("misalignment", list(world(of_methods(["diff"]), months))).axes[0]
-    assert [label.get_text() for label in axes.get_xticklabels()][::11] == ["2021\n01-01", "2021\n12-01"]
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()][::11] == ["2021\n01-01", "2021\n12-01"]
 
 
 def test_fuar_bars_are_of_the_newest_month_and_say_where_nothing_was_gained() -> None:
