@@ -202,7 +202,7 @@ def _rows_of(
             counts.drop("the same row again")
         else:
             counts.kept += 1
-            if source.kind != "news":  # gigabytes of articles, each of which counts
+            if source.kind != "news":  # gigabytes of articles, and each article counts
                 seen.add(row)
             yield cells
     if not counts.kept:

@@ -88,7 +88,7 @@ def _noted(task: ChecksumTask) -> str | None:
 
 
 def known(folder: Path, tasks: Sequence[ChecksumTask]) -> dict[ChecksumTask, Report]:
-    """Return the reports of files that need not be read again: those of earlier runs in ``folder``, and of ``fetch``.
+    """Return the reports of files that need not be read again, from earlier runs in ``folder`` and from ``fetch``.
 
     The run of a file that ``fetch`` hashed cost nothing here and has no "began".
     """

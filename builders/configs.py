@@ -34,7 +34,7 @@ _PROBES = {
     "title": pa.string(),
     "evidence": pa.string(),
 }
-# Facts also say what else is right, what was right before, and since and until when.
+# Facts also have the other right answers, the former answers, and their start and end.
 _FACTS = {
     **_PROBES,
     "current": pa.bool_(),

@@ -192,7 +192,7 @@ def _paths(given: str | Sequence[str]) -> tuple[Path, ...]:
 
 
 def _as_they_are(path: Path) -> list[tuple[str, int, int]]:
-    """Name, size and time of a file, or of all files of a folder."""
+    """Return the name, size and time of a file, or of all files in a folder."""
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     stats = [(file, file.stat()) for file in files if file.exists()]
     return [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in stats]

@@ -146,7 +146,7 @@ def _time(seconds: float) -> str:
 
 
 def _last_run(out: Path, options: BuildOptions) -> Mapping[str, StageRun]:
-    """Return what the stages of the newest build in the dataset folder took, if it had the same configs."""
+    """Return the cost of each stage of the folder's newest build with the same configs, or nothing."""
     for manifest in reversed(read_manifests(out)):
         if isinstance(manifest, BuiltManifest) and manifest.content["options"].get("include") == list(options.include):
             return manifest.run.stages
@@ -166,7 +166,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions, last: Mapping[s
     work_folder = WorkFolder(work, sources, options, sha1)
 
     def place(files: Sequence[Path], find: Any, *arguments: Any) -> Path | None:
-        """Return a stage's folder; None until the checksums that its name is made from are known."""
+        """Return a stage's folder, or None while its name is unknown, because a checksum in it is missing."""
         return find(*arguments) if sha1.keys() >= set(files) else None
 
     def stage(
@@ -265,7 +265,7 @@ def _stages(sources: Sources, work: Path, options: BuildOptions, last: Mapping[s
 
 @dataclass
 class _Sample:
-    """What a dump holds, estimated from a few places of it."""
+    """The estimated content of a dump, from samples of a few places."""
 
     decode: float = 0  # CPU seconds to decompress all of it
     size: float = 0  # decompressed bytes

@@ -1,4 +1,4 @@
-"""Stage finish: what the other stages made becomes the configs of one interval, staged as the dataset folder has them.
+"""Stage finish: write the configs of one interval from the output of the other stages, laid out as a dataset folder.
 
 The caps and the light-tuning sets need all facts of the interval at once, so this stage is a single task.
 """
@@ -25,12 +25,12 @@ from temporalwiki.builders.wikidata import probes
 from temporalwiki.builders.wikipedia.sentences import join_paragraphs
 
 INCLUDE = ("diffset", "deletions", "unchanged", "probes", "lighttuning", "facts", "wikipedia")
-ALWAYS = INCLUDE[:-1]  # the whole snapshot only where it is asked for: it means cleaning every article
+ALWAYS = INCLUDE[:-1]  # not the whole snapshot by default: it needs every article cleaned
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The configs as the manifest has them, the facts that a split keeps, and how many it lost to each cap."""
+    """The configs for the manifest, the facts that each split keeps, and how many facts each cap dropped."""
 
     configs: dict[str, Any]
     kept: dict[str, list[probes.Fact]]
@@ -99,12 +99,12 @@ def _probe_rows(files: list[Path], split: str, positions: list[int]) -> Iterator
 
 
 def _fact_rows(files: list[Path], split: str) -> Iterator[dict[str, Any]]:
-    """All facts of a split, before the caps, in the order of their pages."""
+    """Yield all facts of a split, before the caps, in the order of their pages."""
     return (_fact(row, SCHEMAS["facts"]) for row in _rows_of(files, split))
 
 
 def _rows_of(files: list[Path], split: str, positions: list[int] | None = None) -> Iterator[dict[str, Any]]:
-    """The facts of a split, or those at ``positions``, which ascend, among them: only they become Python's objects."""
+    """Yield the facts of a split, or only those at ``positions`` (ascending)."""
     read = 0
     for path in files:
         with KeptFile(path) as file:

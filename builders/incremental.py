@@ -95,7 +95,7 @@ def lost(folder: Path) -> Path | None:
 
 
 def finished_with(folder: Path, tasks: Sequence[Task], base: Base | None) -> Base | None:
-    """Return the base of a finished extract of these tasks, or ``base`` if the folder has none."""
+    """Return the base of a finished extract of these tasks, or ``base`` if the folder records no base."""
     finished = _read(folder)
     return finished.base if finished is not None and finished.plan == _plan(tasks) else base
 

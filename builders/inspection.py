@@ -1,4 +1,4 @@
-"""What a dataset folder, a manifest or a dump holds, as text for people."""
+"""Describe dataset folders, manifests and dumps in plain text."""
 
 from __future__ import annotations
 
@@ -151,12 +151,12 @@ def _describe_wikipedia(path: Path) -> str:
 def _describe_wikidata(path: Path) -> str:
     task = wikidata_extract.ExtractTask(0, str(path), 0, None, "enwiki", "en", allow_truncated=True)
     reader, kinds, facts, closed = EntityReader("enwiki", "en"), Counter[str](), 0, False
-    bad: InputError | None = None  # the last line of all can be cut
+    bad: InputError | None = None  # the sample may end within a line
     for place, line in wikidata_extract.lines(task):
         if bad is not None:
             raise bad
         text = line.strip().removeprefix(b"[")
-        closed = closed or text.endswith(b"]")  # on a line of its own, or behind the last entity
+        closed = closed or text.endswith(b"]")  # on its own line, or after the last entity
         text = text.removesuffix(b"]").removesuffix(b",").strip()
         if not text:
             continue
@@ -182,7 +182,7 @@ def _describe_wikidata(path: Path) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: numbers to the right, all else to the left."""
+    """Return the lines of a table with numbers aligned to the right and all other cells to the left."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(

@@ -1,4 +1,4 @@
-"""``temporalwiki.load_dataset``: ``datasets.load_dataset`` with a default repository and a revision that counts."""
+"""``temporalwiki.load_dataset``: ``datasets.load_dataset`` with a default folder and a checked revision."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from temporalwiki.builders.ckl.build_config import check_name
 from temporalwiki.builders.configs import SCHEMAS, SPLITS
 from temporalwiki.builders.manifests import CklManifest, read_manifests
 
-# It would ask a second server, with the token, for what our cards say; where HF_ENDPOINT is not the Hub, any server.
+# `datasets` would ask a second server, with the token, for information that our cards have.
 datasets.config.USE_PARQUET_EXPORT = False
-# Dataset folders in the current folder, as the commands write them, the names of whose configs are enough.
+# The default folders of the commands: a config's name is enough to load from them.
 DEFAULT = "temporalwiki"
 _CKL = "ckl"
 _CONFIG = re.compile(rf"({'|'.join(SPLITS)})-\d+(-\d+)?")
@@ -31,14 +31,14 @@ def load_dataset(
 ) -> datasets.DatasetDict | datasets.Dataset | datasets.IterableDatasetDict | datasets.IterableDataset:
     """Load a config of the benchmark: ``load_dataset("diffset-1112")`` or ``load_dataset(path, "diffset-1112")``.
 
-    ``path`` is a dataset folder or a Hub id; a config's name alone means the folder ``./temporalwiki``, or ``./ckl``
-    where it is one of CKL's: ``load_dataset("invariantlama")``. All else is as in ``datasets.load_dataset``, except
-    that
+    ``path`` is a dataset folder or a Hub id. With only a config's name, the folder is ``./temporalwiki``, or ``./ckl``
+    for a config of CKL such as ``load_dataset("invariantlama")``. The function works like ``datasets.load_dataset``
+    with three differences:
 
-    - ``revision`` is never ignored: for a local folder, which has none, and where an offline cache holds another
-      revision, it raises InputError, while ``datasets`` would load whatever is there;
-    - a local folder whose card names data elsewhere, which ``datasets`` would fetch, raises InputError;
-    - splits without rows, which ``datasets`` cannot load, are there and empty in a local folder.
+    - ``revision`` is never ignored. It raises InputError for a local folder, and if an offline cache holds another
+      revision; ``datasets`` would silently load the other data.
+    - A local folder whose card names data outside the folder raises InputError; ``datasets`` would fetch that data.
+    - Splits without rows of a local folder load as empty splits; ``datasets`` cannot load them.
     """
     if name is None and _CONFIG.fullmatch(path):
         path, name = DEFAULT, path
@@ -81,7 +81,7 @@ def check_card(folder: Path) -> None:
             text = (folder / name).read_text("utf-8")
             said: Any = yaml.safe_load(text) if name != "README.md" else vars(DatasetCard(text).data)
         except (OSError, ValueError, TypeError, yaml.YAMLError, RecursionError):
-            continue  # `datasets` reads it in the same way, and says what is wrong
+            continue  # `datasets` reads it the same way and names the fault
         configs = said.get("configs") if isinstance(said, dict) else None
         for config in configs if isinstance(configs, list) else []:
             wanted = [config.get("data_files"), config.get("data_dir")] if isinstance(config, dict) else []
@@ -91,7 +91,7 @@ def check_card(folder: Path) -> None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All strings in lists and mappings; what aliases of YAML repeat is looked at once."""
+    """Yield all strings in nested lists and mappings; a part that YAML aliases repeat is visited once."""
     waiting, seen = [value], set[int]()
     while waiting:
         part = waiting.pop()
@@ -122,7 +122,7 @@ def _nothing() -> Iterator[Any]:
 
 
 def _empty_splits(folder: Path, name: str) -> tuple[dict[str, datasets.Features], bool]:
-    """Splits without rows that a config of a local folder has by its manifest, and whether others have rows."""
+    """Return the features of a local config's splits without rows, and whether it has splits with rows."""
     for manifest in reversed(read_manifests(folder)):  # the newest interval first, as short names have it
         for full_name, config in manifest.configs.items():
             if name in (full_name, config.short_name):
@@ -137,7 +137,7 @@ def _empty_splits(folder: Path, name: str) -> tuple[dict[str, datasets.Features]
 
 
 def _check_revision(path: str, name: str | None, revision: str) -> None:
-    """Refuse to go on where the Hub cannot be asked for ``revision``: offline, `datasets` takes any cached one."""
+    """Raise InputError if ``revision`` cannot be checked: offline, `datasets` loads any cached revision."""
     try:
         HfApi().dataset_info(path, revision=revision)
     except OfflineModeIsEnabled:

@@ -21,7 +21,7 @@ from temporalwiki.builders.snapshot import Interval, check_date
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-# names become folders, keys of the card, and what people type
+# names become folders, keys of the card, and arguments of commands
 CklName = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9]*([_-][a-z0-9]+)*\Z", max_length=80)]
 Licence = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9][a-z0-9.-]*\Z")]
 Property = Annotated[str, msgspec.Meta(pattern=r"\AP[1-9][0-9]*\Z")]
@@ -109,7 +109,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Dates(Interval):
-    """The interval and the dates of the two Wikidata dumps, "" where the manifest has none."""
+    """The interval and the dates of the two Wikidata dumps, "" where the manifest lacks one."""
 
     wikidata_prev: str = ""
     wikidata_recent: str = ""
@@ -150,7 +150,7 @@ class ImportedManifest(IntervalManifest, frozen=True, kw_only=True):
 
 
 class PageCounts(msgspec.Struct, frozen=True):
-    """What became of the pages of the later snapshot."""
+    """The pages of the later snapshot, by category."""
 
     new: Count
     updated: Count
@@ -189,7 +189,7 @@ class ProbeCounts(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """The counts of a build."""
+    """The counts of a built interval: pages, diffset, facts and probes."""
 
     pages: PageCounts
     diffset: DiffsetCounts
@@ -205,7 +205,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
 
 
 class StageRun(msgspec.Struct, frozen=True):
-    """What one stage of a build took. Older manifests have only the first three fields."""
+    """The cost of one stage of a build. Older manifests have only the first three fields."""
 
     tasks: Count
     cpu_seconds: float
@@ -218,7 +218,7 @@ class StageRun(msgspec.Struct, frozen=True):
 
 
 class BuildRun(msgspec.Struct, frozen=True):
-    """What a build took, by stage."""
+    """The cost of a build, by stage."""
 
     stages: dict[str, StageRun] = {}
 
@@ -387,7 +387,7 @@ class Parameters(msgspec.Struct, frozen=True):
 
 
 class TrainingRun(msgspec.Struct, frozen=True):
-    """What was trained on what. A method's own options (``lora.rank``) are in ``TrainingManifest.content``."""
+    """A training: its model, method and data. The method's own options are in ``TrainingManifest.content``."""
 
     method: str
     model: str
@@ -485,7 +485,7 @@ class ResultData(msgspec.Struct, frozen=True):
 
 
 class ResultRun(msgspec.Struct, frozen=True):
-    """What may differ if the same is computed again."""
+    """The part of a result that may differ when it is computed again."""
 
     temporalwiki: str | None = None  # its version
 

@@ -189,7 +189,7 @@ def _listed_parts(folder: Path, stem: str) -> Iterator[tuple[int, int, str]]:
 
 
 def check_parts(prev: Dump, recent: Dump) -> None:
-    """Raise InputError if the numbered parts end before those of the earlier snapshot: page ids only grow."""
+    """Raise InputError if the numbered parts end before the earlier snapshot's parts: page ids only grow."""
     ends = [_PART.search(dump.files[-1].name) for dump in (prev, recent)]
     if ends[0] and ends[1] and int(ends[1][3]) < int(ends[0][3]):
         raise InputError(

@@ -77,7 +77,7 @@ def run_stage(
         tasks: the arguments of ``run``.
         folder: continues an earlier run if that had the same plan; its content is deleted otherwise.
         machine: where the tasks run; by default one after another in this process.
-        sizes: bytes that each task reads, by which the progress counts.
+        sizes: bytes that each task reads; the progress counts them.
         plan: JSON that decides the stage's result; by default the tasks.
 
     Raises what a task raised, and InputError if a worker was killed.
@@ -148,7 +148,7 @@ def _report(rank: int) -> str:
 
 
 def _lost(folder: Path, rank: int) -> str | None:
-    """Return a file of a finished task that is missing or has changed: its report, or a file that this lists."""
+    """Return the first lost file of a finished task, or None: its report, or a file that the report lists."""
     try:
         files = read_json(folder / _report(rank), _Done).files
     except InputError:

@@ -106,9 +106,7 @@ def _config_in(argv: list[str]) -> str:
 def _add_review(group: Any) -> None:
     from temporalwiki.builders.ckl.candidates import CandidateOptions
 
-    group.add_argument(
-        "--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus, in which old answers are found"
-    )
+    group.add_argument("--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus, to find old answers in")
     group.add_argument("--judge", metavar="MODEL", help='a model that decides, by folder or Hub id, or "rules"')
     group.add_argument(
         "--least-annotators",

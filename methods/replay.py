@@ -47,5 +47,5 @@ class Replay(Method):
 
 
 def _place(new: int, share: Fraction) -> int:
-    """Return the position in the run of the new example that follows ``new`` other new ones."""
+    """Return the position of a new example in the mixed run, given how many new examples come before it."""
     return new * share.denominator // (share.denominator - share.numerator)

@@ -235,7 +235,7 @@ def _has_facts(manifest: Manifest) -> bool:
 
 
 def _start_of_chain(months: Sequence[str]) -> str:
-    """Return the first date from which intervals follow one another up to the end of the last one."""
+    """Return the start of the last unbroken chain of intervals."""
     reached = {months[-1][9:]}
     for month in reversed(months):  # latest end first
         if month[9:] in reached:

@@ -91,7 +91,7 @@ def _cannot_be_asked(row: Row, template: Template) -> str | None:
 
 
 def _is_disambiguated(title: str, label: str) -> bool:
-    """Tell whether a title adds to its label, since others have the same: "Easton (band)", "Easton, Ohio"."""
+    """Tell whether a title has an addition that tells it from other things of that name: "Easton (band)"."""
     title, label = (unicodedata.normalize("NFC", one_line(text)).casefold() for text in (title, label))
     return title.startswith((f"{label} (", f"{label}, "))
 

@@ -286,7 +286,7 @@ Find = Rules | Pipeline
 
 
 def finder(spans: str = RULES) -> Find:
-    """Return the rules or a spaCy pipeline, by name or folder; raise InputError if there is no such pipeline."""
+    """Return the rules or a spaCy pipeline, by name or folder; raise InputError if that pipeline is not installed."""
     return Rules() if spans == RULES else Pipeline(spans)
 
 

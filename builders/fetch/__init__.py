@@ -34,7 +34,7 @@ MIRROR = "https://dumps.wikimedia.org"
 def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
     """Return the dates of the newest two finished dumps from the first days of consecutive months, as YYYYMMDD.
 
-    Raises InputError, which says what is missing, if there are no such two.
+    Raises InputError, which names the missing dumps, if the server lacks such a pair.
     """
     with Connection(say) as connection:
         server = Server(connection, [check_mirror(mirror)])

@@ -59,7 +59,7 @@ class Server:
         self._read: dict[tuple[str, ...], tuple[str, str]] = {}
 
     def dates(self, wiki: str) -> list[str]:
-        """Return the dates of all dumps of a wiki, oldest first. Raises InputError if there are none."""
+        """Return the dates of all dumps of a wiki, oldest first. Raises InputError if the server lists no date."""
         place, text = self._page(wiki, (f"{wiki}/",))
         dates = _dates(text)
         if not dates:
@@ -96,7 +96,7 @@ class Server:
         return _wanted(wiki, date, {name: listed[name] for name in names}, "pages-articles-multistream", url)
 
     def page_props(self, wiki: str, date: str) -> list[Wanted]:
-        """Return the table of page properties; an empty list if the dump has none, since a build works without it.
+        """Return the table of page properties; an empty list if the dump lacks it, since a build works without it.
 
         Raises InputError if the table is not finished.
         """

@@ -175,7 +175,7 @@ class Changes:
 
     @functools.cached_property
     def own_entities(self) -> list[pa.Table]:
-        """The rows of table ``entities`` that recent does not have from prev."""
+        """The rows of table ``entities`` that the recent extract read itself, not from the previous one."""
         return list(self.read_own("entities", ENTITY))
 
     @functools.cached_property

@@ -66,7 +66,7 @@ class Item:
 
     @property
     def name(self) -> str:
-        """Return its English label, or its id if there is no label."""
+        """Return its English label, or its id if it lacks one."""
         return next((self.labels[code] for code in ("en", "mul", "en-gb") if code in self.labels), self.id)
 
     def of(self, relation: str) -> list[Statement]:
