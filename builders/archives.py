@@ -141,8 +141,11 @@ def _import_probes(found: dict[str, Member], interval: Interval, out: Path, card
     with only_one(out, "import"):
         shutil.rmtree(staged, ignore_errors=True)  # from an import that was killed
         finish_install(out)
-        if any(one.name == interval.name and not one.imported for one in read_manifests(out)):
+        there = next((one for one in read_manifests(out) if one.name == interval.name), None)
+        if there is not None and not there.imported:
             raise InputError(f"{out}: {interval.name} was made by `temporalwiki build`; choose another --out")
+        if there is not None and there.configs.keys() - {config}:
+            raise InputError(f"{out}: {interval.name} has more than probes from an older import; choose another --out")
         try:
             for name, (of, split, released) in PROBES.items():
                 if of != interval:

@@ -172,6 +172,21 @@ def test_what_was_built_is_not_overwritten(here: Path) -> None:
     assert contents(here / "temporalwiki") == before
 
 
+def test_a_diffset_of_an_older_import_is_not_lost(here: Path) -> None:
+    """Older versions imported diffsets, into the manifest of their interval."""
+    write(here / "in" / CHANGED, FACTS, [["a", "b", "c"]])
+    source = write(here / "in" / UNCHANGED, FACTS, [["d", "e", "f"]]).parent
+    list(import_archives([source]))
+    [path] = (here / "temporalwiki" / "manifests").iterdir()
+    manifest = json.loads(path.read_text("utf-8"))
+    manifest["configs"]["diffset-20210801-20210901"] = {"short_name": "diffset-0809", "splits": {}}
+    path.write_text(json.dumps(manifest), "utf-8")
+    before = contents(here / "temporalwiki")
+    with pytest.raises(InputError, match="has more than probes from an older import"):
+        list(import_archives([source]))
+    assert contents(here / "temporalwiki") == before
+
+
 CKL = {
     "invariantLAMA.csv": [
         ("id", "input", "output"),
