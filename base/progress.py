@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 T = TypeVar("T")
 
-LOG_SECONDS = 60.0  # between two lines in a log; work that takes less than a tenth of it prints none
+LOG_SECONDS = 60.0  # between two lines in a log; work that takes less than half of it prints none
 
 
 class Progress:
@@ -46,7 +46,7 @@ class Progress:
         """Leave the bar, or print the last line of work that took a while."""
         if self._bar is not None:
             self._bar.close()
-        elif time.monotonic() - self._begun > LOG_SECONDS / 10:
+        elif time.monotonic() - self._begun > LOG_SECONDS / 2:
             self._log()
 
     def each(self, items: Iterable[T]) -> Iterator[T]:

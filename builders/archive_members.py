@@ -66,7 +66,10 @@ def printable(name: str) -> str:
 
 
 def members(paths: Sequence[Path]) -> Iterator[Member]:
-    """Yield all files at ``paths``, in folders and in zips, without the metadata of macOS and without pipes."""
+    """Yield all files at ``paths``, in folders and in zips, without the metadata of macOS and without pipes.
+
+    Raises InputError for a path without a file or folder, and for a damaged zip.
+    """
     for path in paths:
         if not path.is_dir() and not path.is_file():
             raise InputError(f"{path}: {'not a file or folder' if path.exists() else 'no such file or folder'}")

@@ -89,6 +89,8 @@ def import_archives(paths: Sequence[Path], out: Path | None = None, card: Card |
 
     TWiki-Probes go to ``./temporalwiki`` and CKL's files to ``./ckl``; ``out`` is for files of one kind. ``card``
     makes the text of README.md. An interval or config replaces an imported one, never one that was built.
+
+    Raises UsageError if ``out`` is given for files of both kinds, and InputError for files that cannot be imported.
     """
     found, unknown = recognise(paths)
     intervals = dict.fromkeys(interval for name, (interval, *_) in PROBES.items() if name in found)

@@ -35,7 +35,7 @@ class LabelsTask:
     end: int
 
 
-class TaskOfBuckets(Protocol):
+class _TaskOfBuckets(Protocol):
     """A task on buckets [first, end) of two extracts, such as a task of stage wikidata-diff."""
 
     @property
@@ -50,7 +50,7 @@ class TaskOfBuckets(Protocol):
     def end(self) -> int: ...
 
 
-def plan(tasks: Sequence[TaskOfBuckets]) -> list[LabelsTask]:
+def plan(tasks: Sequence[_TaskOfBuckets]) -> list[LabelsTask]:
     """Return one task for each task of stage wikidata-diff."""
     return [LabelsTask(task.index, task.prev, task.recent, task.first, task.end) for task in tasks]
 

@@ -66,7 +66,7 @@ def test_a_log_gets_a_line_a_minute_and_one_at_the_end(clock: list[float], capsy
     ]
 
 
-@pytest.mark.parametrize(("seconds", "lines"), [(5, []), (7, ["read: 3page [00:07,  2.33s/page]"])])
+@pytest.mark.parametrize(("seconds", "lines"), [(29, []), (33, ["read: 3page [00:33, 11.00s/page]"])])
 def test_short_work_leaves_no_line_in_a_log(
     clock: list[float], capsys: pytest.CaptureFixture[str], seconds: float, lines: list[str]
 ) -> None:
