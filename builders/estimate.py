@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from temporalwiki.builders.wikidata import fact_diff, unchanged_items
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia import sentence_diff
 
+_REVISED = re.compile(rb'"lastrevid":\s*[1-9]')
 CHANGED = 0.05  # share of pages and items that a month changes; nothing better is known before the build
 
 _PLACES, _SAMPLE, _LARGEST = 6, 1 << 20, 32 << 20  # samples of a dump, and bytes of one: compressed, decompressed
@@ -291,7 +293,7 @@ def _sample(tasks: Sequence[incremental.Task]) -> _Sample:
         used, found.size = used + size, found.size + len(text)
         found.items += text.count(b'"type":"item"')
         found.facts += text.count(b'"mainsnak"')
-        found.revised += text.count(b'"lastrevid"')
+        found.revised += len(_REVISED.findall(text))
         for page in text.split(b"<page>")[1:]:
             if b"<ns>0</ns>" in page[:2000] and b"<redirect " not in page[:4000]:
                 found.articles += 1

@@ -88,10 +88,10 @@ WRONG = {
     "a recipe that is not there": (["--repo", "ORG/x", "--recipe", "no-such.yaml"], "no recipe 'no-such.yaml'"),
     "a recipe whose months end": (
         ["--repo", "ORG/x", "--recipe", "temporalwiki-gpt2-large"],
-        "months do not go on",
+        "its list of months is fixed",
     ),
     "a wrong mirror": (["--repo", "ORG/x", "--mirror", "ftp://a"], "is not a mirror"),
-    "a repository without owner": (["--repo", "x"], "names no repository"),
+    "a repository without owner": (["--repo", "x"], "is not the name of a repository"),
     "a repository of no name": (["--repo", "ORG/a b"], "refuses the name"),
     "a wrong wiki": (
         ["--repo", "ORG/x", "--wiki", "../en"],

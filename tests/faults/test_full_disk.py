@@ -19,7 +19,7 @@ from faults.commands import Bench
 from faults.rows import ONE_LINE
 
 PAGE = 4096  # bytes; a file takes whole pages
-SAID = ("no space left on the disk; free some", "make room for them", "database or disk is full; set HF_HOME to")
+SAID = ("no space left on the disk; free some", "free; make room", "database or disk is full; set HF_HOME to")
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ PLANTED: dict[str, tuple[str, Any]] = {
     "cards": ("model_cards.dataset.loadable", lambda _configs: {}),
     "ckl_lines": ("builders.ckl.kilt.Counts.drop", lambda _self, _reason: None),
     "compressed": ("builders.streams._decodes", lambda *_: True),
-    "experiment": ("eval_harness.experiment.recipe._text", lambda value, _where: value),
+    "experiment": ("eval_harness.experiment.recipe._checked", lambda value, _kind, _where: value),
     "extracts": ("builders.wikipedia.unchanged_pages.BaseArticles.find", _whatever_its_revision),
     "model_card": ("model_cards.model._tests", lambda _result: []),
     "news_files": ("builders.ckl.news_pages._missing_bytes", lambda _stream: 0),
