@@ -1,4 +1,8 @@
-"""Files that are written whole or not at all, and folders that one process at a time may use."""
+"""Files and folders that are written whole or not at all, even in a power cut, and folders for one process at a time.
+
+A power cut may lose the content of every file, and every change of a folder's list of names, that was not synced. So a
+file is synced before it gets its name, and its folder after that. What comes later can rely on what came before.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +27,56 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         with room_for(path):
             yield part
-            with part.open("rb") as file:
-                os.fsync(file.fileno())
+            sync(part)
             part.replace(path)
+            sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder to fill. It becomes ``folder`` if the block ends well, and is deleted otherwise."""
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)  # from a process that was killed
+    make_folder(part)
+    try:
+        with room_for(folder):
+            yield part
+            sync_tree(part)
+            part.replace(folder)
+            sync(folder.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and the folders that it lies in, unless they exist."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until the content of a file, or the list of names in a folder, is safe from a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems cannot sync a folder
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """Sync a folder and all files and folders in it, but not what links point to."""
+    for at, _, files in os.walk(folder, topdown=False):
+        for file in (Path(at) / name for name in sorted(files)):
+            if file.is_file() and not file.is_symlink():
+                sync(file)
+        sync(Path(at))
 
 
 @contextlib.contextmanager
@@ -45,7 +94,7 @@ def room_for(path: Path) -> Iterator[None]:
 def only_one(folder: Path, what: str) -> Iterator[None]:
     """Lock ``folder`` for this process. Raises InputError if another process holds the lock."""
     whole = folder.absolute()  # "." has no name
-    whole.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(whole.parent)
     lock = whole.with_name(f".{whole.name}.lock")
     lock.touch()  # raises the right error if the folder is not writable
     try:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib.metadata
 import math
+import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -15,15 +16,15 @@ from typing import Any
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
-from temporalwiki.base.json_files import fingerprint, write_json
+from temporalwiki.base.json_files import FINGERPRINT, fingerprint, write_json
 from temporalwiki.base.progress import say
 from temporalwiki.builders import checksums, dataset_folder, incremental
 from temporalwiki.builders.finish import Finished, finish
 from temporalwiki.builders.incremental import Base
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.manifests import BuiltManifest, checked_as
+from temporalwiki.builders.manifests import BuiltManifest, checked_as, read_intervals
 from temporalwiki.builders.measurement import measured
-from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.sources import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, find_sources
 from temporalwiki.builders.stages import Report, remove, run_stage, total
 from temporalwiki.builders.wikidata import align, entity_types, labels, unchanged_items
@@ -64,6 +65,8 @@ def build(
     options, machine = options or BuildOptions(), machine or Machine()
     out, work = check_folders(out, work)  # the locks have the names of the folders
     with only_one(work, "build"), only_one(out, "build"):
+        dataset_folder.finish_install(out)
+        _warn_of_damage(out, sources.interval)
         return _Build(sources, out, work, options, machine, card).run()
 
 
@@ -232,8 +235,9 @@ class _Build:
     def _interval_folder(self) -> Path:
         """Return the folder for stages 3 to 5, and delete folders of other options, dumps or versions."""
         folder = self.folders.interval()
-        for other in self.work.glob(f"{self.interval.wiki}-{self.interval.name}-*"):
-            if other != folder:
+        ours = re.compile(rf"{self.interval.wiki}-{self.interval.name}-{FINGERPRINT}")
+        for other in list(self.work.iterdir()):
+            if other != folder and ours.fullmatch(other.name):
                 remove(other)
         return folder
 
@@ -403,6 +407,16 @@ class _Build:
     def _warn(self, text: str) -> None:
         self.warnings.append(text)
         say(f"warning: {text}")
+
+
+def _warn_of_damage(out: Path, interval: Interval) -> None:
+    """Print a line for each damaged file of the other intervals in the dataset folder."""
+    for manifest in read_intervals(out):
+        if manifest.name != interval.name:
+            command = "import" if manifest.imported else f"build {manifest.interval.prev} {manifest.interval.recent}"
+            for file in manifest.files:
+                if problem := file.problem(out):
+                    say(f"warning: {out / file.path}: {problem}; `temporalwiki {command}` makes it again")
 
 
 def _run_checked(task: Any, folder: Path, *, run: Any, hashed: Mapping[str, checksums.ChecksumTask]) -> Report:

@@ -8,23 +8,21 @@ temporalwiki/
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pyarrow as pa
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import room_for, sweep, whole_file
-from temporalwiki.base.json_files import write_json
+from temporalwiki.base.files import make_folder, room_for, sweep, sync, sync_tree, whole_file, whole_folder
+from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.builders import manifests
 from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.parquet import ParquetWriter
-from temporalwiki.builders.streams import digest
 
 # A shard ends at the first of these limits. Both depend only on the rows.
 SHARD_ROWS = 500_000
@@ -32,9 +30,14 @@ SHARD_BYTES = 512 << 20
 
 Card = Callable[[Sequence[manifests.Manifest]], str]  # makes the text of README.md from all manifests of the folder
 
-_CONFIG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _READY = ".ready"  # in the dataset folder: files that are complete and wait to be moved into place
-_PLAN = "plan.json"  # written last into it, with the configs to delete
+_PLAN = "plan.json"  # written last into it
+
+
+class _Plan(msgspec.Struct):
+    """The content of ``plan.json``: the configs to delete."""
+
+    ends: list[Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_-]*\Z")]]
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,7 @@ def write_split(
     for number, shard in enumerate(shards):
         final = shard.with_name(f"{split}-{number:05d}-of-{len(shards):05d}.parquet")
         shard.replace(final)
-        files.append(
-            {
-                "path": final.relative_to(folder).as_posix(),
-                "size": final.stat().st_size,
-                "sha256": digest(final, "sha256"),
-            }
-        )
+        files.append(msgspec.to_builtins(manifests.DataFile.of(final, folder)))
     return SplitFiles(examples, size, files)
 
 
@@ -95,11 +92,8 @@ def problems(folder: Path, manifest: manifests.Manifest) -> list[str]:
     """Return a line for each file of a manifest that is missing or has other bytes, and for a missing card."""
     found = [] if (folder / "README.md").is_file() else ["README.md: missing: no config can be loaded"]
     for file in manifest.files:
-        path = folder / file.path
-        if not path.is_file():
-            found.append(f"{file.path}: missing")
-        elif path.stat().st_size != file.size or digest(path, "sha256") != file.sha256:
-            found.append(f"{file.path}: not the file that the manifest describes")
+        if problem := file.problem(folder):
+            found.append(f"{file.path}: {problem}")
     return found
 
 
@@ -127,13 +121,8 @@ def install(staged: Path, manifest: manifests.Manifest, folder: Path, card: Card
     if folder.exists() and (any(folder.iterdir()) or folder.is_mount()):
         _put(staged, manifest, folder, card)
         return
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
+    with whole_folder(folder) as part:
         _put(staged, manifest, part, card)
-        part.replace(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def finish_install(folder: Path) -> None:
@@ -141,26 +130,41 @@ def finish_install(folder: Path) -> None:
 
     It only renames and deletes, so a full disk does not stop it. It can be stopped and repeated at any step.
     """
-    ready = folder / _READY
+    if not folder.is_dir():
+        return
+    _refuse_links(folder)
+    ready, data, described = folder / _READY, folder / "data", folder / "manifests"
     if (ready / _PLAN).is_file():
-        ends = json.loads((ready / _PLAN).read_text("utf-8"))["ends"]
+        ends = read_json(ready / _PLAN, _Plan, f"the plan of an install; remove {ready} and build again").ends
         files = sorted((ready / "manifests").glob("*.json"))
-        (folder / "manifests").mkdir(exist_ok=True)
-        (folder / "data").mkdir(exist_ok=True)
+        make_folder(described)
+        make_folder(data)
         for file in files:
-            (folder / "manifests" / file.name).unlink(missing_ok=True)
-        for config in filter(_CONFIG_NAME.fullmatch, ends):
-            shutil.rmtree(folder / "data" / config, ignore_errors=True)
-        for config in sorted((ready / "data").iterdir()):
-            shutil.rmtree(folder / "data" / config.name, ignore_errors=True)
-            config.replace(folder / "data" / config.name)
+            (described / file.name).unlink(missing_ok=True)
+        sync(described)
+        for config in ends:
+            shutil.rmtree(data / config, ignore_errors=True)
+        for moved in sorted((ready / "data").iterdir()):
+            shutil.rmtree(data / moved.name, ignore_errors=True)
+            moved.replace(data / moved.name)
         if (ready / "README.md").is_file():
             (ready / "README.md").replace(folder / "README.md")
+        sync(data)
+        sync(folder)
         for file in files:
-            file.replace(folder / "manifests" / file.name)
+            file.replace(described / file.name)
+        sync(described)
         (ready / _PLAN).unlink()
     shutil.rmtree(ready, ignore_errors=True)
-    sweep(folder / "manifests")
+    sweep(described)
+
+
+def _refuse_links(folder: Path) -> None:
+    """Raise InputError if a folder that an install changes, or a file in it, is a link: it may point anywhere."""
+    places = (folder / "data", folder / "manifests", folder / _READY, folder / "README.md")
+    for path in (*places, *(path for place in places if not place.is_symlink() for path in place.rglob("*"))):
+        if path.is_symlink():
+            raise InputError(f"{path}: is a link; replace it by what it points to")
 
 
 def _put(staged: Path, manifest: manifests.Manifest, target: Path, card: Card | None) -> None:
@@ -176,6 +180,7 @@ def _put(staged: Path, manifest: manifests.Manifest, target: Path, card: Card | 
     still_used = {config for other in (*before, manifest) for config in other.configs}
     ready = target / _READY
     try:
+        make_folder(ready)
         for config in manifest.configs:
             _copy(staged / "data" / config, ready / "data" / config, target / "data" / config)
         if card is not None:
@@ -183,6 +188,7 @@ def _put(staged: Path, manifest: manifests.Manifest, target: Path, card: Card | 
                 part.write_text(card(sorted([*before, manifest], key=lambda one: one.age)), encoding="utf-8")
         for one in (*(other for other in before if other not in found), manifest):
             write_json(ready / one.path, one.content)
+        sync_tree(ready)
         write_json(ready / _PLAN, {"ends": sorted(replaced - still_used)})
     except BaseException:
         shutil.rmtree(ready, ignore_errors=True)
@@ -199,7 +205,7 @@ def _with_shared_configs(other: manifests.Manifest, manifest: manifests.Manifest
 
 
 def _copy(source: Path, target: Path, final: Path) -> None:
-    target.mkdir(parents=True)
+    target.mkdir(parents=True)  # synced with all of the staged files
     for file in sorted(source.iterdir()):
         with room_for(final / file.name):
             shutil.copyfile(file, target / file.name)

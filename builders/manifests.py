@@ -10,14 +10,16 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import msgspec
 
 from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.base.json_files import read_json
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
 from temporalwiki.builders.snapshot import Interval, check_date
+from temporalwiki.builders.streams import digest
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
@@ -34,11 +36,25 @@ _INTERVAL_NAME = re.compile(r"\d{8}-\d{8}")
 
 
 class DataFile(msgspec.Struct, frozen=True):
-    """One Parquet file, by its path in the dataset folder."""
+    """A file of a dataset or of a checkpoint, by its path in the folder."""
 
     path: str
     size: Count
     sha256: Digest
+
+    @classmethod
+    def of(cls, path: Path, folder: Path) -> Self:
+        """Describe the file ``path``, which lies in ``folder``."""
+        return cls(path.relative_to(folder).as_posix(), path.stat().st_size, digest(path, "sha256"))
+
+    def problem(self, folder: Path) -> str | None:
+        """Return what is wrong with the file in ``folder``, or None."""
+        path = folder / self.path
+        if not path.is_file():
+            return "missing"
+        if path.stat().st_size != self.size or digest(path, "sha256") != self.sha256:
+            return "not the file that the manifest describes"
+        return None
 
 
 class Split(msgspec.Struct, frozen=True):
@@ -417,8 +433,30 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
     steps: Count | None = None  # None if the method trains nothing
     loss: Loss | None = None
     log: list[dict[str, Any]] = []
+    files: list[DataFile] = []  # of the model and the tokenizer
     versions: dict[str, str] = {}  # of libraries
     content: dict[str, Any] = {}
+
+
+class _CheckpointFiles(msgspec.Struct):
+    """The field of ``training.json`` that lists files. Older checkpoints lack it."""
+
+    files: list[DataFile] = []
+
+
+def check_checkpoint(folder: Path) -> None:
+    """Raise InputError if a file of a checkpoint is missing, or is not the file that its ``training.json`` describes.
+
+    A folder without ``training.json`` has nothing to check.
+    """
+    manifest = folder / "training.json"
+    if not manifest.is_file():
+        return
+    for file in read_json(manifest, _CheckpointFiles, "the record of a training run").files:
+        if file.path in (".", "..") or "/" in file.path or "\0" in file.path:
+            raise InputError(f"{manifest}: lists {file.path!a}, which is no name of a file")
+        if problem := file.problem(folder):
+            raise InputError(f"{folder / file.path}: {problem}; remove {folder} and train again, or copy it again")
 
 
 def read_training(path: Path) -> TrainingManifest:

@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import os
 import re
-import shutil
 import textwrap
 import time
 from collections import Counter
@@ -23,6 +22,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import whole_folder
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.machine import Machine
@@ -146,11 +146,8 @@ def _made(folder: Path) -> Iterator[Path | None]:
     if folder.exists():
         yield None
         return
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    yield part
-    part.rename(folder)
+    with whole_folder(folder) as part:
+        yield part
 
 
 # Data

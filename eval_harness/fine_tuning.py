@@ -16,7 +16,7 @@ from accelerate.utils import set_seed
 from transformers import PreTrainedTokenizerBase, TrainingArguments
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.files import discard, only_one
+from temporalwiki.base.files import discard, only_one, whole_folder
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
 from temporalwiki.eval_harness.scoring import encoder_inputs, sentinel_of
@@ -96,13 +96,9 @@ def _train(
     last = last_complete(checkpoints)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     if model.state.is_main_process:
-        part = folder / "part"
-        shutil.rmtree(part, ignore_errors=True)
-        with no_space_left(folder):
-            part.mkdir(parents=True)
+        with no_space_left(folder), whole_folder(folder / "model") as part:
             method.save(trainer.accelerator.unwrap_model(trainer.model), part)
             start.tokenizer.save_pretrained(part)
-        part.rename(folder / "model")
         shutil.rmtree(checkpoints, ignore_errors=True)
 
 

@@ -12,7 +12,6 @@ import gzip
 import importlib
 import random
 import re
-import shutil
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import whole_folder
 from temporalwiki.builders.ckl.salient_spans import Span, load_pipeline, one_line, pieces
 from temporalwiki.methods.packing import Ints
 
@@ -188,27 +188,24 @@ def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, se
     texts = list(texts)
     if not any(word.tag in TAGS for text in texts for word in text):
         raise InputError("no word of the treebank is tagged NNP or NNPS; XPOS, the fifth column, must have these tags")
-    part = out.with_name(f".{out.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)  # an error here comes before minutes of training
-    spacy.util.fix_random_seed(seed)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("tagger")
-    examples = []
-    for text in texts:
-        forms, tags, spaces = (list(column) for column in zip(*text, strict=True))
-        gold = spacy.tokens.Doc(nlp.vocab, words=forms, tags=tags, spaces=spaces)
-        examples.append(training.Example(nlp.make_doc(gold.text), gold))
-    optimizer = nlp.initialize(lambda: examples)
-    order = random.Random(seed)
-    for epoch in range(1, epochs + 1):
-        order.shuffle(examples)
-        losses: dict[str, float] = {}
-        for batch in training.minibatch_by_words(examples, 1000):
-            nlp.update(batch, drop=0.1, sgd=optimizer, losses=losses)
-        print(f"epoch {epoch} of {epochs}: loss {losses['tagger']:.0f}", file=sys.stderr)
-    nlp.to_disk(part)
-    part.rename(out)
+    with whole_folder(out) as part:  # an error here comes before minutes of training
+        spacy.util.fix_random_seed(seed)
+        nlp = spacy.blank("en")
+        nlp.add_pipe("tagger")
+        examples = []
+        for text in texts:
+            forms, tags, spaces = (list(column) for column in zip(*text, strict=True))
+            gold = spacy.tokens.Doc(nlp.vocab, words=forms, tags=tags, spaces=spaces)
+            examples.append(training.Example(nlp.make_doc(gold.text), gold))
+        optimizer = nlp.initialize(lambda: examples)
+        order = random.Random(seed)
+        for epoch in range(1, epochs + 1):
+            order.shuffle(examples)
+            losses: dict[str, float] = {}
+            for batch in training.minibatch_by_words(examples, 1000):
+                nlp.update(batch, drop=0.1, sgd=optimizer, losses=losses)
+            print(f"epoch {epoch} of {epochs}: loss {losses['tagger']:.0f}", file=sys.stderr)
+        nlp.to_disk(part)
 
 
 @dataclass(frozen=True)

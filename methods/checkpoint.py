@@ -28,6 +28,7 @@ from transformers.utils import cached_file
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import read_json
+from temporalwiki.builders.manifests import check_checkpoint
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, read_expansion
 
 ADAPTER = "adapter_config.json"
@@ -78,10 +79,12 @@ def load_model(
 ) -> PreTrainedModel | PeftModel:
     """Load a checkpoint's model; see ``load``. ``options`` go to ``from_pretrained`` of the whole or base model.
 
-    Raises InputError if it cannot be loaded.
+    Raises InputError if it cannot be loaded, or if a file is not the one that its training wrote.
     """
     reference = pinned(reference)
     folder = folder_of(reference)
+    if not is_hub_id(reference):
+        check_checkpoint(folder)
     if (folder / SPEC).is_file():
         return load_expanded(folder, dtype, **options)
     if (folder / ADAPTER).is_file():

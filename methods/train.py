@@ -19,10 +19,10 @@ from accelerate.utils import set_seed
 from transformers import PreTrainedTokenizerBase
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.files import only_one
+from temporalwiki.base.files import make_folder, only_one, sync, sync_tree
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.progress import say
-from temporalwiki.builders.manifests import read_training
+from temporalwiki.builders.manifests import DataFile, check_checkpoint, read_training
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
 from temporalwiki.methods.loss_curve import draw
@@ -127,6 +127,7 @@ def _finished(output: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
     if different := sorted(key for key in {**there, **identity} if there.get(key) != identity.get(key)):
         changes = ", ".join(f"{key} {there.get(key)!r} there, {identity.get(key)!r} here" for key in different)
         raise InputError(f"{output}: holds another run ({changes}); use another --output, or remove it")
+    check_checkpoint(output)
     return manifest
 
 
@@ -238,14 +239,18 @@ def _save(
         part = run.output / ".part"
         shutil.rmtree(part, ignore_errors=True)
         with no_space_left(run.output):
-            part.mkdir(parents=True)
+            make_folder(part)
             write(part)
             tokenizer.save_pretrained(part)
+            sync_tree(part)
+            written = [path for path in sorted(part.iterdir()) if path.suffix != ".png"]
+            manifest["files"] = [msgspec.to_builtins(DataFile.of(path, part)) for path in written]
             for path in sorted(part.iterdir()):
                 path.replace(run.output / path.name)
             part.rmdir()
             if (logs := run.output / _CHECKPOINTS / "runs").is_dir():  # the library's TensorBoard logs
                 shutil.copytree(logs, run.output / "tensorboard", dirs_exist_ok=True)
+            sync(run.output)
             write_json(run.output / MANIFEST, manifest)
         _tidy(run.output)
     state.wait_for_everyone()

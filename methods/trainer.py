@@ -33,6 +33,7 @@ from transformers import (
 )
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import sync_tree
 from temporalwiki.base.json_files import write_json
 from temporalwiki.base.progress import Progress
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, StepShare
@@ -225,6 +226,7 @@ class ContinualMixin:
             super()._save_checkpoint(model, trial)  # type: ignore[misc]
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
+            sync_tree(folder / f"checkpoint-{self.state.global_step}")
             write_json(folder / f"checkpoint-{self.state.global_step}" / _COMPLETE, {"step": self.state.global_step})
             for other in checkpoints(folder):
                 if other.name != f"checkpoint-{self.state.global_step}":

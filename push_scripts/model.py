@@ -25,6 +25,7 @@ from temporalwiki.builders.manifests import (
     CklManifest,
     ImportedManifest,
     TrainingManifest,
+    check_checkpoint,
     read_manifests,
     read_training,
 )
@@ -96,9 +97,9 @@ class Checkpoint:
 
     @property
     def published_training(self) -> TrainingManifest:
-        """training.json without the paths of this machine."""
+        """training.json without the paths of this machine and without checksums: publishing changes some files."""
         run = {name: _without_path(value) for name, value in self.training.content["run"].items()}
-        content = self.training.content | {"run": run}
+        content = {key: value for key, value in self.training.content.items() if key != "files"} | {"run": run}
         return msgspec.convert(content | {"content": content}, TrainingManifest)
 
 
@@ -152,6 +153,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     Raises InputError if it has no finished checkpoint, damaged files, or no safetensors.
     """
     record = read_record(folder)
+    check_checkpoint(folder)
     if (folder / SPEC).is_file():
         kind: Kind = "expansion"
         base: str | None = read_expansion(folder).base_model

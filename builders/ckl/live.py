@@ -8,6 +8,7 @@ Appendix B) asks the same about facts that a crowd found in the news of one year
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import shutil
 import tempfile
@@ -145,7 +146,7 @@ def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
 def _own_folder(work: Path) -> Iterator[str]:
     """Give a temporary folder in ``work``; remove the folders of killed processes."""
     work.mkdir(parents=True, exist_ok=True)
-    for left in work.glob("live-*"):
+    for left in [path for path in work.iterdir() if re.fullmatch("live-[0-9a-f]{8}", path.name)]:
         with contextlib.suppress(InputError), only_one(left, "ckl"):  # InputError: in use
             shutil.rmtree(left, ignore_errors=True)
     place = work / f"live-{secrets.token_hex(4)}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 import httpx2
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import room_for
+from temporalwiki.base.files import room_for, sync
 from temporalwiki.base.json_files import write_json
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders.fetch.connection import READ, TRIES_OF_A_FILE, Broken, Connection, Failed, Patience, Stopped
@@ -193,9 +192,9 @@ class _Part:
         self.note, self.length, self._hash = {}, 0, hashlib.sha1()
 
     def finish(self) -> None:
-        with self.path.open("rb") as file:
-            os.fsync(file.fileno())
+        sync(self.path)
         self.path.replace(self.target)
+        sync(self.target.parent)
         self.note_path.unlink(missing_ok=True)
 
 

@@ -2,6 +2,7 @@
 
 ROWS = (
     "kill -9",
+    "power cut",
     "full disk",
     "too little memory",
     "two at once",

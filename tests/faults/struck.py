@@ -12,6 +12,7 @@ import io
 import json
 import mmap
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from faults.disk import Disk
 
 # audit events before a change of files; "open" is another, if it is for writing
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "os.symlink"}
@@ -59,7 +62,8 @@ class Struck:
 
     def __enter__(self) -> Self:
         tests = Path(__file__).parents[1]
-        own = {"PYTHONPATH": str(tests), "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        path = os.pathsep.join(filter(None, (str(tests), os.environ.get("PYTHONPATH"))))
+        own = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
         self._process = subprocess.Popen(
             [sys.executable, __file__, *self._modules],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **own, **self._environment},
@@ -82,10 +86,11 @@ class Struck:
         *,
         at: int | None = None,
         after: float | None = None,
+        cut: str | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Ended:
         """Run a command in ``folder``; kill it ``at`` the n-th change of files, or ``after`` some seconds."""
-        return self.end(self.start(words, folder, at=at, environment=environment), after)
+        return self.end(self.start(words, folder, at=at, cut=cut, environment=environment), after)
 
     def start(
         self,
@@ -93,15 +98,17 @@ class Struck:
         folder: Path,
         *,
         at: int | None = None,
+        cut: str | None = None,
         hold: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> int:
         """Start a command and return its process id.
 
         ``at`` the n-th change of files it is killed. With ``hold`` it makes that file instead, and waits until
-        somebody deletes it.
+        somebody deletes it. With ``cut``, one of ``KEPT`` and a seed, ``folder`` is then left as after a power cut; the
+        power is cut at the end if ``at`` is None.
         """
-        order = {"words": [str(word) for word in words], "folder": str(folder), "at": at}
+        order = {"words": [str(word) for word in words], "folder": str(folder), "at": at, "cut": cut}
         return int(self._ask(order | {"hold": hold and str(hold), "environment": dict(environment or {})}))
 
     def end(self, process: int, after: float | None = None) -> Ended:
@@ -173,8 +180,11 @@ def _be_the_command(order: Mapping[str, Any], count: mmap.mmap, said: Sequence[i
         os.chdir(order["folder"])
         if "datasets" in sys.modules:  # other commands' cached scores must not be compared with themselves
             sys.modules["datasets"].config.HF_CACHE_HOME = os.path.join(order["folder"], ".home")  # noqa: PTH118
-        _count_changes(count, order["at"], order["hold"])
+        cut = _record_syncs(Path(order["folder"]), order["cut"]) if order["cut"] else None
+        _count_changes(count, order["at"], order["hold"], cut)
         status = main(order["words"])
+        if cut is not None and order["at"] is None:
+            cut()
     except SystemExit as stop:
         status = int(stop.code or 0)
     except BaseException:  # noqa: BLE001 - the fork must never return into the server
@@ -187,17 +197,34 @@ def _be_the_command(order: Mapping[str, Any], count: mmap.mmap, said: Sequence[i
         os._exit(status)
 
 
-def _count_changes(count: mmap.mmap, at: int | None, hold: str | None) -> None:
-    own = os.getpid()
+def _record_syncs(folder: Path, cut: str) -> Callable[[], None]:
+    """Record every sync in ``folder`` from now on, and return a function that leaves it as after a power cut."""
+    kept, _, seed = cut.rpartition(" ")
+    disk, real = Disk(folder.resolve()), os.fsync
+
+    def fsync(file: Any) -> None:
+        real(file)
+        disk.synced(file if isinstance(file, int) else file.fileno())
+
+    os.fsync = fsync
+    return lambda: disk.cut(kept, random.Random(seed))
+
+
+def _count_changes(count: mmap.mmap, at: int | None, hold: str | None, cut: Callable[[], None] | None) -> None:
+    own, over = os.getpid(), False
 
     def change(opened: bool = False) -> None:
-        if os.getpid() != own:  # only the command itself is killed
+        nonlocal over
+        if over or os.getpid() != own:  # only the command itself is killed
             return
         number = int.from_bytes(count[:8], "little") + 1
         count[:8] = number.to_bytes(8, "little")
         if opened and number < _MOMENTS:
             count[8 + number] = 1
         if number == at and hold is None:
+            over = True
+            if cut is not None:
+                cut()
             os.kill(own, signal.SIGKILL)
         elif number == at:
             Path(hold or "").touch()

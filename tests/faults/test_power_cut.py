@@ -1,0 +1,72 @@
+"""A power cut at any moment: each result is the old or the new one, and a rerun ends with the same bytes.
+
+No disk is cut off from power. A command runs while every sync is recorded, and is killed at some change of its files;
+what it had not synced is then taken away (``disk.py``). ``SEEDS=200`` tries 200 cuts of each command. A failure names
+its seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from faults.commands import DATA, MODELS, Bench, Command
+from faults.disk import KEPT
+
+SEEDS = int(os.environ.get("SEEDS") or 0)
+CUTS = 6  # of each command, by default
+# Syncs are recorded in the process of the command only.
+LEFT_OUT = {"build in two processes"}
+LONG = {"experiment"}
+OLD_OR_NEW = "each result is the old or the new one, and a rerun ends with the same bytes"
+
+
+def cut(bench: Bench, name: str, seed: int) -> None:
+    """Cut the power during a command, or right after its end, run it again, and compare."""
+    folder, chance = bench.folder / f"{name} cut {seed}", random.Random(f"{name} {seed}")
+    wanted, whole = bench.undisturbed(name)
+    bench.prepare(name, folder)
+    before = bench.contents(name, folder)
+    # the names of results come last
+    late = max(1, whole.changes - int(chance.expovariate(1 / 16)))
+    at = None if seed % 6 == 0 else late if seed % 2 else chance.randint(1, whole.changes)
+    kept = KEPT[seed % 3]
+    ended = bench.run(name, folder, at=at, cut=f"{kept} {seed}")
+    why = f"seed {seed}: {kept}, change {at} of {whole.changes}"
+    if at is None:
+        assert ended.status == 0, f"{why}: {ended.err}"
+        assert bench.contents(name, folder) == wanted, why
+    else:
+        assert ended.killed or ended.status == 0, f"{why}: {ended.err}"
+        bench.check_whole(name, folder, before, why)
+    bench.check_same(name, folder, why)
+    shutil.rmtree(folder)
+
+
+def cases(commands: Mapping[str, Command]) -> list[Any]:
+    found = []
+    for name in sorted(commands.keys() - LEFT_OUT, key=list(commands).index):
+        marks = [pytest.mark.fault("power cut", f"{name}: at random moments", OLD_OR_NEW)]
+        if name in LONG:
+            marks.append(pytest.mark.skipif(not SEEDS, reason="takes long: SEEDS=6 runs it"))
+        found.append(pytest.param(name, id=name, marks=marks))
+    return found
+
+
+@pytest.mark.parametrize("name", cases(DATA))
+def test_of_data(name: str, of_data: Bench, record_property: Callable[[str, object], None]) -> None:
+    for seed in range(SEEDS or CUTS):
+        cut(of_data, name, seed)
+    record_property("cases", SEEDS or CUTS)
+
+
+@pytest.mark.parametrize("name", cases(MODELS))
+def test_of_models(name: str, of_models: Bench, record_property: Callable[[str, object], None]) -> None:
+    for seed in range(SEEDS or CUTS):
+        cut(of_models, name, seed)
+    record_property("cases", SEEDS or CUTS)
