@@ -21,11 +21,15 @@ from temporalwiki.base.errors import InputError
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path. The file becomes ``path`` if the block ends well, and is deleted otherwise."""
+    """Yield a temporary path. The file becomes ``path`` if the block ends well, and is deleted otherwise.
+
+    The folder is made if it is missing.
+    """
     # random, because processes of two machines can have the same id
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with room_for(path):
+            make_folder(path.parent)
             yield part
             sync(part)
             part.replace(path)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from temporalwiki.base.errors import InputError, in_one_line
-from temporalwiki.base.files import make_folder, whole_file
+from temporalwiki.base.files import whole_file
 
 FINGERPRINT = "[0-9a-f]{16}"  # a pattern that every fingerprint fits
 
@@ -33,7 +33,6 @@ def read_json(path: Path, kind: type[T], what: str = "JSON that temporalwiki can
 
 def write_json(path: Path, data: Any) -> None:
     """Write a JSON file whole or not at all, with sorted keys."""
-    make_folder(path.parent)
     with whole_file(path) as part:
         part.write_text(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 

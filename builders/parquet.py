@@ -53,7 +53,6 @@ class ParquetWriter:
         deltas: Sequence[str] = (),
         small: Sequence[str] = (),
     ) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self.path, self.schema = path, schema
         self.rows_written = 0
         self.arrow_bytes = 0

@@ -25,7 +25,7 @@ import loguru
 import msgspec
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import sweep
+from temporalwiki.base.files import make_folder, sweep
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.progress import Progress, say
 from temporalwiki.builders import executors
@@ -111,7 +111,7 @@ def _prepare(name: str, folder: Path, key: str, tasks: int, machine: Machine) ->
     if planned != key:
         remove(folder)
         write_json(folder / "stage.json", {"plan": key, "tasks": tasks})
-    (folder / "reports").mkdir(exist_ok=True)
+    make_folder(folder / "reports")
     if not (folder / SLURM_JOBS).exists():  # running jobs own the unfinished files
         sweep(folder)
     for rank in range(tasks):

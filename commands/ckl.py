@@ -174,7 +174,6 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
 @contextmanager
 def _drops(path: Path) -> Iterator[Callable[[Any, str], None]]:
     """Give a function that writes dropped rows, each with its reason, as JSONL."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as part, part.open("w", encoding="utf-8") as file:
         yield lambda row, rule: print(json.dumps({"rule": rule, **row}, ensure_ascii=False), file=file)
 

@@ -137,8 +137,8 @@ class CachedModel:
         main = self.state.is_main_process
         with only_one(folder, "evaluation") if main else nullcontext():
             if main and not (folder / "facts.parquet").is_file():
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / "README.md").write_text(_FACTS_CARD, "utf-8")
+                with whole_file(folder / "README.md") as part:
+                    part.write_text(_FACTS_CARD, "utf-8")
                 with whole_file(folder / "facts.parquet") as part:
                     pq.write_table(pa.Table.from_pylist(rows), part)
             self.state.wait_for_everyone()

@@ -70,7 +70,6 @@ def write_result(path: Path, inputs: Mapping[str, Any], outcome: Outcome, run: M
 
     ``run`` holds what may differ if the same is computed again, such as time and machine.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     columns = dict.fromkeys(name for item in outcome.items for name in item)  # items may lack some
     with whole_file(path.with_suffix(".parquet")) as part:
         pq.write_table(pa.table({name: [item.get(name) for item in outcome.items] for name in columns}), part)

@@ -16,6 +16,7 @@ import numpy as np
 
 from temporalwiki import __version__
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import CachedModel, training
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
@@ -116,7 +117,7 @@ def _evaluate(
     path = path_of(wanted.output, inputs)
     if path.is_file():
         return read_result(path)
-    path.parent.mkdir(parents=True, exist_ok=True)  # an error here comes before the work
+    make_folder(path.parent)  # an error here comes before the work
     outcome = task.run(model, rows)
     if not outcome.scores:
         why = ", ".join(f"{count} {reason}" for reason, count in outcome.excluded.items())

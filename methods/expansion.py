@@ -124,7 +124,6 @@ def write_expansion(
     changed = tuple(sorted(trained.union(expansion.changed)))
     weights = dict(model.state_dict() if state_dict is None else state_dict)
     names = [*changed, *(name for name in weights if name.startswith(prefix))]
-    folder.mkdir(parents=True, exist_ok=True)
     with whole_file(folder / WEIGHTS) as part:
         save_file({name: weights[name].detach().cpu().contiguous() for name in names}, part)
     write_json(folder / "config.json", library_config(model.config.is_encoder_decoder))

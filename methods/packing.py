@@ -27,7 +27,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.files import whole_file
+from temporalwiki.base.files import make_folder, whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.progress import Progress
@@ -281,7 +281,7 @@ def cached_rows(
     """
     key = fingerprint(step, key, [str(field) for field in schema])
     path = cache / f"{step}-{key}.arrow"
-    cache.mkdir(parents=True, exist_ok=True)
+    make_folder(cache)
     counts = _cached_counts(path)
     if counts is None:
         with _locked(path):

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.files import only_one, whole_file
+from temporalwiki.base.files import make_folder, only_one, whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
@@ -133,7 +133,6 @@ def write_candidates(
     question_model = find_model(options.question_model, open_model)
     answer_model = None if options.answer_model is None else open_model(options.answer_model)
     with only_one(review, "review"):
-        review.mkdir(parents=True, exist_ok=True)
         content = hashlib.sha256()
         with whole_file(target) as part:
             with part.open("wb") as file, Progress("candidates", None, "page") as progress:
@@ -155,7 +154,7 @@ def write_candidates(
         )
         with whole_file(review / README) as part:
             part.write_text(GUIDE, encoding="utf-8")
-        (review / DECISIONS).mkdir(exist_ok=True)
+        make_folder(review / DECISIONS)
         write_json(review / ABOUT, msgspec.to_builtins(manifest))
     return manifest
 

@@ -165,7 +165,6 @@ def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
     files, inputs = [files[i] for i in order], [inputs[i] for i in order]
     target = folder / f"past-{fingerprint(VERSION, inputs)}.sqlite"
     if not target.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
         with only_one(target, "indexing"):
             if not target.is_file():
                 for left in folder.glob(f".{target.name}.*.part*"):  # left by a killed run

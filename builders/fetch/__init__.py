@@ -238,7 +238,6 @@ def _write_checksums(dumps: Path, wanted: Sequence[Wanted]) -> None:
     """Write the lists of checksums for builds, one per job; lists of other jobs stay."""
     listed = [file for file in wanted if file.checksums]  # files that were fetched before have their list
     for (folder, name), files in groupby(listed, lambda file: ((dumps / file.path).parent, file.checksums)):
-        folder.mkdir(parents=True, exist_ok=True)
         with whole_file(folder / name) as part:
             part.write_text("".join(f"{file.sha1}  {file.name}\n" for file in files), encoding="utf-8")
 

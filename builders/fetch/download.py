@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx2
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import room_for, sync
+from temporalwiki.base.files import make_folder, room_for, sync
 from temporalwiki.base.json_files import write_json
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders.fetch.connection import READ, TRIES_OF_A_FILE, Broken, Connection, Failed, Patience, Stopped
@@ -36,7 +36,7 @@ def download(
 
     Raises InputError if no server gives the file or the disk is full, and Stopped if another download failed.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     failures = []
     with room_for(target):
         part = _Part(connection, target, size, sha1, progress)

@@ -122,7 +122,6 @@ def superseded(folder: Path, first: int, end: int) -> tuple[Integers, Integers]:
 
 def write_superseded(folder: Path, bucket: int, items: Integers, generations: Integers) -> Path:
     """Write the superseded items of a bucket to an extract's folder ``carried``, and return the file."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = _superseded_file(folder, bucket)
     with whole_file(path) as part, part.open("wb") as file:
         np.save(file, np.stack([items, generations]))

@@ -21,7 +21,6 @@ _PAIR = 16  # bytes
 
 def write(folder: Path, first: int, end: int, items: Integers, revisions: Integers) -> Path:
     """Write the file of buckets [first, end) and return its path; ``items`` must ascend."""
-    folder.mkdir(parents=True, exist_ok=True)
     pairs = np.empty((len(items), 2), "<i8")
     pairs[:, 0], pairs[:, 1] = items, revisions
     path = folder / f"revisions-{first:02d}-{end:02d}.bin"

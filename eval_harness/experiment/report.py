@@ -23,7 +23,6 @@ def show(experiment: Experiment, outcomes: Sequence[CellOutcome], card: Card) ->
     path = experiment.output / "cells.csv"
     with only_one(experiment.output, "experiment"):
         sweep(experiment.output)
-        experiment.output.mkdir(exist_ok=True)
         with whole_file(path) as part, part.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["cell", "state", "seconds", "why"])

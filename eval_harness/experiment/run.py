@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from temporalwiki.base.errors import UsageError, in_one_line
-from temporalwiki.base.files import only_one, whole_file
+from temporalwiki.base.files import make_folder, only_one, whole_file
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.progress import Progress
@@ -63,7 +63,7 @@ def run_experiment(
         planned = [cell for cell in planned if cell.name in only]
     with only_one(experiment.output, "experiment") if _first_process() and not only else nullcontext():
         todo = _todo(planned, experiment.output)
-        (experiment.output / "cells").mkdir(parents=True, exist_ok=True)
+        make_folder(experiment.output / "cells")
         together = int(os.environ.get("WORLD_SIZE", "1")) > 1
         if together:  # all processes read the notes before one writes
             processes().wait_for_everyone()

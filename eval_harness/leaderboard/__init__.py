@@ -41,7 +41,6 @@ def write_leaderboard(
     found += fuar_rows(results, found, folder)
     with only_one(out, "leaderboard"):
         sweep(out)
-        out.mkdir(parents=True, exist_ok=True)
         write_parquet(found, out / _PARQUET)
         tables = write_tables(found, out / "tables")
         figures = write_figures(found, out / "figures", data)

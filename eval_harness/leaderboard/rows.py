@@ -95,7 +95,6 @@ def rows(results: Sequence[Result], folder: Path) -> list[Row]:
 
 def write_parquet(rows: Sequence[Row], path: Path) -> None:
     """Write rows to a Parquet file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as part:
         pq.write_table(pa.Table.from_pylist([asdict(row) for row in rows], _SCHEMA), part)
 

@@ -13,6 +13,8 @@ from pathlib import Path
 # writes names long before content.
 KEPT = ("no names", "all names", "some names")
 
+_Names = dict[str, tuple[int, bool]]  # the inode of each name in a folder, and whether it is a folder
+
 
 class Disk:
     """What a power cut leaves of a folder, from the moment when this object is made."""
@@ -21,7 +23,7 @@ class Disk:
         self._folder = folder
         self._held: dict[int, int] = {}  # descriptors by inode: the number of an open file is not given to another
         self._content: dict[int, bytes] = {}  # of files, by inode
-        self._names: dict[int, dict[str, int]] = {}  # of folders, by inode: the inode of each name
+        self._names: dict[int, _Names] = {}  # of folders, by inode
         resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
         for at, _, files in os.walk(folder, topdown=False):
             for path in (*(Path(at) / name for name in files), Path(at)):
@@ -29,7 +31,7 @@ class Disk:
 
     def synced(self, descriptor: int) -> None:
         """Record that a file or folder was synced."""
-        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
         if path.is_relative_to(self._folder) and path.exists():
             self._keep(path)
 
@@ -51,9 +53,8 @@ class Disk:
     def _keep(self, path: Path) -> None:
         inode = self._hold(path)
         if path.is_dir():
-            self._names[inode] = {
-                name.name: self._hold(name) for name in path.iterdir() if name.is_dir() or name.is_file()
-            }
+            named = [child for child in path.iterdir() if child.is_dir() or child.is_file()]
+            self._names[inode] = {child.name: (self._hold(child), child.is_dir()) for child in named}
         elif path.is_file():
             self._content[inode] = path.read_bytes()
 
@@ -63,10 +64,12 @@ class Disk:
             self._held[inode] = os.open(path, os.O_RDONLY)
         return inode
 
-    def _now(self) -> dict[int, dict[str, int]]:
+    def _now(self) -> dict[int, _Names]:
         """Return the names in each folder, synced or not."""
         return {
-            Path(at).stat().st_ino: {name: (Path(at) / name).stat().st_ino for name in (*folders, *files)}
+            Path(at).stat().st_ino: {
+                name: ((Path(at) / name).stat().st_ino, name in folders) for name in (*folders, *files)
+            }
             for at, folders, files in os.walk(self._folder)
         }
 
@@ -74,7 +77,7 @@ class Disk:
         self,
         path: Path,
         inode: int,
-        now: dict[int, dict[str, int]],
+        now: dict[int, _Names],
         kept: str,
         chance: random.Random,
         found: list[tuple[Path, bytes | None]],
@@ -83,8 +86,8 @@ class Disk:
         all_names = kept == "all names" or (kept == "some names" and chance.random() < 0.5)
         # a folder that is deleted has no names now
         names = now.get(inode, {}) if all_names else self._names.get(inode, {})
-        for name, child in sorted(names.items()):
-            if child in now or child in self._names:
+        for name, (child, is_folder) in sorted(names.items()):
+            if is_folder:
                 found.append((path / name, None))
                 self._find(path / name, child, now, kept, chance, found)
             else:

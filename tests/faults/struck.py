@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -105,7 +106,7 @@ class Struck:
         """Start a command and return its process id.
 
         ``at`` the n-th change of files it is killed. With ``hold`` it makes that file instead, and waits until
-        somebody deletes it. With ``cut``, one of ``KEPT`` and a seed, ``folder`` is then left as after a power cut; the
+        somebody deletes it. With ``cut``, one of ``KEPT`` and a seed, ``folder`` is left as after a power cut; the
         power is cut at the end if ``at`` is None.
         """
         order = {"words": [str(word) for word in words], "folder": str(folder), "at": at, "cut": cut}
@@ -211,18 +212,22 @@ def _record_syncs(folder: Path, cut: str) -> Callable[[], None]:
 
 
 def _count_changes(count: mmap.mmap, at: int | None, hold: str | None, cut: Callable[[], None] | None) -> None:
-    own, over = os.getpid(), False
+    own, over = os.getpid(), 0
 
     def change(opened: bool = False) -> None:
         nonlocal over
-        if over or os.getpid() != own:  # only the command itself is killed
+        if os.getpid() != own:  # only the command itself is killed
+            return
+        if over:
+            while threading.get_ident() != over:  # the power is off
+                time.sleep(1)
             return
         number = int.from_bytes(count[:8], "little") + 1
         count[:8] = number.to_bytes(8, "little")
         if opened and number < _MOMENTS:
             count[8 + number] = 1
         if number == at and hold is None:
-            over = True
+            over = threading.get_ident()
             if cut is not None:
                 cut()
             os.kill(own, signal.SIGKILL)

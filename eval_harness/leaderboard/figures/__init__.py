@@ -48,7 +48,6 @@ def write_figures(rows: Sequence[Row], folder: Path, data: str | None = None) ->
             if figure is None:
                 path.unlink(missing_ok=True)
             else:
-                folder.mkdir(parents=True, exist_ok=True)
                 style.save(figure, path)
                 drawn[name] = plot
     return drawn

@@ -44,7 +44,6 @@ def write_tables(rows: Sequence[Row], folder: Path) -> dict[str, Table]:
                 path.unlink(missing_ok=True)
                 continue
             made[name] = table
-            folder.mkdir(parents=True, exist_ok=True)
             with whole_file(path) as part:
                 part.write_text(text(table), encoding="utf-8", newline="\n")
     return made
