@@ -25,6 +25,7 @@ from temporalwiki.base.progress import say
 from temporalwiki.builders.manifests import DataFile, check_checkpoint, read_training
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
+from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
@@ -35,6 +36,8 @@ from temporalwiki.methods.training_data import make_trainer, read_training_data
 MANIFEST = "training.json"  # written last: its existence means that the checkpoint is complete
 _RUN = "run.json"  # identity and data of an unfinished run
 _CHECKPOINTS = "checkpoints"
+# files that users change: the card, the picture, and what names the base model, which may have moved
+_MAY_CHANGE = ("README.md", "loss.png", checkpoint.ADAPTER, SPEC)
 
 
 @dataclass(frozen=True)
@@ -243,7 +246,7 @@ def _save(
             write(part)
             tokenizer.save_pretrained(part)
             sync_tree(part)
-            written = [path for path in sorted(part.iterdir()) if path.suffix != ".png"]
+            written = [path for path in sorted(part.iterdir()) if path.name not in _MAY_CHANGE]
             manifest["files"] = [msgspec.to_builtins(DataFile.of(path, part)) for path in written]
             for path in sorted(part.iterdir()):
                 path.replace(run.output / path.name)

@@ -14,7 +14,6 @@ import yaml
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, decode
 from temporalwiki.push_scripts.repository_state import Head
-from temporalwiki.push_scripts.revision import read_file
 
 _LARGEST_HEADER = 1_000_000  # values
 _HEADER = re.compile(r"\A---[^\S\n]*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
@@ -35,17 +34,14 @@ def manifests_of(head: Head) -> list[BuiltManifest | ImportedManifest | CklManif
 def files_of(folder: Path, manifest: Manifest, remedy: str) -> dict[str, Path]:
     """Return the data files of a manifest by their paths.
 
-    Raises InputError, which ends with ``remedy``, if a file is missing or has changed.
+    Raises InputError for a link out of the folder, and, with ``remedy`` at its end, for a missing or changed file.
     """
-    files = {}
     for file in manifest.files:
-        path = folder / file.path
-        if not path.is_file():
-            raise InputError(f"{folder}: {file.path}: missing; {remedy}")
-        if read_file(path).sha256 != file.sha256:
-            raise InputError(f"{folder}: {file.path}: not the file that the manifest describes; {remedy}")
-        files[file.path] = path
-    return files
+        if problem := file.problem(folder):
+            raise InputError(f"{folder}: {file.path}: {problem}; {remedy}")
+        if not (folder / file.path).resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"{folder}: {file.path}: is a link out of the folder; publish a copy without links")
+    return {file.path: folder / file.path for file in manifest.files}
 
 
 def replaced_files(head: Head, manifests: Collection[Manifest], files: Collection[str]) -> tuple[str, ...]:

@@ -338,12 +338,18 @@ def test_killed_five_times_and_resumed_it_gives_the_same_bytes(dumps: Path, out:
     assert problems(target, read_manifests(target)[0]) == []
 
 
-def test_the_next_month_reads_only_the_new_snapshot_and_keeps_the_old(tmp_path: Path) -> None:
+def test_the_next_month_reads_only_the_new_snapshot_keeps_the_old_and_names_what_is_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     dates, wikidata_dates = ("20211101", "20211201", "20220101"), ("20211101", "20211129", "20220101")
     world = World(people=40, dates=dates, wikidata_dates=wikidata_dates)
     dumps, out = tmp_path / "dumps", tmp_path / "temporalwiki"
     write_world(dumps, world)
     run(dumps, out)
+    damaged = next(out.glob("data/diffset-*/*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:-9] + b"!" + damaged.read_bytes()[-8:])
+    notes = tmp_path / "temporalwiki.work" / "enwiki-20211201-20220101-my-notes"
+    notes.mkdir()
     before = parquet_bytes(out)
     extracts = tmp_path / "temporalwiki.work" / "extracts"
 
@@ -352,7 +358,13 @@ def test_the_next_month_reads_only_the_new_snapshot_and_keeps_the_old(tmp_path: 
         return {str(path): path.stat().st_mtime_ns for path in extracts.rglob("*.parquet")}
 
     of_november = made()
+    capsys.readouterr()
     run(dumps, out, interval=Interval("enwiki", "20211201", "20220101"))
+    [said] = [line for line in capsys.readouterr().err.splitlines() if str(damaged) in line]
+    assert said.endswith(
+        "not the file that the manifest describes; `temporalwiki build 20211101 20211201` makes it again"
+    )
+    assert notes.is_dir()  # its name begins like that of a folder of ours
     assert of_november.items() < made().items()
     assert {path.name.rsplit("-", 1)[0] for path in extracts.iterdir()} == {
         *(f"enwiki-{date}" for date in world.dates),

@@ -241,11 +241,38 @@ def test_a_new_folder_is_there_whole_or_not_at_all(folder: Path, tmp_path: Path)
         stop = Stop(nth)
         with stop, contextlib.suppress(Killed):
             install(tmp_path / "staged", checked(manifest, "m"), folder, folder_card)
-        if folder.exists():
+        if not stop.reached:
             break
-    assert not stop.reached and nth > 9
+        assert not folder.exists() or [problems(folder, m) for m in read_manifests(folder)] == [[]]
+        shutil.rmtree(folder, ignore_errors=True)
+    assert nth > 9
     assert [problems(folder, m) for m in read_manifests(folder)] == [[]]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["staged", "temporalwiki"]
+
+
+@pytest.mark.parametrize("place", ["data", "manifests", ".ready", "README.md", "data/diffset-20211101-20211201"])
+def test_an_install_follows_no_link(folder: Path, tmp_path: Path, place: str) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)])
+    victim = tmp_path / "victim"
+    if (folder / place).exists():
+        (folder / place).rename(victim)
+    else:
+        (victim / "data").mkdir(parents=True)
+        (victim / "plan.json").write_text('{"ends": []}')
+    (folder / place).symlink_to(victim)
+    before = contents(victim) if victim.is_dir() else victim.read_bytes()
+    with pytest.raises(InputError, match=rf"{place}: is a link; replace it by what it points to"):
+        add_month(folder, "20211201", "20220101", [article(3)])
+    assert (contents(victim) if victim.is_dir() else victim.read_bytes()) == before
+
+
+@pytest.mark.parametrize("plan", ["", "[]", "{}", '{"ends": ["../victim"]}', '{"ends": 1}'])
+def test_a_damaged_plan_of_an_install_is_named(folder: Path, plan: str) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)])
+    (folder / ".ready").mkdir()
+    (folder / ".ready" / "plan.json").write_text(plan)
+    with pytest.raises(InputError, match=r"\.ready/plan\.json: not the plan of an install; remove .*\.ready"):
+        finish_install(folder)
 
 
 def test_what_is_no_dataset_folder_is_left_alone(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickletools
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
+from temporalwiki.methods.checkpoint import load_model
+from temporalwiki.push_scripts.model import read_checkpoint
 
 import tiny_training
 from a_folder import model_files, rewrite
@@ -200,6 +203,40 @@ def test_the_record_says_what_was_done(trained: Callable[..., Path], shared: Pat
     assert {which: counts["articles"] for which, counts in record["data"].items()} == {"new": 6, "past": 6}
     assert [line["step"] for line in record["log"]] == [1, 2]
     assert record["loss"] == {"first": record["log"][0]["loss"], "last": record["log"][1]["loss"]}
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "deleted": (Path.unlink, "missing"),
+    "a bit flipped": (
+        lambda file: file.write_bytes(file.read_bytes()[:-1] + bytes([file.read_bytes()[-1] ^ 1])),
+        "not the file that the manifest describes",
+    ),
+    "emptied": (lambda file: file.write_bytes(b""), "not the file that the manifest describes"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(("method", "name"), [("diff", "model.safetensors"), ("lora", "adapter_model.safetensors")])
+def test_a_checkpoint_with_a_damaged_file_is_refused_everywhere(
+    method: str, name: str, damage: str, trained: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(trained("llama", method), folder)
+    load_model(str(folder))
+    spoil, problem = DAMAGES[damage]
+    spoil(folder / name)
+    said = rf"{name}: {problem}; remove .*copy and train again, or copy it again"
+    with pytest.raises(InputError, match=said):
+        load_model(str(folder))
+    with pytest.raises(InputError, match=said):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize("name", ["../model.safetensors", "a/b", "..", "."])
+def test_the_record_of_a_stranger_names_no_file_elsewhere(name: str, tmp_path: Path) -> None:
+    (tmp_path / "training.json").write_text(json.dumps({"files": [{"path": name, "size": 1, "sha256": "0" * 64}]}))
+    with pytest.raises(InputError, match=r"training\.json: lists .*, which is no name of a file"):
+        load_model(str(tmp_path))
 
 
 @pytest.mark.parametrize("method", ["k_adapter", "lora"])

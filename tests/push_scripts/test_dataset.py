@@ -408,13 +408,16 @@ def test_a_manifest_on_the_hub_names_its_tag(tag: Any, folder: Path, hub: Loopba
         run(folder)
 
 
-def test_a_folder_of_links_as_a_download_makes_it_can_be_published(folder: Path, hub: LoopbackHub) -> None:
+@pytest.mark.parametrize("linked", ["file", "folder"])
+def test_a_link_out_of_the_folder_is_not_followed(linked: str, folder: Path, hub: LoopbackHub) -> None:
     month(folder, 0)
     file = next(folder.glob("data/diffset-*/*.parquet"))
-    file.rename(folder.parent / "blob")
-    file.symlink_to(folder.parent / "blob")
-    run(folder)
-    assert files(hub)[file.relative_to(folder).as_posix()] == file.read_bytes()
+    path = file if linked == "file" else file.parent
+    path.rename(folder.parent / "elsewhere")
+    path.symlink_to(folder.parent / "elsewhere")
+    with pytest.raises(InputError, match=r"parquet: is a link out of the folder; publish a copy without links"):
+        run(folder)
+    assert {request.method for request in hub.requests} <= {"GET"}
 
 
 def test_a_mended_month_takes_the_place_of_a_wrong_one_in_one_commit(
