@@ -47,6 +47,7 @@ class _Plan(msgspec.Struct):
     """What ``stage.json`` says: which tasks a stage's folder belongs to."""
 
     plan: str
+    tasks: int = 0
 
 
 class _Done(msgspec.Struct):
@@ -140,6 +141,15 @@ def _planned(folder: Path) -> str | None:
         return read_json(folder / "stage.json", _Plan).plan
     except InputError:
         return None
+
+
+def progress(folder: Path) -> tuple[int, int]:
+    """Return how many tasks the stage of a folder has, and how many of them are done; (0, 0) if it has not begun."""
+    try:
+        tasks = read_json(folder / "stage.json", _Plan).tasks
+        return tasks, len(list((folder / "executor" / "completions").iterdir()))
+    except (InputError, OSError):
+        return 0, 0
 
 
 def _report(rank: int) -> str:

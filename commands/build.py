@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
     sources = find_sources(arguments.dumps, interval, wikidata)
     work = work_folder(arguments)
     if arguments.plan:
-        print(describe_plan(estimate(sources, arguments.out, work, options, machine)))
+        print(describe_plan(estimate(sources, arguments.out, work, options), machine, arguments.out, work))
         return
     if arguments.engine != "local":
         machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
