@@ -57,7 +57,7 @@ class Executor(StageExecutor):
         Raises what a task raised, InputError if a worker was killed, and UsageError if TMPDIR is too long.
         """
         ranks = self.get_incomplete_ranks(range(self.tasks))
-        if self.workers == 1:
+        if self.workers == 1 or len(ranks) == 1:  # to start a process takes longer than most of such stages
             for rank in ranks:
                 self.run_task(rank)
                 done(rank)

@@ -83,7 +83,7 @@ def run(
 
     def run(*words: str, place: Path = tmp_path) -> tuple[int, list[str], str]:
         where = ["--dumps", str(place / "dumps"), "--out", str(place / "temporalwiki"), "--mirror", server.url]
-        status = main(["monthly", "--wiki", "enwiki", "--repo", REPO, *where, *words])
+        status = main(["monthly", "--wiki", "enwiki", "--repo", REPO, "--jobs", "1", *where, *words])
         said = capsys.readouterr()
         return status, said.out.splitlines(), said.err
 
