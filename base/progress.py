@@ -10,6 +10,8 @@ from typing import Any, Self, TypeVar, cast
 
 from tqdm import tqdm
 
+from temporalwiki.base.terminal import printable, say
+
 T = TypeVar("T")
 
 LOG_SECONDS = 60.0  # between two lines in a log; work that takes less than half of it prints none
@@ -27,12 +29,12 @@ class Progress:
     """
 
     def __init__(self, name: str, total: int | None, unit: str = "it", done: int = 0, shown: bool = True) -> None:
-        self.name, self.total, self.unit, self.done, self.shown = name, total, unit, done, shown
+        self.name, self.total, self.unit, self.done, self.shown = printable(name), total, unit, done, shown
         self._earlier, self._note = done, ""
         self._bar: Any = None
         if shown and sys.stderr.isatty():
             # leave=None: a bar below another one vanishes when it ends
-            self._bar = tqdm(desc=name, total=total, unit=unit, unit_scale=unit == "B", initial=done, leave=None)
+            self._bar = tqdm(desc=self.name, total=total, unit=unit, unit_scale=unit == "B", initial=done, leave=None)
         self._lock = threading.Lock()
         self._begun = self._last_line = time.monotonic()
 
@@ -96,9 +98,4 @@ class Progress:
                 initial=self._earlier,
                 postfix=self._note,
             )
-            print(line, file=sys.stderr)
-
-
-def say(text: str) -> None:
-    """Print a line on standard error; a bar that is shown moves below it."""
-    tqdm.write(text, file=sys.stderr)
+            say(line)

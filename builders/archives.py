@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -20,6 +19,7 @@ import msgspec
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.base.options import did_you_mean
+from temporalwiki.base.terminal import say
 from temporalwiki.builders.archive_members import Member, members, printable, read_csv
 from temporalwiki.builders.ckl.config import Config, Counts, described, unique_id, write
 from temporalwiki.builders.ckl.templates import SENTINEL
@@ -184,7 +184,7 @@ def _import_probes(found: dict[str, Member], interval: Interval, out: Path, card
 def _told(warnings: Sequence[str], counts: Mapping[str, Counts]) -> Iterator[str]:
     """Print warnings, and yield a line for each split."""
     for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        say(f"warning: {warning}")
     for split, counted in counts.items():
         dropped = "".join(f", dropped {number:,}: {reason}" for reason, number in sorted(counted.dropped.items()))
         yield f"{split}: {counted.kept:,} of {counted.read:,} rows{dropped}"

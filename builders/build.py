@@ -17,7 +17,7 @@ from typing import Any
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.base.json_files import FINGERPRINT, fingerprint, write_json
-from temporalwiki.base.progress import say
+from temporalwiki.base.terminal import say
 from temporalwiki.builders import checksums, dataset_folder, incremental
 from temporalwiki.builders.finish import Finished, finish
 from temporalwiki.builders.incremental import Base

@@ -11,7 +11,6 @@ builder = CKL("invariantlama", lama="lama")
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import from_mapping
+from temporalwiki.base.terminal import say
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.build_config import CONFIGS, Sources, build_configs, check_name, options_of
 from temporalwiki.builders.ckl.config import write
@@ -175,7 +175,7 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         folder = self._sources.work / "dataset"
         manifest = write(config, folder)
         for warning in manifest.warnings:
-            print(f"warning: {warning}", file=sys.stderr)
+            say(f"warning: {warning}")
         splits = _splits(folder, manifest, config.name)
         if not splits:
             raise InputError(

@@ -27,7 +27,8 @@ import msgspec
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder, sweep
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
-from temporalwiki.base.progress import Progress, say
+from temporalwiki.base.progress import Progress
+from temporalwiki.base.terminal import say
 from temporalwiki.builders import executors
 from temporalwiki.builders.executors import SLURM_JOBS
 from temporalwiki.builders.machine import Machine

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from temporalwiki import __version__
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.terminal import say
 
 # Subcommand -> its summary. The module of the same name has add_arguments(parser, argv) and run(arguments).
 COMMANDS = {
@@ -99,10 +100,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (InputError, OSError) as error:
         if "--debug" in argv:
             raise
-        print(f"temporalwiki {wanted}: {in_one_line(error)}", file=sys.stderr)
+        say(f"temporalwiki {wanted}: {in_one_line(error)}")
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
-        print(f"temporalwiki {wanted}: interrupted; run the same command again to continue", file=sys.stderr)
+        say(f"temporalwiki {wanted}: interrupted; run the same command again to continue")
         return 1
     return 0
 

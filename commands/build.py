@@ -6,6 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
+from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.estimate import describe_plan, estimate
 from temporalwiki.builders.executors import EXECUTORS
@@ -122,12 +123,12 @@ def run(arguments: argparse.Namespace) -> None:
     sources = find_sources(arguments.dumps, interval, wikidata)
     work = work_folder(arguments)
     if arguments.plan:
-        print(describe_plan(estimate(sources, arguments.out, work, options), machine, arguments.out, work))
+        print_result(describe_plan(estimate(sources, arguments.out, work, options), machine, arguments.out, work))
         return
     if arguments.engine != "local":
         machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
     manifest = build(sources, arguments.out, work, options, machine, folder_card)
-    print(describe_manifest(arguments.out, manifest))
+    print_result(describe_manifest(arguments.out, manifest))
 
 
 def size_in_bytes(text: str) -> int:

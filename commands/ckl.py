@@ -11,6 +11,7 @@ from typing import Any
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import whole_file
+from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.ckl.build_config import (
     CONFIGS,
     LAMA,
@@ -125,7 +126,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_name(arguments.config)
     with needs("news" if arguments.news else "train"):
         for line in _run(arguments):
-            print(line, flush=True)
+            print_result(line)
 
 
 def _run(arguments: argparse.Namespace) -> Iterator[str]:

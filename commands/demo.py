@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from temporalwiki.base.terminal import print_result
 from temporalwiki.commands.train import quiet
 from temporalwiki.methods import needs
 from temporalwiki.model_cards.folder_card import folder_card
@@ -37,4 +38,4 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         texts = demo_real(arguments.real, arguments.out or Path("demo-real"), folder_card, space_card)
     for text in texts:
-        print(text, flush=True)
+        print_result(text)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.base.terminal import print_result
 from temporalwiki.commands.train import add_options, given_options, quiet
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods import needs
@@ -79,9 +80,9 @@ def run(arguments: argparse.Namespace) -> None:
     )
     results = evaluate(wanted, model)
     if model.state.is_main_process:
-        print(table(results))
+        print_result(table(results))
         for result in results:
-            print(result.path)
+            print_result(result.path)
 
 
 def _tasks(names: str) -> dict[str, Any]:

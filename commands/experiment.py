@@ -6,6 +6,7 @@ import argparse
 import os
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.terminal import print_result
 from temporalwiki.commands.train import quiet
 from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         engine = find_job_runner(arguments.engine, experiment, arguments.jobs)
         progress = run_experiment(experiment, engine, arguments.jobs)
         for text in show(experiment, progress, space_card) if os.environ.get("RANK", "0") == "0" else ():
-            print(text, flush=True)
+            print_result(text)
     failed = [one for one in progress if one.state == "failed"]
     if failed:
         raise InputError(

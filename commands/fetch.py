@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.fetch import MIRROR, describe_plan, fetch, plan
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.commands.build import add_interval
@@ -35,8 +36,8 @@ def run(arguments: argparse.Namespace) -> None:
     wikidata = tuple(arguments.wikidata) if arguments.wikidata else (None, None)
     mirrors = arguments.mirror or [MIRROR]
     if arguments.plan:
-        print(describe_plan(arguments.dumps, plan(interval, arguments.dumps, mirrors, wikidata)))
+        print_result(describe_plan(arguments.dumps, plan(interval, arguments.dumps, mirrors, wikidata)))
         return
     files = fetch(interval, arguments.dumps, mirrors, wikidata)
     size = sum(file.stat().st_size for file in files)
-    print(f"{arguments.dumps}: {len(files)} files, {size / 1e9:,.2f} GB, all as listed")
+    print_result(f"{arguments.dumps}: {len(files)} files, {size / 1e9:,.2f} GB, all as listed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.archives import CKL_FOLDER, WIKI_FOLDER, import_archives
 from temporalwiki.model_cards.folder_card import folder_card
 
@@ -34,4 +35,4 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Import the files, and print a line for each split."""
     for line in import_archives(arguments.paths, arguments.out, folder_card):
-        print(line, flush=True)
+        print_result(line)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.inspection import describe, describe_problems
 from temporalwiki.eval_harness import inspection as results
 
@@ -28,10 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the description. Raises InputError if a dataset folder is not what its manifests say."""
     if (text := results.describe(arguments.path)) is not None:
-        print(text)
+        print_result(text)
         return
-    print(describe(arguments.path))
+    print_result(describe(arguments.path))
     if found := describe_problems(arguments.path):
         raise InputError(f"{arguments.path}: {'; '.join(found)}")
     if arguments.path.is_dir():
-        print("\nall files are as the manifests say")
+        print_result("\nall files are as the manifests say")

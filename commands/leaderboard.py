@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from temporalwiki.base.terminal import print_result
 from temporalwiki.methods import needs
 
 _EXAMPLE = """\
@@ -33,4 +34,4 @@ def run(arguments: argparse.Namespace) -> None:
         from temporalwiki.model_cards.space import space_card
 
     for text in write_leaderboard(results, arguments.results, arguments.out, space_card, arguments.data):
-        print(text, flush=True)
+        print_result(text)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.fetch import MIRROR
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.commands.build import add_folders, add_machine, work_folder
@@ -72,4 +73,4 @@ def run(arguments: argparse.Namespace) -> None:
         ckl=arguments.ckl,
     )
     for line in monthly(job, arguments.dry_run):
-        print(line, flush=True)
+        print_result(line)

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from temporalwiki.base.terminal import print_result
 from temporalwiki.methods import needs
 
 _EXAMPLE = """\
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.parser.error(f"--{name.replace('_', '-')} is an option for a {kind}, not a {arguments.kind}")
     with needs("eval"):
         for line in _publish(arguments):
-            print(line, flush=True)
+            print_result(line)
 
 
 def _publish(arguments: argparse.Namespace) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import element, from_mapping
+from temporalwiki.base.terminal import print_result
 from temporalwiki.methods import METHODS, find_method, needs
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.recipes import configured, names, read_recipe
@@ -91,7 +92,7 @@ def run(arguments: argparse.Namespace) -> None:
         folder = output / config if len(configs) > 1 else output
         loss = manifest.get("loss")
         change = f"loss {loss['first']:.4f} to {loss['last']:.4f} in {manifest['steps']} steps; " if loss else ""
-        print(f"{config}: {change}checkpoint in {folder} ({MANIFEST})")
+        print_result(f"{config}: {change}checkpoint in {folder} ({MANIFEST})")
 
 
 def quiet() -> None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import whole_folder
+from temporalwiki.base.terminal import print_result, say
 from temporalwiki.builders.ckl.salient_spans import Span, load_pipeline, one_line, pieces
 from temporalwiki.methods.packing import Ints
 
@@ -204,7 +205,7 @@ def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, se
             losses: dict[str, float] = {}
             for batch in training.minibatch_by_words(examples, 1000):
                 nlp.update(batch, drop=0.1, sgd=optimizer, losses=losses)
-            print(f"epoch {epoch} of {epochs}: loss {losses['tagger']:.0f}", file=sys.stderr)
+            say(f"epoch {epoch} of {epochs}: loss {losses['tagger']:.0f}")
         nlp.to_disk(part)
 
 
@@ -254,12 +255,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         train_tagger(chain.from_iterable(map(read_conllu, given.train)), given.out, given.epochs)
         if given.dev:
             scores = agreement(ProperNouns(str(given.out)), dev)
-            print(
+            print_result(
                 f"proper nouns of {given.dev.name}, word by word: precision {scores.precision:.3f}, "
                 f"recall {scores.recall:.3f}, F1 {scores.f1:.3f}"
             )
     except (InputError, OSError) as error:
-        print(f"proper_nouns: {one_line(error)}", file=sys.stderr)
+        say(f"proper_nouns: {one_line(error)}")
         return 2 if isinstance(error, UsageError) else 1
     return 0
 

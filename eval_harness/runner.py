@@ -18,6 +18,7 @@ from temporalwiki import __version__
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.cached_model import CachedModel, training
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
 from temporalwiki.eval_harness.task import Row, Task, check_columns
@@ -72,7 +73,7 @@ def evaluate(wanted: Evaluation, model: CachedModel, available: list[str] | None
             if (name, task, config) == plan[-1] and not results:
                 raise
             if model.state.is_main_process:
-                print(f"left out: {error}", file=sys.stderr)
+                say(f"left out: {error}")
     return results
 
 

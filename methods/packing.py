@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from temporalwiki.base.files import make_folder, whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.progress import Progress
+from temporalwiki.base.terminal import say
 
 VERSION = 1  # of the way chunks are made: increase it when their content changes, so that cached chunks are not used
 IGNORED = -100  # label of a token that does not count in the loss
@@ -317,7 +317,7 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        print(f"{path}: waiting for another process to write it", file=sys.stderr)
+        say(f"{path}: waiting for another process to write it")
         lock.acquire()
     try:
         yield

@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerBase
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import make_folder, only_one, sync, sync_tree
 from temporalwiki.base.json_files import read_json, write_json
-from temporalwiki.base.progress import say
+from temporalwiki.base.terminal import say
 from temporalwiki.builders.manifests import DataFile, check_checkpoint, read_training
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +30,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
+from temporalwiki.base.terminal import say
 from temporalwiki.push_scripts.repository_state import Changes, Head, Kind, RemoteFile, Revision
 
 WAITS = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts, unless the Hub asks for another wait
@@ -309,7 +309,7 @@ def ask(name: str, call: Callable[[], T]) -> T:
                 again = "; run the same command again to go on" if temporary else ""
                 raise (Unreachable if cut else InputError)(f"{name}: {_explained(fault)}{again}") from error
             wait = _wait_of(name, fault) or wait
-            print(f"{name}: {_explained(fault)}; next attempt in {wait:.0f} s", file=sys.stderr, flush=True)
+            say(f"{name}: {_explained(fault)}; next attempt in {wait:.0f} s")
             time.sleep(wait)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import datetime
 import functools
 import itertools
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.terminal import say
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.configs import SPLITS, names
 from temporalwiki.builders.dataset_folder import check_place, problems
@@ -215,7 +215,7 @@ def _live_ckl(
             splits = {"test": itertools.chain([first], rows)}
             manifest = write(replace(config, splits=splits), job.beside("ckl"), folder_card)
             for warning in manifest.warnings:
-                print(f"warning: {warning}", file=sys.stderr)
+                say(f"warning: {warning}")
             counts, written = manifest.counts, written + 1
             yield f"{config.name}: {counts.kept:,} rows from {counts.read:,} facts, in {job.beside('ckl')}"
     if written:

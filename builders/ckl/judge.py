@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, pairwise
@@ -22,6 +21,7 @@ from temporalwiki.base.files import only_one
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.progress import Progress
+from temporalwiki.base.terminal import say
 from temporalwiki.builders.ckl.candidates import DECISIONS, Candidate, read_candidates, read_review
 from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.decisions import Decision, JudgeNote, read_decisions
@@ -57,10 +57,9 @@ def judge(review: Path, model: TextModel | None = None) -> Path:
         done = _done(file, JudgeNote(identity, VERSION, candidates.sha256, controls))
         for what, (right, asked) in controls.items():
             if 2 * right <= asked:
-                print(
+                say(
                     f"warning: {identity['name']}: it has {right} of {asked} control questions about {what!r} right, "
-                    "no better than chance: do not trust its decisions on this",
-                    file=sys.stderr,
+                    "no better than chance: do not trust its decisions on this"
                 )
         decide = _decide_by_rules if judge is None else judge.decide
         left = (candidate for candidate in read_candidates(review) if candidate.id not in done)

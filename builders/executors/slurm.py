@@ -21,7 +21,7 @@ import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
-from temporalwiki.base.progress import say
+from temporalwiki.base.terminal import say
 from temporalwiki.builders import slurm
 from temporalwiki.builders.executors import SLURM_JOBS, Step
 from temporalwiki.builders.executors.executor import StageExecutor

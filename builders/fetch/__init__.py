@@ -18,7 +18,8 @@ from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one, whole_file
-from temporalwiki.base.progress import Progress, say
+from temporalwiki.base.progress import Progress
+from temporalwiki.base.terminal import say
 from temporalwiki.builders import checksums, snapshot
 from temporalwiki.builders.build import find_sources
 from temporalwiki.builders.fetch.connection import CONNECTIONS, READ, Connection, Stopped, check_mirror

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from temporalwiki.base.files import make_folder, only_one, whole_file
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.progress import Progress
+from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.experiment.cells import Cell, Note, plan_cells
 from temporalwiki.eval_harness.experiment.job_runners import Job, JobRunner
 from temporalwiki.eval_harness.experiment.recipe import Experiment
@@ -217,4 +217,4 @@ def _first_process() -> bool:
 
 def _say(text: str) -> None:
     if _first_process():
-        print(f"experiment: {text}", file=sys.stderr, flush=True)
+        say(f"experiment: {text}")

@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from temporalwiki.base import progress
-from temporalwiki.base.progress import Progress, say
+from temporalwiki.base.progress import Progress
+from temporalwiki.base.terminal import say
 
 
 class Terminal(io.StringIO):
