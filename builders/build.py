@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import functools
 import importlib.metadata
 import math
@@ -16,7 +17,7 @@ from typing import Any
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
-from temporalwiki.base.json_files import FINGERPRINT, fingerprint, write_json
+from temporalwiki.base.json_files import FINGERPRINT, write_json
 from temporalwiki.base.terminal import say
 from temporalwiki.builders import checksums, dataset_folder, incremental
 from temporalwiki.builders.finish import Finished, finish
@@ -38,6 +39,10 @@ from temporalwiki.builders.wikipedia.xml_dump import read_header
 __all__ = ["UNCHANGED_PAGES", "BuildOptions", "Sources", "WorkFolder", "build", "check_folders", "find_sources"]
 
 
+OLDEST_WIKIDATA = 45  # days between a Wikidata dump and its snapshot, beyond which a build warns
+OLDEST_TEXT = 90  # days between the newest revision of a snapshot and its date, beyond which a build is refused
+
+
 def check_folders(out: Path, work: Path) -> tuple[Path, Path]:
     """Return both folders as absolute paths. Raises UsageError or InputError if a build cannot use them."""
     out, work = out.resolve(), work.resolve()
@@ -54,20 +59,21 @@ def build(
     options: BuildOptions | None = None,
     machine: Machine | None = None,
     card: dataset_folder.Card | None = None,
+    accept_dates: bool = False,
 ) -> BuiltManifest:
     """Build one interval into the dataset folder ``out`` and return its manifest.
 
     ``work`` keeps the results of stages: a rerun after a kill continues there, and next month's build reuses this
     month's extracts. The bytes of the dataset are the same either way. Nothing is written to ``out`` before everything
     is ready. ``card`` makes the text of README.md; without a card, `datasets` cannot load the folder.
-    Raises InputError for dumps that cannot be used.
+    Raises InputError for dumps that cannot be used, and, unless ``accept_dates``, for text that is not of its date.
     """
     options, machine = options or BuildOptions(), machine or Machine()
     out, work = check_folders(out, work)  # the locks have the names of the folders
     with only_one(work, "build"), only_one(out, "build"):
         dataset_folder.finish_install(out)
         _warn_of_damage(out, sources.interval)
-        return _Build(sources, out, work, options, machine, card).run()
+        return _Build(sources, out, work, options, machine, card, accept_dates).run()
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,9 @@ class _Build:
         options: BuildOptions,
         machine: Machine,
         card: dataset_folder.Card | None,
+        accept_dates: bool,
     ) -> None:
+        self.accept_dates = accept_dates
         self.sources, self.out, self.work = sources, out, work
         self.options, self.machine, self.card = options, machine, card
         self.interval = sources.interval
@@ -105,6 +113,12 @@ class _Build:
         later = self.sources.wikidata_recent.date
         if later > self.interval.recent:
             self._warn(f"Wikidata is of {later}, after the text of {self.interval.recent}: facts may be ahead of it")
+        for text, items in (
+            (self.interval.prev, self.sources.wikidata_prev.date),
+            (self.interval.recent, self.sources.wikidata_recent.date),
+        ):
+            if (days := (_day(text) - _day(items)).days) > OLDEST_WIKIDATA:
+                self._warn(f"Wikidata is of {items}, {days} days before the text of {text}: facts may be out of date")
         self.folders = WorkFolder(self.work, self.sources, self.options, self._checksums())
         extracts = self._extract()
         folder = self._interval_folder()
@@ -121,11 +135,7 @@ class _Build:
         Files that ``fetch`` or an earlier build has hashed are not read again.
         """
         tasks = checksums.plan(self.sources.files)
-        clock, known = _Clock(), checksums.known(self.work / "checksums", tasks)
-        new = [task for task in tasks if task not in known]
-        folder = self.work / "checksums" / fingerprint(new)
-        made = run_stage("checksums", checksums.run, new, folder, self.machine, [task.size for task in new])
-        found = known | dict(zip(new, made, strict=True))
+        clock, found = _Clock(), checksums.compute(tasks, self.work / "checksums", self.machine)
         runs = [found[task]["run"] for task in tasks]
         sizes = [
             task.size for task, run in zip(tasks, runs, strict=True) if "began" in run
@@ -135,6 +145,13 @@ class _Build:
         for file, task in zip(self.sources.files, tasks, strict=True):
             sums[file], self.hashed[str(file)] = found[task]["sha1"], task
             checksums.compare(file, found[task])
+        for prev, recent in (
+            (self.sources.prev, self.sources.recent),
+            (self.sources.wikidata_prev, self.sources.wikidata_recent),
+        ):
+            same = [sums[file] for file in prev.files] == [sums[file] for file in recent.files]
+            if same and prev.cut == recent.cut:
+                raise InputError(f"{prev.files[0]} and {recent.files[0]} are the same file: fetch the right ones")
         return sums
 
     # Stage 2: the pages, items and facts of each dump
@@ -143,6 +160,8 @@ class _Build:
         sources = self.sources
         prev = self._extract_wikipedia("wiki-extract prev", sources.prev)
         recent = self._extract_wikipedia("wiki-extract recent", sources.recent, prev)
+        if not self.accept_dates:
+            self._check_dates()
         wikidata_prev = self._extract_wikidata("wikidata-extract prev", sources.wikidata_prev)
         wikidata_recent = self._extract_wikidata("wikidata-extract recent", sources.wikidata_recent, wikidata_prev)
         return _Extracts(prev, recent, wikidata_prev, wikidata_recent, self._page_items())
@@ -159,6 +178,27 @@ class _Build:
             unchanged_pages.link_base(folder, base)
             incremental.finish(folder, tasks, base)
         return folder
+
+    def _check_dates(self) -> None:
+        """Raise InputError if the newest revision of a snapshot does not fit its date."""
+        newest = {}
+        for side, date in (("prev", self.interval.prev), ("recent", self.interval.recent)):
+            # extracts of older versions do not tell
+            found = [report["newest"] for report in self.reports[f"wiki-extract {side}"] if report.get("newest")]
+            if not found:
+                continue
+            newest[side] = max(found)
+            days = (_day(date) - datetime.date.fromisoformat(newest[side][:10])).days
+            if days > OLDEST_TEXT:
+                raise InputError(
+                    f"{self.interval.wiki} of {date}: its newest revision is of {newest[side]}, {days} days before: "
+                    "is this another dump? If not, use --accept-dates"
+                )
+        if len(newest) == 2 and newest["recent"] < newest["prev"]:
+            raise InputError(
+                f"{self.interval.wiki} of {self.interval.recent}: its newest revision is of {newest['recent']}, but "
+                f"{self.interval.prev} has one of {newest['prev']}: are the dumps swapped? If not, use --accept-dates"
+            )
 
     def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> Path:
         """Extract a Wikidata dump and return the folder. Items of ``previous`` in the same revision are reused."""
@@ -425,6 +465,10 @@ def _run_checked(task: Any, folder: Path, *, run: Any, hashed: Mapping[str, chec
     file = task if isinstance(task, str) else task.file
     checksums.check_unchanged(Path(file), hashed[file])
     return report
+
+
+def _day(date: str) -> datetime.date:
+    return datetime.date.fromisoformat(date)
 
 
 def _reuse(name: str) -> str:

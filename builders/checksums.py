@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.json_files import read_json, write_json
-from temporalwiki.builders.stages import Report
+from temporalwiki.base.json_files import fingerprint, read_json, write_json
+from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.stages import Report, run_stage
 from temporalwiki.builders.streams import digest
 
 _FETCHED = ".fetched.json"  # in a folder of dumps: the state and SHA-1 of each file that `fetch` completed
@@ -107,6 +108,14 @@ def known(folder: Path, tasks: Sequence[ChecksumTask]) -> dict[ChecksumTask, Rep
             if all(isinstance(report[algorithm], str) for algorithm in task.algorithms):
                 found[task] = report
     return found
+
+
+def compute(tasks: Sequence[ChecksumTask], folder: Path, machine: Machine | None = None) -> dict[ChecksumTask, Report]:
+    """Return the reports of all files; only those that are not ``known`` in ``folder`` are read."""
+    found = known(folder, tasks)
+    new = [task for task in tasks if task not in found]
+    made = run_stage("checksums", run, new, folder / fingerprint(new), machine, [task.size for task in new])
+    return found | dict(zip(new, made, strict=True))
 
 
 def is_listed(path: Path) -> bool:

@@ -24,6 +24,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import from_mapping
 from temporalwiki.base.terminal import say
+from temporalwiki.builders import checksums
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.build_config import CONFIGS, Sources, build_configs, check_name, options_of
 from temporalwiki.builders.ckl.config import write
@@ -66,7 +67,9 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
             raise InputError(f"there is no config {config_name!r}; there are {', '.join(INCLUDE)}")
         config = TemporalWikiConfig(name=config_name, **fields)
         sources = find_sources(Path(config.dumps), Interval(config.wiki, config.prev, config.recent), config.wikidata)
-        inputs = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in sources.files]
+        tasks = checksums.plan(sources.files)
+        hashed = checksums.compute(tasks, Path(config.work) / "build" / "checksums")
+        inputs = [(task.file, hashed[task]["sha1"]) for task in tasks]
         options = (config.seed, config.unchanged_fraction, config.allow_truncated)
         super().__init__(
             cache_dir=cache_dir,
@@ -191,11 +194,10 @@ def _paths(given: str | Sequence[str]) -> tuple[Path, ...]:
     return tuple(map(Path, [given] if isinstance(given, str) else given))
 
 
-def _as_they_are(path: Path) -> list[tuple[str, int, int]]:
-    """Return the name, size and time of a file, or of all files in a folder."""
+def _as_they_are(path: Path) -> list[tuple[str, list[int]]]:
+    """Return the name and state of a file, or of all files in a folder."""
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    stats = [(file, file.stat()) for file in files if file.exists()]
-    return [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in stats]
+    return [(str(file), checksums.state(file)) for file in files if file.exists()]
 
 
 def _splits(folder: Path, manifest: Manifest, name: str) -> list[datasets.SplitGenerator]:

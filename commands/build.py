@@ -54,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         action="store_true",
         help="read dumps that were cut off, and record it in the manifest",
     )
+    parser.add_argument(
+        "--accept-dates",
+        action="store_true",
+        help="build from text whose newest revision is older than the other snapshot's, or long before its own date",
+    )
 
 
 def add_interval(parser: argparse.ArgumentParser) -> None:
@@ -127,7 +132,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.engine != "local":
         machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
-    manifest = build(sources, arguments.out, work, options, machine, folder_card)
+    manifest = build(sources, arguments.out, work, options, machine, folder_card, arguments.accept_dates)
     print_result(describe_manifest(arguments.out, manifest))
 
 

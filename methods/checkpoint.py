@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -38,6 +40,8 @@ DOWNLOAD_OPTIONS = ("cache_dir", "force_download", "local_files_only", "proxies"
 _INDEX = "model.safetensors.index.json"
 _TOKENIZER = "tokenizer_config.json"
 _PACKAGE = "package:"
+_COUNTS_LAYERS = re.compile(r"^n(um)?_\w*(layers?|experts?)$|_layers$")  # names of entries in a configuration
+_MOST_LAYERS = 1000
 _LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, SafetensorError)  # what from_pretrained may raise
 
 
@@ -91,9 +95,12 @@ def load_model(
         _check_adapter(folder)
         base = load_model(base_of_adapter(folder), dtype, **options)
         try:
-            return PeftModel.from_pretrained(base, folder, is_trainable=True)
+            adapted = PeftModel.from_pretrained(base, folder, is_trainable=True)
+            report = adapted.load_adapter(folder, "default", is_trainable=True)  # again: only this returns the report
         except _LOAD_ERRORS as error:
             raise InputError(f"{reference}: does not fit its base model: {_first_line(error)}") from None
+        check_whole(reference, report.missing_keys, report.unexpected_keys)
+        return adapted
     path, more = library_arguments(reference)
     gguf = "gguf_file" in more
     try:
@@ -106,7 +113,9 @@ def load_model(
             more["quantization_config"] = GgufConfig(dequantize=True)
         else:
             options["use_safetensors"] = True
-        model = auto.from_pretrained(path, dtype=dtype, trust_remote_code=False, **more, **options)
+        options["output_loading_info"] = True
+        model, report = auto.from_pretrained(path, dtype=dtype, trust_remote_code=False, **more, **options)
+        check_whole(reference, report["missing_keys"], report["unexpected_keys"], report["mismatched_keys"])
     except InputError:
         raise
     except _LOAD_ERRORS as error:
@@ -156,6 +165,10 @@ def folder_of(reference: str, **options: Any) -> Path:
     ``options`` are the options of ``from_pretrained`` for downloads. For a whole model on the Hub, a file or a package
     the path returned is not a folder. Raises InputError if a download fails.
     """
+    if not is_hub_id(reference) and Path(reference).is_dir():
+        for path in Path(reference).iterdir():
+            if not (path.is_file() or path.is_dir()):
+                raise InputError(f"{path}: not a regular file; a pipe, a device or a broken link cannot be loaded")
     pinned_reference = pinned(reference, **options)
     for spec, weights in ((SPEC, WEIGHTS), (ADAPTER, ADAPTER_WEIGHTS)):
         if found := hub_file(pinned_reference, spec, **options):
@@ -291,11 +304,33 @@ def library_arguments(reference: str) -> tuple[str, dict[str, Any]]:
     return reference, {}
 
 
-def _check_config(config: Any, reference: str) -> None:
-    """Raise InputError if a configuration names code on the Hub (a kernel), or weights in an unsafe format.
+def check_whole(
+    reference: str, missing: Iterable[Any], unexpected: Iterable[Any], mismatched: Iterable[Any] = ()
+) -> None:
+    """Raise InputError if the library's report of a load names tensors.
 
-    The library reads such weights even with ``use_safetensors``.
+    The library gives missing tensors random values and ignores unexpected ones. Its report leaves out tied weights and
+    those that it knows to be harmless.
     """
+    for names, problem in (
+        (missing, "missing from the weights"),
+        (unexpected, "in the weights, but not in the model that the configuration describes"),
+        (mismatched, "of another shape than the configuration says"),
+    ):
+        if found := sorted(str(name[0] if isinstance(name, tuple) else name) for name in names):
+            shown = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+            number = f"{len(found)} tensors are" if len(found) > 1 else "1 tensor is"
+            raise InputError(f"{reference}: not a whole model: {number} {problem} ({shown}); save or copy it again")
+
+
+def _check_config(config: Any, reference: str) -> None:
+    """Raise InputError if a configuration names code on the Hub (a kernel), unsafe weights, or too many layers.
+
+    The library reads such weights even with ``use_safetensors``, and makes all layers before it looks at the weights.
+    """
+    for name, value in config.to_dict().items():
+        if isinstance(value, int) and value > _MOST_LAYERS and _COUNTS_LAYERS.search(name):
+            raise InputError(f"{reference}: config.json: {name} is {value:,}, more than {_MOST_LAYERS:,}")
     _check_safetensors(getattr(config, "transformers_weights", None), f"{reference}: config.json")
     for part in (config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", ()))):
         named = getattr(part, "_attn_implementation", None), getattr(part, "_experts_implementation", None)

@@ -26,6 +26,7 @@ from transformers.models.t5.modeling_t5 import T5Stack
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import option
 from temporalwiki.methods.architecture import is_encoder_decoder, seeded, train_only_decoder
+from temporalwiki.methods.checkpoint import check_whole
 from temporalwiki.methods.expansion import (
     SPEC,
     expansion_for,
@@ -231,7 +232,12 @@ def _pretrained(name: str, vocab_size: int, weights: bool) -> T5Stack:
             raise InputError(f"{name}: its vocabulary has {config.vocab_size} tokens, the model's {vocab_size}")
         if not weights:
             return T5EncoderModel(config).encoder
-        return T5EncoderModel.from_pretrained(name, trust_remote_code=False, use_safetensors=True).encoder
+        model, report = T5EncoderModel.from_pretrained(
+            name, trust_remote_code=False, use_safetensors=True, output_loading_info=True
+        )
+        check_whole(name, report["missing_keys"], (), report["mismatched_keys"])  # T5's decoder is not expected
+        encoder: T5Stack = model.encoder
+        return encoder
     except InputError:
         raise
     except (OSError, ValueError, StrictDataclassError) as error:

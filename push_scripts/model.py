@@ -163,6 +163,8 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     else:
         kind, base, weights = "model", None, _shards(folder)
     _check_weights(folder, weights)
+    if kind == "model":
+        checkpoint.load_model(str(folder), device_map="meta")  # checks all tensors, but reads none
     files: dict[str, Content] = {}
     names = {"model": (_CONFIG, _INDEX, "generation_config.json"), "adapter": (ADAPTER,), "expansion": (SPEC, _CONFIG)}
     for name in (*weights, *names[kind], *_TOKENIZER, "loss.png"):

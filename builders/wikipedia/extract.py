@@ -96,7 +96,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
 
     kinds, unchanged, read = {"articles": 0, "redirects": 0, "other_namespaces": 0}, 0, 0
     known_size = size_in_base if base is not None else None
-    last_id, in_order = -1, True
+    last_id, in_order, newest = -1, True, None
     with (
         _article_writer(folder / f"articles-{task.index:05d}.parquet") as articles,
         ParquetWriter(folder / f"pages-{task.index:05d}.parquet", PAGES) as pages,
@@ -108,6 +108,8 @@ def run(task: ExtractTask, folder: Path) -> Report:
             page_id, namespace, title, redirect, revision_id, parent_id, timestamp, escaped, missing = page
             in_order, last_id = in_order and page_id > last_id, page_id
             pages.write((page_id, namespace, redirect, revision_id))
+            if newest is None or timestamp > newest:
+                newest = timestamp
             if namespace != 0:
                 kinds["other_namespaces"] += 1
                 continue
@@ -145,6 +147,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
     return {
         "pages": {"read": counts.pages, **kinds, "dropped": counts.dropped},
         "bytes": {"xml": counts.bytes},
+        "newest": newest and f"{newest:%Y-%m-%dT%H:%M:%SZ}",
         "kept": {"articles": unchanged},
         "closed": {path.name: int(counts.complete)},
         "wrote": wrote,

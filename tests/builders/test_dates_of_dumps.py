@@ -1,0 +1,132 @@
+"""Dumps that are not those of their dates: the same file twice, two that are swapped, one that is too old."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from temporalwiki.builders.datasets_builder import TemporalWiki
+from temporalwiki.builders.manifests import read_intervals
+from temporalwiki.builders.world import World, write_world
+from temporalwiki.commands import main
+from temporalwiki.model_cards.dataset import dataset_card
+
+DATES = ("20211101", "20211201")
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Path:
+    write_world(tmp_path / "dumps", World(people=30, dates=DATES, wikidata_dates=DATES))
+    return tmp_path / "dumps"
+
+
+def build(dumps: Path, *more: str) -> int:
+    out = dumps.with_name("temporalwiki")
+    return main(["build", *DATES, "--dumps", str(dumps), "--out", str(out), "--jobs", "1", *more])
+
+
+def files(dumps: Path) -> tuple[Path, Path]:
+    """The Wikipedia dumps of both dates."""
+    prev, recent = (next(dumps.glob(f"enwiki/{date}/*.xml.bz2")) for date in DATES)
+    return prev, recent
+
+
+def swap(dumps: Path) -> None:
+    prev, recent = files(dumps)
+    text = prev.read_bytes()
+    prev.write_bytes(recent.read_bytes())
+    recent.write_bytes(text)
+    _without_index(dumps)
+
+
+def copy(dumps: Path) -> None:
+    prev, recent = files(dumps)
+    recent.write_bytes(prev.read_bytes())
+    _without_index(dumps)
+
+
+def link(dumps: Path) -> None:
+    prev, recent = files(dumps)
+    recent.unlink()
+    os.link(prev, recent)
+    _without_index(dumps)
+
+
+def the_same_facts(dumps: Path) -> None:
+    prev, recent = (next(dumps.glob(f"wikidatawiki/entities/{date}/*.json.gz")) for date in DATES)
+    shutil.copyfile(prev, recent)
+
+
+def _without_index(dumps: Path) -> None:
+    for path in dumps.glob("enwiki/*/*index*"):
+        path.unlink()
+
+
+WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
+    "contents of the dates swapped": (swap, "are the dumps swapped? If not, use --accept-dates"),
+    "one text twice": (copy, "are the same file: fetch the right ones"),
+    "one text, linked": (link, "are the same file: fetch the right ones"),
+    "one Wikidata dump twice": (the_same_facts, "are the same file: fetch the right ones"),
+}
+
+
+@pytest.mark.fault("wrong checksum or missing part", "a dump that is not of its date", "one line says so")
+@pytest.mark.parametrize("case", WRONG)
+def test_a_dump_that_is_not_of_its_date_is_refused(case: str, dumps: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change, said = WRONG[case]
+    change(dumps)
+    assert build(dumps) == 1
+    *_, last = capsys.readouterr().err.splitlines()
+    assert said in last
+    assert not dumps.with_name("temporalwiki").exists()
+
+
+def test_swapped_dates_can_be_accepted(dumps: Path) -> None:
+    swap(dumps)
+    assert build(dumps, "--accept-dates") == 0
+
+
+def test_a_snapshot_that_is_much_older_than_its_date_is_refused(
+    dumps: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in sorted(dumps.rglob("*20211201*"), reverse=True):  # files before their folders
+        path.rename(path.with_name(path.name.replace("20211201", "20220401")))
+    words = ["build", "20211101", "20220401", "--dumps", str(dumps), "--out", str(dumps.with_name("out"))]
+    assert main([*words, "--jobs", "1"]) == 1
+    *_, last = capsys.readouterr().err.splitlines()
+    assert "enwiki of 20220401: its newest revision is of 2021-1" in last
+    assert last.endswith("days before: is this another dump? If not, use --accept-dates")
+    assert main([*words, "--jobs", "1", "--accept-dates"]) == 0
+
+
+def test_facts_that_are_older_than_the_text_are_warned_of(dumps: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = dumps / "wikidatawiki" / "entities" / "20211101"
+    for path in old.iterdir():
+        path.rename(path.with_name(path.name.replace("20211101", "20210901")))
+    old.rename(old.with_name("20210901"))
+    assert build(dumps) == 0
+    said = "Wikidata is of 20210901, 61 days before the text of 20211101: facts may be out of date"
+    assert f"warning: {said}" in capsys.readouterr().err
+    months = read_intervals(dumps.with_name("temporalwiki"))
+    assert said in months[0].warnings
+    assert said in dataset_card(months)
+
+
+def test_the_builder_sees_another_content_of_the_same_size_and_time(dumps: Path, tmp_path: Path) -> None:
+    def key() -> str:
+        fields = {"dumps": str(dumps), "prev": DATES[0], "recent": DATES[1], "work": str(tmp_path / "work")}
+        return str(TemporalWiki("diffset", cache_dir=str(tmp_path / "cache"), **fields).hash)
+
+    before, path = key(), files(dumps)[1]
+    assert key() == before
+    status, data = path.stat(), bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    for listing in path.parent.glob("*sha1sums*"):
+        listing.unlink()
+    assert key() != before
