@@ -163,8 +163,6 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     else:
         kind, base, weights = "model", None, _shards(folder)
     _check_weights(folder, weights)
-    if kind == "model":
-        checkpoint.load_model(str(folder), device_map="meta")  # checks all tensors, but reads none
     files: dict[str, Content] = {}
     names = {"model": (_CONFIG, _INDEX, "generation_config.json"), "adapter": (ADAPTER,), "expansion": (SPEC, _CONFIG)}
     for name in (*weights, *names[kind], *_TOKENIZER, "loss.png"):
@@ -185,6 +183,8 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     if _TOKENIZER_CONFIG not in files or not (needs_none or any(name in files for name in _VOCABULARY)):
         missing = "vocabulary, such as tokenizer.json," if _TOKENIZER_CONFIG in files else _TOKENIZER_CONFIG
         raise InputError(f"{folder}: no tokenizer: {missing} is missing; copy the base model's file there")
+    if kind == "model":
+        checkpoint.load_model(str(folder), device_map="meta")  # checks all tensors, but reads none
     return Checkpoint(folder, kind, files, weights, record, base)
 
 

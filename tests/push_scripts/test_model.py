@@ -219,10 +219,12 @@ def repo(_names: Iterator[str] = map("org/other-{}".format, itertools.count())) 
 
 @pytest.fixture
 def copied(trained: Trained, tmp_path: Path) -> Copied:
-    """A copy of a checkpoint, to change."""
+    """A copy of a checkpoint, to change: of an older version, which listed no checksums."""
 
     def copy(kind: str, method: str) -> Path:
-        return Path(shutil.copytree(trained(kind, method), tmp_path / f"{kind}-{method}"))
+        folder = shutil.copytree(trained(kind, method), tmp_path / f"{kind}-{method}")
+        rewrite(folder / "training.json", files=[])
+        return folder
 
     return copy
 
