@@ -18,6 +18,9 @@ from filelock import FileLock, Timeout
 
 from temporalwiki.base.errors import InputError
 
+# the pattern of the temporary names that ``whole_file`` gives
+UNFINISHED = ".*." + "[0-9a-f]" * 8 + ".part"
+
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:

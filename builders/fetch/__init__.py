@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.files import only_one, whole_file
+from temporalwiki.base.files import UNFINISHED, only_one, whole_file
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
 from temporalwiki.builders import checksums, snapshot
@@ -247,7 +247,7 @@ def _fetch_all(
     connection: Connection, mirrors: Sequence[str], dumps: Path, wanted: Sequence[Wanted], progress: Progress
 ) -> None:
     for folder in {(dumps / file.path).parent for file in wanted}:
-        for litter in folder.glob("..*.part"):  # notes that a killed process left
+        for litter in folder.glob(UNFINISHED):  # lists and notes of a killed process; downloads have other names
             litter.unlink()
     largest_first = sorted(wanted, key=lambda file: -file.size)
     with ThreadPoolExecutor(CONNECTIONS) as pool:

@@ -385,8 +385,8 @@ def test_two_snapshots_are_cut_from_one_history(tmp_path: Path) -> None:
     path = dumps / "enwiki" / "20220101" / "enwiki-20220101-pages-meta-history1.xml-p1p99.bz2"
     new = page(2, "New", "It is new.", at="2021-11-09T00:00:00Z")
     write_bz2(path, header() + page(1, "Grows", revisions=grows) + new + FOOTER)
-    for date in ("20211101", "20211129"):
-        write_wikidata(wikidata_file(dumps, date), [item(1)])
+    for revision_id, date in enumerate(("20211101", "20211129"), 1):
+        write_wikidata(wikidata_file(dumps, date), [item(1, lastrevid=revision_id)])
     run(dumps, tmp_path / "out")
     assert [(row["title"], row["kind"], row["text"]) for row in rows(tmp_path / "out", f"diffset-{MONTH.name}")] == [
         ("Grows", "updated", "It grew."),

@@ -495,7 +495,7 @@ def test_where_one_revision_says_two_things_all_is_read(
     monkeypatch.setattr(extract, "CHECKED", 1)
     dumps = tmp_path / "dumps"
     for month, date in enumerate(("20211101", "20211201")):
-        multistream(articles_file(dumps, date), [page(1, "A", "A is here.", revision_id=1)])
+        multistream(articles_file(dumps, date), [page(1, "A", "A is here.", revision_id=1 + month)])
         claims = {"P5": [statement(value(2 + month), id="Q1$a")]}
         lines = [line_of(item(1, claims, "A", "A"), 7), line_of(item(2, {}, "B"), 8)]
         write_dump(wikidata_file(dumps, date), lines)
@@ -531,7 +531,7 @@ def test_a_base_that_is_made_anew_in_other_layers_changes_nothing(
 def of_two_months(dumps: Path, revision: Callable[[int, int], int]) -> dict[str, Any]:
     """The stages of a build of five items, each with another fact and with ``revision(item, month)`` every month."""
     for month, date in enumerate(("20211101", "20211201")):
-        multistream(articles_file(dumps, date), [page(1, "A", "A is here.", revision_id=1)])
+        multistream(articles_file(dumps, date), [page(1, "A", "A is here.", revision_id=1 + month)])
         lines = [entity(number, revision(number, month), 10 + month) for number in range(1, 6)]
         write_dump(wikidata_file(dumps, date), lines)
     manifest = build(find_sources(dumps, MONTHS[0]), dumps / "out", dumps / "work").content
