@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # The libraries read these when they are imported. Tests never use a network or a user's cache.
 os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="temporalwiki-tests-")
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Tests run in parallel; threads of several tests that wait for each other take twice as long on the same cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
 
 # The background jobs of a shell ignore Ctrl-C, but tests interrupt the commands that they start.
