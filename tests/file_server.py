@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import hashlib
 import json
@@ -37,6 +38,7 @@ class Fault:
     range_at: int | None = None  # what Content-Range claims to begin at, and the bytes do
     total: int | None = None  # what Content-Range claims the whole to be
     delay: float = 0.0  # seconds after each 4 KB
+    drip_after: int | None = None  # the rest comes a byte at a time after this many bytes, those of the head included
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,10 @@ class _Handler(BaseHTTPRequestHandler):
     owner: FileServer
     protocol_version = "HTTP/1.1"
 
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError):  # the other side has gone, between two requests
+            super().handle()
+
     def do_GET(self) -> None:
         self.owner.enter(1)
         try:
@@ -119,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
         if data is None:
             data = self._index(path)
         if fault.status is not None or data is None:
-            self._send(fault.status or 404, fault.headers, b"<h1>no</h1>", Fault())
+            self._send(fault.status or 404, fault.headers, b"<h1>no</h1>", Fault(drip_after=fault.drip_after))
             return
         headers = {"Accept-Ranges": "bytes"}
         if self.owner.etags:
@@ -156,6 +162,8 @@ class _Handler(BaseHTTPRequestHandler):
         return f'<html><h1>Index of /{path}</h1><hr><pre><a href="../">../</a>\r\n{links}</pre></html>'.encode()
 
     def _send(self, status: int, headers: Mapping[str, str], data: bytes, fault: Fault) -> None:
+        if fault.drip_after is not None:
+            self.wfile = _Drip(self.wfile, fault.drip_after)  # type: ignore[assignment]
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -188,6 +196,23 @@ class _Handler(BaseHTTPRequestHandler):
             self._write(data, fault)
             sent += len(data)
         self.close_connection = True
+
+
+class _Drip:
+    """Writes a byte at a time, slower than any server that is at work."""
+
+    def __init__(self, to: Any, fast: int) -> None:
+        self._to, self._fast = to, fast
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._to, name)
+
+    def write(self, data: bytes) -> None:
+        self._to.write(data[: self._fast])
+        for byte in data[self._fast :]:
+            time.sleep(0.05)
+            self._to.write(bytes([byte]))
+        self._fast = max(0, self._fast - len(data))
 
 
 def served(dumps: Path) -> dict[str, bytes]:

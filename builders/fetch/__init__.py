@@ -12,12 +12,13 @@ import hashlib
 import re
 import shutil
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from itertools import groupby
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import UNFINISHED, only_one, whole_file
+from temporalwiki.base.interrupts import POLL, held_interrupts
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
 from temporalwiki.builders import checksums, snapshot
@@ -250,12 +251,16 @@ def _fetch_all(
         for litter in folder.glob(UNFINISHED):  # lists and notes of a killed process; downloads have other names
             litter.unlink()
     largest_first = sorted(wanted, key=lambda file: -file.size)
-    with ThreadPoolExecutor(CONNECTIONS) as pool:
-        try:  # an interrupt while tasks are submitted must not wait for running downloads
+    with held_interrupts() as check_interrupt, ThreadPoolExecutor(CONNECTIONS) as pool:
+        try:
             futures = {pool.submit(_one, connection, mirrors, dumps, file, progress): file for file in largest_first}
-            for future in as_completed(futures):
-                file = futures[future]
-                checksums.note(dumps / file.path, future.result(), file.sha1)
+            pending = set(futures)
+            while pending:
+                check_interrupt()
+                finished, pending = wait(pending, POLL, FIRST_COMPLETED)
+                for future in finished:
+                    file = futures[future]
+                    checksums.note(dumps / file.path, future.result(), file.sha1)
         except BaseException:
             connection.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)

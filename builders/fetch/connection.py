@@ -1,8 +1,9 @@
 """HTTP requests to dump servers, with few connections, retries and limits.
 
-Wikimedia allows three connections per client and asks clients to identify themselves. If a server is busy (429, 503),
+A server that sends too slowly counts as one that breaks off, so no server can hold a fetch for ever. Wikimedia allows three connections per client and asks clients to identify themselves. If a server is busy (429, 503),
 the next try comes when the server says; if it breaks off, after waits that double. `httpx2` has no retries for status
-codes, reads the bodies of redirects without a limit, and follows them from https to http: so that code is here.
+codes, no limit for a whole request, reads the bodies of redirects without a limit, and follows them from https to
+http: so that code is here.
 """
 
 from __future__ import annotations
@@ -12,24 +13,31 @@ import datetime
 import email.utils
 import math
 import re
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx2
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.base.interrupts import POLL
 
 CONNECTIONS = 3  # at once, which is the limit of Wikimedia
 USER_AGENT = (
     f"temporalwiki/{version('temporalwiki')} (benchmark data from the dumps, once a month) httpx2/{httpx2.__version__}"
 )
-TIMEOUT = 60.0  # seconds without any byte
+CONNECT_TIMEOUT = 20.0  # seconds
+TIMEOUT = 60.0  # seconds without any byte, without an answer, and over which the rate is measured
+LEAST_RATE = 10_000  # bytes a second
+LONGEST_PAGE = 300.0  # seconds that a small text may take
 BACKOFF = 1.0  # seconds before the second try; doubled before each one after
 LONGEST_BACKOFF = 60.0
 LONGEST_WAIT = 1800.0  # seconds that a server may ask for
+LONGEST_WAITS = 4 * 3600.0  # seconds in all, for one file
 TRIES_OF_A_PAGE = 5
 TRIES_OF_A_FILE = 10  # without progress, about four minutes
 REDIRECTS = 5
@@ -94,8 +102,9 @@ class Connection:
         self.silent = set[str]()  # servers that failed for good: they get one try without a wait
         self._client = httpx2.Client(
             headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},  # sizes and checksums are of files
-            timeout=TIMEOUT,
-            limits=httpx2.Limits(max_connections=CONNECTIONS),
+            timeout=httpx2.Timeout(TIMEOUT, connect=CONNECT_TIMEOUT),
+            # none is kept open, so each request has a connection of its own, which its watch may cut
+            limits=httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=0),
         )
 
     def __enter__(self) -> Self:
@@ -108,20 +117,32 @@ class Connection:
 
     @contextlib.contextmanager
     def ask(
-        self, url: str, headers: Mapping[str, str] | None = None, method: str = "GET"
-    ) -> Iterator[httpx2.Response]:
-        """Yield an answer of 200, 206 or 416 before its body is read. Raises Failed or Broken, also from the block."""
+        self, url: str, headers: Mapping[str, str] | None = None, method: str = "GET", longest: float = math.inf
+    ) -> Iterator[tuple[httpx2.Response, Iterator[bytes]]]:
+        """Yield an answer of 200, 206 or 416, and its body in pieces that are still to come.
+
+        Raises Failed or Broken, also from the block. Broken includes a server that is too slow, or that takes more
+        than ``longest`` seconds.
+        """
+        watch = _Watch(self.stopped, longest)
         try:
-            response = self._follow(self._client.build_request(method, url, headers=headers))
-            try:
-                _check_status(response)
-                yield response
-            finally:
-                response.close()
+            with watch:
+                request = self._client.build_request(
+                    method, url, headers=headers, extensions={"trace": watch.see_connection}
+                )
+                response = self._follow(request)
+                watch.answered()
+                try:
+                    _check_status(response)
+                    yield response, watch.counted(response.iter_raw())
+                finally:
+                    response.close()
         except httpx2.UnsupportedProtocol as error:
             raise Failed(str(error)) from None
         except httpx2.TransportError as error:
-            raise Broken(str(error) or type(error).__name__) from None
+            raise Broken(watch.too_slow or str(error) or type(error).__name__) from None
+        if watch.too_slow:  # to some answers, a cut connection is an end
+            raise Broken(watch.too_slow)
 
     def _follow(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and follow its redirects without reading their bodies."""
@@ -140,13 +161,13 @@ class Connection:
         patience = Patience(self, url, TRIES_OF_A_PAGE)
         while True:
             try:
-                with self.ask(url) as response:
-                    data = bytearray()
-                    for chunk in response.iter_raw():
+                data = bytearray()
+                with self.ask(url, longest=LONGEST_PAGE) as (_, body):
+                    for chunk in body:
                         data += chunk
                         if len(data) > LARGEST_PAGE:
                             raise Failed(f"sends more than {LARGEST_PAGE >> 20} MB instead of a small page")
-                    return data.decode("utf-8", errors="replace")
+                return data.decode("utf-8", errors="replace")
             except Broken as problem:
                 patience.wait(problem)
 
@@ -155,7 +176,7 @@ class Connection:
         patience = Patience(self, url, TRIES_OF_A_PAGE)
         while True:
             try:
-                with self.ask(url, method="HEAD") as response:
+                with self.ask(url, method="HEAD", longest=LONGEST_PAGE) as (response, _):
                     length = response.headers.get("Content-Length", "")
                     if not (length.isascii() and length.isdigit()):
                         raise Failed("does not say how large the file is")
@@ -164,12 +185,66 @@ class Connection:
                 patience.wait(problem)
 
 
+class _Watch:
+    """A thread that cuts a request's connection when the request is too slow, or when all downloads are to stop.
+
+    A timeout of the library ends a read that gets no byte, but no read that gets a byte now and then.
+    """
+
+    def __init__(self, stopped: threading.Event, longest: float) -> None:
+        self.too_slow = ""  # or what to say about it
+        self._stopped, self._ended = stopped, threading.Event()
+        self._begun = self._since = time.monotonic()
+        self._longest, self._least, self._size = longest, 1.0, 0  # any answer is fast enough within TIMEOUT
+        self._sockets: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        for connected in self._sockets:
+            connected.close()
+
+    def see_connection(self, event: str, info: Mapping[str, Any]) -> None:
+        """Note a connection that the library makes; a copy, because TLS takes the socket away from its object."""
+        if event.endswith("connect_tcp.complete"):
+            self._sockets.append(info["return_value"].get_extra_info("socket").dup())
+
+    def answered(self) -> None:
+        """Measure the rate from now on."""
+        self._since, self._least = time.monotonic(), LEAST_RATE * TIMEOUT
+
+    def counted(self, body: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the pieces of a body. Raises Stopped if all downloads are to stop."""
+        for chunk in body:
+            if self._stopped.is_set():
+                raise Stopped
+            self._size += len(chunk)
+            yield chunk
+
+    def _watch(self) -> None:
+        while not self._ended.wait(POLL):
+            now = time.monotonic()
+            if now - self._begun > self._longest:
+                self.too_slow = f"takes more than {self._longest:.0f} s"
+            elif now - self._since > TIMEOUT:
+                if self._size < self._least:
+                    self.too_slow = f"gives less than {LEAST_RATE // 1000} kB a second"
+                self._since, self._size = now, 0
+            if self.too_slow or self._stopped.is_set():
+                for connected in self._sockets:
+                    with contextlib.suppress(OSError):  # it has ended by itself
+                        connected.shutdown(socket.SHUT_RDWR)
+
+
 class Patience:
     """Count failed tries and wait before the next one."""
 
     def __init__(self, connection: Connection, url: str, tries: int) -> None:
         self.connection, self.url, self.tries = connection, url, tries
-        self.failed = 0
+        self.failed, self.waited = 0, 0.0
 
     def progress(self) -> None:
         """Start counting again, after progress."""
@@ -186,6 +261,9 @@ class Patience:
         asked = "" if problem.wait is None else ", as it asks"
         if seconds > LONGEST_WAIT:
             raise Failed(f"{problem}; it asks to come back in {math.ceil(seconds / 60)} minutes: try again then")
+        self.waited += seconds
+        if self.waited > LONGEST_WAITS:
+            raise Failed(f"{problem}; it asks to wait for more than {LONGEST_WAITS / 3600:.0f} hours in all")
         self.connection.say(f"{self.url}: {problem}; next try in {seconds:.0f} s{asked}")
         if self.connection.stopped.wait(seconds):
             raise Stopped

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,9 +20,18 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder, room_for, sync
 from temporalwiki.base.json_files import write_json
 from temporalwiki.base.progress import Progress
-from temporalwiki.builders.fetch.connection import READ, TRIES_OF_A_FILE, Broken, Connection, Failed, Patience, Stopped
+from temporalwiki.builders.fetch.connection import (
+    LEAST_RATE,
+    READ,
+    TRIES_OF_A_FILE,
+    Broken,
+    Connection,
+    Failed,
+    Patience,
+    Stopped,
+)
 
-_PROGRESS = 1 << 16  # bytes; a server that gives fewer per try is given up
+_PROGRESS = 1 << 16  # bytes; a server that gives fewer per try, or gives them too slowly, is given up
 
 
 def download(
@@ -52,16 +62,18 @@ def download(
 
 def _fetch(connection: Connection, url: str, part: _Part) -> None:
     """Download the missing bytes from one server. Raises Failed."""
-    patience, furthest = Patience(connection, url, TRIES_OF_A_FILE), part.length
+    patience, furthest, seconds = Patience(connection, url, TRIES_OF_A_FILE), part.length, 0.0
     for last in (False, True):
         while part.length < part.size:
+            begun = time.monotonic()
             try:
                 _ask(connection, url, part)
             except Broken as problem:
                 if part.length == part.size:
                     break
-                if part.length >= furthest + _PROGRESS:
-                    furthest = part.length
+                seconds += time.monotonic() - begun
+                if part.length >= furthest + max(_PROGRESS, LEAST_RATE * seconds):
+                    furthest, seconds = part.length, 0.0
                     patience.progress()
                 patience.wait(problem)
         found = part.sha1()
@@ -83,14 +95,12 @@ def _ask(connection: Connection, url: str, part: _Part) -> None:
             part.throw_away()
         else:
             headers = {"Range": f"bytes={part.length}-", "If-Range": version}
-    with connection.ask(url, headers) as response:
+    with connection.ask(url, headers) as (response, body):
         _check_answer(response, url, part)
         if response.status_code == 200 or not part.length:
             part.begin(url, response)
         with part.path.open("ab") as file:
-            for chunk in response.iter_raw():  # larger pieces would be lost if the connection breaks
-                if connection.stopped.is_set():
-                    raise Stopped
+            for chunk in body:  # larger pieces would be lost if the connection breaks
                 if part.length == part.size:
                     return
                 part.write(file.write, chunk)

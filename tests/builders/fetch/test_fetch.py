@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +40,7 @@ from a_folder import contents
 from faults.rows import ONE_LINE, REFUSED
 from file_server import Fault, FileServer, lists_of, served
 
+DOWNLOAD = import_module("temporalwiki.builders.fetch.download")  # its package has a function of this name
 MONTH = Interval("enwiki", "20211101", "20211201")
 PROPS = "enwiki/20211201/enwiki-20211201-page_props.sql.gz"
 
@@ -271,7 +273,7 @@ def stopped_fetch(server: FileServer, dumps: Path) -> None:
 
 def test_another_run_goes_on_where_one_was_stopped(server: FileServer, tmp_path: Path) -> None:
     stopped_fetch(server, tmp_path)
-    (tmp_path / BIG).with_name(f"..{Path(BIG).name}.part.json.123.part").touch()  # as a kill leaves behind
+    (tmp_path / BIG).with_name(f"..{Path(BIG).name}.part.json.0123abcd.part").touch()  # as a kill leaves behind
     fetch(MONTH, tmp_path, [server.url])
     (request,) = server.asked(re.escape(BIG))
     assert request.headers["Range"] == "bytes=150000-"
@@ -364,6 +366,77 @@ def test_the_next_mirror_is_asked_where_one_does_not_answer(
     fetch(MONTH, tmp_path, [gone.url, server.url])
     assert dumps_in(tmp_path) == FILES
     assert capsys.readouterr().err.count(f"{gone.url}/") == 4  # waited for once, not for every file
+
+
+# what comes a byte at a time, and how
+SLOW: Mapping[str, tuple[str, str, Fault]] = {
+    "a file, from its first byte": (re.escape(BIG), "GET", Fault(drip_after=300)),
+    "a file, after a while": (re.escape(BIG), "GET", Fault(drip_after=9_000)),
+    "the heads of a file's chunks": (re.escape(BIG), "GET", Fault(drip_after=300, chunked=True)),
+    "the head of an answer": (re.escape(BIG), "GET", Fault(drip_after=0)),
+    "the head of a refusal": (re.escape(BIG), "GET", Fault(drip_after=0, status=503)),
+    "a list": ("20211201/dumpstatus.json", "GET", Fault(drip_after=400)),
+    "an index": ("entities/$", "GET", Fault(drip_after=0)),
+    "the size of a file": ("all.json.gz", "HEAD", Fault(drip_after=0)),
+}
+
+
+@pytest.mark.fault(
+    "server that misbehaves",
+    "fetch: the head, a list or a file comes a byte at a time",
+    "the request is cut and tried again, and then the next mirror gives the file",
+)
+@pytest.mark.parametrize("case", SLOW)
+def test_a_server_that_is_too_slow_holds_nobody(
+    case: str, server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connection, "TIMEOUT", 0.4)
+    monkeypatch.setattr(connection, "POLL", 0.02)
+    monkeypatch.setattr(connection, "TRIES_OF_A_PAGE", 2)
+    monkeypatch.setattr(DOWNLOAD, "TRIES_OF_A_FILE", 2)
+    path, method, fault = SLOW[case]
+    with FileServer(server.files) as slow:
+        slow.fault(path, fault, times=99, method=method)
+        begun = time.monotonic()
+        fetch(MONTH, tmp_path, [slow.url, server.url])
+        assert time.monotonic() - begun < 15
+    assert dumps_in(tmp_path) == FILES
+    assert "gives less than 10 kB a second; next try" in capsys.readouterr().err
+    assert [request for request in server.requests if re.search(path, request.path)]  # the next mirror
+
+
+def test_a_small_text_has_a_deadline(
+    server: FileServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However fast it comes."""
+    monkeypatch.setattr(connection, "LONGEST_PAGE", 0.5)
+    monkeypatch.setattr(connection, "TRIES_OF_A_PAGE", 1)
+    server.fault("dumpstatus.json", Fault(body=b" " * 400_000, delay=0.01))
+    with pytest.raises(InputError, match="takes more than 0 s; given up"):
+        newest_interval(server.url, "enwiki")
+
+
+def test_pieces_that_come_in_time_but_seldom_are_no_progress(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server could give a piece, then nothing until it is cut, again and again, and hold the lock for months."""
+    monkeypatch.setattr(connection, "TIMEOUT", 0.2)
+    monkeypatch.setattr(connection, "POLL", 0.02)
+    monkeypatch.setattr(connection, "LEAST_RATE", 500_000)
+    monkeypatch.setattr(DOWNLOAD, "LEAST_RATE", 500_000)
+    monkeypatch.setattr(DOWNLOAD, "TRIES_OF_A_FILE", 3)
+    server.fault(re.escape(BIG), Fault(drip_after=70_000), times=99)
+    with pytest.raises(InputError, match="less than 500 kB a second; given up after 3 tries"):
+        fetch(MONTH, tmp_path, [server.url])
+
+
+def test_a_server_that_always_asks_to_wait_is_left(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LONGEST_WAITS", 0.5)
+    server.fault(re.escape(BIG), Fault(status=503, headers={"Retry-After": "1"}), times=99)
+    with pytest.raises(InputError, match="asks to wait for more than 0 hours in all"):
+        fetch(MONTH, tmp_path, [server.url])
 
 
 def test_redirects_are_followed(server: FileServer, tmp_path: Path) -> None:
@@ -620,6 +693,26 @@ def test_ctrl_c_ends_it_at_once_and_a_rerun_completes(server: FileServer, tmp_pa
     server._faults.clear()
     fetch(MONTH, tmp_path, [server.url])
     assert dumps_in(tmp_path) == FILES
+
+
+@pytest.mark.parametrize("way", ["silent", "a byte at a time"])
+def test_ctrl_c_does_not_wait_for_a_server(
+    way: str, server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.fault(re.escape(BIG), Fault(drip_after=0) if way == "a byte at a time" else Fault(delay=60))
+    noted: list[str] = []
+
+    def note(file: Path, *_: object) -> None:
+        noted.append(file.name)
+        if len(noted) == len(FILES) - 1:  # all but BIG
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("temporalwiki.builders.checksums.note", note)
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        fetch(MONTH, tmp_path, [server.url])
+    assert time.monotonic() - begun < 10
+    assert Path(BIG).name not in noted
 
 
 def test_ctrl_c_while_downloads_are_handed_out_waits_for_none(
