@@ -88,10 +88,12 @@ def sync_tree(folder: Path) -> None:
 
 @contextlib.contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """Raise an InputError that names ``path`` if the disk is full; libraries rarely name the file."""
+    """Raise an InputError that names ``path`` if the disk or a limit is full; libraries rarely name the file."""
     try:
         yield
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise InputError(f"{path}: larger than a file may be here; raise the limit (ulimit -f)") from None
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise InputError(f"{path}: no space left on the disk; free some and run the same command again") from None

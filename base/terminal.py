@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 
@@ -10,6 +11,21 @@ from tqdm import tqdm
 # Control characters but tab and newline, characters that change the direction of writing, lone surrogates. They could
 # change what stands elsewhere on the screen, or how it reads.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def open_closed_streams() -> None:
+    """Open the null device for each standard stream that is closed.
+
+    Otherwise the next file would get its number, and what a library prints would be written into that file.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(descriptor, True)  # processes of this command need it, too
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def printable(text: str) -> str:

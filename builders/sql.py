@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import resource
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +15,22 @@ import duckdb
 
 from temporalwiki.base.errors import InputError
 
+_LEAST_ROOM = 1 << 30  # bytes of address space
+
 
 @contextlib.contextmanager
 def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a database that uses at most ``memory`` bytes and spills the rest to a temporary folder in ``folder``.
 
-    Raises InputError if memory or disk run out.
+    Raises InputError if memory or disk run out, and KeyboardInterrupt for what DuckDB makes of Ctrl-C.
     """
+    room = _address_space()
+    if room < _LEAST_ROOM:  # DuckDB crashes where the system refuses it memory
+        raise InputError(
+            f"{folder}: this process may use only {room >> 20} MB more (ulimit -v), and DuckDB needs "
+            f"{_LEAST_ROOM >> 20} MB; raise the limit and run the same command again"
+        )
+    memory = min(memory, room // 2)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".duckdb-", suffix=".part") as temp:
         config: dict[str, str | bool | int | float | list[str]] = {
@@ -36,6 +47,19 @@ def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
                 f"{folder}: DuckDB had too little memory or disk ({memory >> 20} MB of memory): "
                 f"{str(error).splitlines()[0]}; give more --memory, or fewer --jobs"
             ) from None
+        except (duckdb.InterruptException, RuntimeError) as error:
+            if "interrupted" not in str(error).lower():
+                raise
+            raise KeyboardInterrupt from None
+
+
+def _address_space() -> int:
+    """Return how many bytes this process may still map: few under ``ulimit -v``."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    return max(0, limit - pages * resource.getpagesize())
 
 
 def run_script(db: duckdb.DuckDBPyConnection, script: str, values: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from temporalwiki import __version__
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
-from temporalwiki.base.terminal import say
+from temporalwiki.base.terminal import open_closed_streams, print_result, say
 
 # Subcommand -> its summary. The module of the same name has add_arguments(parser, argv) and run(arguments).
 COMMANDS = {
@@ -40,6 +40,10 @@ SILENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 
+# what errors of libraries say that are no MemoryError
+_NO_MEMORY = ("can't allocate memory", "cannot allocate memory", "failed to map segment", "can't start new thread")
+_LONGEST_NAME = 200  # characters
+
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser that suggests the nearest name for a misspelled subcommand or option."""
@@ -66,6 +70,24 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit status: 0 done, 1 failed (with one line of error), 2 wrong usage."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    wanted = next((word for word in argv if not word.startswith("-")), None)
+    report = print_result if sys.stderr is None else say
+    open_closed_streams()
+    try:
+        _run(argv, wanted)
+    except Exception as error:
+        line = _line_of(error)
+        if line is None or "--debug" in argv:
+            raise
+        report(f"temporalwiki {wanted}: {line}")
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        say(f"temporalwiki {wanted}: interrupted; run the same command again to continue")
+        return 1
+    return 0
+
+
+def _run(argv: list[str], wanted: str | None) -> None:
     for name, value in SILENT.items():
         os.environ.setdefault(name, value)
     if not sys.stderr.isatty():
@@ -76,36 +98,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"temporalwiki {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    wanted = next((word for word in argv if not word.startswith("-")), None)
-    try:
-        for name, summary in COMMANDS.items():
-            subparser = subparsers.add_parser(
-                name,
-                help=summary,
-                description=summary,
-                formatter_class=argparse.RawDescriptionHelpFormatter,
-                allow_abbrev=False,  # else a misspelled option can pass as the abbreviation of another
-            )
-            if name == wanted:  # import only the module of this subcommand, because some take seconds
-                module = importlib.import_module(f"temporalwiki.commands.{name}")
-                module.add_arguments(subparser, argv)
-                subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-                subparser.set_defaults(run=module.run, parser=subparser)
-                subparser.words = argv
-        arguments, unknown = parser.parse_known_args(argv)
-        if unknown:  # the subcommand's parser can suggest one of its options
-            arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        _check_endpoint()
-        arguments.run(arguments)
-    except (InputError, OSError) as error:
-        if "--debug" in argv:
-            raise
-        say(f"temporalwiki {wanted}: {in_one_line(error)}")
-        return 2 if isinstance(error, UsageError) else 1
-    except KeyboardInterrupt:
-        say(f"temporalwiki {wanted}: interrupted; run the same command again to continue")
-        return 1
-    return 0
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(
+            name,
+            help=summary,
+            description=summary,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,  # else a misspelled option can pass as the abbreviation of another
+        )
+        if name == wanted:  # import only the module of this subcommand, because some take seconds
+            module = importlib.import_module(f"temporalwiki.commands.{name}")
+            module.add_arguments(subparser, argv)
+            subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+            subparser.set_defaults(run=module.run, parser=subparser)
+            subparser.words = argv
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:  # the subcommand's parser can suggest one of its options
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    _check_endpoint()
+    for text in (*argv, os.getcwd()):
+        text.encode()  # each library would fail in a way of its own
+    arguments.run(arguments)
+
+
+def _line_of(error: Exception) -> str | None:
+    """Return what to say about an error that the input or the machine caused, or None for a bug."""
+    said = in_one_line(error)
+    if isinstance(error, InputError | OSError):
+        return said
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        return f"{error.object[-_LONGEST_NAME:]}: a name that is not UTF-8; rename the file or folder"
+    if isinstance(error, RuntimeError) and said.startswith("Symlink loop"):  # from pathlib, before Python 3.13
+        return f"{said}; remove the link, or name another folder"
+    if isinstance(error, MemoryError) or any(sign in said for sign in _NO_MEMORY):
+        return f"out of memory ({said or 'Python had too little'}); free some, or raise the limit (ulimit -v)"
+    return None
 
 
 def _check_endpoint() -> None:

@@ -9,12 +9,14 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.interrupts import POLL, held_interrupts
 from temporalwiki.builders.executors.executor import StageExecutor
 
 _GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
@@ -62,9 +64,12 @@ class Executor(StageExecutor):
                 self.run_task(rank)
                 done(rank)
         else:
-            self._run_in_pool(ranks, done)
+            with held_interrupts() as check_interrupt:
+                self._run_in_pool(ranks, done, check_interrupt)
 
-    def _run_in_pool(self, ranks: list[int], done: Callable[[int], None]) -> None:
+    def _run_in_pool(
+        self, ranks: list[int], done: Callable[[int], None], check_interrupt: Callable[[], None]
+    ) -> None:
         socket = Path(multiprocessing.util.get_temp_dir(), "listener-12345678")
         if len(os.fsencode(socket)) > _LONGEST_SOCKET:
             raise UsageError(
@@ -77,6 +82,7 @@ class Executor(StageExecutor):
         # each worker gets all tasks once, instead of one with each call
         pool = ProcessPoolExecutor(min(self.workers, len(ranks)), context, initializer=_begin, initargs=(self,))
         try:
+            resource_tracker.ensure_running()  # it unblocks the signal when it starts
             # workers inherit the blocked signal: on Ctrl-C this process ends them
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
@@ -87,7 +93,8 @@ class Executor(StageExecutor):
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             pending = set(futures)
             while pending:
-                finished, pending = wait(pending, return_when="FIRST_COMPLETED")
+                check_interrupt()
+                finished, pending = wait(pending, POLL, FIRST_COMPLETED)
                 for future in sorted(finished, key=futures.__getitem__):
                     future.result()
                     done(futures[future])

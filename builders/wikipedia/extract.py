@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -27,6 +25,7 @@ from temporalwiki.builders.incremental import Task
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import Report, total
+from temporalwiki.builders.sql import database
 from temporalwiki.builders.streams import split
 from temporalwiki.builders.wikipedia.titles import TitleWriter
 from temporalwiki.builders.wikipedia.unchanged_pages import BaseArticles, KnownArticle
@@ -227,10 +226,7 @@ def _by_page(path: Path, columns: str) -> Iterator[dict[str, Any]]:
         f"SELECT {columns} FROM read_parquet($path, file_row_number = true) "
         "ORDER BY page_id, revision_id, file_row_number"
     )
-    with (
-        tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=path.parent) as spilled,
-        duckdb.connect(config={"threads": 1, "memory_limit": "256MB", "temp_directory": spilled}) as db,
-    ):
+    with database(path.parent, 256 << 20) as db:
         for batch in db.sql(query, params={"path": glob.escape(str(path))}).to_arrow_reader(4096):
             yield from batch.to_pylist()
 
