@@ -11,6 +11,7 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from temporalwiki.base.errors import InputError
 
+LARGEST_TEXT = 64 << 20  # bytes of a text or JSON file that is read as a whole
 # the pattern of the temporary names that ``whole_file`` gives
 UNFINISHED = ".*." + "[0-9a-f]" * 8 + ".part"
 
@@ -55,6 +57,20 @@ def whole_folder(folder: Path) -> Iterator[Path]:
             sync(folder.parent)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def read_small(path: Path) -> bytes:
+    """Return the content of a file that strangers may have made.
+
+    Raises OSError if it is no regular file, such as a pipe that nobody writes to, or larger than ``LARGEST_TEXT``.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if status.st_size > LARGEST_TEXT:
+            raise OSError(errno.EOVERFLOW, f"larger than {LARGEST_TEXT >> 20} MB", str(path))
+        return file.read()
 
 
 def make_folder(folder: Path) -> None:

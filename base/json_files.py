@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from temporalwiki.base.errors import InputError, in_one_line
-from temporalwiki.base.files import whole_file
+from temporalwiki.base.files import read_small, whole_file
 
 FINGERPRINT = "[0-9a-f]{16}"  # a pattern that every fingerprint fits
 
@@ -25,7 +25,7 @@ def read_json(path: Path, kind: type[T], what: str = "JSON that temporalwiki can
     should have been, and what is wrong.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return msgspec.json.decode(read_small(path), type=kind)
     except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{path}: not {what} ({in_one_line(reason)})") from None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.stages import Report, run_stage
@@ -135,7 +136,7 @@ def _listed(path: Path) -> Iterator[tuple[Path, str, str]]:
     listings = [(file, "sha1") for file in sorted(path.parent.glob("*sha1sums*.txt"))]
     listings += [(file, "sha256") for file in sorted(path.parent.glob("SHA256SUMS"))]  # of content exports
     for listing, algorithm in listings:
-        for line in listing.read_text("utf-8", errors="replace").splitlines():
+        for line in read_small(listing).decode("utf-8", "replace").splitlines():
             expected, _, name = line.partition(" ")  # then a blank, or a star for "binary"
             if name.lstrip(" *").strip() == path.name:
                 yield listing, algorithm, expected.strip().lower()

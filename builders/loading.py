@@ -13,6 +13,7 @@ from huggingface_hub import DatasetCard, HfApi
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import read_small
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.ckl.build_config import check_name
 from temporalwiki.builders.configs import SCHEMAS, SPLITS
@@ -78,7 +79,7 @@ def check_card(folder: Path) -> None:
     """
     for name in ("README.md", ".huggingface.yaml"):
         try:
-            text = (folder / name).read_text("utf-8")
+            text = read_small(folder / name).decode()
             said: Any = yaml.safe_load(text) if name != "README.md" else vars(DatasetCard(text).data)
         except (OSError, ValueError, TypeError, yaml.YAMLError, RecursionError):
             continue  # `datasets` reads it the same way and names the fault

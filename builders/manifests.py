@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import msgspec
 
 from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import read_json
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
@@ -337,7 +338,7 @@ def read_manifests(folder: Path) -> list[BuiltManifest | ImportedManifest | CklM
     manifests = []
     for path in sorted((folder / "manifests").glob("*.json")):
         try:
-            manifest = decode(path.read_bytes(), str(path))
+            manifest = decode(read_small(path), str(path))
             if manifest.name != path.stem:
                 raise InputError(f"{path}: not a manifest of temporalwiki (it describes {manifest.name})")
         except InputError as error:
@@ -462,7 +463,7 @@ def check_checkpoint(folder: Path) -> None:
 def read_training(path: Path) -> TrainingManifest:
     """Return a ``training.json``. Raises InputError, which names the file, for one that is damaged or missing."""
     try:
-        content = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        content = msgspec.json.decode(read_small(path), type=dict[str, Any])
         return msgspec.convert(content | {"content": content}, TrainingManifest)
     except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else error

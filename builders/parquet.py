@@ -21,6 +21,8 @@ from temporalwiki.base.files import whole_file
 # On wikitext, zstd's level 1 takes half the time of level 3 and a seventh more disk: right for files between stages.
 _LEVEL = 1
 _LEVEL_PUBLISHED = 3
+_UNPACKED = 512 << 20  # bytes of a stranger's file in memory
+_TOGETHER = 256 << 20  # bytes of its rows that are read together
 _LOCAL = LocalFileSystem()  # without it, pyarrow reads the path of a missing file as a URI
 
 
@@ -179,6 +181,43 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
         """Yield rows in batches; takes the arguments of ``pyarrow.parquet.ParquetFile.iter_batches``."""
         with self._whole():
             yield from super().iter_batches(*arguments, **options)
+
+
+def rows_at_once(file: pq.ParquetFile, most: int) -> int:
+    """Return how many rows of a stranger's file may be read together, at most ``most``.
+
+    A value that repeats takes hardly any bytes in the file, and all of its bytes in each row.
+    """
+    largest = max((column.total_uncompressed_size for column in _columns(file)), default=1)
+    return max(1, min(most, _TOGETHER // max(1, largest)))
+
+
+def read_table(path: Path, rows: int) -> pa.Table:
+    """Return a stranger's file. Raises InputError, before it takes the memory, if the file is too large.
+
+    Too large are more than ``rows`` rows, or more than ``_UNPACKED`` bytes of values. Errors of pyarrow pass.
+    """
+    with pq.ParquetFile(path) as file:
+        if file.metadata.num_rows > rows:
+            raise InputError(f"{path}: {file.metadata.num_rows:,} rows; no such file has more than {rows:,}")
+        if packed := [field.name for field in file.schema_arrow if "dictionary<" in str(field.type)]:
+            raise InputError(f"{path}: the column {packed[0][:100]!a} repeats values by number, as no such file does")
+        too_much = InputError(f"{path}: unpacks to more than {_UNPACKED >> 20} MB, as no such file does")
+        if any(column.num_values > _UNPACKED // 8 for column in _columns(file)):  # of lists
+            raise too_much
+        batches, size = [], 0
+        for batch in file.iter_batches(rows_at_once(file, 4096), use_threads=False):
+            size += batch.nbytes
+            if size > _UNPACKED:
+                raise too_much
+            batches.append(batch)
+        return pa.Table.from_batches(batches, file.schema_arrow)
+
+
+def _columns(file: pq.ParquetFile) -> Iterator[pq.ColumnChunkMetaData]:
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        yield from (group.column(place) for place in range(group.num_columns))
 
 
 def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: int = 4096) -> Iterator[dict[str, Any]]:

@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import read_small
 
 _WIKI = re.compile(r"[a-z][a-z0-9_]{0,60}wiki")
 _PART = re.compile(r"(\d*)\.xml-p(\d+)p(\d+)(?:\.bz2|\.gz)?$")
@@ -184,7 +185,7 @@ def _listed_parts(folder: Path, stem: str) -> Iterator[tuple[int, int, str]]:
         if match := index.fullmatch(file.name):
             yield int(match[1]), int(match[2]), file.name
         elif re.search(r"sha1sums.*\.txt$", file.name):
-            for match in listed.finditer(file.read_text("utf-8", errors="replace")):
+            for match in listed.finditer(read_small(file).decode("utf-8", "replace")):
                 yield int(match[1]), int(match[2]), file.name
 
 

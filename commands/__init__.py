@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import NoReturn
 
 from temporalwiki import __version__
@@ -116,7 +117,7 @@ def _run(argv: list[str], wanted: str | None) -> None:
     if unknown:  # the subcommand's parser can suggest one of its options
         arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     _check_endpoint()
-    for text in (*argv, os.getcwd()):
+    for text in (*argv, str(Path.cwd())):
         text.encode()  # each library would fail in a way of its own
     arguments.run(arguments)
 

@@ -18,7 +18,7 @@ import torch
 from accelerate import PartialState
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import discard, only_one, whole_file
+from temporalwiki.base.files import discard, only_one, read_small, whole_file
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders.manifests import Parameters, TrainingManifest, read_training
@@ -270,7 +270,7 @@ def _hash(files: list[Path]) -> str:
     for path in files:
         digest.update(path.name.encode() + b"\0")
         if path.name in _BASE_KEY:  # the base model has its own hash, wherever its files are
-            config = json.loads(path.read_text("utf-8"))
+            config = json.loads(read_small(path))
             config.pop(_BASE_KEY[path.name], None)
             if "revision" in config:  # of the base model
                 config["revision"] = None

@@ -17,10 +17,12 @@ from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.builders.manifests import ResultManifest, ResultScore
+from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.measures import MEASURES
 from temporalwiki.eval_harness.statistics import Estimate
 
 SCHEMA = 1  # of result files
+MOST_ITEMS = 2_000_000  # of a result; the largest wiki changes a sixth of them in a month
 _EXPECTED = "a result file of temporalwiki, so remove it"
 # the revision of a model on the Hub, or of an adapter with its base; the revision of a folder is shorter
 COMMIT = re.compile(r"[0-9a-f]{40}(?:\+[0-9a-f]+)*")
@@ -51,7 +53,7 @@ class Result:
 
     def items(self) -> list[dict[str, Any]]:
         """Return the figures of each item."""
-        return list(pq.read_table(self.path.with_suffix(".parquet")).to_pylist())
+        return list(read_table(self.path.with_suffix(".parquet"), MOST_ITEMS).to_pylist())
 
 
 def path_of(folder: Path, inputs: Mapping[str, Any]) -> Path:

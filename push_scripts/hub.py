@@ -28,6 +28,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
 )
 
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
@@ -241,7 +242,7 @@ class Repository:
 
     def _download(self, commit: str, path: str) -> bytes:
         found = self._ask(lambda: self.api.hf_hub_download(self.repo_id, path, revision=commit, repo_type=self.kind))
-        return Path(found).read_bytes()
+        return read_small(Path(found))
 
     def _once(self, send: Callable[[], str], state: Callable[[], str | None], before: str | None) -> str | None:
         """Send a request that must not arrive twice, and return the state that it leads to.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import read_small
 from temporalwiki.eval_harness.leaderboard.page import without_results
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 from temporalwiki.push_scripts.repository_state import Content, Revision
@@ -40,7 +41,7 @@ def leaderboard_revision(folder: Path, tag: str | None = None) -> Revision:
                 f"{folder}: no {name} in it; choose one that `temporalwiki leaderboard RESULTS --out FOLDER` wrote"
             )
     rows = read_parquet(folder / _ROWS)
-    page = without_results((folder / _PAGE).read_bytes().decode("utf-8", "replace"))
+    page = without_results(read_small(folder / _PAGE).decode("utf-8", "replace"))
     files: dict[str, Content] = {name: folder / name for name in _NEEDED} | {_PAGE: page.encode()}
     for path in sorted(set(_LINKED.findall(page))):
         if not (folder / path).is_file():

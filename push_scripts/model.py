@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig
 
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import read_json
 from temporalwiki.base.markdown import one_line
 from temporalwiki.builders.manifests import (
@@ -310,7 +311,7 @@ def _cleaned(file: Path) -> Content:
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:  # not with msgspec: these files may have Infinity and integers of more than 64 bits
-        content = json.loads(file.read_text("utf-8"))
+        content = json.loads(read_small(file))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file}: damaged ({error})") from None
     if not isinstance(content, dict):

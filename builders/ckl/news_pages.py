@@ -27,7 +27,7 @@ from temporalwiki.builders.ckl import html_page, json_lines
 from temporalwiki.builders.ckl.corpus_index import is_text
 from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, NewsPage, Response
 from temporalwiki.builders.machine import find_machine
-from temporalwiki.builders.parquet import ParquetWriter
+from temporalwiki.builders.parquet import ParquetWriter, rows_at_once
 from temporalwiki.builders.stages import Report, run_stage, total
 
 VERSION = 2  # of the articles; kept ones of other versions are not used
@@ -385,7 +385,7 @@ def _table(file: Path) -> Iterator[NewsPage | str]:
     a_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[schema.field("published").type.unit]
     try:
         with pq.ParquetFile(file) as table:
-            for batch in table.iter_batches(64, columns=columns):
+            for batch in table.iter_batches(rows_at_once(table, 64), columns=columns):
                 moments = batch.column("published").cast(pa.int64()).to_pylist()
                 texts = batch.select(columns[:-1]).to_pylist()
                 for row, moment in zip(texts, moments, strict=True):

@@ -67,9 +67,7 @@ class Executor(StageExecutor):
             with held_interrupts() as check_interrupt:
                 self._run_in_pool(ranks, done, check_interrupt)
 
-    def _run_in_pool(
-        self, ranks: list[int], done: Callable[[int], None], check_interrupt: Callable[[], None]
-    ) -> None:
+    def _run_in_pool(self, ranks: list[int], done: Callable[[int], None], check_interrupt: Callable[[], None]) -> None:
         socket = Path(multiprocessing.util.get_temp_dir(), "listener-12345678")
         if len(os.fsencode(socket)) > _LONGEST_SOCKET:
             raise UsageError(

@@ -1,9 +1,10 @@
 """HTTP requests to dump servers, with few connections, retries and limits.
 
-A server that sends too slowly counts as one that breaks off, so no server can hold a fetch for ever. Wikimedia allows three connections per client and asks clients to identify themselves. If a server is busy (429, 503),
-the next try comes when the server says; if it breaks off, after waits that double. `httpx2` has no retries for status
-codes, no limit for a whole request, reads the bodies of redirects without a limit, and follows them from https to
-http: so that code is here.
+A server that sends too slowly counts as one that breaks off, so no server can hold a fetch for ever. Wikimedia allows
+three connections per client and asks clients to identify themselves. If a server is busy (429, 503), the next try
+comes when the server says; if it breaks off, after waits that double. `httpx2` has no retries for status codes, no
+limit for a whole request, reads the bodies of redirects without a limit, and follows them from https to http: so that
+code is here.
 """
 
 from __future__ import annotations

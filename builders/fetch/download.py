@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx2
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import make_folder, room_for, sync
+from temporalwiki.base.files import make_folder, read_small, room_for, sync
 from temporalwiki.base.json_files import write_json
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders.fetch.connection import (
@@ -150,7 +150,7 @@ class _Part:
 
     def _read_note(self) -> dict[str, str | int | None]:
         try:
-            note = json.loads(self.note_path.read_text("utf-8"))
+            note = json.loads(read_small(self.note_path))
             return note if isinstance(note, dict) and self.path.is_file() else {}
         except (OSError, ValueError, RecursionError):
             return {}

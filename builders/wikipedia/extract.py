@@ -24,8 +24,8 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.incremental import Task
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.sql import database
+from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import split
 from temporalwiki.builders.wikipedia.titles import TitleWriter
 from temporalwiki.builders.wikipedia.unchanged_pages import BaseArticles, KnownArticle

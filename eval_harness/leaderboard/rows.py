@@ -20,9 +20,10 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import element
 from temporalwiki.builders.manifests import Parameters
+from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, higher_is_better
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
-from temporalwiki.eval_harness.results import COMMIT, Result
+from temporalwiki.eval_harness.results import COMMIT, MOST_ITEMS, Result
 from temporalwiki.eval_harness.statistics import Ranks, ranks
 
 
@@ -64,6 +65,7 @@ class Row:
 
 
 _NAMES = ("id", "cluster", "split", "kind")  # columns of text; the other columns of items are figures and answers
+_MOST_ROWS = 200_000  # of a leaderboard
 _FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
 _ARROW = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 _SCHEMA = pa.schema([(name, _ARROW[element(hint)[0]]) for name, hint in get_type_hints(Row).items()])
@@ -102,7 +104,7 @@ def write_parquet(rows: Sequence[Row], path: Path) -> None:
 def read_parquet(path: Path) -> list[Row]:
     """Return the rows of a file from ``write_parquet``. Raises InputError for any other file."""
     try:
-        return [Row(**row) for row in pq.read_table(path).to_pylist()]
+        return [Row(**row) for row in read_table(path, _MOST_ROWS).to_pylist()]
     except (OSError, pa.ArrowException, TypeError):
         raise InputError(f"{path}: not the rows of a leaderboard; `temporalwiki leaderboard` writes them") from None
 
@@ -161,8 +163,7 @@ def read_items(result: Result) -> Columns | None:
     if not path.is_file():
         return None
     try:
-        table = pq.read_table(path)
-        table = table.sort_by([("id", "ascending"), ("cluster", "ascending")])
+        table = read_table(path, MOST_ITEMS).sort_by([("id", "ascending"), ("cluster", "ascending")])
     except (OSError, KeyError, pa.ArrowException):
         raise InputError(f"{path}: not the items of a result; evaluate the model again") from None
     columns = {}
