@@ -64,13 +64,12 @@ def read_small(path: Path) -> bytes:
 
     Raises OSError if it is no regular file, such as a pipe that nobody writes to, or larger than ``LARGEST_TEXT``.
     """
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        if status.st_size > LARGEST_TEXT:
-            raise OSError(errno.EOVERFLOW, f"larger than {LARGEST_TEXT >> 20} MB", str(path))
-        return file.read()
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if status.st_size > LARGEST_TEXT:
+        raise OSError(errno.EOVERFLOW, f"larger than {LARGEST_TEXT >> 20} MB", str(path))
+    return path.read_bytes()
 
 
 def make_folder(folder: Path) -> None:

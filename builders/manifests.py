@@ -363,6 +363,9 @@ def _check_interval(manifest: BuiltManifest | ImportedManifest) -> None:
             raise ValueError(f"{manifest.name} cannot have a config {name!r}, {config.short_name!r} in short")
         if unknown := config.splits.keys() - SPLITS[name.split("-")[0]]:
             raise ValueError(f"{name} cannot have a split {min(unknown)!r}")
+        counted = manifest.counts.get(name, {}) if isinstance(manifest, ImportedManifest) else config.splits
+        if uncounted := config.splits.keys() - counted.keys():
+            raise ValueError(f"it has no count of {min(uncounted)!r} of {name}")
         _check_files(name, config)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import torch
 from huggingface_hub import HfApi
-from huggingface_hub.errors import RepositoryNotFoundError, RevisionResolutionError
+from huggingface_hub.errors import RepositoryNotFoundError, RevisionResolutionError, StrictDataclassError
 from peft import PeftConfig, PeftModel
 from safetensors import SafetensorError
 from transformers import (
@@ -42,7 +42,8 @@ _TOKENIZER = "tokenizer_config.json"
 _PACKAGE = "package:"
 _COUNTS_LAYERS = re.compile(r"^n(um)?_\w*(layers?|experts?)$|_layers$")  # names of entries in a configuration
 _MOST_LAYERS = 1000
-_LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, SafetensorError)  # what from_pretrained may raise
+# what from_pretrained may raise
+_LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, SafetensorError, StrictDataclassError)
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
     path, more = (reference, {}) if own and not on_hub else library_arguments(reference)
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, **more)
-    except (OSError, ValueError, KeyError) as error:
+    except _LOAD_ERRORS as error:
         raise InputError(f"{reference}: cannot load a tokenizer: {_first_line(error)}") from None
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # the library made up an empty one
         raise InputError(f"{reference}: cannot load a tokenizer: save the model's tokenizer there")

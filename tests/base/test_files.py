@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 from pathlib import Path
 
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import discard, only_one, whole_file
+from temporalwiki.base.files import discard, only_one, read_small, whole_file
+from temporalwiki.base.json_files import read_json
+from temporalwiki.builders.checksums import is_listed
+from temporalwiki.builders.manifests import read_manifests, read_training
 
 from a_stop import Killed, Stop
 
@@ -61,3 +65,43 @@ def test_a_discarded_folder_is_whole_or_absent_at_every_kill(tmp_path: Path) -> 
         if not stop.reached:
             break
     assert nth > 4
+
+
+@pytest.mark.fault(
+    "hostile JSON", "a manifest, a result or a list of checksums is a pipe or larger than 64 MB", "refused in one line"
+)
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder", "too large"])
+def test_a_small_file_is_regular_and_small(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a device":
+        path.symlink_to("/dev/zero")
+    elif kind == "a folder":
+        path.mkdir()
+    else:
+        path.touch()
+        os.truncate(path, 3 << 30)  # takes no room on the disk
+    said = f"larger than 64 MB: '{path}'" if kind == "too large" else f"not a regular file: '{path}'"
+    with pytest.raises(OSError, match=said):
+        read_small(path)
+    with pytest.raises(InputError, match=f"^{path}: not JSON that temporalwiki can use"):
+        read_json(path, dict)
+    (tmp_path / "manifests").mkdir()
+    for place in ("manifests/20211101-20211201.json", "sha1sums.txt"):
+        (tmp_path / place).symlink_to(path)
+    for read in (
+        lambda: read_training(path),
+        lambda: read_manifests(tmp_path),
+        lambda: is_listed(tmp_path / "dump"),
+    ):
+        with pytest.raises((OSError, InputError), match=r"larger than 64 MB|not a regular file"):
+            read()
+
+
+def test_a_small_file_is_read(tmp_path: Path) -> None:
+    for content in (b"", b"x" * 100_000):
+        (tmp_path / "f").write_bytes(content)
+        assert read_small(tmp_path / "f") == content
+    with pytest.raises(FileNotFoundError):
+        read_small(tmp_path / "g")

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.parquet import KeptFile, ParquetWriter, read_rows
+from temporalwiki.builders import parquet
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter, read_rows, read_table, rows_at_once
 
 SCHEMA = pa.schema({"id": pa.int64(), "text": pa.string()})
 ROWS = [{"id": i, "text": "x" * i} for i in range(1, 11)]
@@ -120,3 +121,73 @@ def test_an_error_while_rows_are_made_leaves_nothing(tmp_path: Path) -> None:
         out.write(ROWS[0])
         out.write({"id": 1 // 0, "text": ""})
     assert list(tmp_path.iterdir()) == []
+
+
+def repeated(value: pa.Array, times: int) -> pa.Array:
+    return value.take(pa.array([0] * times))
+
+
+# small files that are large in memory
+BOMBS: dict[str, tuple[pa.Table, str]] = {
+    "rows": (pa.table({"id": repeated(pa.array(["x"]), 5_001)}), "5,001 rows; no such file has more than 5,000"),
+    "a value that repeats": (
+        pa.table({"id": repeated(pa.array(["x" * 10_000]), 5_000)}),
+        "unpacks to more than 1 MB",
+    ),
+    "numbers of values": (
+        pa.table({"id": pa.DictionaryArray.from_arrays(pa.array([0] * 5_000, pa.int8()), ["x" * 10_000])}),
+        "column 'id' repeats values by number",
+    ),
+    "a list": (pa.table({"id": pa.array([[0] * 200_000])}), "unpacks to more than 1 MB"),
+    "lists of numbers of values": (
+        pa.table({"a": pa.ListArray.from_arrays([0, 2], pa.array(["x", "y"]).dictionary_encode())}),
+        "column 'a' repeats values by number",
+    ),
+}
+
+
+@pytest.mark.fault(
+    "hostile Parquet",
+    "leaderboard: the items of a result are small on disk and large in memory",
+    "refused in one line, before it takes the memory",
+)
+@pytest.mark.parametrize("case", BOMBS)
+def test_a_table_that_is_too_large_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "_UNPACKED", 1 << 20)
+    monkeypatch.setattr(parquet, "_TOGETHER", 1 << 19)
+    table, said = BOMBS[case]
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(table, path, compression="zstd")
+    assert path.stat().st_size < 10_000
+    normal, measured = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(measured)
+    try:
+        with pytest.raises(InputError, match=f"^{path}: .*{said}"):
+            read_table(path, 5_000)
+    finally:
+        pa.set_memory_pool(normal)
+    assert measured.max_memory() < 8 << 20
+
+
+def test_a_table_within_bounds_is_read_whole(tmp_path: Path) -> None:
+    for table in (
+        pa.table({"id": ["a", "b"], "x": [1.5, None], "l": [[1], []]}),
+        pa.table({"id": pa.array([], pa.string())}),
+    ):
+        pq.write_table(table, tmp_path / "f", row_group_size=1)
+        assert read_table(tmp_path / "f", 2).equals(table)
+
+
+@given(st.integers(1, 2_000), st.integers(1, 3_000), st.integers(1, 300))
+@settings(max_examples=20, deadline=None)
+def test_rows_that_are_read_together_fit(
+    tmp_path_factory: pytest.TempPathFactory, long: int, many: int, most: int
+) -> None:
+    path = tmp_path_factory.mktemp("p") / "f"
+    pq.write_table(pa.table({"text": repeated(pa.array(["x" * long]), many)}), path)
+    with pytest.MonkeyPatch.context() as patch, pq.ParquetFile(path) as file:
+        patch.setattr(parquet, "_TOGETHER", 20_000)
+        at_once = rows_at_once(file, most)
+        assert 1 <= at_once <= most
+        assert at_once * long <= 20_000
+        assert sum(batch.num_rows for batch in file.iter_batches(at_once)) == many

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
 from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.dataset_folder import write_split
@@ -80,6 +81,20 @@ def test_probes_alone(tmp_path: Path) -> None:
     assert 'probes = load_dataset("temporalwiki", "probes-0809")  # the newest interval' in card
     assert "diffset =" not in card
     assert "| 20210801 to 20210901 (imported) |  |  | 2 | 1 |  |" in card
+
+
+@pytest.mark.fault(
+    "hostile JSON", "the manifest of an import has no count of a split or of a config", "refused in one line"
+)
+def test_an_imported_manifest_counts_every_split(tmp_path: Path) -> None:
+    for path in (["probes-20210801-20210901", "changed"], ["diffset-20210801-20210901"]):
+        manifest = imported(tmp_path)
+        part = manifest["counts"]
+        for name in path[:-1]:
+            part = part[name]
+        del part[path[-1]]
+        with pytest.raises(InputError, match=f"^manifest: .*has no count of '[a-z]+' of {path[0]}"):
+            card_of(manifest)
 
 
 def test_of_what_was_imported_alone_no_licence_and_no_absent_config_is_spoken_of(tmp_path: Path) -> None:

@@ -1,0 +1,80 @@
+"""Ctrl-C: a command says that it was interrupted, at once and without a traceback."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from temporalwiki.builders.sql import database
+from temporalwiki.commands import main
+
+SAID = "interrupted; run the same command again to continue\n"
+POOL = """
+import signal, sys, time
+from pathlib import Path
+from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.stages import run_stage
+
+def work(task, folder):
+    (folder / f"{task} began").touch()
+    time.sleep(60)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    Path(sys.argv[1], "starts").touch()
+    try:
+        run_stage("work", work, [1, 2], Path(sys.argv[1], "stage"), Machine(2))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.fault(
+    "Ctrl-C", "build: while workers start, and when they are at work", "it ends, and prints nothing else"
+)
+@pytest.mark.parametrize("moment", ["starts", "stage/1 began"])
+def test_a_pool_of_workers(moment: str, tmp_path: Path) -> None:
+    """A terminal sends the signal to the workers, too, and to the process that starts them."""
+    program = tmp_path / "program.py"
+    program.write_text(POOL)
+    running = subprocess.Popen(
+        [sys.executable, program, tmp_path],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        end = time.monotonic() + 60
+        while not (tmp_path / moment).exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.3 if moment == "starts" else 0)  # imports in the process that starts workers
+        os.killpg(running.pid, signal.SIGINT)
+        out, err = running.communicate(timeout=30)
+    finally:
+        running.kill()
+    assert (running.returncode, out, err) == (0, "interrupted\n", "")
+
+
+@pytest.mark.fault("Ctrl-C", "a command: while DuckDB computes", "an interruption as any other")
+def test_duckdb(tmp_path: Path) -> None:
+    interrupt = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), database(tmp_path, 1 << 30) as db:
+        interrupt.start()
+        db.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b").fetchall()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.fault("Ctrl-C", "a command: while its module is imported", "an interruption as any other")
+def test_an_import(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(_name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", interrupted)
+    assert main(["inspect", "x"]) == 1
+    assert capsys.readouterr().err == f"temporalwiki inspect: {SAID}"
