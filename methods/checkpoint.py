@@ -16,7 +16,7 @@ import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionResolutionError, StrictDataclassError
 from peft import PeftConfig, PeftModel
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -38,12 +38,16 @@ ADAPTER_WEIGHTS = "adapter_model.safetensors"
 PICKLES = ("*.bin", "*.ckpt", "*.pkl", "*.pt", "*.pth")  # formats of weights that can run code when they are read
 DOWNLOAD_OPTIONS = ("cache_dir", "force_download", "local_files_only", "proxies", "token")  # of ``from_pretrained``
 _INDEX = "model.safetensors.index.json"
+_WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer_config.json"
 _PACKAGE = "package:"
 _COUNTS_LAYERS = re.compile(r"^n(um)?_\w*(layers?|experts?)$|_layers$")  # names of entries in a configuration
 _MOST_LAYERS = 1000
-# what from_pretrained may raise
-_LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, SafetensorError, StrictDataclassError)
+# what from_pretrained may raise: it computes with the values of a configuration before it looks at them
+_LOAD_ERRORS = (
+    *(OSError, ValueError, KeyError, TypeError, RuntimeError, ArithmeticError, AssertionError),
+    *(SafetensorError, StrictDataclassError),
+)
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,8 @@ def load_model(
         config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
         _check_config(config, reference)
         if not gguf:
-            _check_index(reference, **{name: options[name] for name in DOWNLOAD_OPTIONS if name in options})
+            tensors = _check_index(reference, **{name: options[name] for name in DOWNLOAD_OPTIONS if name in options})
+            _check_layers(config, reference, tensors)
         auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         if gguf:
             more["quantization_config"] = GgufConfig(dequantize=True)
@@ -327,11 +332,9 @@ def check_whole(
 def _check_config(config: Any, reference: str) -> None:
     """Raise InputError if a configuration names code on the Hub (a kernel), unsafe weights, or too many layers.
 
-    The library reads such weights even with ``use_safetensors``, and makes all layers before it looks at the weights.
+    The library reads such weights even with ``use_safetensors``.
     """
-    for name, value in config.to_dict().items():
-        if isinstance(value, int) and value > _MOST_LAYERS and _COUNTS_LAYERS.search(name):
-            raise InputError(f"{reference}: config.json: {name} is {value:,}, more than {_MOST_LAYERS:,}")
+    _check_layers(config, reference, _MOST_LAYERS)
     _check_safetensors(getattr(config, "transformers_weights", None), f"{reference}: config.json")
     for part in (config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", ()))):
         named = getattr(part, "_attn_implementation", None), getattr(part, "_experts_implementation", None)
@@ -342,12 +345,31 @@ def _check_config(config: Any, reference: str) -> None:
             )
 
 
-def _check_index(reference: str, **options: Any) -> None:
-    """Raise InputError if the index of a model in several files names a file that is not safetensors."""
-    path = Path(reference) / _INDEX if Path(reference).is_dir() else hub_file(reference, _INDEX, **options)
-    if path is not None and path.is_file():
-        for name in read_json(path, _WeightIndex, "an index of weights").weight_map.values():
+def _check_layers(config: Any, reference: str, most: int) -> None:
+    """Raise InputError if a model has more layers than it can: the library makes them before it reads the weights."""
+    for name, value in config.to_dict().items():
+        if isinstance(value, int) and value > most and _COUNTS_LAYERS.search(name):
+            raise InputError(f"{reference}: config.json: {name} is {value:,}, more than {most:,}")
+
+
+def _check_index(reference: str, **options: Any) -> int:
+    """Return the number of tensors of a model's weights, or of layers that it may have if that is unknown.
+
+    Raises InputError if the index of a model in several files names a file that is not safetensors.
+    """
+    found = {
+        name: Path(reference) / name if Path(reference).is_dir() else hub_file(reference, name, **options)
+        for name in (_INDEX, _WEIGHTS)
+    }
+    if (path := found[_INDEX]) is not None and path.is_file():
+        names = read_json(path, _WeightIndex, "an index of weights").weight_map
+        for name in names.values():
             _check_safetensors(name, f"{reference}: {_INDEX}")
+        return len(names)
+    if (path := found[_WEIGHTS]) is not None and path.is_file():
+        with safe_open(path, "pt") as weights:
+            return len(weights.keys())
+    return _MOST_LAYERS  # the library says what is missing
 
 
 def _check_safetensors(name: Any, where: str) -> None:

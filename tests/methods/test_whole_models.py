@@ -71,6 +71,23 @@ NOT_WHOLE: dict[str, tuple[str, Callable[[Weights], Weights], dict[str, Any], st
         {"n_layer": 10_000_000},
         "n_layer is 10,000,000, more than 1,000",
     ),
+    "more layers than tensors": (
+        "gpt2",
+        lambda weights: weights,
+        {"n_layer": 900},
+        r"n_layer is 900, more than [1-9][0-9]$",
+    ),
+    "a width that is no number of 64 bits": ("gpt2", lambda weights: weights, {"n_embd": 10**30}, "cannot load"),
+    "no heads": ("llama", lambda weights: weights, {"num_attention_heads": 0}, "cannot load a language model"),
+    "too many heads": (
+        "llama",
+        lambda weights: weights,
+        {"num_attention_heads": 10**9},
+        "cannot load a language model",
+    ),
+    "no words": ("llama", lambda weights: weights, {"vocab_size": 0}, "cannot load a language model"),
+    "no type": ("gpt2", lambda weights: weights, {"model_type": []}, "cannot load a language model"),
+    "wide layers": ("llama", lambda weights: weights, {"intermediate_size": 10**9}, "cannot load a language model"),
 }
 
 
