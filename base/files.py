@@ -118,9 +118,14 @@ def room_for(path: Path) -> Iterator[None]:
 def only_one(folder: Path, what: str) -> Iterator[None]:
     """Lock ``folder`` for this process. Raises InputError if another process holds the lock."""
     whole = folder.absolute()  # "." has no name
-    make_folder(whole.parent)
     lock = whole.with_name(f".{whole.name}.lock")
-    lock.touch()  # raises the right error if the folder is not writable
+    try:
+        make_folder(whole.parent)
+        lock.touch()
+    except OSError as error:  # it names a file or folder that the user did not
+        raise InputError(
+            f"{folder}: cannot be written: {whole.parent}: {error.strerror}; use another folder"
+        ) from None
     try:
         with FileLock(lock, timeout=0):
             try:

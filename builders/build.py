@@ -60,12 +60,14 @@ def build(
     machine: Machine | None = None,
     card: dataset_folder.Card | None = None,
     accept_dates: bool = False,
+    remarks: Sequence[str] = (),
 ) -> BuiltManifest:
     """Build one interval into the dataset folder ``out`` and return its manifest.
 
     ``work`` keeps the results of stages: a rerun after a kill continues there, and next month's build reuses this
     month's extracts. The bytes of the dataset are the same either way. Nothing is written to ``out`` before everything
-    is ready. ``card`` makes the text of README.md; without a card, `datasets` cannot load the folder.
+    is ready. ``card`` makes the text of README.md; without a card, `datasets` cannot load the folder. ``remarks`` are
+    more warnings for the manifest and the card.
     Raises InputError for dumps that cannot be used, and, unless ``accept_dates``, for text that is not of its date.
     """
     options, machine = options or BuildOptions(), machine or Machine()
@@ -73,7 +75,7 @@ def build(
     with only_one(work, "build"), only_one(out, "build"):
         dataset_folder.finish_install(out)
         _warn_of_damage(out, sources.interval)
-        return _Build(sources, out, work, options, machine, card, accept_dates).run()
+        return _Build(sources, out, work, options, machine, card, accept_dates, remarks).run()
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ class _Build:
         machine: Machine,
         card: dataset_folder.Card | None,
         accept_dates: bool,
+        remarks: Sequence[str],
     ) -> None:
         self.accept_dates = accept_dates
         self.sources, self.out, self.work = sources, out, work
@@ -106,7 +109,7 @@ class _Build:
         self.interval = sources.interval
         self.reports: dict[str, list[Report]] = {}  # by stage
         self.costs: dict[str, dict[str, Any]] = {}  # by stage, for the manifest
-        self.warnings: list[str] = []
+        self.warnings = list(remarks)
         self.hashed: dict[str, checksums.ChecksumTask] = {}  # the state of each input when its checksum was computed
 
     def run(self) -> BuiltManifest:

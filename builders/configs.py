@@ -67,6 +67,10 @@ SPLITS: dict[str, tuple[str, ...]] = {
 }
 
 
+# What models are scored on: the beginnings of the configs' names, CKL's included.
+TEST_DATA = ("probes-", "facts-", "invariantlama", "updatedlama", "newlama", "newquestions")
+
+
 def names(kind: str, interval: Interval) -> tuple[str, str]:
     """Return the full and the short name of a config."""
     if kind == "wikipedia":  # of a snapshot, not of an interval

@@ -14,6 +14,7 @@ from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import read_small
+from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.ckl.build_config import check_name
 from temporalwiki.builders.configs import SCHEMAS, SPLITS
@@ -34,12 +35,14 @@ def load_dataset(
 
     ``path`` is a dataset folder or a Hub id. With only a config's name, the folder is ``./temporalwiki``, or ``./ckl``
     for a config of CKL such as ``load_dataset("invariantlama")``. The function works like ``datasets.load_dataset``
-    with three differences:
+    with four differences:
 
     - ``revision`` is never ignored. It raises InputError for a local folder, and if an offline cache holds another
       revision; ``datasets`` would silently load the other data.
     - A local folder whose card names data outside the folder raises InputError; ``datasets`` would fetch that data.
     - Splits without rows of a local folder load as empty splits; ``datasets`` cannot load them.
+    - The rows of a local folder are cached by its content. ``datasets`` caches them by the folder's name, and without
+      a network it returns them in every other folder, as if they came from the Hub.
     """
     if name is None and _CONFIG.fullmatch(path):
         path, name = DEFAULT, path
@@ -66,10 +69,19 @@ def load_dataset(
         return made[split]
     if split is None and not has_rows:
         return datasets.IterableDatasetDict(made) if streaming else datasets.DatasetDict(made)
+    if folder.is_dir():
+        cache = Path(datasets.config.HF_DATASETS_CACHE, "temporalwiki-folders", content_of(folder))
+        options.setdefault("cache_dir", str(cache))
     loaded = datasets.load_dataset(path, name, split=split, revision=revision, **options)
     if isinstance(loaded, dict):
         loaded.update(made)
     return loaded
+
+
+def content_of(folder: Path) -> str:
+    """Return a fingerprint of the Parquet files in a folder, by name, size and time."""
+    files = sorted(folder.rglob("*.parquet"))
+    return fingerprint([(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files])
 
 
 def check_card(folder: Path) -> None:

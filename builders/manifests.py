@@ -18,7 +18,7 @@ from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import read_json
 from temporalwiki.builders.ckl import schemas as ckl
-from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
+from temporalwiki.builders.configs import SCHEMAS, SPLITS, TEST_DATA, names
 from temporalwiki.builders.snapshot import Interval, check_date
 from temporalwiki.builders.streams import digest
 
@@ -432,6 +432,7 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
     run: TrainingRun
     architecture: Literal["decoder-only", "encoder-decoder"]
     base: str | None = None  # the Hub model, at its commit, that the first phase began from
+    trained_on_test: list[str] = []  # the test configs that this phase or an earlier one read
     parameters: Parameters | None = None
     data: dict[str, Any] = {}  # a description of the rows that were read
     steps: Count | None = None  # None if the method trains nothing
@@ -440,6 +441,12 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
     files: list[DataFile] = []  # of the model and the tokenizer
     versions: dict[str, str] = {}  # of libraries
     content: dict[str, Any] = {}
+
+    @property
+    def on_test(self) -> list[str]:
+        """The test configs that the training read; older manifests do not list them."""
+        own = [self.run.config] if self.steps and self.run.config.startswith(TEST_DATA) else []
+        return sorted({*self.trained_on_test, *own})
 
 
 class _CheckpointFiles(msgspec.Struct):
@@ -507,6 +514,7 @@ class ResultModel(msgspec.Struct, frozen=True):
     label: str | None = None
     method: str | None = None
     trained_on: list[str] = []
+    trained_on_test: list[str] = []  # the test configs that its training read
     base: str | None = None
     learning_rate: float | None = None
     parameters: Parameters | None = None
@@ -515,6 +523,10 @@ class ResultModel(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.learning_rate is not None and not math.isfinite(self.learning_rate):
             raise ValueError("an infinite learning rate")
+
+    def marked(self, name: str) -> str:
+        """Return a name of the model, with a mark if its training read test data."""
+        return f"{name} (trained on test data)" if self.trained_on_test else name
 
 
 class ResultData(msgspec.Struct, frozen=True):

@@ -8,7 +8,6 @@ A snapshot is (wiki, date); an interval is two snapshots of one wiki. Dumps lie 
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import re
 from collections.abc import Iterator, Sequence
@@ -39,10 +38,18 @@ _LANGUAGE = {
 
 def check_date(text: str) -> str:
     """Return ``text`` if it is a date written YYYYMMDD. Raises UsageError otherwise."""
-    with contextlib.suppress(ValueError):
-        if re.fullmatch(r"[0-9]{8}", text) and datetime.date(int(text[:4]), int(text[4:6]), int(text[6:])):
-            return text
-    raise UsageError(f"{text!r} is not a date: write YYYYMMDD, for example 20211101")
+    if not re.fullmatch(r"[0-9]{8}", text):
+        raise UsageError(f"{text!r} is not a date: write YYYYMMDD, for example 20211101")
+    try:
+        datetime.date(int(text[:4]), int(text[4:6]), int(text[6:]))
+    except ValueError as error:
+        raise UsageError(f"{text!r} is not a day of the calendar: {error}") from None
+    return text
+
+
+def read_date(text: str) -> str:
+    """Return a date that a user wrote, YYYYMMDD or YYYY-MM-DD, as YYYYMMDD; raise UsageError as ``check_date``."""
+    return check_date(text.replace("-", "") if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text)
 
 
 @dataclass(frozen=True)

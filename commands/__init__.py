@@ -6,7 +6,8 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
@@ -50,6 +51,7 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that suggests the nearest name for a misspelled subcommand or option."""
 
     words: Sequence[str] = ()  # of the command line
+    owners: Callable[[], Mapping[str, type]] = dict  # methods or tasks -> the dataclass of their own options
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -66,6 +68,18 @@ class _Parser(argparse.ArgumentParser):
         if missing and hint:
             hint = f"; found {wrong}{hint}"
         self.exit(2, f"{self.prog}: {message}{hint}\n")
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Exit because of unknown arguments: say to what an option belongs, or suggest the nearest name."""
+        for word in unknown:
+            flag = word.partition("=")[0]
+            name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+            owners = [owner for owner, of in self.owners().items() if name in (f.name for f in fields(of))]
+            if owners and flag.startswith("--"):
+                self.exit(
+                    2, f"{self.prog}: {flag} is an option of {', '.join(owners)}, which the command does not name\n"
+                )
+        self.error(f"unrecognized arguments: {' '.join(unknown)}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,7 +129,7 @@ def _run(argv: list[str], wanted: str | None) -> None:
             subparser.words = argv
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:  # the subcommand's parser can suggest one of its options
-        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        arguments.parser.refuse(unknown)
     _check_endpoint()
     for text in (*argv, str(Path.cwd())):
         text.encode()  # each library would fail in a way of its own

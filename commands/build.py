@@ -13,7 +13,7 @@ from temporalwiki.builders.executors import EXECUTORS
 from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.builders.machine import find_machine
-from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.snapshot import Interval, read_date
 from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
@@ -63,7 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 def add_interval(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for an interval and its dumps."""
-    parser.add_argument("prev", metavar="PREV", help="date of the earlier Wikipedia dump, YYYYMMDD")
+    parser.add_argument(
+        "prev", metavar="PREV", help="date of the earlier Wikipedia dump, such as 20211101 or 2021-11-01"
+    )
     parser.add_argument("recent", metavar="RECENT", help="date of the later dump")
     parser.add_argument("--wiki", default="enwiki", help="database name of the wiki (default: %(default)s)")
     parser.add_argument("--dumps", type=Path, required=True, metavar="DIR", help="folder laid out as Wikimedia's")
@@ -73,6 +75,15 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
         metavar=("DATE_PREV", "DATE_RECENT"),
         help="dates of the Wikidata dumps (default: the newest at or before each snapshot)",
     )
+
+
+def read_interval(arguments: argparse.Namespace) -> tuple[Interval, tuple[str, str] | None]:
+    """Return the interval, and the dates of --wikidata. Raises UsageError for a wrong date."""
+    interval = Interval(arguments.wiki, read_date(arguments.prev), read_date(arguments.recent))
+    if arguments.wikidata is None:
+        return interval, None
+    prev, recent = map(read_date, arguments.wikidata)
+    return interval, (prev, recent)
 
 
 def add_folders(parser: argparse.ArgumentParser, out: str, work: str) -> None:
@@ -117,8 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Build an interval, or print the estimate of --plan."""
     # check the arguments before any work
     machine = find_machine("local", arguments.jobs, arguments.memory)
-    interval = Interval(arguments.wiki, arguments.prev, arguments.recent)
-    wikidata = tuple(arguments.wikidata) if arguments.wikidata else None
+    interval, wikidata = read_interval(arguments)
     options = BuildOptions(
         include=tuple(sorted({name for name in arguments.include.split(",") if name})),
         seed=arguments.seed,

@@ -46,6 +46,7 @@ updatedlama and newlama as in the paper, from the decisions of people or of a ju
   temporalwiki ckl updatedlama --review review --judge MODEL                        # let a model decide
   temporalwiki ckl updatedlama --review review                                      # build from the decisions
 """
+_MODELS = ("judge", "question_model", "answer_model", "decontextualization", "there", "back", "questions")
 _CANDIDATE_OPTIONS = ("spans", "question_model", "answer_model", "per_page", "passages")
 
 
@@ -143,6 +144,8 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
         raise UsageError("--seed needs --probes or --news: nothing else is drawn at random")
     if arguments.probes and getattr(arguments, "dropped", None):
         raise UsageError("--dropped writes rows of --lama; the manifest counts dropped rows of --probes")
+    for model in dict.fromkeys(getattr(arguments, name, None) or RULES for name in _MODELS):
+        find_model(model, _open_model)  # a wrong name must not cost the reading of the news
     if arguments.review and (arguments.news or arguments.past):
         yield _candidates(arguments, work)
         if not arguments.judge:

@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         default="auto",
         help="precision of likelihoods; auto is bf16 on GPUs that support it",
     )
+    parser.owners = lambda: _tasks(",".join(TASKS))  # type: ignore[attr-defined]
     for name, of in _tasks_in(argv).items():
         add_options(parser.add_argument_group(f"options of {name}"), of, {a.dest for a in parser._actions})
 

@@ -6,8 +6,7 @@ import argparse
 
 from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.fetch import MIRROR, describe_plan, fetch, plan
-from temporalwiki.builders.snapshot import Interval
-from temporalwiki.commands.build import add_interval
+from temporalwiki.commands.build import add_interval, read_interval
 
 _EXAMPLE = """\
 example:
@@ -32,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Fetch, or with --plan say what would be fetched."""
-    interval = Interval(arguments.wiki, arguments.prev, arguments.recent)
-    wikidata = tuple(arguments.wikidata) if arguments.wikidata else (None, None)
+    interval, named = read_interval(arguments)
+    wikidata = named or (None, None)
     mirrors = arguments.mirror or [MIRROR]
     if arguments.plan:
         print_result(describe_plan(arguments.dumps, plan(interval, arguments.dumps, mirrors, wikidata)))

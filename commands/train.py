@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         help="continue an interrupted run; the same command does so without this option",
     )
     add_options(parser.add_argument_group("training"), TrainOptions)
+    parser.owners = lambda: {name: find_method(name) for name in METHODS}  # type: ignore[attr-defined]
     if method := _method_in(argv):
         own = parser.add_argument_group(f"options of {method}")
         add_options(own, find_method(method))

@@ -62,6 +62,10 @@ class CachedModel:
         """The identity of the weights and tokenizer; see the function ``revision``."""
         return revision(self.reference)
 
+    def check(self) -> None:
+        """Raise InputError if there is no such model. This reads no more than the first score needs anyway."""
+        assert self.revision
+
     @cached_property
     def loaded(self) -> checkpoint.Checkpoint:
         """The model on its device, with its tokenizer. Raises InputError if it cannot be loaded."""
@@ -224,6 +228,7 @@ def training(reference: str) -> dict[str, Any]:
     - "learning_rate": the rate of the last phase that trained, or None
     - "parameters": {"trainable", "total"} of the last phase, or None
     - "tokens": at most how many tokens all phases read (steps * batch size * sequence length), or None
+    - "trained_on_test": the test configs that a phase read; missing if no phase did
 
     The search ends at a checkpoint without a readable ``training.json``, or whose folder is gone.
     """
@@ -248,7 +253,9 @@ def training(reference: str) -> dict[str, Any]:
         for phase in phases
         if phase.steps and phase.run.batch_size and phase.run.sequence_length
     ]
-    return {
+    own = checkpoint.training_of(reference)  # also of a checkpoint on the Hub
+    on_test = sorted({config for phase in (own, *phases) if phase for config in phase.on_test})
+    return ({"trained_on_test": on_test} if on_test else {}) | {
         "method": method,
         "trained_on": [phase.run.config for phase in phases],
         "base": _without_path(base),

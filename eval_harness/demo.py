@@ -25,6 +25,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_folder
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.builders.loading import load_dataset
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, Counts
 from temporalwiki.builders.snapshot import Interval
@@ -49,6 +50,7 @@ NEWEST = 4  # intervals of real dumps to train on; time grows with the square, a
 FEWEST_WORDS = 5_000  # in a diffset to train on; a smaller one would be read many times over
 FEWEST_FACTS = 50  # in each split to score; perplexity of fewer means little
 
+_INVENTED = "the demo invented this Wikipedia and Wikidata: no row is about the real world"
 _SHOWN = 2  # rows of each config
 _FRACTION = 0.2  # of the unchanged facts; the default is for millions of facts
 _TAGGED = 150  # articles to train the tagger on
@@ -86,7 +88,8 @@ def demo(out: Path, dataset_card: dataset_folder.Card, card: Card, size: Size = 
     snapshots = write_world(dumps, world)
     yield f"2. temporalwiki build: the changes from month to month, in {data}"
     for interval in intervals:
-        yield f"   {interval.short_name}: {_counts(_build(dumps, data, interval, dataset_card, None, _FRACTION))}"
+        manifest = _build(dumps, data, interval, dataset_card, None, _FRACTION, [_INVENTED])
+        yield f"   {interval.short_name}: {_counts(manifest)}"
     yield from _rows(data, intervals[-1].short_name)
     yield f"4. A language model that has read nothing but the second month: {out / 'model'}"
     first = list(_first_month(snapshots[1]))
@@ -125,7 +128,7 @@ def demo_real(
             f"   The experiment uses the newest {len(months)} intervals with at least {FEWEST_WORDS:,} new words: "
             f"{', '.join(months)}.\n   To use others, name them under months in a recipe such as {out / _RECIPE}."
         )
-    texts = [text for name in months for text in _load(data, f"unchanged-{name}")["train"]["text"] if text]
+    texts = [text for name in months for text in load_dataset(str(data), f"unchanged-{name}")["train"]["text"] if text]
     yield from _tagger(texts, out / "tagger", "2. ")
     yield f"3. temporalwiki experiment {out / _RECIPE}, with {str(recipe['model']).removeprefix('package:')}"
     facts = min(of.kept for name in months for of in (counts[name].probes.changed, counts[name].probes.unchanged))
@@ -160,11 +163,13 @@ def _build(
     card: dataset_folder.Card,
     wikidata: tuple[str, str] | None,
     fraction: float,
+    remarks: Sequence[str] = (),
 ) -> BuiltManifest:
     sources = find_sources(dumps, interval, wikidata)
     machine = Machine(jobs=min(2, os.cpu_count() or 1))
     options = BuildOptions(unchanged_fraction=fraction)
-    return build(sources, data, data.with_name(f"{data.name}.work"), options, machine, card)
+    work = data.with_name(f"{data.name}.work")
+    return build(sources, data, work, options, machine, card, remarks=remarks)
 
 
 def _counts(manifest: BuiltManifest) -> str:
@@ -174,23 +179,18 @@ def _counts(manifest: BuiltManifest) -> str:
 
 
 def _rows(data: Path, month: str) -> Iterator[str]:
-    yield f'3. load_dataset("temporalwiki", "diffset-{month}"): the new sentences, one article in each row'
-    diffset = _load(data, f"diffset-{month}")["train"]
+    yield f'3. In {data.parent}, temporalwiki.load_dataset("temporalwiki", "diffset-{month}"): the new sentences'
+    diffset = load_dataset(str(data), f"diffset-{month}")["train"]
     updated = [row for row in diffset if row["kind"] == "updated"]
     for row in updated[:_SHOWN]:
         yield _shortened(f"{row['title']}: {row['text']}")
-    yield f'   load_dataset("temporalwiki", "probes-{month}"): facts with a sentence that states them'
-    probes = _load(data, f"probes-{month}")
+    yield f'   temporalwiki.load_dataset("temporalwiki", "probes-{month}"): facts with a sentence that states them'
+    probes = load_dataset(str(data), f"probes-{month}")
     for split in probes:
         for row in probes[split].select(range(min(_SHOWN, len(probes[split])))):
             was = f" (was {', '.join(row['previous_objects'])})" if row["previous_objects"] else ""
             fact = f"{row['subject']} | {row['relation']} | {row['object']}{was}"
             yield _shortened(f"{split}: {fact}: {row['evidence']!r}")
-
-
-def _load(data: Path, config: str) -> Any:
-    with contextlib.chdir(data.parent):  # load_dataset finds it by its name
-        return datasets.load_dataset(data.name, config)
 
 
 def _wrapped(head: str, text: str) -> str:

@@ -10,19 +10,21 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.misalignment import matrix, month_of, transfer
 from temporalwiki.eval_harness.misalignment import table as matrix_table
-from temporalwiki.eval_harness.results import Result, read_result, table
+from temporalwiki.eval_harness.results import Result, aligned, read_result, table
 
 _START = re.compile(
     rb'\s*\{\s*"data":\s*\{\s*"config":[^,{}]*,\s*"dataset":'
 )  # a result file's first keys, which are sorted
 # scores that are shown month by month; other tasks show their first score
+_MOST_TABLES = 20  # a folder of more results is shown with one score of each
 _SHOWN = ("average/perplexity", "deleted/over_unchanged", "changed/acc")
 
 
 def describe(path: Path) -> str | None:
     """Describe a result file, or all results in a model's folder or in a folder of such folders.
 
-    If a task was scored on several months, a matrix of models and months follows. Return None without results.
+    If a task was scored on several months, a matrix of models and months follows. Of many results, only one score of
+    each is shown. Return None without results.
     """
     files = [path] if path.is_file() else sorted([*path.glob("*.json"), *path.glob("*/*.json")])
     results = [read_result(file) for file in files if _is_result(file)]
@@ -32,8 +34,35 @@ def describe(path: Path) -> str | None:
     for result in results:
         kind = result.manifest.data.config.partition("-")[0]
         groups.setdefault((result.manifest.task.name, kind), []).append(result)
-    months = [_months(task, kind, group) for (task, kind), group in sorted(groups.items())]
-    return "\n\n".join([table(results), *(text for text in months if text)])
+    many = len(results) > _MOST_TABLES
+    shown = [_months(task, kind, group) or many * _list(task, group) for (task, kind), group in sorted(groups.items())]
+    first = _contents(results) if many else table(results)
+    return "\n\n".join([first, *(text for text in shown if text)])
+
+
+def _contents(results: Sequence[Result]) -> str:
+    """Return a line about a folder of many results, and how to see all scores of one model."""
+    folders = list(dict.fromkeys(result.path.parent for result in results))
+    return (
+        f"{len(results):,} results of {len(folders):,} models. For all scores of a model, name its folder, such as "
+        f"{folders[0]}"
+    )
+
+
+def _list(task: str, results: Sequence[Result]) -> str:
+    """Return one score of each result as text."""
+    score = _score(results)
+    lines = [["model", "method", "config", score]]
+    for result in results:
+        model, found = result.manifest.model, result.manifest.scores.get(score)
+        value = f"{found.value:,.2f}" if found else ""
+        lines.append([model.marked(model.name), model.method or "", result.manifest.data.config, value])
+    return f"{task}\n{aligned(lines, left=3)}"
+
+
+def _score(results: Sequence[Result]) -> str:
+    scores = [name for result in results for name in result.manifest.scores]
+    return next((name for name in _SHOWN if name in scores), min(scores, default=""))
 
 
 def _is_result(path: Path) -> bool:
@@ -47,8 +76,7 @@ def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
     """Return a matrix of models and months and each method's transfer, or an error; None for a single month."""
     if len({month_of(result.manifest.data.config) for result in results}) < 2:
         return None
-    scores = [name for result in results for name in result.manifest.scores]
-    score = next((name for name in _SHOWN if name in scores), min(scores, default=""))
+    score = _score(results)
     higher = higher_is_better(task, score.rpartition("/")[2])
     title = f"{task}, {score} on {kind}-* by month"
     try:

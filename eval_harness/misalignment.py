@@ -76,7 +76,7 @@ def matrix(results: Sequence[Result], task: str, score: str) -> Matrix:
     asked: dict[int, Result] = {}
     for result, test, month in zip(found, tested, trained, strict=True):
         model, column = result.manifest.model, place[test]
-        row = Row(model.name, model.revision, model.method, month and columns.get(place[month], month))
+        row = Row(model.marked(model.name), model.revision, model.method, month and columns.get(place[month], month))
         other = cells.setdefault(row, {}).setdefault(column, result)
         if other is not result:
             raise InputError(f"{other.path}, {result.path}: both are of {row.model} and {test}; remove one")

@@ -23,7 +23,7 @@ from temporalwiki.eval_harness.statistics import Estimate
 
 SCHEMA = 1  # of result files
 MOST_ITEMS = 2_000_000  # of a result; the largest wiki changes a sixth of them in a month
-_EXPECTED = "a result file of temporalwiki, so remove it"
+_EXPECTED = "a result file of temporalwiki; name a folder of results, or move the file away"
 # the revision of a model on the Hub, or of an adapter with its base; the revision of a folder is shorter
 COMMIT = re.compile(r"[0-9a-f]{40}(?:\+[0-9a-f]+)*")
 _WIDTH = 120  # characters of a table
@@ -121,7 +121,7 @@ def _table(result: ResultManifest) -> str:
     for test, of_test in found.items():
         items = max(score.items for score in of_test if score)
         rows.append([test, *(_shown(score) if score else "" for score in of_test), f"{items:,}"])
-    lines = [f"{result.task.name} of {result.model.name} on {result.data.config}"]
+    lines = [f"{result.task.name} of {result.model.marked(result.model.name)} on {result.data.config}"]
     names, *columns = ([cell.rjust(max(map(len, column))) for cell in column] for column in zip(*rows, strict=True))
     names = [name.strip().ljust(len(name)) for name in names]
     while columns:  # as many side by side as fit

@@ -65,6 +65,9 @@ def evaluate(wanted: Evaluation, model: CachedModel, available: list[str] | None
     unused = set(wanted.configs) - {config for _, _, config in plan}
     if unused:
         raise UsageError(f"--config {min(unused)}: none of the tasks {', '.join(wanted.tasks)} reads it")
+    model.check()  # a wrong model or a missing tagger must not cost the download of the data
+    for task in wanted.tasks.values():
+        task.recorded_options()
     results = []
     for name, task, config in plan:
         try:

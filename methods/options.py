@@ -33,6 +33,7 @@ class TrainOptions:
     spans: str = option("rules", "what finds the spans that T5 learns to fill in: rules, or a spaCy pipeline")
     mask_rate: float = option(0.15, "share of T5's input tokens to mask")
     seed: int = option(0, "seed of the data order, samples, dropout and new weights")
+    train_on_test: bool = option(False, "train on probes, facts or CKL's clozes; all results of the model are marked")
     save_steps: int = option(500, "steps between checkpoints; an interrupted run continues from the last one")
     logging_steps: int = option(10, "steps between two entries of the log")
     report_to: tuple[str, ...] = option((), f"experiment trackers: {', '.join(TRACKERS)}")
@@ -59,5 +60,5 @@ class TrainOptions:
                 raise UsageError(f"no {name} {value!r}{did_you_mean(value, choices)}; there are {', '.join(choices)}")
 
 
-# Options that may change when a run is resumed: they change its result only by rounding.
-MAY_DIFFER = ("micro_batch_size", "save_steps", "logging_steps", "report_to")
+# Options that may change when a run is resumed: they change its result only by rounding, or not at all.
+MAY_DIFFER = ("micro_batch_size", "train_on_test", "save_steps", "logging_steps", "report_to")

@@ -12,7 +12,7 @@ import contextlib
 import copy
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -54,11 +54,7 @@ def texts(dataset: datasets.Dataset, name: str, counts: Counts, step: str) -> It
     InputError, with ``name`` for the dataset, if it lacks a column ``text`` of strings.
     """
     columns = list(dataset.column_names)
-    if "text" not in columns:
-        raise InputError(
-            f"{name}: no column text among {', '.join(columns) or 'none'}{did_you_mean('text', columns)}; "
-            "use a config of articles"
-        )
+    check_columns(columns, name)
     wanted = ["title", "text"] if "title" in columns else ["text"]
     for column in wanted:
         if getattr(dataset.features[column], "dtype", None) not in ("string", "large_string"):
@@ -72,6 +68,15 @@ def texts(dataset: datasets.Dataset, name: str, counts: Counts, step: str) -> It
                     yield article(title, text)
                 else:
                     counts["empty"] += 1
+
+
+def check_columns(columns: Collection[str], name: str) -> None:
+    """Raise InputError if config ``name`` has no column ``text`` among its ``columns``."""
+    if "text" not in columns:
+        raise InputError(
+            f"{name}: no column text among {', '.join(columns) or 'none'}{did_you_mean('text', columns)}; "
+            "use a config of articles"
+        )
 
 
 def article(title: str | None, text: str) -> str:

@@ -31,9 +31,16 @@ from temporalwiki.methods.method import Method
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
 from temporalwiki.methods.processes import processes
 from temporalwiki.methods.trainer import last_complete, no_space_left
-from temporalwiki.methods.training_data import make_trainer, read_training_data
+from temporalwiki.methods.training_data import (
+    check_content,
+    config_names,
+    configs_to_read,
+    make_trainer,
+    read_training_data,
+    test_data,
+)
 
-MANIFEST = "training.json"  # written last: its existence means that the checkpoint is complete
+MANIFEST = checkpoint.TRAINING
 _RUN = "run.json"  # identity and data of an unfinished run
 _CHECKPOINTS = "checkpoints"
 # files that users change: the card, the picture, and what names the base model, which may have moved
@@ -73,16 +80,31 @@ def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
         raise UsageError(
             f"a config comes twice in {' '.join(configs)}, but each checkpoint needs a folder with its config's name"
         )
-    manifests = []
+    phases = []
     for config in configs:
         output = run.output / config if len(configs) > 1 else run.output
-        phase = replace(run, config=config, output=output)
-        manifests.append(_phase(phase))
+        phases.append(replace(run, config=config, output=output))
         run = replace(run, model=str(output))
-    return manifests
+    unfinished = [phase for phase in phases if not (phase.output / MANIFEST).is_file() and phase.method.trains]
+    reads = _check_data(unfinished) if unfinished else {}
+    return [_phase(phase, reads.get(phase.config, [])) for phase in phases]
 
 
-def _phase(run: Run) -> dict[str, Any]:
+def _check_data(phases: list[Run]) -> dict[str, list[str]]:
+    """Return the configs that each phase reads, by its config; raise InputError or UsageError if it cannot read them.
+
+    This is cheap, so it comes first: a typo costs neither the download of the model nor an earlier phase.
+    """
+    available, reads = config_names(phases[0].data), {}
+    for run in phases:
+        reads[run.config] = configs_to_read(
+            run.name, run.method, run.data, run.config, run.past, run.options, available
+        )
+        check_content(run.data, reads[run.config], run.method, run.options)
+    return reads
+
+
+def _phase(run: Run, reads: list[str]) -> dict[str, Any]:
     state = processes()
     identity = _identity(run)
     finished = _finished(run.output, identity)
@@ -93,8 +115,8 @@ def _phase(run: Run) -> dict[str, Any]:
         return finished
     if state.is_main_process:
         with only_one(run.output, "training"):
-            return _train(run, identity, state)
-    return _train(run, identity, state)
+            return _train(run, reads, identity, state)
+    return _train(run, reads, identity, state)
 
 
 def _identity(run: Run) -> dict[str, Any]:
@@ -134,7 +156,7 @@ def _finished(output: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
     return manifest
 
 
-def _train(run: Run, identity: dict[str, Any], state: PartialState) -> dict[str, Any]:
+def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialState) -> dict[str, Any]:
     started = time.perf_counter()
     options, method = run.options, run.method
     precision = _precision(options.precision)
@@ -147,7 +169,7 @@ def _train(run: Run, identity: dict[str, Any], state: PartialState) -> dict[str,
     model = method.prepare(start.model, options.seed)
     manifest: dict[str, Any] = {
         "run": identity,
-        **_base(reference),
+        **_inherited(reference, test_data(reads)),
         "architecture": kind,
         "parameters": {"trainable": trainable(model), "total": total(model)},
         "versions": {name: version(name) for name in ("temporalwiki", "torch", "transformers", "accelerate", "peft")},
@@ -163,9 +185,7 @@ def _train(run: Run, identity: dict[str, Any], state: PartialState) -> dict[str,
     if manifest["parameters"]["trainable"] != manifest["parameters"]["total"]:
         _say(state, "training {trainable:,} of {total:,} parameters".format(**manifest["parameters"]))
     with state.local_main_process_first():  # the other processes then find its examples in the cache
-        training_data = read_training_data(
-            run.name, method, run.data, run.config, run.past, options, model, start.tokenizer
-        )
+        training_data = read_training_data(method, run.data, reads, options, model, start.tokenizer)
     folder = run.output / _CHECKPOINTS
     if state.is_main_process:
         _describe(run.output, {"run": identity, "data": training_data.description})
@@ -207,15 +227,16 @@ def _train(run: Run, identity: dict[str, Any], state: PartialState) -> dict[str,
     return _save(run, manifest, write, start.tokenizer, state)
 
 
-def _base(reference: str) -> dict[str, str]:
-    """Return {"base": the Hub id and commit that the first phase started from}, or {} if it started from a folder."""
-    if checkpoint.is_hub_id(reference):
-        return {"base": reference}
-    try:
-        base = read_training(Path(reference) / MANIFEST).base
-    except InputError:
-        return {}  # no training.json, or one of another program
-    return {} if base is None else {"base": base}
+def _inherited(reference: str, on_test: list[str]) -> dict[str, Any]:
+    """Return what a manifest takes from the starting checkpoint's, where there is something to take.
+
+    - "base": the Hub id and commit that the first phase started from
+    - "trained_on_test": the test configs that its training read, and ``on_test``, those of this phase
+    """
+    start = checkpoint.training_of(reference)
+    base = reference if checkpoint.is_hub_id(reference) else start and start.base
+    on_test = sorted({*on_test, *(start.on_test if start else ())})
+    return ({"base": base} if base else {}) | ({"trained_on_test": on_test} if on_test else {})
 
 
 def _describe(output: Path, description: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -23,16 +23,20 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl.salient_spans import finder
-from temporalwiki.builders.loading import check_card, load_dataset
+from temporalwiki.builders.configs import TEST_DATA
+from temporalwiki.builders.loading import check_card, content_of, load_dataset
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.light_tuning import LightTuner, LightTuning, facts
+from temporalwiki.methods.light_tuning import check_columns as check_facts
 from temporalwiki.methods.method import Batch, Method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch, pack_dataset
+from temporalwiki.methods.packing import check_columns as check_texts
 from temporalwiki.methods.salient_spans import MaskedBatch, mask_dataset
 from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, example_order, training_arguments
 
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _INTERVAL = re.compile(r"diffset-(?:(?P<prev>\d{8})-\d{8}|(?P<month>\d\d)\d\d)")
 
 
@@ -45,40 +49,72 @@ class TrainingData:
     description: dict[str, Any]
 
 
+def configs_to_read(
+    name: str, method: Method, data: str, config: str, past: str | None, options: TrainOptions, configs: list[str]
+) -> list[str]:
+    """Return the configs that a run of method ``name`` reads: the new data and, if it reads them, the past data.
+
+    ``configs`` are those of the dataset. Raises UsageError for a config that is not one of them, and for test data
+    unless ``options`` allow it.
+    """
+    check_config(data, config, configs)
+    if not method.trains:
+        return []
+    reads = [config]
+    if method.needs_past:
+        reads.append(past or past_config(name, data, config, configs))
+        check_config(data, reads[1], configs)
+    if (on_test := test_data(reads)) and not options.train_on_test:
+        raise UsageError(
+            f"{on_test[0]}: models are scored on these facts, so a training must not read them; name another config, "
+            "or add --train-on-test (in a recipe, train_on_test: true), which marks all results of the model"
+        )
+    return reads
+
+
+def test_data(configs: Iterable[str]) -> list[str]:
+    """Return those of the configs that models are scored on."""
+    return [config for config in configs if config.startswith(TEST_DATA)]
+
+
+def check_content(data: str, reads: Sequence[str], method: Method, options: TrainOptions) -> None:
+    """Raise InputError if the card of the dataset, or a missing spaCy pipeline, shows that training would fail."""
+    check_columns = check_facts if isinstance(method, LightTuning) else check_texts
+    for config in reads:
+        features = _builder(data, config).info.features
+        if features is not None:
+            check_columns(list(features), f"{data}, {config}")
+    finder(options.spans)
+
+
 def read_training_data(
-    name: str,
     method: Method,
     data: str,
-    config: str,
-    past: str | None,
+    reads: Sequence[str],
     options: TrainOptions,
     model: Any,
     tokenizer: PreTrainedTokenizerBase,
 ) -> TrainingData:
-    """Return the examples for method ``name``, new and (if it reads them) past. They are cached by ``datasets``.
+    """Return the examples of the configs ``reads``, new data first. They are cached by ``datasets``.
 
-    Raises UsageError for an unknown config, InputError for data without the needed columns or without text.
+    Raises InputError for data without the needed columns or without text.
     """
-    configs = config_names(data)
-    check_config(data, config, configs)
     if isinstance(method, LightTuning):
-        loaded = load(data, config, None)
-        rows = facts(datasets.concatenate_datasets(list(loaded.values())), config)
-        return TrainingData(rows, None, {"config": config, "facts": len(rows)})
+        loaded = load(data, reads[0], None)
+        rows = facts(datasets.concatenate_datasets(list(loaded.values())), reads[0])
+        return TrainingData(rows, None, {"config": reads[0], "facts": len(rows)})
     _check_length(options, model, tokenizer)
-    new, counts = _examples(data, config, options, model, tokenizer)
-    description = {"new": {"config": config, **counts}}
-    if not method.needs_past:
-        return TrainingData(new, None, description)
-    past = past or past_config(name, data, config, configs)
-    check_config(data, past, configs)
-    old, counts = _examples(data, past, options, model, tokenizer)
-    return TrainingData(new, old, {**description, "past": {"config": past, **counts}})
+    made = [_examples(data, config, options, model, tokenizer) for config in reads]
+    parts = zip(("new", "past"), reads, made, strict=False)
+    description = {part: {"config": config, **counts} for part, config, (_, counts) in parts}
+    return TrainingData(made[0][0], made[1][0] if made[1:] else None, description)
 
 
 def config_names(data: str) -> list[str]:
     """Return the configs of a dataset folder, a Hub id or ``id@revision``; raise InputError if it is not a dataset."""
     path, revision = checkpoint.split_revision(data)
+    if not Path(path).exists() and not _HUB_ID.fullmatch(path):
+        raise InputError(f"{data}: no such folder; a dataset on the Hub has a name such as ORG/temporalwiki")
     check_card(Path(path))
     try:
         return list(datasets.get_dataset_config_names(path, revision=revision))
@@ -171,16 +207,10 @@ def make_trainer(
 def load(data: str, config: str, split: str | None) -> Any:
     """Load a config, or one ``split`` of it, with ``datasets``; raise InputError if it cannot be loaded."""
     path, revision = checkpoint.split_revision(data)
-    # the library's cache goes by file name: use another cache folder when the content has changed
-    files = [
-        (str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(Path(path).rglob("*.parquet"))
-    ]
-    key = fingerprint(files)
-    cache = {"cache_dir": str(Path(datasets.config.HF_DATASETS_CACHE) / "temporalwiki" / key)} if files else {}
     try:
-        loaded = load_dataset(path, config, split=split, revision=revision, **cache)
+        loaded = load_dataset(path, config, split=split, revision=revision)
         for rows in loaded.values() if isinstance(loaded, dict) else [loaded]:
-            rows._fingerprint = fingerprint(rows._fingerprint, key)
+            rows._fingerprint = fingerprint(rows._fingerprint, content_of(Path(path)))  # the library's goes by name
         return loaded
     except (ValueError, DatasetsError) as error:
         if isinstance(error, InputError):
@@ -193,12 +223,19 @@ def content_key(data: str, config: str) -> str:
 
     Raises InputError if the dataset has no such config.
     """
+    files = _builder(data, config).config.data_files or {}
+    try:
+        return fingerprint({str(split): [_digest(str(file)) for file in paths] for split, paths in files.items()})
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
+
+
+def _builder(data: str, config: str) -> datasets.DatasetBuilder:
+    """Return what ``datasets`` knows about a config before it reads the rows."""
     path, revision = checkpoint.split_revision(data)
     check_card(Path(path))
     try:
-        builder = datasets.load_dataset_builder(path, config, revision=revision)
-        files = builder.config.data_files or {}
-        return fingerprint({str(split): [_digest(str(file)) for file in paths] for split, paths in files.items()})
+        return datasets.load_dataset_builder(path, config, revision=revision)
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
 

@@ -30,7 +30,8 @@ class HubDataset(NamedTuple):
 def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) -> str | None:
     """Return the content of the file ``PATH`` with a model's results on the probes, or None without such results.
 
-    ``datasets`` are those on the Hub, by the names that the results use; other results give no entries. The value is
+    ``datasets`` are those on the Hub, by the names that the results use; other results give no entries, and neither do
+    those of a model that was trained on test data. The value is
     zero-shot exact match in percent, because entries cannot say that lower is better. If a task has several results,
     the latest version counts, and then the most precise one.
     """
@@ -38,7 +39,7 @@ def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) 
     for result in sorted(results, key=_rank):
         task, data = result.manifest.task, result.manifest.data
         on_hub, config = datasets.get(data.dataset), data.config
-        if task.name != _TASK or on_hub is None:
+        if task.name != _TASK or on_hub is None or result.manifest.model.trained_on_test:
             continue
         config = on_hub.full_names.get(config, config)
         if not _PROBES.fullmatch(config):

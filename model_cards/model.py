@@ -103,6 +103,7 @@ def model_card(card: Card) -> str:
         plot="![loss](loss.png)" if card.training.log else "",
         options=_rows((name, _value(value)) for name, value in _options(card)),
         scores=_scores(card) if card.results else "## Scores\n\nNot evaluated.",
+        test=kinds()["trained_on_test"] if card.training.on_test else "",
         limits="\n".join(f"- {kinds()['model_limits'][name]}" for name, applies in limits.items() if applies),
         licence=fill("model_licence") if card.base and card.base.licence else "",
         citation=citations(*papers),
@@ -124,6 +125,8 @@ def _training(card: Card) -> Iterator[tuple[str, str]]:
     yield "base model", on_hub or str(history["base"] or run.model)
     if history["trained_on"]:
         yield "trained on, oldest first", ", ".join(map(str, history["trained_on"]))
+    if training.on_test:
+        yield "test data among it", ", ".join(training.on_test)
     yield "data of the last phase", run.data
     if card.data:
         interval = card.data.interval
@@ -212,9 +215,9 @@ def _dataset(card: Card, result: Result) -> str:
 
 
 def _index(card: Card, task: str) -> list[EvalResult]:
-    """Return the scores that fit the Hub's model-index."""
+    """Return the scores that fit the Hub's model-index, unless the model was trained on test data."""
     found = []
-    for result in _sorted(card.results):
+    for result in _sorted(card.results) if not card.training.on_test else ():
         task_name, data = result.manifest.task.name, result.manifest.data
         on_hub = card.datasets.get(data.dataset)
         for test, measure, score in _tests(result):

@@ -19,7 +19,13 @@ from temporalwiki.eval_harness.runner import Evaluation, NothingToScoreError, ev
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.methods.options import MAY_DIFFER
 from temporalwiki.methods.train import MANIFEST, Run, train
-from temporalwiki.methods.training_data import check_config, config_names, content_key, past_config
+from temporalwiki.methods.training_data import (
+    check_config,
+    check_content,
+    config_names,
+    configs_to_read,
+    content_key,
+)
 
 Note = dict[str, Any]  # what is written about a finished cell
 
@@ -54,6 +60,7 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
     """
     for function in (_configs, _content):  # the data may have changed since the last call
         function.cache_clear()
+    _configs(experiment.data)  # before the model is downloaded or hashed
     planned: list[Cell] = []
     base = _Checkpoint("", experiment.model, fingerprint("model", revision(experiment.model)))
     begin = base
@@ -82,11 +89,8 @@ def _plan_training(
 ) -> _Checkpoint:
     """Add the cell of a training to ``planned``, and return the checkpoint that it will write."""
     data = experiment.data
-    check_config(data, config, _configs(data))
-    reads = [config] if line.method.trains else []
-    if line.method.needs_past:
-        reads.append(line.past or past_config(line.name, data, config, _configs(data)))
-        check_config(data, reads[1], _configs(data))
+    reads = configs_to_read(line.name, line.method, data, config, line.past, line.options, _configs(data))
+    check_content(data, reads, line.method, line.options)
     options = {key: value for key, value in asdict(line.options).items() if key not in MAY_DIFFER}
     inputs = [line.name, asdict(line.method), options, [[read, _content(data, read)] for read in reads]]
     key = fingerprint("training", before.key, *inputs)

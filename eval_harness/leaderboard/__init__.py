@@ -14,6 +14,7 @@ from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
 from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.tables import TABLES, write_tables
 from temporalwiki.eval_harness.results import Result
+from temporalwiki.methods.training_data import config_names
 
 _PARQUET = "results.parquet"
 Card = Callable[[str, Sequence[Result]], str]  # from a title and results to the text of a card
@@ -37,10 +38,12 @@ def write_leaderboard(
     existing = [path for path in out.iterdir() if not path.match(f".{_PARQUET}.*.part")] if out.is_dir() else []
     if existing and not (out / _PARQUET).is_file():
         raise InputError(f"{out}: is not empty, and is not a leaderboard; name another folder with --out")
-    found = rows(results, folder)
-    found += fuar_rows(results, found, folder)
+    if data is not None:
+        config_names(data)  # a typo must not leave half of a leaderboard
     with only_one(out, "leaderboard"):
         sweep(out)
+        found = rows(results, folder)
+        found += fuar_rows(results, found, folder)
         write_parquet(found, out / _PARQUET)
         tables = write_tables(found, out / "tables")
         figures = write_figures(found, out / "figures", data)

@@ -62,6 +62,7 @@ class Row:
     rank_best: int | None  # None: not ranked
     rank_worst: int | None
     result: str  # the result file, relative to the folder of results
+    trained_on_test: bool = False  # such a model is marked, has no ranks, and is never the best
 
 
 _NAMES = ("id", "cluster", "split", "kind")  # columns of text; the other columns of items are figures and answers
@@ -114,7 +115,7 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
     test, _, measure = score.rpartition("/")
     name, method, parameters = model.name, model.method, model.parameters or Parameters()
     return Row(
-        label=model.label or method or _last(name),
+        label=model.marked(model.label or method or _last(name)),
         month=month,
         method=method,
         base=model.base or ("" if method else _last(name)),
@@ -136,6 +137,7 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
         rank_best=ranks and ranks.best,
         rank_worst=ranks and ranks.worst,
         result=path_in(folder, result),
+        trained_on_test=bool(model.trained_on_test),
     )
 
 
@@ -177,10 +179,15 @@ def read_items(result: Result) -> Columns | None:
 
 
 def _ranks(results: Sequence[Result]) -> dict[tuple[int, str], Ranks]:
-    """Return (index of the result, score) -> ranks among the models that were asked the same questions."""
+    """Return (index of the result, score) -> ranks among the models that were asked the same questions.
+
+    A model that was trained on test data has no ranks.
+    """
     asked: dict[str, list[int]] = {}
     for i, result in enumerate(results):
         data = result.manifest.data
+        if result.manifest.model.trained_on_test:
+            continue
         key = json.dumps([result.data["task"], data.config, data.hash], sort_keys=True)
         asked.setdefault(key, []).append(i)
     found: dict[tuple[int, str], Ranks] = {}

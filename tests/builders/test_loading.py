@@ -81,6 +81,26 @@ def test_without_the_folder_the_line_says_which_command_makes_it(folder: Path) -
         load("diffset-1112")
 
 
+def test_rows_of_a_folder_stay_out_of_the_cache_that_answers_in_other_folders(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a network, ``datasets`` loads the newest rows that it has cached under a name."""
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", folder.with_name("cache"))
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    add(folder, invariantlama())
+    assert temporalwiki.load_dataset("invariantlama")["test"][0] == cloze(1)
+    elsewhere = folder.with_name("elsewhere")
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for name in ("invariantlama", None):
+        with pytest.raises(ConnectionError, match="Couldn't reach 'ckl' on the Hub"):
+            datasets.load_dataset("ckl", name)
+    monkeypatch.chdir(folder.parent)
+    assert len(datasets.load_dataset("ckl", "invariantlama")["test"]) > 0  # the library's own cache is as before
+    monkeypatch.chdir(elsewhere)
+    assert len(datasets.load_dataset("ckl", "invariantlama")["test"]) > 0
+
+
 def test_a_local_folder_has_no_revision(folder: Path) -> None:
     add(folder, invariantlama())
     with pytest.raises(InputError, match="a local folder has no revision 'v1'"):

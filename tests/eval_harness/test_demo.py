@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
 import yaml
 from hypothesis import given
@@ -17,6 +18,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("spacy", reason="the demo's text is scored with spaCy, which is not installed")
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.builders.manifests import read_intervals
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
@@ -45,10 +47,12 @@ SMALL = Size(
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A small demo's folder, and what it said."""
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """A small demo's folder, and what it said. The cache of ``datasets`` is next to it."""
     out = tmp_path_factory.mktemp("demo") / "out"
-    return out, "\n".join(demo(out, folder_card, space_card, SMALL))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", out.with_name("cache"))
+        yield out, "\n".join(demo(out, folder_card, space_card, SMALL))
 
 
 # The generated world
@@ -61,6 +65,20 @@ def test_the_demo_goes_from_dumps_to_a_page(done: tuple[Path, str]) -> None:
     page = Path(text.strip().splitlines()[-1].rpartition(": ")[2])
     assert page == out / "experiment" / "leaderboard" / "index.html"
     assert "<html" in page.read_text("utf-8")
+
+
+def test_nothing_takes_the_rows_for_real_ones(
+    done: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, _ = done
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    for config in ("diffset-1011", "probes-1011", None):
+        with pytest.raises(ConnectionError, match="Couldn't reach 'temporalwiki' on the Hub"):
+            datasets.load_dataset("temporalwiki", config)
+    for manifest in read_intervals(out / "temporalwiki"):
+        assert manifest.warnings == ["the demo invented this Wikipedia and Wikidata: no row is about the real world"]
+    assert "no row is about the real world" in (out / "temporalwiki" / "README.md").read_text("utf-8")
 
 
 def test_the_first_snapshot_is_built_by_nobody_as_the_model_has_read_it(done: tuple[Path, str]) -> None:

@@ -43,15 +43,17 @@ Maker = Callable[[Sequence[Row]], Table | None]
 def column(rows: Sequence[Row | None]) -> list[Score | None]:
     """Return the cells of one column; the best value, and values whose rank may be 1, are marked as best.
 
-    Ranks are among all models that were asked the same questions, which may be more than the table shows.
+    Ranks are among all models that were asked the same questions, which may be more than the table shows. A model that
+    was trained on test data is never the best.
     """
-    best = max((_good(row) for row in rows if row), default=-math.inf)
-    return [
-        Score(row.value, row.low, row.high, math.isfinite(row.value) and (row.rank_best == 1 or _good(row) == best))
-        if row
-        else None
-        for row in rows
-    ]
+    fair = [row for row in rows if row and not row.trained_on_test and math.isfinite(row.value)]
+    best = max(map(_good, fair), default=-math.inf)
+
+    def score(row: Row) -> Score:
+        is_best = row in fair and (row.rank_best == 1 or _good(row) == best)
+        return Score(row.value, row.low, row.high, is_best)
+
+    return [score(row) if row else None for row in rows]
 
 
 def to_markdown(table: Table) -> str:
