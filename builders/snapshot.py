@@ -43,7 +43,7 @@ def check_date(text: str) -> str:
     try:
         datetime.date(int(text[:4]), int(text[4:6]), int(text[6:]))
     except ValueError as error:
-        raise UsageError(f"{text!r} is not a day of the calendar: {error}") from None
+        raise UsageError(f"{text!r} has the form YYYYMMDD, but there is no such day: {error}") from None
     return text
 
 

@@ -36,8 +36,8 @@ from temporalwiki.methods.training_data import (
     config_names,
     configs_to_read,
     make_trainer,
+    on_test,
     read_training_data,
-    test_data,
 )
 
 MANIFEST = checkpoint.TRAINING
@@ -169,7 +169,7 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     model = method.prepare(start.model, options.seed)
     manifest: dict[str, Any] = {
         "run": identity,
-        **_inherited(reference, test_data(reads)),
+        **_inherited(reference, on_test(reads)),
         "architecture": kind,
         "parameters": {"trainable": trainable(model), "total": total(model)},
         "versions": {name: version(name) for name in ("temporalwiki", "torch", "transformers", "accelerate", "peft")},

@@ -64,15 +64,15 @@ def configs_to_read(
     if method.needs_past:
         reads.append(past or past_config(name, data, config, configs))
         check_config(data, reads[1], configs)
-    if (on_test := test_data(reads)) and not options.train_on_test:
+    if (found := on_test(reads)) and not options.train_on_test:
         raise UsageError(
-            f"{on_test[0]}: models are scored on these facts, so a training must not read them; name another config, "
+            f"{found[0]}: models are scored on these facts, so a training must not read them; name another config, "
             "or add --train-on-test (in a recipe, train_on_test: true), which marks all results of the model"
         )
     return reads
 
 
-def test_data(configs: Iterable[str]) -> list[str]:
+def on_test(configs: Iterable[str]) -> list[str]:
     """Return those of the configs that models are scored on."""
     return [config for config in configs if config.startswith(TEST_DATA)]
 
@@ -113,13 +113,16 @@ def read_training_data(
 def config_names(data: str) -> list[str]:
     """Return the configs of a dataset folder, a Hub id or ``id@revision``; raise InputError if it is not a dataset."""
     path, revision = checkpoint.split_revision(data)
-    if not Path(path).exists() and not _HUB_ID.fullmatch(path):
-        raise InputError(f"{data}: no such folder; a dataset on the Hub has a name such as ORG/temporalwiki")
-    check_card(Path(path))
+    folder = Path(path)
+    near = "" if folder.exists() else did_you_mean(folder.name, [other.name for other in folder.parent.glob("*/")])
+    if not folder.exists() and not _HUB_ID.fullmatch(path):
+        why = f"no such folder{near}; on the Hub it has a name such as ORG/temporalwiki"
+        raise InputError(f"{data}: cannot load a dataset: {why}")
+    check_card(folder)
     try:
         return list(datasets.get_dataset_config_names(path, revision=revision))
     except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"{data}: cannot load a dataset: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{data}: cannot load a dataset{near}: {str(error).splitlines()[0]}") from None
 
 
 def check_config(data: str, config: str, configs: list[str]) -> None:

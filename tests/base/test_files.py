@@ -50,6 +50,18 @@ def test_a_folder_is_held_by_one_build(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [("/proc/out", "/proc: "), ("/proc/deep/out", "/proc/deep: "), ("file/out", "/file: File")],
+)
+def test_a_folder_that_cannot_be_held_is_named_and_not_its_lock(folder: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path / folder
+    with pytest.raises(InputError, match=f"^{path}: cannot be written: .*{why}") as raised, only_one(path, "build"):
+        pass
+    assert "lock" not in str(raised.value)
+
+
 def test_a_discarded_folder_is_whole_or_absent_at_every_kill(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     for nth in itertools.count(1):

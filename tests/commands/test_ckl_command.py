@@ -199,6 +199,23 @@ def test_a_months_folder_is_not_ckls(sources: Path, run: Run, tmp_path: Path) ->
     assert "holds enwiki; a folder holds one wiki, or CKL: choose another --out" in err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("newlama-easy", "--news", "NEWS", "--questions", "./nowhere"),
+        ("newlama-easy", "--news", "NEWS", "--back", "./nowhere"),
+        ("newlama", "--news", "NEWS", "--past", "NEWS", "--review", "review", "--judge", "./nowhere"),
+        ("newlama", "--news", "NEWS", "--past", "NEWS", "--review", "review", "--answer-model", "./nowhere"),
+    ],
+)
+def test_a_wrong_model_is_said_before_news_are_read(
+    words: tuple[str, ...], sources: Path, run: Run, tmp_path: Path
+) -> None:
+    status, _, err = run(*(str(sources / "news.jsonl") if word == "NEWS" else word for word in words))
+    assert (status, err) == (1, "temporalwiki ckl: ./nowhere: no such folder\n")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_model_without_its_packages_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [name for name in sys.modules if name.startswith(("temporalwiki.methods.", "temporalwiki.eval"))]
     for name in names:  # the packages get their modules back with sys.modules

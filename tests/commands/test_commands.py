@@ -42,7 +42,16 @@ WRONG_USAGE = {
     ),
     "no dumps": (["build", "20211101", "20211201"], "are required: --dumps\n"),
     "no option of those required": (["evaluate", "--nonsense"], "are required: --model, --data, --tasks\n"),
-    "a wrong date": (["build", "20211131", "20211201", "--dumps", "."], "write YYYYMMDD"),
+    "no date": (["build", "1.11.2021", "20211201", "--dumps", "."], "'1.11.2021' is not a date: write YYYYMMDD"),
+    "no such day": (
+        ["build", "20211131", "20211201", "--dumps", "."],
+        "'20211131' has the form YYYYMMDD, but",
+    ),
+    "no such month": (["fetch", "2021-13-01", "20211201", "--dumps", "."], "no such day: month must be in 1..12"),
+    "no such day of Wikidata": (
+        ["build", "20211101", "20211201", "--dumps", ".", "--wikidata", "20211101", "2021-11-31"],
+        "'20211131' has the form",
+    ),
     "time backwards": (["build", "20211201", "20211101", "--dumps", "."], "forward in time"),
     "a wrong wiki": (["build", "20211101", "20211201", "--dumps", ".", "--wiki", "en"], "database name"),
     "an unknown config": (["build", "20211101", "20211201", "--dumps", ".", "--include", "x"], "there are diffset"),
@@ -152,9 +161,12 @@ def test_build_then_inspect(dumps: Path, tmp_path: Path, run: Run) -> None:
     assert f"{file.name}: missing" in err
 
 
-def test_a_plan_writes_nothing(dumps: Path, tmp_path: Path, run: Run) -> None:
+@pytest.mark.parametrize(
+    "dates", [("20211101", "20211201"), ("2021-11-01", "2021-12-01", "--wikidata", "2021-11-01", "2021-11-29")]
+)
+def test_a_plan_writes_nothing(dates: tuple[str, ...], dumps: Path, tmp_path: Path, run: Run) -> None:
     out = tmp_path / "out"
-    status, text, _ = run("build", "20211101", "20211201", "--dumps", dumps, "--out", out, "--plan")
+    status, text, _ = run("build", *dates, "--dumps", dumps, "--out", out, "--plan")
     assert status == 0
     assert "wikidata-extract" in text
     assert list(tmp_path.iterdir()) == []

@@ -79,7 +79,11 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "no task": (("--tasks", ","), "--tasks: name one or more, separated by commas"),
     "an unknown option": (("--precison", "bf16"), "--precison bf16 (did you mean --precision?)"),
     "an unknown option of the task": (("--beam", 2), "--beam 2 (did you mean --beams?)"),
-    "an option of another task": (("--window", 2), "unrecognized arguments: --window 2"),
+    "an option of another task": (("--window", 2), "--window is an option of twiki_intrinsic, which the command"),
+    "an option that another task can switch off": (
+        ("--tasks", "deleted", "--no-answers"),
+        "--no-answers is an option of twiki_probes, which the command does not name",
+    ),
     "an unknown config": (("--config", "probes-1113"), "no config 'probes-1113' (did you mean probes-1112?)"),
     "a config that no task reads": (("--config", "news"), "twiki_probes reads probes-*, and none of"),
     "one config of several": (("--config", "probes-1112", "news"), "--config news: none of the tasks twiki_probes"),
@@ -143,6 +147,19 @@ def test_a_failure_ends_with_1_and_one_line(case: str, evaluate: Run, tmp_path: 
     assert "Traceback" not in err
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".sqlite"]
     assert {path: path.stat().st_mtime_ns for path in there.rglob("*")} == before
+
+
+@pytest.mark.parametrize("case", ["a model folder that is not there", "no tagger", "a Hub model, offline"])
+def test_a_typo_costs_no_download_of_the_data(
+    case: str, evaluate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(data: str, *_: object) -> None:
+        raise AssertionError(f"{data} is loaded")
+
+    monkeypatch.setattr("temporalwiki.eval_harness.runner.load", load)
+    status, _, err = evaluate(*words(tmp_path, FAILED[case][0]))
+    assert status == 1
+    assert FAILED[case][1] in last_line(err)
 
 
 @pytest.mark.parametrize("missing", ["model", "data", "tasks"])

@@ -91,6 +91,22 @@ def test_a_folder_of_results_ends_with_months(months: Path, run: Run) -> None:
     ]
 
 
+def test_of_many_results_the_summary_is_what_is_shown(tmp_path: Path, run: Run) -> None:
+    for model in range(12):
+        for month in ("probes-1112", "probes-1201"):
+            write(tmp_path, month, float(model), f"runs/{model}")
+        write(tmp_path, "invariantlama", float(model), f"runs/{model}", task="lama", names=("test/exact_match",))
+    status, text, _ = run("inspect", tmp_path)
+    first, *lines = text.splitlines()
+    assert status == 0
+    assert first.startswith("36 results of 12 models. For all scores of a model, name its folder, such as ")
+    assert len(lines) == 2 * (3 + 12)
+    assert ["runs/7", "invariantlama", "7.00"] in [line.split() for line in lines]
+    assert ["runs/7", "7.00", "7.00"] in [line.split() for line in lines]
+    status, text, _ = run("inspect", first.rpartition(" ")[2])
+    assert (status, text.count("of runs/")) == (0, 3)
+
+
 OF_DELETED = {
     "compared": ("deleted/over_unchanged", "deleted/object_perplexity"),
     "alone": ("deleted/object_perplexity",),

