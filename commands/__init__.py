@@ -110,6 +110,7 @@ def _run(argv: list[str], wanted: str | None) -> None:
     parser = _Parser(
         prog="temporalwiki",
         description="Datasets of changes, continual-learning methods and evaluation for language models.",
+        epilog="Begin with `temporalwiki demo`. `temporalwiki COMMAND --help` shows the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"temporalwiki {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)

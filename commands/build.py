@@ -68,7 +68,7 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("recent", metavar="RECENT", help="date of the later dump")
     parser.add_argument("--wiki", default="enwiki", help="database name of the wiki (default: %(default)s)")
-    parser.add_argument("--dumps", type=Path, required=True, metavar="DIR", help="folder laid out as Wikimedia's")
+    parser.add_argument("--dumps", type=Path, required=True, metavar="DIR", help="folder of dumps, as Wikimedia's")
     parser.add_argument(
         "--wikidata",
         nargs=2,

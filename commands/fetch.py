@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         help="a dump server; given again, the next to try, which need not be trusted: checksums come from the first "
         f"that has them (default: {MIRROR})",
     )
-    parser.add_argument("--plan", action="store_true", help="say what would be fetched; stop")
+    parser.add_argument("--plan", action="store_true", help="list the files and their sizes, and stop")
 
 
 def run(arguments: argparse.Namespace) -> None:

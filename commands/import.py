@@ -12,11 +12,11 @@ from temporalwiki.model_cards.folder_card import folder_card
 _EXAMPLE = """\
 example:
   temporalwiki import TWiki_Probes.zip                        # into ./temporalwiki
-  temporalwiki import ckl_data --out ckl                      # a folder, where the zip is unpacked
+  temporalwiki import ckl_data                                # a folder of unpacked files, into ./ckl
 
-Known are 0801-0901_changed.csv and 0801-0901_unchanged.csv and those of the three months after; and of
-CKL invariantLAMA.csv, updatedLAMA.csv, newLAMA.csv, newLAMA_easy.csv, recent_news_full.csv,
-recent_news_small.csv, recent_news_small1.csv, recent_news_small2.csv, with the answers in JSON that belong to them.
+It reads TemporalWiki's 0801-0901_changed.csv and 0801-0901_unchanged.csv, and those of the three months after. Of CKL
+it reads invariantLAMA.csv, updatedLAMA.csv, newLAMA.csv, newLAMA_easy.csv, recent_news_full.csv,
+recent_news_small.csv, recent_news_small1.csv and recent_news_small2.csv, each with the JSON file of its answers.
 """
 
 

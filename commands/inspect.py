@@ -14,7 +14,7 @@ _EXAMPLE = """\
 example:
   temporalwiki inspect temporalwiki
   temporalwiki inspect dumps/enwiki/20211101/enwiki-20211101-pages-articles-multistream.xml.bz2
-  temporalwiki inspect results                    # scores, and what months of training keep and bring
+  temporalwiki inspect results                    # scores by month, and what training keeps and brings
 """
 
 

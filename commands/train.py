@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection
-from dataclasses import Field, fields
+from collections.abc import Collection, Mapping
+from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from temporalwiki.base.errors import UsageError
@@ -31,12 +32,15 @@ _RUN_OPTIONS = ("method", "model", "data", "config", "past", "output")  # not op
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the arguments of every training and of the method in ``argv``."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("--method", metavar="NAME", help=f"method: one of {', '.join(METHODS)}")
-    parser.add_argument(
+    needed = parser.add_argument_group("needed, here or in the recipe")
+    needed.add_argument("--method", metavar="NAME", help=f"method: one of {', '.join(METHODS)}")
+    needed.add_argument(
         "--model", metavar="ID_OR_DIR", help="starting checkpoint: folder, Hub id, .gguf file or package:NAME"
     )
-    parser.add_argument("--data", metavar="DATASET", help="dataset folder, Hub id or id@revision")
-    parser.add_argument("--config", nargs="+", metavar="NAME", help="config to train on; several are trained in turn")
+    needed.add_argument("--data", metavar="DATASET", help="dataset folder, Hub id or id@revision")
+    needed.add_argument(
+        "--config", nargs="+", metavar="NAME", help="config to train on, such as diffset-1112; several in turn"
+    )
     parser.add_argument(
         "--past", metavar="CONFIG", help="config of past data, for methods that use it (default: chosen by --config)"
     )
@@ -47,11 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         action="store_true",
         help="continue an interrupted run; the same command does so without this option",
     )
-    add_options(parser.add_argument_group("training"), TrainOptions)
     parser.owners = lambda: {name: find_method(name) for name in METHODS}  # type: ignore[attr-defined]
+    training = parser.add_argument_group("training")
     if method := _method_in(argv):
-        own = parser.add_argument_group(f"options of {method}")
-        add_options(own, find_method(method))
+        of = find_method(method)
+        add_options(training, TrainOptions, defaults=of.defaults)
+        add_options(parser.add_argument_group(f"options of {method}"), of)
+    else:
+        add_options(training, TrainOptions)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -124,10 +131,13 @@ def _method_in(argv: list[str]) -> str | None:
     return method if isinstance(method, str) and method in METHODS else None
 
 
-def add_options(group: Any, options: type, known: Collection[str] = ()) -> None:
+def add_options(
+    group: Any, options: type, known: Collection[str] = (), defaults: Mapping[str, Any] = MappingProxyType({})
+) -> None:
     """Add an option for each field of the dataclass ``options`` whose name is not ``known``.
 
-    The options have no default value, so that a recipe can set them.
+    The help shows the value in ``defaults``, or else the field's. The options have no default value, so that a recipe
+    can set them.
     """
     hints = get_type_hints(options)
     for f in fields(options):
@@ -135,7 +145,8 @@ def add_options(group: Any, options: type, known: Collection[str] = ()) -> None:
             continue
         kind, many = element(hints[f.name])
         flag = f"--{f.name.replace('_', '-')}"
-        text = f"{f.metadata['help']}{_default(f)}"
+        default = defaults.get(f.name, f.default)
+        text = f"{f.metadata['help']}{'' if default in (None, ()) else f' (default: {default})'}"
         if kind is bool:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
         else:
@@ -148,7 +159,3 @@ def given_options(options: type, arguments: argparse.Namespace, where: str = "")
     """Return an instance of the dataclass ``options`` with the values that were given; see ``from_mapping``."""
     values = {f.name: getattr(arguments, f.name, None) for f in fields(options)}
     return from_mapping(options, {name: value for name, value in values.items() if value is not None}, where)
-
-
-def _default(f: Field[Any]) -> str:
-    return "" if f.default in (None, ()) else f" (default: {f.default})"

@@ -368,6 +368,13 @@ def test_the_command_line_wins_over_the_recipe_and_that_over_the_defaults(
     assert (run.options.learning_rate, run.method.rank, run.method.alpha) == (1e-4, 2, 9.0)
 
 
+def test_help_shows_the_methods_own_defaults(run: Run) -> None:
+    assert "(default: 64)" in run("train", "--help")[1]
+    text = run("train", "--method", "light_tuning", "--help")[1]
+    assert "over all processes (default: 32)" in " ".join(text.split())
+    assert "(default: 64)" not in text
+
+
 def test_a_methods_own_defaults_lose_to_recipe_and_command_line(wanted: Callable[..., Any], tmp_path: Path) -> None:
     given = (*GIVEN, "--method", "light_tuning")
     run, _ = wanted(*given)
