@@ -43,12 +43,12 @@ OLDEST_WIKIDATA = 45  # days between a Wikidata dump and its snapshot, beyond wh
 OLDEST_TEXT = 90  # days between the newest revision of a snapshot and its date, beyond which a build is refused
 
 
-def check_folders(out: Path, work: Path) -> tuple[Path, Path]:
-    """Return both folders as absolute paths. Raises UsageError or InputError if a build cannot use them."""
+def check_folders(out: Path, work: Path, wiki: str) -> tuple[Path, Path]:
+    """Return both folders as absolute paths; raise UsageError or InputError if a build of ``wiki`` cannot use them."""
     out, work = out.resolve(), work.resolve()
     if out == work or work in out.parents:
         raise UsageError(f"{out}: the dataset folder cannot be the work folder or lie in it")
-    dataset_folder.check_place(out)
+    dataset_folder.check_place(out, wiki)
     return out, work
 
 
@@ -71,7 +71,7 @@ def build(
     Raises InputError for dumps that cannot be used, and, unless ``accept_dates``, for text that is not of its date.
     """
     options, machine = options or BuildOptions(), machine or Machine()
-    out, work = check_folders(out, work)  # the locks have the names of the folders
+    out, work = check_folders(out, work, sources.interval.wiki)  # the locks have the names of the folders
     with only_one(work, "build"), only_one(out, "build"):
         dataset_folder.finish_install(out)
         _warn_of_damage(out, sources.interval)

@@ -80,12 +80,24 @@ def write_split(
     return SplitFiles(examples, size, files)
 
 
-def check_place(folder: Path) -> None:
-    """Raise InputError if a folder cannot take a dataset: it is something else, or its manifests are damaged."""
+def check_place(folder: Path, owner: str | None = None) -> None:
+    """Raise InputError if a folder cannot take a dataset.
+
+    It may be something else, have damaged manifests, or hold the data of another owner than ``owner``.
+    """
     found = {path.name for path in folder.iterdir()} - {_READY} if folder.is_dir() else set()
     if (folder.exists() and not folder.is_dir()) or (found and not (folder / "manifests").is_dir()):
         raise InputError(f"{folder}: exists and is not a dataset folder; choose another --out")
-    manifests.read_manifests(folder)
+    found = manifests.read_manifests(folder)
+    if owner is not None:
+        _refuse_others(found, owner, folder)
+
+
+def _refuse_others(found: Iterable[manifests.Manifest], owner: str, folder: Path) -> None:
+    if others := {other.owner for other in found} - {owner}:
+        raise InputError(
+            f"{folder}: holds {', '.join(sorted(others))}; a folder holds one wiki, or CKL: choose another --out"
+        )
 
 
 def problems(folder: Path, manifest: manifests.Manifest) -> list[str]:
@@ -169,11 +181,7 @@ def _refuse_links(folder: Path) -> None:
 
 def _put(staged: Path, manifest: manifests.Manifest, target: Path, card: Card | None) -> None:
     found = manifests.read_manifests(target)
-    others = {other.owner for other in found} - {manifest.owner}
-    if others:
-        raise InputError(
-            f"{target}: holds {', '.join(sorted(others))}; a folder holds one wiki, or CKL: choose another --out"
-        )
+    _refuse_others(found, manifest.owner, target)
     replaced = {config for other in found if other.age == manifest.age for config in other.configs}
     # wikipedia-20211201 belongs to every interval that ends on that day
     before = [_with_shared_configs(other, manifest) for other in found if other.age != manifest.age]

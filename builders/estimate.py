@@ -65,7 +65,7 @@ def estimate(sources: Sources, out: Path, work: Path, options: BuildOptions | No
 
     Raises InputError for dumps and folders that cannot be used.
     """
-    options, (out, work) = options or BuildOptions(), check_folders(out, work)
+    options, (out, work) = options or BuildOptions(), check_folders(out, work, sources.interval.wiki)
     built = [manifest for manifest in read_manifests(out) if isinstance(manifest, BuiltManifest)]
     same = [manifest for manifest in built if manifest.content["options"].get("include") == list(options.include)]
     return list(_stages(sources, work, options, same[-1].run.stages if same else {}))

@@ -23,6 +23,7 @@ from temporalwiki.builders.ckl.build_config import (
 )
 from temporalwiki.builders.ckl.config import described, write
 from temporalwiki.builders.ckl.text_model import RULES, TextModel, find_model
+from temporalwiki.builders.dataset_folder import check_place
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.commands.build import add_folders, work_folder
 from temporalwiki.commands.train import add_options, given_options
@@ -144,8 +145,10 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
         raise UsageError("--seed needs --probes or --news: nothing else is drawn at random")
     if arguments.probes and getattr(arguments, "dropped", None):
         raise UsageError("--dropped writes rows of --lama; the manifest counts dropped rows of --probes")
+    # what is cheap comes first: a wrong folder or model must not cost the reading of the news
+    check_place(arguments.out, "CKL")
     for model in dict.fromkeys(getattr(arguments, name, None) or RULES for name in _MODELS):
-        find_model(model, _open_model)  # a wrong name must not cost the reading of the news
+        find_model(model, _open_model)
     if arguments.review and (arguments.news or arguments.past):
         yield _candidates(arguments, work)
         if not arguments.judge:

@@ -90,7 +90,7 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
     else:
         yield new
         dataset.check_rights(head, dry_run)
-        check_place(job.out)  # a build would refuse the folder only after days of fetching
+        check_place(job.out, job.wiki)  # a build would refuse the folder only after days of fetching
         if others := sorted({manifest.owner for manifest in read_manifests(job.out)} - {job.wiki}):
             raise InputError(f"{job.out}: it holds {', '.join(others)}; a folder has one wiki, choose another --out")
         if published:

@@ -292,6 +292,10 @@ def test_a_folder_is_of_one_wiki(folder: Path) -> None:
     staged = folder.parent / "other"
     manifest = stage_month(staged, "20211201", "20220101", [article(3)], [probe(1)])
     manifest["interval"]["wiki"] = "kowiki"
+    check_place(folder, "enwiki")
+    for owner in ("kowiki", "CKL"):  # before all work
+        with pytest.raises(InputError, match="holds enwiki"):
+            check_place(folder, owner)
     with pytest.raises(InputError, match="holds enwiki"):
         install(staged, checked(manifest, "m"), folder)
 

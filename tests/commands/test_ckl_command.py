@@ -192,7 +192,11 @@ def test_missing_sources_end_with_1_and_one_line(case: str, run: Run, tmp_path: 
     assert not (tmp_path / "ckl").exists()
 
 
-def test_a_months_folder_is_not_ckls(sources: Path, run: Run, tmp_path: Path) -> None:
+def test_a_months_folder_is_not_ckls(sources: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("the sources are read first")
+
+    monkeypatch.setattr("temporalwiki.commands.ckl.build_configs", read)
     shutil.copytree(sources / "temporalwiki", tmp_path / "temporalwiki")
     status, _, err = run("invariantlama", "--lama", sources / "lama", "--out", "temporalwiki")
     assert status == 1

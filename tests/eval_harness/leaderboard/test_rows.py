@@ -13,6 +13,7 @@ import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.leaderboard.page import page_data
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, read_parquet, read_score, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.selection import Board
@@ -42,6 +43,17 @@ def ranks(found: list[Row], **wanted: Any) -> dict[str, tuple[int | None, int | 
         for row in found
         if all(getattr(row, name) == value for name, value in wanted.items())
     }
+
+
+def test_wrong_data_or_a_wrong_folder_leave_no_half_of_a_leaderboard(tmp_path: Path) -> None:
+    found = [write_probes(tmp_path / "results", "probes-0910", {"changed": EASY})]
+    for out, data, said in (
+        (tmp_path / "board", "nowhere", "nowhere: cannot load a dataset: no such folder"),
+        (Path("/proc/board"), None, "/proc/board: cannot be written"),
+    ):
+        with pytest.raises(InputError, match=said):
+            list(write_leaderboard(found, tmp_path / "results", out, lambda *_: "", data))
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
 NAMES = {  # a model's name and revision: what a row calls it
