@@ -14,8 +14,8 @@ example:
   temporalwiki import TWiki_Probes.zip                        # into ./temporalwiki
   temporalwiki import ckl_data                                # a folder of unpacked files, into ./ckl
 
-It reads TemporalWiki's 0801-0901_changed.csv and 0801-0901_unchanged.csv, and those of the three months after. Of CKL
-it reads invariantLAMA.csv, updatedLAMA.csv, newLAMA.csv, newLAMA_easy.csv, recent_news_full.csv,
+It reads TemporalWiki's 0801-0901_changed.csv, 0801-0901_unchanged.csv and the same for the three months after, and
+CKL's invariantLAMA.csv, updatedLAMA.csv, newLAMA.csv, newLAMA_easy.csv, recent_news_full.csv,
 recent_news_small.csv, recent_news_small1.csv and recent_news_small2.csv, each with the JSON file of its answers.
 """
 

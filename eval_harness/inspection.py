@@ -23,8 +23,8 @@ _SHOWN = ("average/perplexity", "deleted/over_unchanged", "changed/acc")
 def describe(path: Path) -> str | None:
     """Describe a result file, or all results in a model's folder or in a folder of such folders.
 
-    If a task was scored on several months, a matrix of models and months follows. Of many results, only one score of
-    each is shown. Return None without results.
+    If a task was scored on several months, a matrix of models and months follows. If there are many results, only
+    one score of each is shown. Return None without results.
     """
     files = [path] if path.is_file() else sorted([*path.glob("*.json"), *path.glob("*/*.json")])
     results = [read_result(file) for file in files if _is_result(file)]

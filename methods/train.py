@@ -228,10 +228,10 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
 
 
 def _inherited(reference: str, on_test: list[str]) -> dict[str, Any]:
-    """Return what a manifest takes from the starting checkpoint's, where there is something to take.
+    """Return entries of a manifest that come from the starting checkpoint, without empty ones.
 
     - "base": the Hub id and commit that the first phase started from
-    - "trained_on_test": the test configs that its training read, and ``on_test``, those of this phase
+    - "trained_on_test": the test configs that its training read, and this phase's, ``on_test``
     """
     start = checkpoint.training_of(reference)
     base = reference if checkpoint.is_hub_id(reference) else start and start.base

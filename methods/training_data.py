@@ -73,7 +73,7 @@ def configs_to_read(
 
 
 def on_test(configs: Iterable[str]) -> list[str]:
-    """Return those of the configs that models are scored on."""
+    """Return the configs that models are scored on."""
     return [config for config in configs if config.startswith(TEST_DATA)]
 
 

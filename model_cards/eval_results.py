@@ -30,10 +30,9 @@ class HubDataset(NamedTuple):
 def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) -> str | None:
     """Return the content of the file ``PATH`` with a model's results on the probes, or None without such results.
 
-    ``datasets`` are those on the Hub, by the names that the results use; other results give no entries, and neither do
-    those of a model that was trained on test data. The value is
-    zero-shot exact match in percent, because entries cannot say that lower is better. If a task has several results,
-    the latest version counts, and then the most precise one.
+    ``datasets`` are those on the Hub, by the names that the results use; other results give no entries. A model that
+    was trained on test data has none. The value is zero-shot exact match in percent, because entries cannot say that
+    lower is better. If a task has several results, the latest version counts, and then the most precise one.
     """
     entries: dict[tuple[str, str], EvalResultEntry] = {}
     for result in sorted(results, key=_rank):
