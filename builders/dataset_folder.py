@@ -88,9 +88,9 @@ def check_place(folder: Path, owner: str | None = None) -> None:
     found = {path.name for path in folder.iterdir()} - {_READY} if folder.is_dir() else set()
     if (folder.exists() and not folder.is_dir()) or (found and not (folder / "manifests").is_dir()):
         raise InputError(f"{folder}: exists and is not a dataset folder; choose another --out")
-    found = manifests.read_manifests(folder)
+    described = manifests.read_manifests(folder)
     if owner is not None:
-        _refuse_others(found, owner, folder)
+        _refuse_others(described, owner, folder)
 
 
 def _refuse_others(found: Iterable[manifests.Manifest], owner: str, folder: Path) -> None:
