@@ -211,8 +211,8 @@ def hub_file(reference: str, name: str, **options: Any) -> Path | None:
 
 def training_of(reference: str) -> TrainingManifest | None:
     """Return the ``training.json`` of a checkpoint in a folder or on the Hub; None if it has no readable one."""
-    path = hub_file(reference, TRAINING) if is_hub_id(reference) else Path(reference, TRAINING)
     try:
+        path = hub_file(reference, TRAINING) if is_hub_id(reference) else Path(reference, TRAINING)
         return read_training(path) if path else None
     except (InputError, ValueError):  # missing, of another program, or not the name of a file
         return None
