@@ -290,8 +290,9 @@ class _Build:
         namespaces = read_header(first).namespaces
         checksums.check_unchanged(first, self.hashed[str(first)])
         language, whole = self.interval.language, "wikipedia" in self.options.include
+        seed, compare = self.options.seed, self.options.compare
         tasks = wiki_diff.plan(
-            extracts.prev, extracts.recent, language, namespaces, self.options.seed, UNCHANGED_PAGES, whole
+            extracts.prev, extracts.recent, language, namespaces, seed, UNCHANGED_PAGES, whole, compare
         )
         self._stage("wiki-diff", wiki_diff.run, tasks, folder)
         for side, extract in (("prev", extracts.prev), ("recent", extracts.recent)):
@@ -409,7 +410,7 @@ class _Build:
             "inputs": self.folders.inputs(self.sources.files),
             "options": asdict(self.options) | {"unchanged_pages": UNCHANGED_PAGES},
             "libraries": {
-                name: importlib.metadata.version(name) for name in ("pyarrow", "duckdb", "sentencex", "datatrove")
+                name: importlib.metadata.version(name) for name in ("pyarrow", "duckdb", "rapidfuzz", "sentencex", "datatrove")
             },
             "counts": {
                 "extracts": {name: extracted(name) for name in self.reports if "extract" in name},

@@ -17,6 +17,8 @@ _DIFFSET = {
     "previous_revision_id": pa.int64(),
     "timestamp": _TIME,
     "paragraphs": pa.int32(),
+    "words_new": pa.int32(),
+    "words_reworded": pa.int32(),
 }
 _WIKIPEDIA = {name: _DIFFSET[name] for name in ("id", "title", "url", "text", "revision_id", "timestamp")}
 _PROBES = {

@@ -51,6 +51,7 @@ class TemporalWikiConfig(datasets.BuilderConfig):  # type: ignore[misc]
     seed: int = 0
     unchanged_fraction: float = 0.001
     allow_truncated: bool = False
+    compare: str = "folded"
 
 
 class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
@@ -71,7 +72,7 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         tasks = checksums.plan(sources.files)
         hashed = checksums.compute(tasks, Path(config.work) / "build" / "checksums")
         inputs = [(task.file, hashed[task]["sha1"]) for task in tasks]
-        options = (config.seed, config.unchanged_fraction, config.allow_truncated)
+        options = (config.seed, config.unchanged_fraction, config.allow_truncated, config.compare)
         super().__init__(
             cache_dir=cache_dir,
             dataset_name="temporalwiki",
@@ -92,6 +93,7 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
             seed=config.seed,
             unchanged_fraction=config.unchanged_fraction,
             allow_truncated=config.allow_truncated,
+            compare=config.compare,
         )
         work = Path(config.work)
         folder = work / "dataset"

@@ -86,6 +86,7 @@ def _text_rows(kind: str, files: list[Path], interval: Interval) -> Iterator[dic
             out["kind"] = row["kind"]
             out["previous_revision_id"] = row["previous_revision_id"]
             out["paragraphs"] = len(row["sentences"])
+            out |= {column: row[column] for column in ("words_new", "words_reworded")}
         else:
             out["text"] = row["text"]
         yield out

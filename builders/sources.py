@@ -19,6 +19,7 @@ from temporalwiki.builders.wikidata import fact_diff as wikidata_diff
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia import page_props, sentences
 from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
+from temporalwiki.builders.wikipedia.novelty import COMPARISONS
 
 UNCHANGED_PAGES = 10_000  # articles whose text outside the diffset is sampled, for intrinsic evaluation
 
@@ -31,8 +32,11 @@ class BuildOptions:
     seed: int = 0
     unchanged_fraction: float = 0.001
     allow_truncated: bool = False
+    compare: str = "folded"
 
     def __post_init__(self) -> None:
+        if self.compare not in COMPARISONS:
+            raise UsageError(f"there is no comparison {self.compare!r}; there are {', '.join(COMPARISONS)}")
         for name in self.include:
             if name not in INCLUDE:
                 raise UsageError(f"there is no config {name!r} to include; there are {', '.join(INCLUDE)}")

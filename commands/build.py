@@ -50,6 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         help="share of the unchanged facts to sample (default: %(default)s)",
     )
     parser.add_argument(
+        "--compare",
+        default=options.compare,
+        metavar="RULE",
+        help="the sentences that count as the same: folded, those that differ only in case, punctuation, quotes, dashes "
+        "and white space; exact, as in the paper, only in white space (default: %(default)s)",
+    )
+    parser.add_argument(
         "--allow-truncated",
         action="store_true",
         help="read dumps that were cut off, and record it in the manifest",
@@ -134,6 +141,7 @@ def run(arguments: argparse.Namespace) -> None:
         seed=arguments.seed,
         unchanged_fraction=arguments.unchanged_fraction,
         allow_truncated=arguments.allow_truncated,
+        compare=arguments.compare,
     )
     sources = find_sources(arguments.dumps, interval, wikidata)
     work = work_folder(arguments)

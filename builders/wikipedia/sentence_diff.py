@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, byte_strings
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikipedia.extract import files, unpack
+from temporalwiki.builders.wikipedia.novelty import COMPARISONS, Key, alike, letters
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, both_paragraphs
 from temporalwiki.builders.wikipedia.sentences import (
     SECONDS,
@@ -28,12 +30,13 @@ from temporalwiki.builders.wikipedia.sentences import (
     sentence_key,
     split_sentences,
     time_limit,
+    words,
 )
 from temporalwiki.builders.wikipedia.titles import titles_among
 from temporalwiki.builders.wikipedia.unchanged_pages import LinkedTexts
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
-VERSION = 4
+VERSION = 5
 RANGE = 256 << 20  # bytes of the recent snapshot's wikitext a task
 
 CHANGED = pa.schema(
@@ -44,6 +47,8 @@ CHANGED = pa.schema(
         "revision_id": pa.int64(),
         "previous_revision_id": pa.int64(),
         "timestamp": pa.timestamp("s", "UTC"),
+        "words_new": pa.int32(),
+        "words_reworded": pa.int32(),
         "sentences": pa.list_(pa.list_(pa.string())),
     }
 )
@@ -72,52 +77,74 @@ def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) ->
 class ArticleVersions:
     """Compares two versions of an article, given as the paragraphs that ``plain_text.paragraphs`` returns.
 
-    ``added`` and ``removed`` return what ``new_sentences`` returns for all paragraphs. But paragraphs that both
-    versions have are only split into sentences if they may contain a sentence of another paragraph. The paragraphs are
-    compared as strings, so they must be in NFC with single spaces.
+    With ``compare`` "exact", ``added`` and ``removed`` return what ``new_sentences`` returns for all paragraphs. With
+    "folded", they leave out sentences that are the same by ``novelty.folded_key``. Paragraphs that both versions have
+    are only split into sentences if that can matter. The paragraphs are compared as strings, so they must be in NFC
+    with single spaces.
     """
 
-    def __init__(self, previous: Sequence[str], recent: Sequence[str], language: str) -> None:
-        self._language = language
-        self._both = set(previous).intersection(recent)
-        self._text = "|".join(self._both)
-        self._text_without_spaces: str | None = None
-        self._keys: set[str] | None = None  # of the sentences in both
-        self._previous = self._split(text for text in previous if text not in self._both)
-        self._recent = self._split(text for text in recent if text not in self._both)
+    def __init__(self, previous: Sequence[str], recent: Sequence[str], language: str, compare: str) -> None:
+        self._language, self._key = language, COMPARISONS[compare]
+        self._keys: dict[Key, set[str]] = {}  # of the sentences in both, by rule
+        both = set(previous).intersection(recent)
+        self._both = [text for text in dict.fromkeys(recent) if text in both]
+        self._previous = self._split(text for text in previous if text not in both)
+        self._recent = self._split(text for text in recent if text not in both)
 
     def added(self) -> list[Paragraph]:
         """Return the sentences that only the recent version has."""
-        return self._new_sentences(self._previous, self._recent)
+        return self._new_sentences(self._previous, self._recent, self._key)
 
     def removed(self) -> list[Paragraph]:
         """Return the sentences that only the previous version has."""
-        return self._new_sentences(self._recent, self._previous)
+        return self._new_sentences(self._recent, self._previous, self._key)
 
-    def _new_sentences(self, previous: list[Paragraph], recent: list[Paragraph]) -> list[Paragraph]:
+    def words_of_other_typography(self, added: list[Paragraph]) -> int:
+        """Return the words of the recent version that only the exact comparison takes for new."""
+        exact = self._new_sentences(self._previous, self._recent, sentence_key)
+        return sum(map(words, exact)) - sum(map(words, added))
+
+    def reworded(self, changed: list[Paragraph], added: bool) -> int:
+        """Return the words of changed sentences that are alike to one of the other version.
+
+        The changed sentences are what ``added`` or ``removed`` returned.
+        """
+        sentences = [sentence.lstrip("\n") for paragraph in changed for sentence in paragraph]
+        others = [s.lstrip("\n") for paragraph in (self._previous if added else self._recent) for s in paragraph]
+        found = alike(sentences, others)
+        rest = [sentence for sentence, is_alike in zip(sentences, found, strict=True) if not is_alike]
+        if rest and self._both:
+            rest = [s for s, is_alike in zip(rest, alike(rest, self._kept), strict=True) if not is_alike]
+        return words(sentences) - words(rest)
+
+    def _new_sentences(self, previous: list[Paragraph], recent: list[Paragraph], key: Key) -> list[Paragraph]:
         candidates = new_sentences(previous, recent)
-        known = {key for paragraph in candidates for key in map(sentence_key, paragraph) if self._in_both(key)}
-        return new_sentences([*previous, sorted(known)], recent) if known else candidates
+        if not candidates:
+            return []
+        keys = {key(sentence) for paragraph in previous for sentence in paragraph}
+        known = [s for paragraph in candidates for s in paragraph if key(s) in keys or self._in_both(s, key)]
+        return new_sentences([*previous, known], recent) if known else candidates
 
-    def _in_both(self, key: str) -> bool:
+    def _in_both(self, sentence: str, key: Key) -> bool:
         """Return whether a paragraph that both versions have contains the sentence."""
-        # quick checks first: splitting cuts no word and loses nothing but white space
-        if not all(word in self._text for word in key.split() if word.isalpha()):
+        # a quick check first: splitting loses nothing but white space
+        if letters(sentence) not in self._letters:
             return False
-        if self._text_without_spaces is None:
-            self._text_without_spaces = _without_spaces(self._text)
-        if _without_spaces(key) not in self._text_without_spaces:
-            return False
-        if self._keys is None:
-            self._keys = {sentence_key(s) for paragraph in self._split(self._both) for s in paragraph}
-        return key in self._keys
+        if key not in self._keys:
+            self._keys[key] = set(map(key, self._kept))
+        return key(sentence) in self._keys[key]
+
+    @functools.cached_property
+    def _letters(self) -> bytes:
+        return letters("".join(self._both))
+
+    @functools.cached_property
+    def _kept(self) -> list[str]:
+        """The sentences of the paragraphs that both versions have."""
+        return [sentence.lstrip("\n") for paragraph in self._split(self._both) for sentence in paragraph]
 
     def _split(self, texts: Iterable[str]) -> list[Paragraph]:
         return [sentences for text in texts if (sentences := split_sentences(text, self._language))]
-
-
-def _without_spaces(text: str) -> str:
-    return text.replace(" ", "").replace("\n", "")
 
 
 def _without(known: set[str], paragraph: Paragraph) -> Paragraph:
@@ -150,6 +177,7 @@ class DiffTask:
     seed: int
     unchanged_share: float  # of the recent articles: their text outside the diffset is written
     whole: bool  # also write the text of the whole recent snapshot
+    compare: str  # the rule of novelty.COMPARISONS
 
 
 def plan(
@@ -160,6 +188,7 @@ def plan(
     seed: int,
     unchanged_pages: int,
     whole: bool,
+    compare: str = "folded",
 ) -> list[DiffTask]:
     """Cut the page ids into ranges with about RANGE bytes of recent wikitext."""
     groups: list[tuple[int, int]] = []
@@ -185,7 +214,7 @@ def plan(
     share = min(1.0, unchanged_pages / articles) if articles else 0.0
     names = tuple(sorted(namespaces.items()))
     return [
-        DiffTask(i, str(prev), str(recent), first, end, language, names, largest, seed, share, whole)
+        DiffTask(i, str(prev), str(recent), first, end, language, names, largest, seed, share, whole, compare)
         for i, (first, end) in enumerate(zip(bounds, [*bounds[1:], 1 << 62], strict=True))
     ]
 
@@ -370,7 +399,9 @@ class _RangeDiff(contextlib.ExitStack):
         self.duplicates, self.prev_duplicates = recent.duplicates, prev.duplicates
         self.prev = {"prev_articles": len(prev), "in_both": 0, "deleted": 0}
         self.prev_dropped: dict[str, int] = {}
-        self.text = {"paragraphs": 0, "sentences": 0, "words": 0}
+        self.text = dict.fromkeys(
+            ("paragraphs", "sentences", "words", "words_new", "words_reworded", "words_of_other_typography"), 0
+        )
         name = f"{task.index:05d}.parquet"
         self.out = {
             table: self.enter_context(ParquetWriter(folder / f"{table}-{name}", schema, rows=4096))
@@ -392,7 +423,7 @@ class _RangeDiff(contextlib.ExitStack):
         self.prev["deleted"] += 1
         if removed:
             revisions = {"revision_id": None, "previous_revision_id": before.revision_id}
-            self._write("deletions", before, removed, kind="deleted", **revisions)
+            self._write("deletions", before, removed, 0, kind="deleted", **revisions)
 
     def unchanged(self, after: Article, same: Article) -> None:
         """Write the text of an article whose wikitext did not change; ``same`` has the same wikitext."""
@@ -406,16 +437,20 @@ class _RangeDiff(contextlib.ExitStack):
         try:
             with time_limit(SECONDS):  # once for the page: setting a timer takes longer than most steps
                 prev, recent = both_paragraphs(text_before, text, namespaces=self.namespaces)
-                versions = ArticleVersions(prev, recent, language)
+                versions = ArticleVersions(prev, recent, language, self.task.compare)
                 added, removed = versions.added(), versions.removed()
+                reworded, reworded_before = versions.reworded(added, True), versions.reworded(removed, False)
+                other_typography = versions.words_of_other_typography(added) 
                 wanted = recent if self.wanted[after.at] else []
                 whole = [sentences for text in wanted if (sentences := split_sentences(text, language))]
         except UnreadablePage as problem:
             _count(self.dropped, problem.reason)
             return
         self._write_whole(after, whole, added)
+        self.text["words_of_other_typography"] += other_typography
         if before is not None and removed:
-            self._write("deletions", after, removed, kind="updated", previous_revision_id=before.revision_id)
+            revision = before.revision_id
+            self._write("deletions", after, removed, reworded_before, kind="updated", previous_revision_id=revision)
         if before is not None and not added:
             self.pages["unchanged"] += 1
             self.unchanged_because["only_deletions" if removed else "same_sentences"] += 1
@@ -424,10 +459,12 @@ class _RangeDiff(contextlib.ExitStack):
         else:
             kind, previous_revision = self._kind(before, after)
             self.pages[kind] += 1
-            self._write("diffset", after, added, kind=kind, previous_revision_id=previous_revision)
+            self._write("diffset", after, added, reworded, kind=kind, previous_revision_id=previous_revision)
             self.text["paragraphs"] += len(added)
             self.text["sentences"] += sum(map(len, added))
-            self.text["words"] += sum(len(s.split()) for p in added for s in p)
+            self.text["words"] += (of_text := sum(map(words, added)))
+            self.text["words_new"] += of_text - reworded
+            self.text["words_reworded"] += reworded
 
     def _kind(self, before: Article | None, after: Article) -> tuple[str, int | None]:
         """Return "new" or "updated", and the previous revision if prev has one.
@@ -458,12 +495,18 @@ class _RangeDiff(contextlib.ExitStack):
         if self.sampled[after.at] and (rest := new_sentences(added, recent)):
             self._write("unchanged", after, rest)
 
-    def _write(self, table: str, article: Article, paragraphs: list[Paragraph], **columns: Any) -> None:
+    def _write(
+        self, table: str, article: Article, paragraphs: list[Paragraph], reworded: int | None = None, **columns: Any
+    ) -> None:
         out = self.out[table]
         row = {"page_id": article.page_id, "revision_id": article.revision_id}
         row |= {column: article[column] for column in ("title", "timestamp")}
-        text = {"sentences": paragraphs} if out.schema is CHANGED else {"text": join_paragraphs(paragraphs)}
-        out.write(row | text | columns, size=sum(len(s) for p in paragraphs for s in p))
+        if reworded is None:
+            row["text"] = join_paragraphs(paragraphs)
+        else:
+            row |= {"sentences": paragraphs, "words_reworded": reworded}
+            row["words_new"] = sum(map(words, paragraphs)) - reworded
+        out.write(row | columns, size=sum(len(s) for p in paragraphs for s in p))
 
     def report(self) -> Report:
         pages = self.pages

@@ -124,6 +124,11 @@ def join_paragraphs(paragraphs: Sequence[Paragraph]) -> str:
     return "\n\n".join(join_sentences(sentences) for sentences in paragraphs)
 
 
+def words(sentences: Iterable[str]) -> int:
+    """Return the number of words. White space separates them, so a sentence in Chinese or Thai is often one word."""
+    return sum(len(sentence.split()) for sentence in sentences)
+
+
 def sentence_key(sentence: str) -> str:
     """Return a sentence in NFC with single spaces; equal sentences have equal keys."""
     return " ".join(unicodedata.normalize("NFC", sentence).split())

@@ -1,0 +1,94 @@
+"""What of a changed article is new: which sentences count as the same, and which are alike.
+
+docs/building.md says which differences count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import regex
+from rapidfuzz.distance import Indel
+from rapidfuzz.process import extractOne
+
+from temporalwiki.builders.wikipedia.sentences import sentence_key
+
+ALIKE = 0.6  # share of the characters of two sentences that are the same, in order
+# Bound of the work on one page: the product of the lengths of what is compared, in characters. Two texts of 140,000
+# characters without a common sentence have it; it takes about half a second.
+MOST_CELLS = 20_000_000_000
+
+_PLAIN = tuple(zip("’‘ʻʼʾʿ`´−–—‑‐“”„«»…\u00a0", ["'"] * 8 + ["-"] * 5 + [" "] * 7, strict=True))
+
+
+def _patterns(module: Any, letter: str, number: str, symbol: str) -> tuple[Any, Any, Any]:
+    """Return the patterns for a text with these classes of letters, other numbers and symbols."""
+    return (
+        # The stop and the blank after an initial before another one: J. R. Smith.
+        module.compile(rf"(?<=(?<!{letter}){letter})\. (?={letter}\.)"),
+        # Full stops and apostrophes, but not those of 1.5, .5 or 6'2.
+        module.compile(rf"\.(?!\d)|(?<={letter})\.|(?<!\d)'(?={letter})|'(?!\d)"),
+        # A dash before a number is its sign, unless it joins the number to what is before it.
+        module.compile(rf"(?<!{letter}|{number})-(?=[$€£]?\.?\d)|\.?\d+(?:[.,:/]\d+)*(?:e-?\d+)?|{letter}+|{number}|{symbol}"),
+    )
+
+
+_ASCII = _patterns(re, "[a-z]", r"\d", r"[$+<=>|~^%&#@]")
+_ANY = _patterns(regex, r"[\p{L}\p{M}]", r"\p{N}", r"[\p{S}%‰&#@]")
+_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
+_SPACES_OF_UNSPACED = regex.compile(rf"(?<={_UNSPACED}) | (?={_UNSPACED})")
+
+
+def folded_key(sentence: str) -> str:
+    """Return what is left of a sentence without case, punctuation, quotes, dashes and white space.
+
+    Words and numbers stay apart, and what is part of a number or a symbol stays. A sentence of which nothing is left is
+    its own key.
+    """
+    exact = sentence_key(sentence)
+    text = exact.casefold()
+    if not text.isascii():
+        for character, plain in _PLAIN:
+            if character in text:
+                text = text.replace(character, plain)
+    initials, in_words, tokens = _ASCII if text.isascii() else _ANY
+    if "." in text:
+        text = initials.sub("", text.replace("..", " "))
+    if "." in text or "'" in text:
+        text = in_words.sub("", text)
+    key = " ".join(tokens.findall(text))
+    if not key.isascii():
+        key = _SPACES_OF_UNSPACED.sub("", key)
+    return key or exact
+
+
+# The rules by which two sentences are the same, by their names in --compare.
+Key = Callable[[str], str]
+COMPARISONS: dict[str, Key] = {"folded": folded_key, "exact": sentence_key}
+
+
+def letters(text: str) -> bytes:
+    """Return the letters a to z and the digits of a text; sentences with equal keys have the same ones in all rules."""
+    return text.casefold().encode().translate(None, _OTHERS)
+
+
+_OTHERS = bytes(set(range(256)).difference(b"abcdefghijklmnopqrstuvwxyz0123456789"))
+
+
+def alike(sentences: Sequence[str], others: Sequence[str]) -> list[bool]:
+    """Return for each sentence whether it is at least ALIKE to one of the others.
+
+    If there are more than MOST_CELLS characters to compare, each sentence is compared with the others that are nearest
+    in the order of the text, and with fewer of them the more sentences there are.
+    """
+    cells = sum(map(len, sentences)) * sum(map(len, others))
+    nearest = len(others) if cells <= MOST_CELLS else max(1, len(others) * MOST_CELLS // cells)
+    found = []
+    for number, sentence in enumerate(sentences):
+        first = min(max(0, number * len(others) // len(sentences) - nearest // 2), len(others) - nearest)
+        some = others[first : first + nearest] if nearest < len(others) else others
+        scorer = Indel.normalized_similarity
+        found.append(extractOne(sentence, some, scorer=scorer, score_cutoff=ALIKE) is not None)
+    return found
