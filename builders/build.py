@@ -40,6 +40,7 @@ __all__ = ["UNCHANGED_PAGES", "BuildOptions", "Sources", "WorkFolder", "build", 
 
 
 OLDEST_WIKIDATA = 45  # days between a Wikidata dump and its snapshot, beyond which a build warns
+_LIBRARIES = ("pyarrow", "duckdb", "sentencex", "rapidfuzz", "datatrove")  # what the manifest names
 OLDEST_TEXT = 90  # days between the newest revision of a snapshot and its date, beyond which a build is refused
 
 
@@ -409,9 +410,7 @@ class _Build:
             },
             "inputs": self.folders.inputs(self.sources.files),
             "options": asdict(self.options) | {"unchanged_pages": UNCHANGED_PAGES},
-            "libraries": {
-                name: importlib.metadata.version(name) for name in ("pyarrow", "duckdb", "rapidfuzz", "sentencex", "datatrove")
-            },
+            "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
             "counts": {
                 "extracts": {name: extracted(name) for name in self.reports if "extract" in name},
                 "pages": pages,

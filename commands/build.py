@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         "--compare",
         default=options.compare,
         metavar="RULE",
-        help="the sentences that count as the same: folded, those that differ only in case, punctuation, quotes, dashes "
+        help="which sentences count as the same: folded, those that differ only in case, punctuation, quotes, dashes "
         "and white space; exact, as in the paper, only in white space (default: %(default)s)",
     )
     parser.add_argument(

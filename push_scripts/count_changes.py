@@ -59,7 +59,8 @@ _SHARES = {
     f"share of {split} facts that are aligned": (f"probes/{split}/aligned", f"probes/{split}/sampled")
     for split in ("unchanged", "changed", "deleted")
 }
-_OPTIONS = ("include", "unchanged_fraction", "unchanged_pages", "allow_truncated", "compare")  # options that change the counts
+# options that change the counts
+_OPTIONS = ("include", "unchanged_fraction", "unchanged_pages", "allow_truncated", "compare")
 
 
 def large_changes(manifest: BuiltManifest, before: BuiltManifest) -> list[str]:

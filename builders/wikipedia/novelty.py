@@ -31,7 +31,9 @@ def _patterns(module: Any, letter: str, number: str, symbol: str) -> tuple[Any, 
         # Full stops and apostrophes, but not those of 1.5, .5 or 6'2.
         module.compile(rf"\.(?!\d)|(?<={letter})\.|(?<!\d)'(?={letter})|'(?!\d)"),
         # A dash before a number is its sign, unless it joins the number to what is before it.
-        module.compile(rf"(?<!{letter}|{number})-(?=[$€£]?\.?\d)|\.?\d+(?:[.,:/]\d+)*(?:e-?\d+)?|{letter}+|{number}|{symbol}"),
+        module.compile(
+            rf"(?<!{letter}|{number})-(?=[$€£]?\.?\d)|\.?\d+(?:[.,:/]\d+)*(?:e-?\d+)?|{letter}+|{number}|{symbol}"
+        ),
     )
 
 
@@ -44,7 +46,7 @@ _SPACES_OF_UNSPACED = regex.compile(rf"(?<={_UNSPACED}) | (?={_UNSPACED})")
 def folded_key(sentence: str) -> str:
     """Return what is left of a sentence without case, punctuation, quotes, dashes and white space.
 
-    Words and numbers stay apart, and what is part of a number or a symbol stays. A sentence of which nothing is left is
+    Words and numbers stay apart, and what is part of a number or a symbol stays. If nothing is left, the sentence is
     its own key.
     """
     exact = sentence_key(sentence)
@@ -70,15 +72,15 @@ COMPARISONS: dict[str, Key] = {"folded": folded_key, "exact": sentence_key}
 
 
 def letters(text: str) -> bytes:
-    """Return the letters a to z and the digits of a text; sentences with equal keys have the same ones in all rules."""
+    """Return the letters a to z and the digits of a text: by any rule, they are the same in equal sentences."""
     return text.casefold().encode().translate(None, _OTHERS)
 
 
 _OTHERS = bytes(set(range(256)).difference(b"abcdefghijklmnopqrstuvwxyz0123456789"))
 
 
-def alike(sentences: Sequence[str], others: Sequence[str]) -> list[bool]:
-    """Return for each sentence whether it is at least ALIKE to one of the others.
+def not_alike(sentences: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the sentences that are less than ALIKE to each of the others.
 
     If there are more than MOST_CELLS characters to compare, each sentence is compared with the others that are nearest
     in the order of the text, and with fewer of them the more sentences there are.
@@ -90,5 +92,6 @@ def alike(sentences: Sequence[str], others: Sequence[str]) -> list[bool]:
         first = min(max(0, number * len(others) // len(sentences) - nearest // 2), len(others) - nearest)
         some = others[first : first + nearest] if nearest < len(others) else others
         scorer = Indel.normalized_similarity
-        found.append(extractOne(sentence, some, scorer=scorer, score_cutoff=ALIKE) is not None)
+        if extractOne(sentence, some, scorer=scorer, score_cutoff=ALIKE) is None:
+            found.append(sentence)
     return found

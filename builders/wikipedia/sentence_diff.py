@@ -20,7 +20,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, byte_strings
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikipedia.extract import files, unpack
-from temporalwiki.builders.wikipedia.novelty import COMPARISONS, Key, alike, letters
+from temporalwiki.builders.wikipedia.novelty import COMPARISONS, Key, letters, not_alike
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, both_paragraphs
 from temporalwiki.builders.wikipedia.sentences import (
     SECONDS,
@@ -84,7 +84,8 @@ class ArticleVersions:
     """
 
     def __init__(self, previous: Sequence[str], recent: Sequence[str], language: str, compare: str) -> None:
-        self._language, self._key = language, COMPARISONS[compare]
+        self._language, self._compare = language, compare
+        self._key = functools.cache(COMPARISONS[compare])
         self._keys: dict[Key, set[str]] = {}  # of the sentences in both, by rule
         both = set(previous).intersection(recent)
         self._both = [text for text in dict.fromkeys(recent) if text in both]
@@ -101,21 +102,24 @@ class ArticleVersions:
 
     def words_of_other_typography(self, added: list[Paragraph]) -> int:
         """Return the words of the recent version that only the exact comparison takes for new."""
+        if self._compare == "exact":
+            return 0
         exact = self._new_sentences(self._previous, self._recent, sentence_key)
         return sum(map(words, exact)) - sum(map(words, added))
 
-    def reworded(self, changed: list[Paragraph], added: bool) -> int:
-        """Return the words of changed sentences that are alike to one of the other version.
+    def reworded(self, added: list[Paragraph], removed: list[Paragraph]) -> tuple[int, int]:
+        """Return the words of added sentences that are alike to a previous one, and of removed ones to a recent one."""
+        return (
+            self._alike(_flat(added), _flat(removed), self._previous),
+            self._alike(_flat(removed), _flat(added), self._recent),
+        )
 
-        The changed sentences are what ``added`` or ``removed`` returned.
-        """
-        sentences = [sentence.lstrip("\n") for paragraph in changed for sentence in paragraph]
-        others = [s.lstrip("\n") for paragraph in (self._previous if added else self._recent) for s in paragraph]
-        found = alike(sentences, others)
-        rest = [sentence for sentence, is_alike in zip(sentences, found, strict=True) if not is_alike]
-        if rest and self._both:
-            rest = [s for s, is_alike in zip(rest, alike(rest, self._kept), strict=True) if not is_alike]
-        return words(sentences) - words(rest)
+    def _alike(self, changed: list[str], likely: list[str], others: list[Paragraph]) -> int:
+        """Return the words of changed sentences that are alike to one of the other version."""
+        rest = not_alike(changed, likely)
+        if rest:  # few sentences get here, and only for them all paragraphs must be split
+            rest = not_alike(rest, [*_flat(others), *self._kept])
+        return words(changed) - words(rest)
 
     def _new_sentences(self, previous: list[Paragraph], recent: list[Paragraph], key: Key) -> list[Paragraph]:
         candidates = new_sentences(previous, recent)
@@ -141,10 +145,14 @@ class ArticleVersions:
     @functools.cached_property
     def _kept(self) -> list[str]:
         """The sentences of the paragraphs that both versions have."""
-        return [sentence.lstrip("\n") for paragraph in self._split(self._both) for sentence in paragraph]
+        return _flat(self._split(self._both))
 
     def _split(self, texts: Iterable[str]) -> list[Paragraph]:
         return [sentences for text in texts if (sentences := split_sentences(text, self._language))]
+
+
+def _flat(paragraphs: Iterable[Paragraph]) -> list[str]:
+    return [sentence.lstrip("\n") for paragraph in paragraphs for sentence in paragraph]
 
 
 def _without(known: set[str], paragraph: Paragraph) -> Paragraph:
@@ -439,8 +447,8 @@ class _RangeDiff(contextlib.ExitStack):
                 prev, recent = both_paragraphs(text_before, text, namespaces=self.namespaces)
                 versions = ArticleVersions(prev, recent, language, self.task.compare)
                 added, removed = versions.added(), versions.removed()
-                reworded, reworded_before = versions.reworded(added, True), versions.reworded(removed, False)
-                other_typography = versions.words_of_other_typography(added) 
+                reworded, reworded_before = versions.reworded(added, removed)
+                other_typography = versions.words_of_other_typography(added)
                 wanted = recent if self.wanted[after.at] else []
                 whole = [sentences for text in wanted if (sentences := split_sentences(text, language))]
         except UnreadablePage as problem:

@@ -90,7 +90,7 @@ TEXTS = st.lists(
 @given(TEXTS, TEXTS)
 def test_paragraphs_of_both_versions_need_not_be_split(prev: list[str], recent: list[str]) -> None:
     before, after = ([split_sentences(text, "en") for text in texts] for texts in (prev, recent))
-    versions = ArticleVersions(prev, recent, "en")
+    versions = ArticleVersions(prev, recent, "en", "exact")
     assert versions.added() == new_sentences(before, after)
     assert versions.removed() == new_sentences(after, before)
 
@@ -98,7 +98,7 @@ def test_paragraphs_of_both_versions_need_not_be_split(prev: list[str], recent: 
 def test_a_paragraph_that_did_not_change_is_not_split(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(sentence_diff, "split_sentences", lambda text, _: asked.append(text) or [text])
-    versions = ArticleVersions(["Same.", "Old.", "Same, too."], ["Same.", "New.", "Same, too."], "en")
+    versions = ArticleVersions(["Same.", "Old.", "Same, too."], ["Same.", "New.", "Same, too."], "en", "exact")
     assert (versions.added(), versions.removed()) == ([["New."]], [["Old."]])
     assert asked == ["Old.", "New."]
 
