@@ -41,6 +41,7 @@ __all__ = ["UNCHANGED_PAGES", "BuildOptions", "Sources", "WorkFolder", "build", 
 
 OLDEST_WIKIDATA = 45  # days between a Wikidata dump and its snapshot, beyond which a build warns
 _LIBRARIES = ("pyarrow", "duckdb", "sentencex", "rapidfuzz", "datatrove")  # what the manifest names
+DROPPED_TEMPLATES = 50  # that the manifest names
 OLDEST_TEXT = 90  # days between the newest revision of a snapshot and its date, beyond which a build is refused
 
 
@@ -416,6 +417,10 @@ class _Build:
                 "pages": pages,
                 "prev_pages": total(diff, "prev_pages"),
                 "diffset": {"articles": pages["new"] + pages["updated"], **total(diff, "diffset")},
+                "dropped_templates": [
+                    {"name": name, "times": times}
+                    for name, times in wiki_diff.most_frequent(total(diff, "templates"), DROPPED_TEMPLATES)
+                ],
                 "facts": total(self.reports["wikidata-diff"], "facts"),
                 "probes": self._probe_counts(finished),
                 "entity_types": types,

@@ -17,16 +17,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
+from temporalwiki.builders.wikipedia.formulas import plain_formula
 from temporalwiki.builders.wikipedia.prose_lines import (
     ASIDE,
+    END_NAMED,
+    FORMULA,
     GONE,
     MARKS,
+    NAMED,
+    NAMES,
     PAGE_START,
+    Lines,
     SectionState,
     read_lines,
     words,
 )
-from temporalwiki.builders.wikipedia.template_text import template_text
+from temporalwiki.builders.wikipedia.template_text import SILENT, rules_of, template_name, template_text
 
 MAX_CHARACTERS = 4_000_000
 MAX_DEPTH = 200
@@ -46,35 +52,44 @@ class UnreadablePage(ValueError):
         self.reason = reason
 
 
-def paragraphs(wikitext: str, *, namespaces: Mapping[str, int] | None = None) -> list[str]:
+def paragraphs(wikitext: str, *, namespaces: Mapping[str, int] | None = None, language: str = "en") -> list[str]:
     """Return the prose paragraphs of a page in reading order.
 
     A list is one paragraph whose items are separated by newlines; every other paragraph is one line. All text is in
     NFC with single spaces. ``namespaces`` maps the wiki's own namespace names, from the dump's siteinfo, to their
-    numbers, so that files (6) and categories (14) are recognised by every name.
+    numbers, so that files (6) and categories (14) are recognised by every name. ``language`` decides the text of
+    templates. A mark, FORMULA, stands for a formula that plain text cannot show.
 
     Raises UnreadablePage if the page is longer than MAX_CHARACTERS, or nests deeper than MAX_DEPTH.
     """
     _check_length(wikitext)
-    return _read(_normalized(wikitext), [], _hidden_prefixes(namespaces), {})
+    return _read(_normalized(wikitext), [], _Wiki(namespaces, language), {})[0]
 
 
 def both_paragraphs(
-    previous: str, recent: str, *, namespaces: Mapping[str, int] | None = None
+    previous: str,
+    recent: str,
+    *,
+    namespaces: Mapping[str, int] | None = None,
+    language: str = "en",
+    dropped: list[str] | None = None,
 ) -> tuple[list[str], list[str]]:
     """Return the ``paragraphs`` of two versions of a page; the parts that both versions have are read once.
 
+    The names of templates of the recent version that were dropped inside prose are added to ``dropped``.
     Raises UnreadablePage. If the previous version cannot be read, the reason ends in "_in_prev".
     """
-    hidden = _hidden_prefixes(namespaces)
+    wiki = _Wiki(namespaces, language)
     cache: PartCache = {}
     _check_length(recent)
     before, after = _normalized(previous), _normalized(recent)
     blocks_before, blocks = before.split("\n\n", MAX_BLOCKS), after.split("\n\n", MAX_BLOCKS)
-    recent_paragraphs = _read(after, _cut(blocks, blocks_before), hidden, cache)
+    recent_paragraphs, names = _read(after, _cut(blocks, blocks_before), wiki, cache)
+    if dropped is not None:
+        dropped += names
     try:
         _check_length(previous)
-        return _read(before, _cut(blocks_before, blocks), hidden, cache), recent_paragraphs
+        return _read(before, _cut(blocks_before, blocks), wiki, cache)[0], recent_paragraphs
     except UnreadablePage as problem:
         raise UnreadablePage(f"{problem.reason}_in_prev") from None
 
@@ -93,19 +108,42 @@ def _normalized(text: str) -> str:
     return text
 
 
-def _read(text: str, cuts: Iterable[list[Part]], hidden: AbstractSet[str], cache: PartCache) -> list[str]:
-    """Return the paragraphs of a page, read part by part if one of the ``cuts`` into parts allows it."""
+class _Wiki:
+    """What decides how pages read: the prefixes of links that are not shown, and the text of templates."""
+
+    def __init__(self, namespaces: Mapping[str, int] | None, language: str) -> None:
+        self.hidden, self.templates = _hidden_prefixes(namespaces), rules_of(language)
+
+    def replace_template(self, inside: Frame, before: str, after: str) -> tuple[str, str]:
+        """Return what replaces a template, and the text after it."""
+        for index in range(1, len(inside), 2):
+            if NAMED in inside[index]:
+                inside[index] = NAMES.sub("", inside[index])
+        shown = template_text(inside, self.templates)
+        if not shown:
+            shown = _named(inside[0], before) + (GONE if before[-1:] in _BEFORE_GONE else "")
+        if inside[0][:1] == "{" and after[:1] == "}":  # {{{a parameter}}}
+            after = after[1:]
+        return shown, after
+
+
+def _read(text: str, cuts: Iterable[list[Part]], wiki: _Wiki, cache: PartCache) -> tuple[list[str], list[str]]:
+    """Return the paragraphs of a page, read part by part if one of the ``cuts`` into parts allows it.
+
+    The second list names the templates that were dropped inside prose.
+    """
     if text[:40].lstrip().lower().startswith("#redirect"):
-        return []
+        return [], []
     for parts in cuts:
-        if (found := _read_parts(parts, hidden, cache)) is not None:
+        if (found := _read_parts(parts, wiki, cache)) is not None:
             return found
     text, _ = _without_verbatim(text)
-    text = _expand_templates(text)
+    text = _expand_templates(text, wiki)
     text = _without_tables(text)
-    text = _unlink(text, hidden)
+    text = _unlink(text, wiki.hidden)
     text = _without_html(text)
-    return read_lines(text, PAGE_START)[0]
+    lines = read_lines(text, PAGE_START)
+    return lines.paragraphs, lines.dropped
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -123,8 +161,6 @@ _VERBATIM_END = {name: re.compile(rf"</(?a:{name})\s*>", re.IGNORECASE) for name
 _NEXT_REF = re.compile(r"<(?:(/ref)\s*>|ref(?=[\s/>])[^<>]*(?<!/)>)", re.IGNORECASE)
 _REST_OF_LINE = re.compile(r"[ \t]*+\n")
 _BLANK_LINE = re.compile(r"\n[ \t]*+\n|\n=")
-# A formula without TeX's special characters is shown as it is written: <math>m</math>.
-_PLAIN_FORMULA = re.compile(r"[^\\{}^_~&%$#]*")
 _INLINE_CODE = re.compile(r"\binline\b|enclose\s*=\s*[\"']?none", re.IGNORECASE)
 # These have no special meaning in kept content; written as entities, they pass through the later passes.
 _INERT = {ord(character): f"&#{ord(character)};" for character in "[]{}|'<>=*#:;_"}
@@ -197,10 +233,11 @@ def _end_of_reference(text: str, start: int) -> tuple[int, bool]:
 
 
 def _kept_content(tag: str, attributes: str, content: str) -> str:
-    if tag == "math" and _PLAIN_FORMULA.fullmatch(content):
-        return " ".join(content.split()).translate(_INERT)
-    if tag == "math" and (stop := content.rstrip()[-1:]) in (".", ",", ";"):
-        return GONE + stop  # the sentence's punctuation, inside the formula
+    if tag in ("math", "chem", "ce"):
+        if (formula := plain_formula(content, chemical=tag != "math")) is not None:
+            return formula.translate(_INERT)
+        stop = content.rstrip()[-1:]  # the sentence's punctuation, inside the formula
+        return FORMULA + (stop if stop in (".", ",", ";") else "")
     if tag in ("source", "syntaxhighlight") and _INLINE_CODE.search(attributes) and "\n" not in content:
         return content.translate(_INERT)
     return content.translate(_INERT) if tag == "nowiki" else ""
@@ -256,21 +293,23 @@ def _without_pairs(text: str, opening: str, closing: str, replacement: Replaceme
 # Pass 2: templates.
 
 
-def _expand_templates(text: str) -> str:
+def _expand_templates(text: str, wiki: _Wiki) -> str:
     if "{{" not in text:
         return text
-    frames = _without_pairs(text, "{{", "}}", _replace_template)
+    frames = _without_pairs(text, "{{", "}}", wiki.replace_template)
     # MediaWiki shows braces that are never closed.
     return "{{".join("".join(frame) for frame in frames)
 
 
-def _replace_template(inside: Frame, before: str, after: str) -> tuple[str, str]:
-    shown = template_text(inside)
-    if not shown and before[-1:] in _BEFORE_GONE:
-        shown = GONE
-    if inside[0][:1] == "{" and after[:1] == "}":  # {{{a parameter}}}
-        after = after[1:]
-    return shown, after
+_NAME = re.compile(r"[\w .\-/()]{1,60}")
+
+
+def _named(start: str, before: str) -> str:
+    """Return a mark with the name of a dropped template, or "" if it stands at the start of a line or has no text."""
+    if before[-1:] in ("", "\n"):
+        return ""
+    name = template_name(start)
+    return f"{NAMED}{name}{END_NAMED}" if name not in SILENT and _NAME.fullmatch(name) else ""
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -487,8 +526,8 @@ def _with_lines_of_verse(text: str) -> str:
 # Reading a page part by part, so that parts of two versions of a page are read once.
 
 Part = tuple[str, ...]  # texts between blank lines
-# By part and the state at its start: its paragraphs and the state at its end; None if it cannot be read by itself.
-PartCache = dict[tuple[Part, SectionState], tuple[list[str], SectionState] | None]
+# By part and the state at its start; None if it cannot be read by itself.
+PartCache = dict[tuple[Part, SectionState], Lines | None]
 
 _OPEN_TAG = re.compile(r"<[^<>\s\d=][^<>]*+(?:<|\Z)")  # it may end in the next part
 # ``_without_html`` depends on the whole page in these cases: whether it has <sup or <sub in small letters anywhere,
@@ -521,31 +560,33 @@ def _cut(blocks: Sequence[str], others: Sequence[str]) -> Iterator[list[Part]]:
         yield parts(headings[at] for at in sorted(nearest) if 0 <= at < len(headings))
 
 
-def _read_parts(parts: Sequence[Part], hidden: AbstractSet[str], cache: PartCache) -> list[str] | None:
+def _read_parts(parts: Sequence[Part], wiki: _Wiki, cache: PartCache) -> tuple[list[str], list[str]] | None:
     """Run all passes over each part. Return None if the whole page might give another result.
 
     The result is the same if everything that opens in a part also closes in it: ``read_lines`` ends every paragraph at
     the blank line between two parts.
     """
     result: list[str] = []
+    dropped: list[str] = []
     state = PAGE_START
     for part in parts:
         key = part, state
         if key not in cache:
-            cache[key] = _read_part("\n\n".join(part), hidden, state)
+            cache[key] = _read_part("\n\n".join(part), wiki, state)
         if (found := cache[key]) is None:
             return None
-        paragraphs, state = found
-        result += paragraphs
-    return result
+        result += found.paragraphs
+        dropped += found.dropped
+        state = found.state
+    return result, dropped
 
 
-def _read_part(text: str, hidden: AbstractSet[str], state: SectionState) -> tuple[list[str], SectionState] | None:
+def _read_part(text: str, wiki: _Wiki, state: SectionState) -> Lines | None:
     text, closed = _without_verbatim(text)
     if not closed or ("<" in text and _OPEN_TAG.search(text)):
         return None
     if "{{" in text:
-        frames = _without_pairs(text, "{{", "}}", _replace_template)
+        frames = _without_pairs(text, "{{", "}}", wiki.replace_template)
         if len(frames) > 1:
             return None
         text = "".join(frames[0])
@@ -559,7 +600,7 @@ def _read_part(text: str, hidden: AbstractSet[str], state: SectionState) -> tupl
             return None
         text = _without_tables(text)
     if "[" in text:
-        frames = _without_links(text, hidden)
+        frames = _without_links(text, wiki.hidden)
         if len(frames) > 1:
             return None
         text = _without_external("".join(frames[0]))

@@ -16,7 +16,9 @@ from temporalwiki.builders.wikipedia.template_text import END_SOUND, JOINT, SOUN
 # Marks that live in the text between passes. No XML document can contain these characters.
 GONE = "\x01"  # something was dropped here
 ASIDE = "\x02"  # a picture or category was here, which does not interrupt the paragraph
-MARKS = (GONE, ASIDE, SOUND, END_SOUND, JOINT)
+NAMED, END_NAMED = "\x06", "\x07"  # around the name of a dropped template, which ``read_lines`` takes out
+FORMULA = "\x08"  # a formula that plain text cannot show; ``split_sentences`` drops its sentence
+MARKS = (GONE, ASIDE, SOUND, END_SOUND, JOINT, NAMED, END_NAMED, FORMULA)
 
 
 def words(text: str, separator: str | None = None) -> frozenset[str]:
@@ -40,8 +42,9 @@ _SWITCH = re.compile(r"__[^\W\d_a-z]{2,40}+(?:_[^\W\d_a-z]{1,40}+)*+__")
 _QUOTES = re.compile(r"'{2,}")
 _ENTITY = re.compile(r"&(#[0-9]{1,8}|#[xX][0-9A-Fa-f]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
 _INVISIBLE = re.compile(
-    "[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\x00\x06-\x08\x0e-\x1b\x7f]"
+    "[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\x00\x06\x07\x0e-\x1b\x7f]"
 )
+NAMES = re.compile(f"{NAMED}([^{NAMED}{END_NAMED}]*){END_NAMED}")
 _UNSEEN = f" \t{GONE}{ASIDE}"
 
 
@@ -56,23 +59,38 @@ class SectionState(NamedTuple):
 PAGE_START = SectionState(lead=True, skipped_level=0, lists_only=False)
 
 
-def read_lines(text: str, state: SectionState) -> tuple[list[str], SectionState]:
-    """Return the paragraphs of a text that begins in a section of ``state``, and the state at its end."""
+class Lines(NamedTuple):
+    """What ``read_lines`` returns: paragraphs, the state at the end, and the names of templates dropped in prose."""
+
+    paragraphs: list[str]
+    state: SectionState
+    dropped: list[str]
+
+
+def read_lines(text: str, state: SectionState) -> Lines:
+    """Return the paragraphs of a text that begins in a section of ``state``, with the state at its end."""
     if "_" in text:
         text = _SWITCH.sub("", text)
     result: list[str] = []
     prose: list[str] = []
     items: list[str] = []
+    dropped: list[str] = []
     lead, skipped_level, lists_only = state
+
+    def without_names(text: str) -> str:
+        if NAMED not in text:
+            return text
+        dropped.extend(NAMES.findall(text))
+        return NAMES.sub("", text)
 
     def finish() -> None:
         if prose:
-            paragraph = _clean(" ".join(prose), lead)
+            paragraph = _clean(without_names(" ".join(prose)), lead)
             prose.clear()
             if paragraph:
                 result.append(paragraph)
         elif items:
-            cleaned = [item for item in (_clean(_unquote(item), lead) for item in items) if item]
+            cleaned = [item for item in (_clean(_unquote(without_names(item)), lead) for item in items) if item]
             items.clear()
             if cleaned:
                 result.append("\n".join(cleaned))
@@ -114,7 +132,7 @@ def read_lines(text: str, state: SectionState) -> tuple[list[str], SectionState]
                 finish()
             prose.append(_unquote(line))
     finish()
-    return result, SectionState(lead, skipped_level, lists_only)
+    return Lines(result, SectionState(lead, skipped_level, lists_only), dropped)
 
 
 def _heading(line: str) -> tuple[int, str] | None:

@@ -28,6 +28,7 @@ from temporalwiki.builders.wikipedia.sentences import (
     article_sentences,
     join_paragraphs,
     sentence_key,
+    sentences_without_formula,
     split_sentences,
     time_limit,
     words,
@@ -90,7 +91,9 @@ class ArticleVersions:
         both = set(previous).intersection(recent)
         self._both = [text for text in dict.fromkeys(recent) if text in both]
         self._previous = self._split(text for text in previous if text not in both)
-        self._recent = self._split(text for text in recent if text not in both)
+        changed = [text for text in recent if text not in both]
+        self._recent = self._split(changed)
+        self.without_formula = sum(sentences_without_formula(text, language) for text in changed)  # sentences
 
     def added(self) -> list[Paragraph]:
         """Return the sentences that only the recent version has."""
@@ -108,7 +111,7 @@ class ArticleVersions:
         return sum(map(words, exact)) - sum(map(words, added))
 
     def reworded(self, added: list[Paragraph], removed: list[Paragraph]) -> tuple[int, int]:
-        """Return the words of added sentences that are alike to a previous one, and of removed ones to a recent one."""
+        """Return the words of added sentences that are alike to previous ones, and of removed ones to recent ones."""
         return (
             self._alike(_flat(added), _flat(removed), self._previous),
             self._alike(_flat(removed), _flat(added), self._recent),
@@ -408,8 +411,13 @@ class _RangeDiff(contextlib.ExitStack):
         self.prev = {"prev_articles": len(prev), "in_both": 0, "deleted": 0}
         self.prev_dropped: dict[str, int] = {}
         self.text = dict.fromkeys(
-            ("paragraphs", "sentences", "words", "words_new", "words_reworded", "words_of_other_typography"), 0
-        )
+            (
+                "paragraphs", "sentences", "words", "words_new", "words_reworded", "words_of_other_typography",
+                "sentences_without_formula",
+            ),
+            0,
+        )  # fmt: skip
+        self.templates: dict[str, int] = {}  # dropped inside prose
         name = f"{task.index:05d}.parquet"
         self.out = {
             table: self.enter_context(ParquetWriter(folder / f"{table}-{name}", schema, rows=4096))
@@ -442,9 +450,12 @@ class _RangeDiff(contextlib.ExitStack):
         """Compare an article whose wikitext changed, or that was no article in prev, and write what differs."""
         language = self.task.language
         text, text_before = after.wikitext, "" if before is None else before.wikitext
+        dropped: list[str] = []
         try:
             with time_limit(SECONDS):  # once for the page: setting a timer takes longer than most steps
-                prev, recent = both_paragraphs(text_before, text, namespaces=self.namespaces)
+                prev, recent = both_paragraphs(
+                    text_before, text, namespaces=self.namespaces, language=language, dropped=dropped
+                )
                 versions = ArticleVersions(prev, recent, language, self.task.compare)
                 added, removed = versions.added(), versions.removed()
                 reworded, reworded_before = versions.reworded(added, removed)
@@ -456,6 +467,9 @@ class _RangeDiff(contextlib.ExitStack):
             return
         self._write_whole(after, whole, added)
         self.text["words_of_other_typography"] += other_typography
+        self.text["sentences_without_formula"] += versions.without_formula
+        for name in dropped:
+            _count(self.templates, name)
         if before is not None and removed:
             revision = before.revision_id
             self._write("deletions", after, removed, reworded_before, kind="updated", previous_revision_id=revision)
@@ -531,12 +545,18 @@ class _RangeDiff(contextlib.ExitStack):
             },
             "prev_pages": {**self.prev, "dropped": self.prev_dropped},
             "diffset": self.text,
+            "templates": dict(most_frequent(self.templates, 1000)),
             "wrote": [out.path for out in self.out.values()],
             "found": {  # rows, to compare with the reports of the extracts
                 "prev": self.prev["prev_articles"] + self.prev_duplicates,
                 "recent": pages["read"] + self.duplicates,
             },
         }
+
+
+def most_frequent(counts: Mapping[str, int], most: int) -> list[tuple[str, int]]:
+    """Return the names with the greatest counts, the greatest first."""
+    return sorted(counts.items(), key=lambda count: (-count[1], count[0]))[:most]
 
 
 def _count(counts: dict[str, int], reason: str) -> None:

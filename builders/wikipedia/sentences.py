@@ -17,15 +17,18 @@ from types import FrameType
 import sentencex
 
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, paragraphs
+from temporalwiki.builders.wikipedia.prose_lines import FORMULA
 
 Paragraph = list[str]
-VERSION = 2  # a new version, like another version of sentencex, makes the diffs of earlier builds stale
+VERSION = 3  # a new version, like another version of sentencex, makes the diffs of earlier builds stale
 
 # CPU time for one page. No page of any dump so far needed a second: this is a safety net.
 SECONDS = 60.0
 
 LONGEST_LINE = 20_000  # characters; all paragraphs of the dumps so far are far shorter
-CLOSERS = frozenset(")]}.,;:!?'\"”’»")
+LONG_QUOTATION = 200  # characters of a sentence whose quotation is cut into its own sentences
+QUOTES = frozenset('"“”„«»')
+CLOSERS = frozenset(")]}.,;:!?'\"”’»」』）】》〉")
 # The segmenter misses these ends of sentences: "(He died.) She lived." and "tea, etc. She drank".
 _ENDS_IN_SEGMENT = re.compile(r"(?:(?<=[a-z0-9]{2}[.!?]\))|(?<=\betc\.)) +(?=[\"“]?[A-Z])")
 _RAISED_AFTER_STOP = re.compile(r"([⁰¹²³⁴-⁹]+)(?: |$)")
@@ -44,19 +47,53 @@ def article_sentences(
     Raises UnreadablePage, with a reason, for a page that cannot be read or takes longer than SECONDS.
     """
     with time_limit(SECONDS):
-        found = [split_sentences(text, language) for text in paragraphs(wikitext, namespaces=namespaces)]
+        texts = paragraphs(wikitext, namespaces=namespaces, language=language)
+        found = [split_sentences(text, language) for text in texts]
     return [sentences for sentences in found if sentences]
 
 
 def split_sentences(paragraph: str, language: str) -> Paragraph:
-    """Return the sentences of a paragraph in order; nothing but white space is lost."""
+    """Return the sentences of a paragraph in order, without those that lost a formula; no other text is lost."""
     sentences: Paragraph = []
     for number, line in enumerate(paragraph.split("\n")):
         opening = "\n" if number and sentences else ""
-        for sentence in _mended(_segments(line, language)):
-            sentences.append(opening + sentence)
-            opening = ""
+        for sentence in _sentences(line, language):
+            if FORMULA not in sentence:
+                sentences.append(opening + sentence)
+                opening = ""
     return sentences
+
+
+def sentences_without_formula(paragraph: str, language: str) -> int:
+    """Return how many sentences of a paragraph lost a formula."""
+    if FORMULA not in paragraph:
+        return 0
+    return sum(FORMULA in s for line in paragraph.split("\n") for s in _sentences(line, language))
+
+
+def _sentences(line: str, language: str) -> Iterator[str]:
+    for sentence in _mended(_segments(line, language)):
+        if len(sentence) > LONG_QUOTATION and not QUOTES.isdisjoint(sentence):
+            yield from _quoted_sentences(sentence, language)
+        else:
+            yield sentence
+
+
+def _quoted_sentences(sentence: str, language: str) -> Iterator[str]:
+    """Yield the sentences of a long quotation, which the segmenter does not cut, with the quotation marks around them.
+
+    The segmenter cuts the text without quotation marks.
+    """
+    without = "".join(character for character in sentence if character not in QUOTES)
+    start = end = 0
+    for piece in _mended(_segments(without, language)):
+        if end:
+            yield sentence[start:end].strip()
+        start, left = end, len(piece) - piece.count(" ")
+        while left or (end < len(sentence) and sentence[end] != " "):
+            left -= sentence[end] != " " and sentence[end] not in QUOTES
+            end += 1
+    yield sentence[start:].strip()
 
 
 def _segments(line: str, language: str) -> Iterator[str]:
@@ -115,8 +152,18 @@ def _goes_on(before: str, after: str) -> bool:
 
 
 def join_sentences(sentences: Sequence[str]) -> str:
-    """Return the text of a paragraph: sentences joined by spaces, lines of a list by line breaks."""
-    return " ".join(sentences).replace(" \n", "\n").strip()
+    """Return the text of a paragraph: sentences joined by spaces, lines of a list by line breaks.
+
+    No space follows a sentence that ends in Chinese or Japanese writing.
+    """
+    pieces = [sentence if _unspaced_end(sentence) else f"{sentence} " for sentence in sentences]
+    return "".join(pieces).replace(" \n", "\n").strip()
+
+
+def _unspaced_end(sentence: str) -> bool:
+    """Return whether the last character is wide, as in Chinese and Japanese writing. Korean has spaces."""
+    last = sentence[-1:]
+    return last > "\u2fff" and unicodedata.east_asian_width(last) in ("W", "F") and not "가" <= last <= "힣"
 
 
 def join_paragraphs(paragraphs: Sequence[Paragraph]) -> str:

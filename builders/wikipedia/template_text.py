@@ -4,6 +4,8 @@ Most templates (infoboxes, maintenance notes, citations) add none. The others ar
 this module. To add a template, add its name to the row of a template that behaves alike, or a row with a phrase or
 one of the renderers above it, and a case to tests/builders/wikipedia/test_plain_text.py.
 
+Other languages have files of their own beside this module (de.yaml), with the same tables.
+
 A renderer gets a template's arguments as wikitext and returns wikitext. Later passes resolve its links, quotes and
 HTML, so it writes characters that are not meant as markup as entities. Its time must be proportional to the length of
 its arguments: it applies patterns that can backtrack only to values of bounded length.
@@ -11,9 +13,13 @@ its arguments: it applies patterns that can backtrack only to values of bounded 
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import takewhile
+from pathlib import Path
+
+import yaml
 
 # Marks that renderers leave in the text. No XML document can contain these characters.
 SOUND, END_SOUND = "\x03", "\x04"  # around a pronunciation, which is dropped if it is in brackets
@@ -47,16 +53,23 @@ class Arguments(dict[str, str]):
 
 
 Renderer = Callable[[Arguments], str]
+Rules = Mapping[str, Renderer]
 
 
-def template_text(inside: list[str]) -> str:
+def template_name(start: str) -> str:
+    """Return the name of a template as the tables have it, from the text after its opening braces."""
+    name = start.partition("|")[0].strip().replace("_", " ").lower()
+    return name.removeprefix("template:").lstrip()
+
+
+def template_text(inside: list[str], rules: Rules) -> str:
     """Return the text that a template adds to the sentence, often "".
 
     ``inside`` is the text between its braces: by turns raw text and the text of an inner template, raw text first.
+    ``rules`` are those of the wiki's language.
     """
-    name = inside[0].partition("|")[0].strip().replace("_", " ").lower()
-    name = name.removeprefix("template:").lstrip()
-    rule = TEMPLATES.get(name)
+    name = template_name(inside[0])
+    rule = rules.get(name)
     if rule is None and name.startswith(_FAMILY_NAMES):
         rule = next(rule for prefix, rule in FAMILIES.items() if name.startswith(prefix))
     return rule(_arguments(inside)) if rule else ""
@@ -103,6 +116,10 @@ def _split_arguments(inside: list[str]) -> list[str]:
                 links = max(0, links - 1)
             current.append(token)
     return [*values, "".join(current)]
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(" ".join(name.split()) for name in text.split("|"))
 
 
 def _table(text: str) -> dict[str, str]:
@@ -361,16 +378,21 @@ def _raised(text: str) -> str:
 _UNIT_EXPONENT = re.compile(r"(?<=[A-Za-z])([-−]?\d)\b")
 
 
+_EXPONENT = re.compile(r"(.{0,40})[eE]([+\-−]?\d{1,9})\Z", re.DOTALL)
+
+
 def _value(args: Arguments) -> str:
-    """{{val|1234567|0.5|u=km}} -> 1,234,567±0.5 km."""
+    """{{val|1234567|0.5|u=km}} -> 1,234,567±0.5 km; {{val|5.2e6}} -> 5.2×10⁶."""
     number, uncertainty, below = args.positional(3)[:3]
+    in_number = _EXPONENT.match(number)
+    number, exponent = in_number.groups() if in_number else (number, args.first("e"))
     number = _thousands(number)
     if uncertainty and below:
         number += f" +{uncertainty} −{below}"
     elif uncertainty:
         number += uncertainty if uncertainty.startswith("(") else f"±{uncertainty}"
-    if exponent := args.first("e"):
-        number += f"×10{_raised(exponent)}"
+    if exponent:
+        number += f"×10{_raised(exponent.lstrip('+'))}"
     unit = _UNIT_EXPONENT.sub(lambda match: _raised(match[1]), args.first("u", "ul")[:60])
     if per := args.first("up", "upl"):
         unit += f"/{per}"
@@ -397,6 +419,42 @@ def _chemical(args: Arguments) -> str:
         _raised(value) if _CHARGE.match(value) or (not index and _MASS.match(value)) else value
         for index, value in enumerate(args.given())
     )
+
+
+# In chem2, charges are in brackets, and isotopes are written as in TeX: ^{235}U, SO4(2-).
+_CHEM2_RAISED = re.compile(r"\((\d{0,4}[+\-−])\)|\^\{?([\d+\-−]{1,9})\}?|_\{?(\d{1,9})\}?")
+_ARROWS = (("<->", "↔"), ("<=>", "⇌"), ("<-", "←"), ("->", "→"))
+
+
+def _chemical_formula(args: Arguments) -> str:
+    """{{chem2|SO4(2-)}} -> SO4²⁻; {{chem2|2 H2 + O2 -> 2 H2O}} -> 2 H2 + O2 → 2 H2O."""
+    text = _joined(args)
+    for written, arrow in _ARROWS:
+        text = text.replace(written, arrow)
+    return _CHEM2_RAISED.sub(lambda match: match[3] or _raised(match[1] or match[2]), text)
+
+
+ELEMENTS = _table("""
+    hydrogen H|helium He|lithium Li|beryllium Be|boron B|carbon C|nitrogen N|oxygen O|fluorine F|neon Ne|sodium Na
+    magnesium Mg|aluminium,aluminum Al|silicon Si|phosphorus P|sulfur,sulphur S|chlorine Cl|argon Ar|potassium K
+    calcium Ca|scandium Sc|titanium Ti|vanadium V|chromium Cr|manganese Mn|iron Fe|cobalt Co|nickel Ni|copper Cu
+    zinc Zn|gallium Ga|germanium Ge|arsenic As|selenium Se|bromine Br|krypton Kr|rubidium Rb|strontium Sr|yttrium Y
+    zirconium Zr|niobium Nb|molybdenum Mo|technetium Tc|ruthenium Ru|rhodium Rh|palladium Pd|silver Ag|cadmium Cd
+    indium In|tin Sn|antimony Sb|tellurium Te|iodine I|xenon Xe|caesium,cesium Cs|barium Ba|lanthanum La|cerium Ce
+    praseodymium Pr|neodymium Nd|promethium Pm|samarium Sm|europium Eu|gadolinium Gd|terbium Tb|dysprosium Dy
+    holmium Ho|erbium Er|thulium Tm|ytterbium Yb|lutetium Lu|hafnium Hf|tantalum Ta|tungsten W|rhenium Re|osmium Os
+    iridium Ir|platinum Pt|gold Au|mercury Hg|thallium Tl|lead Pb|bismuth Bi|polonium Po|astatine At|radon Rn
+    francium Fr|radium Ra|actinium Ac|thorium Th|protactinium Pa|uranium U|neptunium Np|plutonium Pu|americium Am
+    curium Cm|berkelium Bk|californium Cf|einsteinium Es|fermium Fm|mendelevium Md|nobelium No|lawrencium Lr
+    rutherfordium Rf|dubnium Db|seaborgium Sg|bohrium Bh|hassium Hs|meitnerium Mt|darmstadtium Ds|roentgenium Rg
+    copernicium Cn|nihonium Nh|flerovium Fl|moscovium Mc|livermorium Lv|tennessine Ts|oganesson Og
+""")
+
+
+def _nuclide(args: Arguments) -> str:
+    """{{nuclide|uranium|235}} -> ²³⁵U."""
+    element, mass, charge = args.positional(3)[:3]
+    return f"{_raised(mass)}{ELEMENTS.get(element.lower(), element)}{_raised(charge)}"
 
 
 CURRENCIES = _table("""
@@ -670,10 +728,10 @@ def _phrase(pattern: str) -> Renderer:
 RULES: tuple[tuple[str, str | Renderer], ...] = (
     # The text itself, with some formatting.
     (
-        "nowrap|nobr|nobreak|j|small|smaller|big|larger|large|huge|resize|sup|sub|center|strong|em|smallcaps|sc|sc1|sc2"
-        "|smcaps|allcaps|uppercase|caps|mono|monospace|code|kbd|samp|var|mvar|math|bigmath|overline|underline|u|strike"
-        "|del|ins|highlight|noitalic|no italic|not italic|nobold|normal|serif|sans-serif|keypress|key press|key"
-        "|isolate|bdi",
+        "nowrap|nobr|nobreak|avoid wrap|j|small|smaller|big|larger|large|huge|resize|sup|sub|center|strong|em"
+        "|smallcaps|sc|sc1|sc2|smcaps|allcaps|uppercase|caps|mono|monospace|code|kbd|samp|var|mvar|math|bigmath|overline"
+        "|underline|u|strike|del|ins|highlight|noitalic|no italic|not italic|nobold|normal|serif|sans-serif|keypress"
+        "|key press|key|isolate|bdi",
         _text,
     ),
     ("unicode|polytonic|iast|pie|hebrew|he|arabic|nq|nastaliq|urdu|transcription", _text),
@@ -687,6 +745,7 @@ RULES: tuple[tuple[str, str | Renderer], ...] = (
         _text,
     ),
     ("lang|rtl-lang|rtl lang|ltr-lang|script|wikt-lang|color|font color|colour|textcolor|sort", "{2/text}"),
+    ("w|wikilink", _last),
     ("transl|translit|translation|tlit|transliteration|trans|text color|lang-trans", _last),
     ("linktext|not a typo|notatypo|as written|mpl|mp|mp-|mpl-|gaps|proper name", _joined),
     # Other languages.
@@ -716,6 +775,7 @@ RULES: tuple[tuple[str, str | Renderer], ...] = (
         _date,
     ),
     ("oldstyledate|old style date|oldstyledatedy", "{1}[ &#91;O.S. {3}&#93;][ {2}]"),
+    ("oldstyledateny", "{1}[ &#91;O.S. {2}&#93;]"),
     ("bce", _before_christ),
     ("ma|mya", "{1} million years ago"),
     # Numbers, formulas, money.
@@ -725,6 +785,9 @@ RULES: tuple[tuple[str, str | Renderer], ...] = (
     ("ordinal|nth", _ordinal),
     ("format price|formatprice|number|nts|formatnum", "{1:,}"),
     ("chem|chemf|chemical formula", _chemical),
+    ("chem2", _chemical_formula),
+    ("nuclide|nuclide2|simplenuclide|simplenuclide2|isotope", _nuclide),
+    ("solar mass", "M☉"), ("solar radius", "R☉"), ("solar luminosity", "L☉"),
     ("su|subsup|supsub", "[{b}][{p:^}]"),
     ("radic|sqrt", "√{1}"),
     ("closed-closed", "&#91;{1}&#93;"), ("closed-open", "&#91;{1})"), ("open-closed", "({1}&#93;"),
@@ -768,6 +831,7 @@ RULES: tuple[tuple[str, str | Renderer], ...] = (
     ("'|-'|'-|' -|apos", "&#39;"),
     ("'s|-'s", "&#39;s"), ("' \"", "&#39; &quot;"), ("'\"", "&#39;&quot;"), ("-\"|\"-", "&quot;"),
     ("nbsp|nbs|space|spaces|thinsp|thin space|hair space|hairsp|emsp|ensp|figure space|nnbsp|sp|pad|in5", " "),
+    ("break|br", " "),
     ("·|dot|middot|•|bullet|bull", " · "),
     ("music", _music),
     ("okina|hamza", "ʻ"), ("ayin|ayn", "ʿ"), ("prime", "[{1}]′"), ("pprime", "[{1}]″"), ("deg|degree", "°"),
@@ -787,3 +851,43 @@ _FAMILY_NAMES = tuple(FAMILIES)
 TEMPLATES = {code.lower(): _phrase(country) for code, country in COUNTRIES.items()}
 for _names, _rule in RULES:
     TEMPLATES.update(dict.fromkeys(_names.split("|"), _phrase(_rule) if isinstance(_rule, str) else _rule))
+
+# Templates that add no text to a sentence: sources, notes and requests. A build does not report that it dropped them.
+SILENT = _listed(
+    """
+    citation needed|cn|fact|cite needed|citation|cite|cite web|cite book|cite news|cite journal|cite magazine|sfn
+    |sfnp|sfnm|efn|efn-ua|efn-lr|refn|#tag:ref|r|rp|ref|ref label|note|note label|harv|harvnb|harvp|harvs|notetag
+    |reflist|snf|sfnref|clarify|clarification needed|when|who|whom|by whom|which|where|why|how|what|says who|vague
+    |dubious|disputed inline|failed verification|verify source|verification needed|not in citation given
+    |better source|better source needed|psc|primary source inline|unreliable source|unreliable source?
+    |self-published inline|self-published source|page needed|pn|volume needed|full citation needed|dead link
+    |update inline|update after|needs update|copy edit inline|weasel inline|pov inline|pov-statement
+    |according to whom|attribution needed|original research inline|or|syn|synthesis inline|undue inline
+    |relevance inline|importance inline|contradict-inline|inconsistent|tone inline|specify|examples|example needed
+    |quantify|non sequitur|discuss|huh|elucidate|expand section|anchor|anchors|shy|zwj|zwnj|wbr|zwsp|clear|clr|-
+    |toc limit|citation not found|webarchive|subscription required|registration required|closed access|open access
+    |free access|isbn missing|doi|oclc|issn|in lang|en icon|fr icon|de icon|es icon|it icon|ru icon|ja icon|pt icon
+    |nl icon|icon|flagicon|flagicon image|noflag|audio|listen|pronunciation|pronunciation-needed|ipac-en|ipac-pl
+    |ipa audio link|main article|main|see also|further|wikisource-inline|wikt-inline|portal-inline|commons-inline
+    |commonscat-inline|refbegin|refend|div col|div col end|colbegin|colend|col-begin|col-2|col-3|col-break|col-end
+    |end div col|multicol|multicol-break|multicol-end|wikidata|official website|imdb title|imdb name|youtube
+    |retrieved|short description|use dmy dates|use mdy dates|use american english|use british english|good article
+    |featured article|pp-move|defaultsort|sort hash
+    """
+)
+
+
+@functools.cache  # every page of a wiki has the same
+def rules_of(language: str) -> Rules:
+    """Return the rules of a wiki's language: those above, and those of its file, which come first."""
+    file = _LANGUAGE_FILES.get(language.partition("-")[0])
+    if file is None:
+        return TEMPLATES
+    rules = dict(TEMPLATES)
+    for rule, names in yaml.safe_load(file.read_text("utf-8"))["templates"].items():
+        renderer = TEMPLATES[rule.removeprefix("as ")] if rule.startswith("as ") else _phrase(rule)
+        rules.update(dict.fromkeys(names, renderer))
+    return rules
+
+
+_LANGUAGE_FILES = {file.stem: file for file in sorted(Path(__file__).parent.glob("*.yaml"))}

@@ -394,7 +394,7 @@ def test_where_a_table_changed_the_other_sections_are_read_once(
 ) -> None:
     whole: list[str] = []
     expand = plain_text._expand_templates
-    monkeypatch.setattr(plain_text, "_expand_templates", lambda text: whole.append(text) or expand(text))
+    monkeypatch.setattr(plain_text, "_expand_templates", lambda text, wiki: whole.append(text) or expand(text, wiki))
     rest = "\n\n|}\n\nd\n\n== E ==\nf\n\ng"
     before, after = (f"Lead.\n\n== A ==\na\n\n== B ==\n\n{{|\n| {b}{rest}" for b in ("old", "new"))
     assert both_paragraphs(before, after) == (["Lead.", "a", "d", "f", "g"],) * 2

@@ -1,0 +1,135 @@
+r"""Formulas in TeX as plain text: ``E = mc^2`` -> E = mc², ``\alpha \le \frac{a}{b}`` -> α ≤ a/b."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+LONGEST = 400  # characters; a longer formula is no part of a sentence
+DEEPEST = 20  # groups in groups
+
+_TOKEN = re.compile(r"\\(?:[A-Za-z]+\*?|.)|[{}^_&]|[^\\{}^_&]", re.DOTALL)
+_RAISED = str.maketrans("0123456789+-−()ni'", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿⁱ′")
+_LOWERED = str.maketrans("0123456789+-−()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₍₎")
+_ONE = re.compile(r"[\w.′]+[⁰¹²³⁴-⁹]*\Z")
+_CHARGE = re.compile(r"\^(\d*[+-])")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split() for pair in text.replace("\n", "|").split("|") if pair.strip())
+
+
+_LETTERS = _pairs(r"""
+    alpha α|beta β|gamma γ|delta δ|epsilon ε|varepsilon ε|zeta ζ|eta η|theta θ|vartheta ϑ|iota ι|kappa κ|lambda λ|mu μ
+    nu ν|xi ξ|pi π|rho ρ|sigma σ|tau τ|upsilon υ|phi φ|varphi φ|chi χ|psi ψ|omega ω|Gamma Γ|Delta Δ|Theta Θ|Lambda Λ
+    Xi Ξ|Pi Π|Sigma Σ|Upsilon Υ|Phi Φ|Psi Ψ|Omega Ω|infty ∞|partial ∂|nabla ∇|hbar ħ|ell ℓ|Re ℜ|Im ℑ|aleph ℵ
+    emptyset ∅|varnothing ∅|forall ∀|exists ∃|neg ¬|lnot ¬|prime ′|circ ∘|degree °|dagger †|ldots …|dots …|cdots ⋯
+    dotsc …|dotsb ⋯|N ℕ|Z ℤ|R ℝ|Q ℚ|C ℂ|langle ⟨|rangle ⟩|lfloor ⌊|rfloor ⌋|lceil ⌈|rceil ⌉|mid ∣|angle ∠
+    sum ∑|prod ∏|int ∫|oint ∮|{ {|} }|% %|$ $|# #|& &|_ _|top ⊤|bot ⊥|colon :|lbrace {|rbrace }|backslash ∖|star ⋆
+""")  # fmt: skip
+_LETTERS |= {"|": "‖", "vert": "|", "Vert": "‖"}
+# Signs between two terms, which stand in blanks.
+_SIGNS = _pairs(r"""
+    times ×|cdot ·|div ÷|pm ±|mp ∓|le ≤|leq ≤|leqslant ≤|ge ≥|geq ≥|geqslant ≥|ne ≠|neq ≠|lt <|gt >|ll ≪|gg ≫|approx ≈
+    equiv ≡|sim ∼|thicksim ∼|simeq ≃|cong ≅|propto ∝|in ∈|notin ∉|ni ∋|subset ⊂|subseteq ⊆|supset ⊃|supseteq ⊇|cup ∪
+    cap ∩|setminus ∖|to →|rightarrow →|longrightarrow →|leftarrow ←|leftrightarrow ↔|Rightarrow ⇒|Leftarrow ⇐
+    Leftrightarrow ⇔|iff ⇔|implies ⇒|mapsto ↦|land ∧|wedge ∧|lor ∨|vee ∨|oplus ⊕|otimes ⊗|models ⊨|vdash ⊢|perp ⊥
+    parallel ∥|ast ∗|bullet ∙|bmod mod|rightleftharpoons ⇌
+""")  # fmt: skip
+_NAMES = _words(
+    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp min max sup inf lim det dim ker gcd deg"
+    " arg Pr sgn"
+)
+_PLAIN = _words(
+    "mathrm mathbf mathit mathsf mathcal mathbb mathfrak mathscr boldsymbol text textrm textit textbf mbox hbox"
+    " operatorname operatorname* rm bf it sf displaystyle textstyle scriptstyle left right big Big bigg Bigg bigl bigr"
+    " limits nolimits"
+)
+_SPACES = frozenset([",", ";", ":", " ", ">", "quad", "qquad", "\n", "thinspace"])
+_FRACTIONS = frozenset(["frac", "tfrac", "dfrac"])
+
+
+def plain_formula(tex: str, chemical: bool = False) -> str | None:
+    """Return a formula as plain text, or None if plain text cannot show it. A chemical formula is in mhchem's form."""
+    if len(tex) > LONGEST:
+        return None
+    if chemical:
+        tex = _CHARGE.sub(r"^{\1}", tex).replace("<=>", " ⇌ ").replace("->", " → ")
+    try:
+        text = _group(_TOKEN.finditer(tex), "", 0)
+    except (_Unreadable, StopIteration):
+        return None
+    return " ".join(text.split())
+
+
+class _Unreadable(Exception):
+    pass
+
+
+def _group(tokens: Iterator[re.Match[str]], end: str, depth: int) -> str:
+    """Return the text up to the token ``end``."""
+    if depth > DEEPEST:
+        raise _Unreadable
+    shown = ""
+    for match in tokens:
+        token = match[0]
+        if token == end:
+            return shown
+        shown += _shown(token, tokens, depth)
+    if end:
+        raise _Unreadable
+    return shown
+
+
+def _shown(token: str, tokens: Iterator[re.Match[str]], depth: int) -> str:
+    if token == "{":
+        return _group(tokens, "}", depth + 1)
+    if token in "^_":
+        return _script(_argument(tokens, depth), raised=token == "^")
+    if token[0] != "\\":
+        if token in "}&":
+            raise _Unreadable
+        return " " if token == "~" else token
+    command = token[1:]
+    if command in _LETTERS:
+        return _LETTERS[command]
+    if command in _SIGNS:
+        return f" {_SIGNS[command]} "
+    if command in _NAMES:
+        return f" {command} "
+    if command in _SPACES:
+        return " "
+    if command in _FRACTIONS:
+        return "/".join(_as_one(_argument(tokens, depth)) for _ in range(2))
+    if command == "sqrt":
+        return f"√{_as_one(_argument(tokens, depth))}"
+    if command in _PLAIN or command == "!":
+        return ""
+    raise _Unreadable
+
+
+def _argument(tokens: Iterator[re.Match[str]], depth: int) -> str:
+    token = next(tokens)[0]
+    while token.isspace():
+        token = next(tokens)[0]
+    if token == "[" or depth > DEEPEST:  # an optional argument: the third root
+        raise _Unreadable
+    return _shown(token, tokens, depth + 1).strip()
+
+
+def _script(text: str, raised: bool) -> str:
+    translated = text.translate(_RAISED if raised else _LOWERED)
+    if text and not any(character in text for character in translated):
+        return translated
+    if not raised and text.isalpha():
+        return f"_{text}"
+    return f"{'^' if raised else '_'}{_as_one(text)}"
+
+
+def _as_one(text: str) -> str:
+    """Return a term that can stand before or after a slash."""
+    return text if _ONE.match(text) else f"({text})"
