@@ -104,26 +104,143 @@ def comparable(sentence: str) -> str:
     return " ".join(unicodedata.normalize("NFC", sentence).split())
 
 
-def diff_article(previous: Paragraphs | None, recent: Paragraphs) -> Paragraphs:
+QUOTES, DASHES, SYMBOLS = "’‘ʻʼʾʿ´`", "−–—‒‑‐", "%‰&#@"
+
+
+def folded(sentence: str) -> str:
+    """DESIGN 4.6: "equal after folding case, punctuation, quotes, dashes and white space".
+
+    Choices: words and numbers stay apart. A full stop or apostrophe in a word goes ("U.S." is "US"), and so does the
+    blank between two initials; any other punctuation separates. Points and the like between digits, a sign before a
+    number, and symbols stay: 1.5 is not 15, -5 is not 5. Chinese, Japanese, Thai and their like have no blanks. If
+    nothing is left, the sentence itself.
+    """
+    text = comparable(sentence).casefold()
+    for character in QUOTES:
+        text = text.replace(character, "'")
+    for character in DASHES:
+        text = text.replace(character, "-")
+    text = text.replace("…", " ").replace("..", " ")
+
+    def letter(at: int) -> bool:
+        return 0 <= at < len(text) and unicodedata.category(text[at])[0] in "LM"
+
+    def digit(at: int) -> bool:
+        return 0 <= at < len(text) and text[at].isdecimal()
+
+    initials = [
+        letter(at) and not letter(at - 1) and letter(at + 3) and text[at + 1 : at + 3] + text[at + 4 : at + 5] == ". ."
+        for at in range(len(text))
+    ]
+    text = "".join(
+        character
+        for at, character in enumerate(text)
+        if not (at >= 1 and initials[at - 1]) and not (at >= 2 and initials[at - 2])
+    )
+    text = "".join(
+        character
+        for at, character in enumerate(text)
+        if not (character == "." and (letter(at - 1) or not digit(at + 1)))
+        and not (character == "'" and not digit(at + 1))
+    )
+    tokens, at = [], 0
+    while at < len(text):
+        start = at
+        if digit(at) or (text[at] == "." and digit(at + 1)):
+            at += 1
+            while digit(at) or (at < len(text) and text[at] in ".,:/" and digit(at - 1) and digit(at + 1)):
+                at += 1
+            signed = text[at + 1 : at + 2] == "-"
+            if text[at : at + 1] == "e" and digit(at + 1 + signed):
+                at += 1 + signed
+                while digit(at):
+                    at += 1
+        elif letter(at):
+            while letter(at):
+                at += 1
+        elif text[at] == "-":
+            at += 1
+            amount = at + (text[at : at + 1] in ("$", "€", "£"))
+            joined = start > 0 and unicodedata.category(text[start - 1])[0] in "LMN"
+            if joined or not digit(amount + (text[amount : amount + 1] == ".")):
+                continue
+        else:
+            at += 1
+            if unicodedata.category(text[start])[0] not in "NS" and text[start] not in SYMBOLS:
+                continue
+        tokens.append(text[start:at])
+    key = ""
+    for token in tokens:
+        blank = key and not unspaced(key[-1]) and not unspaced(token[0])
+        key += f" {token}" if blank else token
+    return key or comparable(sentence)
+
+
+def unspaced(character: str) -> bool:
+    """Whether a character is of a script that writes no blanks between words."""
+    scripts = ("CJK UNIFIED", "HIRAGANA", "KATAKANA LETTER", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+    return unicodedata.name(character, "").startswith(scripts)
+
+
+def alike(one: str, other: str) -> bool:
+    """DESIGN 4.6: "at least .6 alike": the characters of their longest common subsequence, among those of both.
+
+    The length of the subsequence comes bit by bit: bit i of ``row`` turns 0 where it grows at ``one[i]``.
+    """
+    one, other = comparable(one), comparable(other)
+    if 20 * min(len(one), len(other)) < 6 * (len(one) + len(other)):
+        return False
+    places: dict[str, int] = {}
+    for at, character in enumerate(one):
+        places[character] = places.get(character, 0) | 1 << at
+    full = row = (1 << len(one)) - 1
+    for character in other:
+        same = row & places.get(character, 0)
+        row = ((row + same) | (row - same)) & full
+    common = len(one) - row.bit_count()
+    return 20 * common >= 6 * (len(one) + len(other))
+
+
+def words_new_and_reworded(changed: Paragraphs, other: Paragraphs | None) -> tuple[int, int]:
+    """DESIGN 4.6: a changed sentence that is alike to one of the other version is reworded, any other new.
+
+    Choice: white space separates words, in every script.
+    """
+    new = reworded = 0
+    others = [sentence for paragraph in other or [] for sentence in paragraph]
+    for paragraph in changed:
+        for sentence in paragraph:
+            if any(alike(sentence, one) for one in others):
+                reworded += len(sentence.split())
+            else:
+                new += len(sentence.split())
+    return new, reworded
+
+
+def diff_article(
+    previous: Paragraphs | None, recent: Paragraphs, same: Callable[[str], str] = comparable
+) -> Paragraphs:
     """Algorithm 1 for one article: the diffset's paragraphs, each with its sentences as they are in recent.
 
     DESIGN 4.4: "a page id that is not in prev: every paragraph; else, for each paragraph of recent: if none
     of its sentences occurs in the previous article, the whole paragraph; if some do and some do not, the
     sentences that do not; else nothing." Sentences without any character, and paragraphs without any
-    sentence, are not prose and are left out.
+    sentence, are not prose and are left out. ``same`` gives equal texts for sentences that count as the same.
     """
     recent = [[sentence for sentence in paragraph if comparable(sentence)] for paragraph in recent]
     recent = [paragraph for paragraph in recent if paragraph]
     if previous is None:
         return recent
-    known = {comparable(sentence) for paragraph in previous for sentence in paragraph}
-    new = [[sentence for sentence in paragraph if comparable(sentence) not in known] for paragraph in recent]
+    known = {same(sentence) for paragraph in previous for sentence in paragraph}
+    new = [[sentence for sentence in paragraph if same(sentence) not in known] for paragraph in recent]
     return [paragraph for paragraph in new if paragraph]
 
 
-def deleted_sentences(previous: Paragraphs, recent: Paragraphs | None) -> Paragraphs:
+def deleted_sentences(
+    previous: Paragraphs, recent: Paragraphs | None, same: Callable[[str], str] = comparable
+) -> Paragraphs:
     """DESIGN 4.4: "the mirror image, sentences of prev that are gone"; None: the page vanished."""
-    return diff_article(recent, previous)
+    return diff_article(recent, previous, same)
 
 
 @dataclass(frozen=True)
@@ -134,12 +251,14 @@ class RefRow:
     paragraphs: Paragraphs
     revision_id: int | None
     previous_revision_id: int | None
+    other: Paragraphs | None  # the article in the other snapshot
 
 
 def diffset(
     prev_pages: Mapping[int, RefPage],
     recent_pages: Mapping[int, RefPage],
     split: Callable[[str], Paragraphs],
+    same: Callable[[str], str] = folded,
 ) -> dict[int, RefRow]:
     """The diffset's rows by page id, from all pages of two snapshots.
 
@@ -157,9 +276,9 @@ def diffset(
         missing_in_prev = page.parent_id is not None and page_id < largest_prev_id
         is_old = page_id in prev_pages or missing_in_prev or page.title in prev_titles
         previous_revision_id = prev_pages[page_id].revision_id if page_id in prev_pages else None
-        if paragraphs := diff_article(before, split(page.text)):
+        if paragraphs := diff_article(before, split(page.text), same):
             kind = "updated" if is_old else "new"
-            rows[page_id] = RefRow(kind, paragraphs, page.revision_id, previous_revision_id)
+            rows[page_id] = RefRow(kind, paragraphs, page.revision_id, previous_revision_id, before)
     return rows
 
 
@@ -167,6 +286,7 @@ def deletions(
     prev_pages: Mapping[int, RefPage],
     recent_pages: Mapping[int, RefPage],
     split: Callable[[str], Paragraphs],
+    same: Callable[[str], str] = folded,
 ) -> dict[int, RefRow]:
     """The rows of `deletions-*` by page id.
 
@@ -179,11 +299,12 @@ def deletions(
     for page_id, page in articles(prev_pages).items():
         if page_id in recent_articles:
             recent = recent_articles[page_id]
-            paragraphs = deleted_sentences(split(page.text), split(recent.text))
-            row = RefRow("updated", paragraphs, recent.revision_id, page.revision_id)
+            after = split(recent.text)
+            paragraphs = deleted_sentences(split(page.text), after, same)
+            row = RefRow("updated", paragraphs, recent.revision_id, page.revision_id, after)
         else:
             paragraphs = deleted_sentences(split(page.text), None)
-            row = RefRow("deleted", paragraphs, None, page.revision_id)
+            row = RefRow("deleted", paragraphs, None, page.revision_id, None)
         if paragraphs:
             rows[page_id] = row
     return rows

@@ -12,6 +12,7 @@ _TOKEN = re.compile(r"\\(?:[A-Za-z]+\*?|.)|[{}^_&]|[^\\{}^_&]", re.DOTALL)
 _RAISED = str.maketrans("0123456789+-−()ni'", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿⁱ′")
 _LOWERED = str.maketrans("0123456789+-−()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₍₎")
 _ONE = re.compile(r"[\w.′]+[⁰¹²³⁴-⁹]*\Z")
+_NEEDLESS = re.compile(r"(?<=[(\[]) | (?=[)\]⁰¹²³⁴-⁹⁻^_,])")
 _CHARGE = re.compile(r"\^(\d*[+-])")
 
 
@@ -63,7 +64,7 @@ def plain_formula(tex: str, chemical: bool = False) -> str | None:
         text = _group(_TOKEN.finditer(tex), "", 0)
     except (_Unreadable, StopIteration):
         return None
-    return " ".join(text.split())
+    return _NEEDLESS.sub("", " ".join(text.split()))
 
 
 class _Unreadable(Exception):

@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import regex
-from rapidfuzz.distance import Indel
+from rapidfuzz.fuzz import ratio
 from rapidfuzz.process import extractOne
 
 from temporalwiki.builders.wikipedia.sentences import sentence_key
 
-ALIKE = 0.6  # share of the characters of two sentences that are the same, in order
+ALIKE = 60  # percent of the characters of two sentences that are the same, in order; `Indel` misses exactly .6
 # Bound of the work on one page: the product of the lengths of what is compared, in characters. Two texts of 140,000
 # characters without a common sentence have it; it takes about half a second.
 MOST_CELLS = 20_000_000_000
 
-_PLAIN = tuple(zip("’‘ʻʼʾʿ`´−–—‑‐“”„«»…\u00a0", ["'"] * 8 + ["-"] * 5 + [" "] * 7, strict=True))
+_PLAIN = tuple(zip("’‘ʻʼʾʿ´−–—‒‑‐“”„«»…", ["'"] * 7 + ["-"] * 6 + [" "] * 6, strict=True))
 
 
 def _patterns(module: Any, letter: str, number: str, symbol: str) -> tuple[Any, Any, Any]:
@@ -29,7 +29,7 @@ def _patterns(module: Any, letter: str, number: str, symbol: str) -> tuple[Any, 
         # The stop and the blank after an initial before another one: J. R. Smith.
         module.compile(rf"(?<=(?<!{letter}){letter})\. (?={letter}\.)"),
         # Full stops and apostrophes, but not those of 1.5, .5 or 6'2.
-        module.compile(rf"\.(?!\d)|(?<={letter})\.|(?<!\d)'(?={letter})|'(?!\d)"),
+        module.compile(rf"\.(?!\d)|(?<={letter})\.|'(?!\d)"),
         # A dash before a number is its sign, unless it joins the number to what is before it.
         module.compile(
             rf"(?<!{letter}|{number})-(?=[$€£]?\.?\d)|\.?\d+(?:[.,:/]\d+)*(?:e-?\d+)?|{letter}+|{number}|{symbol}"
@@ -50,7 +50,7 @@ def folded_key(sentence: str) -> str:
     its own key.
     """
     exact = sentence_key(sentence)
-    text = exact.casefold()
+    text = exact.casefold().replace("`", "'")
     if not text.isascii():
         for character, plain in _PLAIN:
             if character in text:
@@ -91,7 +91,6 @@ def not_alike(sentences: Sequence[str], others: Sequence[str]) -> list[str]:
     for number, sentence in enumerate(sentences):
         first = min(max(0, number * len(others) // len(sentences) - nearest // 2), len(others) - nearest)
         some = others[first : first + nearest] if nearest < len(others) else others
-        scorer = Indel.normalized_similarity
-        if extractOne(sentence, some, scorer=scorer, score_cutoff=ALIKE) is None:
+        if extractOne(sentence, some, scorer=ratio, score_cutoff=ALIKE) is None:
             found.append(sentence)
     return found

@@ -18,6 +18,7 @@ from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from temporalwiki.builders.wikipedia.formulas import plain_formula
+from temporalwiki.builders.wikipedia.languages import language_of
 from temporalwiki.builders.wikipedia.prose_lines import (
     ASIDE,
     END_NAMED,
@@ -32,7 +33,7 @@ from temporalwiki.builders.wikipedia.prose_lines import (
     read_lines,
     words,
 )
-from temporalwiki.builders.wikipedia.template_text import SILENT, rules_of, template_name, template_text
+from temporalwiki.builders.wikipedia.template_text import SILENT, template_name, template_text
 
 MAX_CHARACTERS = 4_000_000
 MAX_DEPTH = 200
@@ -109,10 +110,11 @@ def _normalized(text: str) -> str:
 
 
 class _Wiki:
-    """What decides how pages read: the prefixes of links that are not shown, and the text of templates."""
+    """What decides how the pages of a wiki read: its names for files, its templates and its headings."""
 
     def __init__(self, namespaces: Mapping[str, int] | None, language: str) -> None:
-        self.hidden, self.templates = _hidden_prefixes(namespaces), rules_of(language)
+        self.hidden = _hidden_prefixes(namespaces)
+        self.templates, self.headings = language_of(language)
 
     def replace_template(self, inside: Frame, before: str, after: str) -> tuple[str, str]:
         """Return what replaces a template, and the text after it."""
@@ -142,7 +144,7 @@ def _read(text: str, cuts: Iterable[list[Part]], wiki: _Wiki, cache: PartCache) 
     text = _without_tables(text)
     text = _unlink(text, wiki.hidden)
     text = _without_html(text)
-    lines = read_lines(text, PAGE_START)
+    lines = read_lines(text, PAGE_START, wiki.headings)
     return lines.paragraphs, lines.dropped
 
 
@@ -309,7 +311,11 @@ def _named(start: str, before: str) -> str:
     if before[-1:] in ("", "\n"):
         return ""
     name = template_name(start)
-    return f"{NAMED}{name}{END_NAMED}" if name not in SILENT and _NAME.fullmatch(name) else ""
+    return (
+        f"{NAMED}{name}{END_NAMED}"
+        if name not in SILENT and not name.startswith("cite ") and _NAME.fullmatch(name)
+        else ""
+    )
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -608,4 +614,4 @@ def _read_part(text: str, wiki: _Wiki, state: SectionState) -> Lines | None:
         if _OPEN_TAG.search(text) or _DEPENDS_ON_PAGE.search(text):
             return None
         text = _without_html(text)
-    return read_lines(text, state)
+    return read_lines(text, state, wiki.headings)

@@ -38,6 +38,16 @@ APPARATUS = words("""
 LISTS_ARE_APPARATUS = words(
     "notes|footnotes|endnotes|citations|sources|bibliography|notes and citations|notes and sources|gallery", "|"
 )
+
+
+class Headings(NamedTuple):
+    """The headings of sections of references and links, in lower case."""
+
+    apparatus: frozenset[str]
+    lists_only: frozenset[str]
+
+
+_ENGLISH = Headings(APPARATUS, LISTS_ARE_APPARATUS)
 _SWITCH = re.compile(r"__[^\W\d_a-z]{2,40}+(?:_[^\W\d_a-z]{1,40}+)*+__")
 _QUOTES = re.compile(r"'{2,}")
 _ENTITY = re.compile(r"&(#[0-9]{1,8}|#[xX][0-9A-Fa-f]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -67,7 +77,7 @@ class Lines(NamedTuple):
     dropped: list[str]
 
 
-def read_lines(text: str, state: SectionState) -> Lines:
+def read_lines(text: str, state: SectionState, headings: Headings = _ENGLISH) -> Lines:
     """Return the paragraphs of a text that begins in a section of ``state``, with the state at its end."""
     if "_" in text:
         text = _SWITCH.sub("", text)
@@ -110,8 +120,8 @@ def read_lines(text: str, state: SectionState) -> Lines:
             lead = False
             level, title = heading
             if not skipped_level or level <= skipped_level:
-                lists_only = title in LISTS_ARE_APPARATUS
-                skipped_level = level if lists_only or title in APPARATUS else 0
+                lists_only = title in headings.lists_only
+                skipped_level = level if lists_only or title in headings.apparatus else 0
             continue
         if skipped_level and (not lists_only or first in "*#:;"):
             finish()

@@ -521,7 +521,7 @@ class _RangeDiff(contextlib.ExitStack):
         self, table: str, article: Article, paragraphs: list[Paragraph], reworded: int | None = None, **columns: Any
     ) -> None:
         out = self.out[table]
-        row = {"page_id": article.page_id, "revision_id": article.revision_id}
+        row: dict[str, Any] = {"page_id": article.page_id, "revision_id": article.revision_id}
         row |= {column: article[column] for column in ("title", "timestamp")}
         if reworded is None:
             row["text"] = join_paragraphs(paragraphs)

@@ -90,7 +90,7 @@ def _quoted_sentences(sentence: str, language: str) -> Iterator[str]:
         if end:
             yield sentence[start:end].strip()
         start, left = end, len(piece) - piece.count(" ")
-        while left or (end < len(sentence) and sentence[end] != " "):
+        while left or (end < len(sentence) and sentence[end] in QUOTES):
             left -= sentence[end] != " " and sentence[end] not in QUOTES
             end += 1
     yield sentence[start:].strip()
@@ -142,7 +142,7 @@ def _cut_further(segment: str) -> list[str]:
 
 
 def _goes_on(before: str, after: str) -> bool:
-    if after[0].islower() or all(character in CLOSERS for character in after):
+    if after[0].islower() or after[0] in "」』）" or all(character in CLOSERS for character in after):
         return True
     if before[-2:-1].isdigit() and _ENUMERATION.search(
         before[-20:]

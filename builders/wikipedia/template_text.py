@@ -4,7 +4,7 @@ Most templates (infoboxes, maintenance notes, citations) add none. The others ar
 this module. To add a template, add its name to the row of a template that behaves alike, or a row with a phrase or
 one of the renderers above it, and a case to tests/builders/wikipedia/test_plain_text.py.
 
-Other languages have files of their own beside this module (de.yaml), with the same tables.
+Module ``languages`` adds the templates of other languages.
 
 A renderer gets a template's arguments as wikitext and returns wikitext. Later passes resolve its links, quotes and
 HTML, so it writes characters that are not meant as markup as entities. Its time must be proportional to the length of
@@ -13,13 +13,9 @@ its arguments: it applies patterns that can backtrack only to values of bounded 
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Mapping
 from itertools import takewhile
-from pathlib import Path
-
-import yaml
 
 # Marks that renderers leave in the text. No XML document can contain these characters.
 SOUND, END_SOUND = "\x03", "\x04"  # around a pronunciation, which is dropped if it is in brackets
@@ -706,7 +702,7 @@ _FIELD = re.compile(r"\{([\w/]+)(?::([,^]))?\}")
 _STYLES: dict[str | None, Callable[[str], str]] = {None: str, ",": _thousands, "^": _raised}
 
 
-def _phrase(pattern: str) -> Renderer:
+def phrase(pattern: str) -> Renderer:
     parts = [(part, [names.split("/") for names, _ in _FIELD.findall(part)]) for part in _OPTIONAL.split(pattern)]
 
     def render(args: Arguments) -> str:
@@ -848,9 +844,9 @@ FAMILIES: dict[str, Renderer] = {
     "formatnum:": _formatted_number,
 }
 _FAMILY_NAMES = tuple(FAMILIES)
-TEMPLATES = {code.lower(): _phrase(country) for code, country in COUNTRIES.items()}
+TEMPLATES = {code.lower(): phrase(country) for code, country in COUNTRIES.items()}
 for _names, _rule in RULES:
-    TEMPLATES.update(dict.fromkeys(_names.split("|"), _phrase(_rule) if isinstance(_rule, str) else _rule))
+    TEMPLATES.update(dict.fromkeys(_names.split("|"), phrase(_rule) if isinstance(_rule, str) else _rule))
 
 # Templates that add no text to a sentence: sources, notes and requests. A build does not report that it dropped them.
 SILENT = _listed(
@@ -873,21 +869,8 @@ SILENT = _listed(
     |end div col|multicol|multicol-break|multicol-end|wikidata|official website|imdb title|imdb name|youtube
     |retrieved|short description|use dmy dates|use mdy dates|use american english|use british english|good article
     |featured article|pp-move|defaultsort|sort hash
+    |full|verify credibility|disambiguation needed|request quotation|notinsource|weasel-inline|primary source-inline
+    |synthesis-inline|citation need|refimprove|unreliable medical source|buzzword inline|qualify evidence|cref
+    |inflation-fn
     """
 )
-
-
-@functools.cache  # every page of a wiki has the same
-def rules_of(language: str) -> Rules:
-    """Return the rules of a wiki's language: those above, and those of its file, which come first."""
-    file = _LANGUAGE_FILES.get(language.partition("-")[0])
-    if file is None:
-        return TEMPLATES
-    rules = dict(TEMPLATES)
-    for rule, names in yaml.safe_load(file.read_text("utf-8"))["templates"].items():
-        renderer = TEMPLATES[rule.removeprefix("as ")] if rule.startswith("as ") else _phrase(rule)
-        rules.update(dict.fromkeys(names, renderer))
-    return rules
-
-
-_LANGUAGE_FILES = {file.stem: file for file in sorted(Path(__file__).parent.glob("*.yaml"))}

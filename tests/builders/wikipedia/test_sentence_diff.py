@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import shutil
 from hashlib import md5, sha1
@@ -69,6 +70,55 @@ def test_it_agrees_with_the_reference_both_ways(prev: list[list[str]], recent: l
     assert folded(new_sentences(recent, prev)) == folded(reference.deleted_sentences(prev, recent))
 
 
+OTHER_TYPOGRAPHY = {
+    "in a paragraph that changed": (["A one. The U.S. won."], ["A one. The US won."], [], 0, 3),
+    "in another paragraph": (["A one.", "It – was."], ["A one. It — was. New."], [["New."]], 1, 3),
+    "of a paragraph in both": (["It was 10 km."], ["It was 10 km.", "It was 10km."], [], 0, 3),
+    "a sentence that moved is not counted": (["A one.", "B two."], ["B two. A one."], [], 0, 0),
+    "and a sentence in both forms": (["It is. It is!"], ["It is. It is?"], [], 0, 2),
+    "a number": (["It is 1.5 m."], ["It is 15 m."], [["It is 15 m."]], 4, 0),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_TYPOGRAPHY)
+def test_other_typography_is_new_only_in_the_exact_comparison(case: str) -> None:
+    prev, recent, expected, words, of_other_typography = OTHER_TYPOGRAPHY[case]
+    folded = ArticleVersions(prev, recent, "en", "folded")
+    assert folded.added() == expected
+    assert folded.words_of_other_typography(expected) == of_other_typography
+    exact = ArticleVersions(prev, recent, "en", "exact")
+    added = [sentence for paragraph in exact.added() for sentence in paragraph]
+    assert sum(len(sentence.split()) for sentence in added) == words + of_other_typography
+    assert exact.words_of_other_typography(exact.added()) == 0
+
+
+REWORDED = {
+    "one word of a sentence": (["He was a tall man."], ["He was a small man."], 5, 5),
+    "another sentence": (["He was a tall man."], ["Nobody knows why 3."], 0, 0),
+    "alike to a sentence that stays, in a paragraph of both": (
+        ["In 2019 he won it.", "Old."],
+        ["In 2019 he won it.", "In 2020 he won it. Old."],
+        5,
+        0,
+    ),
+    "alike to a sentence that stays, in a paragraph that changed": (
+        ["In 2019 he won it."],
+        ["In 2019 he won it. In 2020 he won it."],
+        5,
+        0,
+    ),
+    "a new line of a list": (["a\nThe first one."], ["a\nThe first ones."], 3, 3),
+    "no article before": ([], ["He was a tall man."], 0, 0),
+}
+
+
+@pytest.mark.parametrize("case", REWORDED)
+def test_sentences_that_are_alike_are_reworded(case: str) -> None:
+    prev, recent, reworded, reworded_before = REWORDED[case]
+    versions = ArticleVersions(prev, recent, "en", "folded")
+    assert versions.reworded(versions.added(), versions.removed()) == (reworded, reworded_before)
+
+
 @given(ARTICLE, ARTICLE)
 def test_what_is_new_and_what_is_not_make_up_the_article(prev: list[list[str]], recent: list[list[str]]) -> None:
     fresh = new_sentences(prev, recent)
@@ -77,7 +127,8 @@ def test_what_is_new_and_what_is_not_make_up_the_article(prev: list[list[str]], 
     assert new_sentences(recent, recent) == []
 
 
-PARTS = ["He is.", "A b", "c.", "(D.)", "é f.", "So.²", "² So", 'said "', "is) etc. He", "好。你 b"]
+PARTS = ["He is.", "He is!", "He was.", "1.5 m", "15 m", "A b", "c.", "(D.)", "é f.", "So.²", "² So", 'said "']
+PARTS += ["is) etc. He", "好。你 b"]
 TEXTS = st.lists(
     st.lists(st.sampled_from(PARTS), min_size=1, max_size=4).flatmap(
         lambda words: st.sampled_from([" ".join(words), "\n".join(words)])
@@ -93,6 +144,19 @@ def test_paragraphs_of_both_versions_need_not_be_split(prev: list[str], recent: 
     versions = ArticleVersions(prev, recent, "en", "exact")
     assert versions.added() == new_sentences(before, after)
     assert versions.removed() == new_sentences(after, before)
+
+
+@settings(max_examples=200)
+@given(TEXTS, TEXTS)
+def test_words_and_comparisons_agree_with_the_reference(prev: list[str], recent: list[str]) -> None:
+    before, after = ([split_sentences(text, "en") for text in texts] for texts in (prev, recent))
+    for compare, same in (("folded", reference.folded), ("exact", reference.comparable)):
+        versions = ArticleVersions(prev, recent, "en", compare)
+        added, removed = versions.added(), versions.removed()
+        assert folded(added) == folded(reference.diff_article(before, after, same))
+        assert folded(removed) == folded(reference.deleted_sentences(before, after, same))
+        expected = tuple(reference.words_new_and_reworded(*sides)[1] for sides in ((added, before), (removed, after)))
+        assert versions.reworded(added, removed) == expected
 
 
 def test_a_paragraph_that_did_not_change_is_not_split(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,12 +447,14 @@ def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Pa
     run_tasks(sentence_diff.run, sentence_diff.plan(*folders, "en", {}, 0, 10_000, False), tmp_path / "diff")
     prev, recent = (reference.read_articles(path) for path in paths.values())
 
+    @functools.cache
     def split(wikitext: str) -> list[list[str]]:
         return article_sentences(wikitext, "en", {})
 
+    same = functools.cache(reference.folded)
     for table, expected in (
-        ("diffset", reference.diffset(prev, recent, split)),
-        ("deletions", reference.deletions(prev, recent, split)),
+        ("diffset", reference.diffset(prev, recent, split, same)),
+        ("deletions", reference.deletions(prev, recent, split, same)),
     ):
         found = {row["page_id"]: row for row in read_rows(sorted((tmp_path / "diff").glob(f"{table}-*.parquet")))}
         assert found.keys() == expected.keys()
@@ -400,3 +466,6 @@ def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Pa
                 want.previous_revision_id,
             )
             assert folded(row["sentences"]) == folded(want.paragraphs)
+            if page_id % 30 == 0:  # the reference is slow
+                words = reference.words_new_and_reworded(want.paragraphs, want.other)
+                assert (row["words_new"], row["words_reworded"]) == words

@@ -19,6 +19,7 @@ from temporalwiki.builders.wikipedia.sentences import (
     join_paragraphs,
     join_sentences,
     sentence_key,
+    sentences_without_formula,
     split_sentences,
 )
 
@@ -55,6 +56,30 @@ SPLITS = {
     "a court case": ("Roe v. Wade was a case.", ["Roe v. Wade was a case."]),
     "a list keeps its lines": ("One item\nTwo items. Two sentences", ["One item", "\nTwo items.", "Two sentences"]),
     "white space is folded": ("  He   came.  \t He saw. ", ["He came.", "He saw."]),
+    "a long quotation": (
+        'The man said: "It was an old house that nobody wished to buy in many years. It was cold in all of its rooms '
+        'and halls. Nobody at all came to see us there. We took the long road home at once," and left them. “It was '
+        "late, and so we went on to the end of it. We were all tired, and yet nobody complained. At last we saw the "
+        "lights of a village in the dark. There was still a light in the inn, and so we knocked. It was the end.” He "
+        "died.",
+        [
+            'The man said: "It was an old house that nobody wished to buy in many years.',
+            "It was cold in all of its rooms and halls.",
+            "Nobody at all came to see us there.",
+            'We took the long road home at once," and left them.',
+            "“It was late, and so we went on to the end of it.",
+            "We were all tired, and yet nobody complained.",
+            "At last we saw the lights of a village in the dark.",
+            "There was still a light in the inn, and so we knocked.",
+            "It was the end.”",
+            "He died.",
+        ],
+    ),
+    "a short quotation": ('He said: "It is. It was." He left.', ['He said: "It is. It was."', "He left."]),
+    "a formula that plain text cannot show": (
+        "It holds. Let \x08 be one. It is\nwhere \x08 is one\nTwo \x08. Three",
+        ["It holds.", "It is", "\nThree"],
+    ),
     "nothing": ("  ", []),
 }
 
@@ -63,6 +88,33 @@ SPLITS = {
 def test_a_paragraph_is_split_into_sentences(case: str) -> None:
     paragraph, expected = SPLITS[case]
     assert split_sentences(paragraph, "en") == expected
+
+
+JOINED = {
+    "spaces": (["A b.", "C d."], "A b. C d."),
+    "lines of a list": (["A b.", "\nC d.", "E."], "A b.\nC d. E."),
+    "Japanese": (["東京は大きい。", "2020年に「はい」", "次。"], "東京は大きい。2020年に「はい」次。"),
+    "Chinese": (["北京很大。", "\n人口很多。", "好。"], "北京很大。\n人口很多。好。"),
+    "Japanese after Latin letters": (["It is Foo Inc.", "東京。", "It is."], "It is Foo Inc. 東京。It is."),
+    "Korean has spaces": (["서울은 크다", "사람이 많다.", "다음"], "서울은 크다 사람이 많다. 다음"),
+    "Thai has spaces between sentences": (["กรุงเทพ", "ใหญ่"], "กรุงเทพ ใหญ่"),
+}
+
+
+@pytest.mark.parametrize("case", JOINED)
+def test_sentences_are_joined_as_their_script_has_it(case: str) -> None:
+    sentences, expected = JOINED[case]
+    assert join_sentences(sentences) == expected
+
+
+def test_a_quotation_mark_in_japanese_ends_a_sentence() -> None:
+    assert split_sentences("『日本は古い。寒い。』と言った。次の文。", "ja")[-1] == "次の文。"
+    assert not any(sentence.startswith("』") for sentence in split_sentences("『古い。寒い。』と言った。次。", "ja"))
+
+
+def test_sentences_that_lost_a_formula_are_counted() -> None:
+    assert sentences_without_formula("It holds. Let \x08 be \x08.\nIt is\nTwo \x08.", "en") == 2
+    assert sentences_without_formula("It holds.", "en") == 0
 
 
 @given(st.text("abA.?! ()\"'“”«»3\né漢", max_size=400))
