@@ -181,6 +181,11 @@ class DiffsetCounts(msgspec.Struct, frozen=True):
 
     words: Count
     articles: Count = 0
+    # older manifests lack these
+    words_new: Count | None = None
+    words_reworded: Count | None = None
+    words_of_other_typography: Count = 0  # of sentences that are not in the diffset
+    sentences_without_formula: Count = 0  # which are not in the diffset
 
 
 class FactCounts(msgspec.Struct, frozen=True):
@@ -219,6 +224,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
 
     seed: int
     unchanged_fraction: float
+    compare: str = "exact"  # as in older manifests
 
 
 class StageRun(msgspec.Struct, frozen=True):

@@ -142,8 +142,26 @@ def _counts(manifest: BuiltManifest) -> str:
         seed=str(manifest.options.seed),
         unchanged_fraction=f"{manifest.options.unchanged_fraction:g}",
         interval=_dates(manifest),
+        novelty=_novelty(manifest),
         facts="\n".join(facts),
         sources="\n".join(_sources(manifest)),
+    )
+
+
+def _novelty(manifest: BuiltManifest) -> str:
+    """Return how many words of the diffset are new, or "" for an older manifest."""
+    diffset = manifest.counts.diffset
+    if diffset.words_new is None or diffset.words_reworded is None:
+        return ""
+    counts = (diffset.words, diffset.words_new, diffset.words_reworded, diffset.words_of_other_typography)
+    words, new, reworded, other_typography = (f"{count:,}" for count in counts)
+    return fill(
+        "dataset_novelty",
+        words=words,
+        new=new,
+        reworded=reworded,
+        other_typography=other_typography if manifest.options.compare == "folded" else "No",
+        without_formula=f"{diffset.sentences_without_formula:,}",
     )
 
 

@@ -24,6 +24,8 @@ def article(i: int, title: str = "T", text: str = "Text.") -> dict[str, Any]:
         "previous_revision_id": None,
         "timestamp": NOON,
         "paragraphs": 1,
+        "words_new": 1,
+        "words_reworded": 0,
     }
 
 

@@ -105,7 +105,8 @@ def _shown(token: str, tokens: Iterator[re.Match[str]], depth: int) -> str:
     if command in _SPACES:
         return " "
     if command in _FRACTIONS:
-        return "/".join(_as_one(_argument(tokens, depth)) for _ in range(2))
+        above, below = _argument(tokens, depth), _argument(tokens, depth)
+        return f"{_as_one(above)}/{_as_one(below)}"
     if command == "sqrt":
         return f"√{_as_one(_argument(tokens, depth))}"
     if command in _PLAIN or command == "!":

@@ -33,7 +33,7 @@ from temporalwiki.builders.wikipedia.prose_lines import (
     read_lines,
     words,
 )
-from temporalwiki.builders.wikipedia.template_text import SILENT, template_name, template_text
+from temporalwiki.builders.wikipedia.template_text import SILENT, Rules, template_name, template_text
 
 MAX_CHARACTERS = 4_000_000
 MAX_DEPTH = 200
@@ -123,7 +123,7 @@ class _Wiki:
                 inside[index] = NAMES.sub("", inside[index])
         shown = template_text(inside, self.templates)
         if not shown:
-            shown = _named(inside[0], before) + (GONE if before[-1:] in _BEFORE_GONE else "")
+            shown = _named(inside[0], before, self.templates) + (GONE if before[-1:] in _BEFORE_GONE else "")
         if inside[0][:1] == "{" and after[:1] == "}":  # {{{a parameter}}}
             after = after[1:]
         return shown, after
@@ -306,16 +306,14 @@ def _expand_templates(text: str, wiki: _Wiki) -> str:
 _NAME = re.compile(r"[\w .\-/()]{1,60}")
 
 
-def _named(start: str, before: str) -> str:
-    """Return a mark with the name of a dropped template, or "" if it stands at the start of a line or has no text."""
+def _named(start: str, before: str, rules: Rules) -> str:
+    """Return a mark with the name of a dropped template that may carry text, or "" at the start of a line."""
     if before[-1:] in ("", "\n"):
         return ""
     name = template_name(start)
-    return (
-        f"{NAMED}{name}{END_NAMED}"
-        if name not in SILENT and not name.startswith("cite ") and _NAME.fullmatch(name)
-        else ""
-    )
+    if name in rules or name in SILENT or name.startswith("cite ") or not _NAME.fullmatch(name):
+        return ""
+    return f"{NAMED}{name}{END_NAMED}"
 
 
 # ---------------------------------------------------------------------------------------------------

@@ -87,20 +87,21 @@ def read_lines(text: str, state: SectionState, headings: Headings = _ENGLISH) ->
     dropped: list[str] = []
     lead, skipped_level, lists_only = state
 
-    def without_names(text: str) -> str:
+    def clean(text: str) -> str:
         if NAMED not in text:
-            return text
-        dropped.extend(NAMES.findall(text))
-        return NAMES.sub("", text)
+            return _clean(text, lead)
+        if cleaned := _clean(NAMES.sub("", text), lead):
+            dropped.extend(NAMES.findall(text))
+        return cleaned
 
     def finish() -> None:
         if prose:
-            paragraph = _clean(without_names(" ".join(prose)), lead)
+            paragraph = clean(" ".join(prose))
             prose.clear()
             if paragraph:
                 result.append(paragraph)
         elif items:
-            cleaned = [item for item in (_clean(_unquote(without_names(item)), lead) for item in items) if item]
+            cleaned = [item for item in (clean(_unquote(item)) for item in items) if item]
             items.clear()
             if cleaned:
                 result.append("\n".join(cleaned))

@@ -75,6 +75,8 @@ def test_columns_have_the_types_of_the_contract(folder: Path, tmp_path: Path) ->
         "previous_revision_id": "int64",
         "timestamp": "timestamp[s, tz=UTC]",
         "paragraphs": "int32",
+        "words_new": "int32",
+        "words_reworded": "int32",
     }
     assert diffset[0] == article(1)
     probes = load("probes-1112", tmp_path / "cache")

@@ -62,6 +62,10 @@ WRONG_USAGE = {
         ["build", "20211101", "20211201", "--dumps", ".", "--unchanged-fraction", "2"],
         "from 0 to 1",
     ),
+    "an unknown comparison": (
+        ["build", "20211101", "20211201", "--dumps", ".", "--compare", "fuzzy"],
+        "there is no comparison 'fuzzy'; there are folded, exact",
+    ),
     "no mirror": (["fetch", "20211101", "20211201", "--dumps", ".", "--mirror", "dumps"], "is not a mirror"),
     "no repository": (["publish", "dataset", "temporalwiki"], "REPO_ID"),
     "a base of a dataset": (["publish", "dataset", "x", "ORG/x", "--base", "y"], "--base is an option for a model"),

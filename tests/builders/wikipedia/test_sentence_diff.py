@@ -452,20 +452,22 @@ def test_the_real_pair_agrees_with_the_reference(shared_data: Path, tmp_path: Pa
         return article_sentences(wikitext, "en", {})
 
     same = functools.cache(reference.folded)
+    # the reference is slow: a third of the pages
+    prev_some, some = ({i: page for i, page in pages.items() if i % 3 == 0} for pages in (prev, recent))
     for table, expected in (
-        ("diffset", reference.diffset(prev, recent, split, same)),
-        ("deletions", reference.deletions(prev, recent, split, same)),
+        ("diffset", reference.diffset(prev, some, split, same)),
+        ("deletions", reference.deletions(prev_some, some, split, same)),
     ):
         found = {row["page_id"]: row for row in read_rows(sorted((tmp_path / "diff").glob(f"{table}-*.parquet")))}
-        assert found.keys() == expected.keys()
-        for page_id, row in found.items():
-            want = expected[page_id]
+        assert {page_id for page_id in found if page_id % 3 == 0} == expected.keys()
+        for page_id, want in expected.items():
+            row = found[page_id]
             assert (row["kind"], row["revision_id"], row["previous_revision_id"]) == (
                 want.kind,
                 want.revision_id,
                 want.previous_revision_id,
             )
             assert folded(row["sentences"]) == folded(want.paragraphs)
-            if page_id % 30 == 0:  # the reference is slow
+            if page_id % 30 == 0:
                 words = reference.words_new_and_reworded(want.paragraphs, want.other)
                 assert (row["words_new"], row["words_reworded"]) == words
