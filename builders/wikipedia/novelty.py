@@ -1,6 +1,6 @@
-"""What of a changed article is new: which sentences count as the same, and which are alike.
+"""Which sentences of two versions of an article count as the same, and which are alike.
 
-docs/building.md says which differences count.
+docs/definitions.md has examples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rapidfuzz.process import extractOne
 from temporalwiki.builders.wikipedia.sentences import sentence_key
 
 ALIKE = 60  # percent of the characters of two sentences that are the same, in order; `Indel` misses exactly .6
-# Bound of the work on one page: the product of the lengths of what is compared, in characters. Two texts of 140,000
+# Bound of the work on a page: the characters of one side times those of the other. Two texts of 140,000
 # characters without a common sentence have it; it takes about half a second.
 MOST_CELLS = 20_000_000_000
 

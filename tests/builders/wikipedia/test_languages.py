@@ -16,7 +16,8 @@ PAGES = {
     ),
     "fr": (
         "Le {{1er}} roi, {{souverain2|Louis XIV}}, dit {{citation|Oui}} au {{s-|XVII|e}}, le"
-        " {{date-|14|juillet|1789}}, à {{unité|5|km}} de {{lien|fr=Ville|lang=en}} ({{av JC}}).\n\n== Notes et références ==\nTexte.",
+        " {{date-|14|juillet|1789}}, à {{unité|5|km}} de {{lien|fr=Ville|lang=en}} ({{av JC}}).\n\n"
+        "== Notes et références ==\nTexte.",
         ["Le 1er roi, Louis XIV, dit « Oui » au XVIIe siècle, le 14 juillet 1789, à 5 km de Ville (av. J.-C.)."],
     ),
 }
