@@ -28,7 +28,7 @@ from temporalwiki.builders.parquet import rows_at_once
 from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
-VERSION = 1  # of the passages and of the search
+VERSION = 2  # of the passages and of the search
 WORDS = 100  # a passage ends with the sentence that reaches this
 LONGEST = 2 * WORDS  # longer sentences are cut
 _PIECE = 1 << 20  # characters of a text file without line breaks that are read at once

@@ -209,7 +209,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
         page(1, "Same", "Old text stays.", revision_id=11),
         page(2, "Null edit", "Old text stays.", revision_id=112),
         page(3, "Markup", "Old text ''stays''.", revision_id=113),
-        page(4, "Updated", "Old text stays. It is long.", revision_id=114, at="2021-11-20T10:00:00Z"),
+        page(4, "Updated", "Old text stays! It is {{very}} long.", revision_id=114, at="2021-11-20T10:00:00Z"),
         page(5, "Was a redirect", "An article now.", revision_id=115, parent=15),
         page(6, "Moved", "Text.", revision_id=116, parent=16),
         page(7, "Shrinks", "Old text stays.", revision_id=117),
@@ -217,7 +217,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
         page(9, "Becomes a redirect", "#REDIRECT [[X]]", redirect=True, revision_id=119),
         page(10, "Created with a low id", "Text of it.", revision_id=120),
         page(20, "Largest", "Old text stays.", revision_id=30),
-        page(21, "New", "A new article. It has history.", revision_id=121, parent=99),
+        page(21, "New", r"A new article. It {{was}} {{very}} old. <math>\x</math>", revision_id=121, parent=99),
         page(22, "No prose", "{{Infobox|a=b}}", revision_id=122),
         page(23, "Too deep", "{{" * 5_000 + "x" + "}}" * 5_000, revision_id=123),
     ]
@@ -261,7 +261,26 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
         "title_before": 0,
     }
     assert pages["dropped"] == {"no_prose": 1, "nested_too_deep": 1}
+    words = {i: (row["words_new"], row["words_reworded"]) for i, row in tables["diffset"].items()}
+    assert words == {4: (0, 3), 5: (3, 0), 6: (1, 0), 11: (3, 0), 10: (3, 0), 21: (5, 0)}
+    words = {i: (row["words_new"], row["words_reworded"]) for i, row in tables["deletions"].items()}
+    assert words == {4: (0, 3), 7: (3, 0), 8: (6, 0), 9: (4, 0)}
+    assert report["diffset"] == {
+        "paragraphs": 6,
+        "sentences": 7,
+        "words": 18,
+        "words_new": 15,
+        "words_reworded": 3,
+        "words_of_other_typography": 3,
+        "sentences_without_formula": 1,
+    }
+    assert report["templates"] == {"very": 2, "was": 1}
     assert report["prev_pages"] == {"prev_articles": 8, "in_both": 6, "deleted": 2, "dropped": {}}
+
+
+def test_the_most_frequent_names_come_first() -> None:
+    counts = {"b": 2, "a": 2, "c": 3, "d": 1}
+    assert sentence_diff.most_frequent(counts, 3) == [("c", 3), ("a", 2), ("b", 2)]
 
 
 def content_export(dumps: Path, date: str, pages: list[str], first_ids: list[int]) -> None:
