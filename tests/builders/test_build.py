@@ -17,8 +17,8 @@ from dump_forms import split_dump, wikidata_as_bz2, write_page_props
 from odd_world import write_odd_world
 from oracle import Changes, changes
 
-from temporalwiki.base.errors import InputError
-from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.builders.build import DROPPED_TEMPLATES, BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import problems
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, read_manifests
@@ -452,6 +452,8 @@ def test_options_that_are_wrong_are_refused() -> None:
         BuildOptions(include=("wikipedias",))
     with pytest.raises(InputError, match="from 0 to 1"):
         BuildOptions(unchanged_fraction=1.5)
+    with pytest.raises(UsageError, match="there are folded, exact"):
+        BuildOptions(compare="fuzzy")
 
 
 def test_the_real_pair(shared_data: Path, tmp_path: Path) -> None:
@@ -464,6 +466,16 @@ def test_the_real_pair(shared_data: Path, tmp_path: Path) -> None:
     [algeria] = rows(out, "probes-20141106-20160501", "changed")
     assert (algeria["subject"], algeria["relation"], algeria["page_id"]) == ("Algeria", "shares border with", 358)
     assert any("no closing ]" in warning for warning in manifest.warnings)
+    assert manifest.options.compare == "folded"
+    diffset = rows(out, "diffset-20141106-20160501")
+    for name in ("words_new", "words_reworded"):
+        assert counts["diffset"][name] == sum(row[name] for row in diffset) > 10_000
+    assert counts["diffset"]["words"] == sum(len(row["text"].split()) for row in diffset)
+    assert counts["diffset"]["words"] == counts["diffset"]["words_new"] + counts["diffset"]["words_reworded"]
+    names = [(-one["times"], one["name"]) for one in counts["dropped_templates"]]
+    assert 0 < len(names) <= DROPPED_TEMPLATES and names == sorted(names)
+    card = (out / "README.md").read_text("utf-8")
+    assert all(f"{counts['diffset'][name]:,}" in card for name in ("words", "words_new", "words_reworded"))
 
 
 def test_folders_may_have_any_name(tmp_path: Path) -> None:
