@@ -44,7 +44,7 @@ _SPACES_OF_UNSPACED = regex.compile(rf"(?<={_UNSPACED}) | (?={_UNSPACED})")
 
 
 def folded_key(sentence: str) -> str:
-    """Return what is left of a sentence without case, punctuation, quotes, dashes and white space.
+    """Return a sentence without case, punctuation, quotes, dashes and white space.
 
     Words and numbers stay apart, and what is part of a number or a symbol stays. If nothing is left, the sentence is
     its own key.
