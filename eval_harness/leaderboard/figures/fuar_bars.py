@@ -14,10 +14,10 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     WIDTH,
     Look,
     looks,
-    month_name,
     shortened,
     styled,
 )
+from temporalwiki.eval_harness.leaderboard.names import method_name, month_name
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
 from temporalwiki.eval_harness.leaderboard.tables.table import number
@@ -27,7 +27,7 @@ _BAR = 0.24  # inches per bar
 
 
 @styled
-def _draw(rows: Sequence[Row]) -> Figure | None:
+def _draw(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     board = Board(rows)
     panels: dict[str, dict[Line, Row]] = {}
     for test, name in _TESTS.items():
@@ -41,7 +41,7 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
     if not panels:
         return None
     bars = [len(found) for found in panels.values()]
-    figure = Figure(figsize=(WIDTH, _BAR * sum(bars) + 0.75 * len(bars)), layout="constrained")
+    figure = Figure(figsize=(width, _BAR * sum(bars) + 0.75 * len(bars)), layout="constrained")
     every = figure.subplots(
         len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": [count + 1 for count in bars]}
     )
@@ -49,6 +49,7 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
     for axes, (name, found) in zip(every[:, 0], panels.items(), strict=True):
         _bars(axes, found, look)
         axes.set_title(name, loc="left")
+    figure.set_label("; ".join(_best(name, found) for name, found in panels.items()))
     return figure
 
 
@@ -84,6 +85,15 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> No
     axes.set_xlim(0, right)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("FUAR (lower is better)")
+
+
+def _best(name: str, found: Mapping[Line, Row]) -> str:
+    best = min(found, key=lambda line: found[line].value)
+    if not math.isfinite(found[best].value):
+        return f"{name}: no method gained anything"
+    return (
+        f"{name}: {method_name(best.label)} forgot least for each point that it gained ({number(found[best].value)})"
+    )
 
 
 PLOT = Plot(
