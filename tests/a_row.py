@@ -30,6 +30,8 @@ _PLAIN: dict[str, Any] = {
     "high": 110.0,
     "items": 40,
     "clusters": 30,
+    "runs": 1,
+    "spread": None,
     "rank_best": None,
     "rank_worst": None,
     "result": "diff-0910-01234567/probes-0910.twiki_probes.89abcdef.json",

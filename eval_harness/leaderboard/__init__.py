@@ -6,6 +6,9 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one, sweep, whole_file
 from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
@@ -21,7 +24,7 @@ Card = Callable[[str, Sequence[Result]], str]  # from a title and results to the
 
 
 def write_leaderboard(
-    results: Sequence[Result], folder: Path, out: Path, card: Card, data: str | None = None
+    results: Sequence[Result], folder: Path, out: Path, card: Card, data: str | None = None, notice: str = ""
 ) -> Iterator[str]:
     """Write the leaderboard of the results in ``folder`` to ``out``, and yield lines about the files.
 
@@ -31,6 +34,7 @@ def write_leaderboard(
         out: an empty folder, or one with an older leaderboard.
         card: makes the README.md of the Space that ``out`` can be published as.
         data: also show the facts of this dataset: a folder, a Hub id or id@revision.
+        notice: text for a banner at the top of the page.
 
     The same results give the same bytes. Raises InputError if ``out`` holds anything else, or if another process
     writes to it.
@@ -49,11 +53,34 @@ def write_leaderboard(
         figures = write_figures(found, out / "figures", data)
         with whole_file(out / "README.md") as part:
             part.write_text(card(TITLE, results), encoding="utf-8", newline="\n")
-        page = write_page(found, figures, tables, out, results=Path(os.path.relpath(folder, out)).as_posix())
+        page = write_page(
+            found,
+            figures,
+            tables,
+            out,
+            results=Path(os.path.relpath(folder, out)).as_posix(),
+            notice=notice,
+            datasets=sorted({id for result in results if (id := dataset_on_hub(result))}),
+        )
     yield f"{len(found):,} scores of {len(results):,} results: {out / _PARQUET}"
     yield from _written("tables", list(tables), TABLES, out)
     yield from _written("figures", list(figures), FIGURES, out)
     yield f"the page: {page}"
+
+
+def dataset_on_hub(result: Result) -> str | None:
+    """Return the id of a result's dataset on the Hub, or None. A name without a revision may be that of a folder."""
+    name, at, revision = result.manifest.data.dataset.partition("@")
+    return name if at and revision and is_hub_id(name) and "/" in name else None
+
+
+def is_hub_id(name: str) -> bool:
+    """Return whether a name can be that of a repository on the Hub."""
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True
 
 
 def _written(what: str, names: Sequence[str], possible: Collection[str], out: Path) -> Iterator[str]:

@@ -93,14 +93,14 @@ class Month:
     @property
     def finding(self) -> str:
         """A sentence on who learned most and who forgot least, as far as the intervals tell."""
-        if LEARNED not in self.columns or FORGOTTEN not in self.columns:
+        both = self._scored
+        if not both:
             return ""
-        both = [entry for entry in self.entries if LEARNED in entry.values and FORGOTTEN in entry.values]
         if len(both) == 1:
             learned, forgot = (both[0].values[column].value for column in (LEARNED, FORGOTTEN))
             return f"{both[0].name} learned {signed(learned)} and forgot {signed(forgot)} nats per token"
-        most, least = leaders(both, LEARNED), leaders(both, FORGOTTEN)
-        if not any((entry.values[LEARNED].row.low or 0) > 0 for entry in both):
+        most, least = self._learners, leaders(both, FORGOTTEN)
+        if not most:
             learning = "No method clearly learned the changed facts"
         elif most == least and len(most) == 1:
             return f"{most[0].name} learned most and forgot least"
@@ -109,11 +109,20 @@ class Month:
         return f"{learning}; {_led(least, both, 'forgot least', 'none clearly forgot less than the others')}"
 
     @property
+    def _scored(self) -> list[Entry]:
+        return [entry for entry in self.entries if LEARNED in entry.values and FORGOTTEN in entry.values]
+
+    @property
+    def _learners(self) -> list[Entry]:
+        """The methods that learned most; none if no one clearly learned anything."""
+        found = leaders(self._scored, LEARNED)
+        return found if any((entry.values[LEARNED].row.low or 0) > 0 for entry in found) else []
+
+    @property
     def advice(self) -> str:
         """A sentence on the methods that learned most: which of them forgot least, if one clearly did."""
-        both = [entry for entry in self.entries if LEARNED in entry.values and FORGOTTEN in entry.values]
-        most = leaders(both, LEARNED) if both else []
-        least = leaders(most, FORGOTTEN, ranked=False) if most else []
+        most = self._learners
+        least = leaders(most, FORGOTTEN, ranked=False)
         if len(most) < 2 or len(least) > 1:
             return ""
         return f"Of the methods that learned most, {least[0].name} forgot least."
@@ -141,14 +150,18 @@ def months(rows: Sequence[Row]) -> list[Month]:
 def leaders(entries: Sequence[Entry], column: Column, *, ranked: bool = True) -> list[Entry]:
     """Return the entries that may be the best ones in a column, the best first.
 
+    A model that forgot as much as it learned, such as one with random weights, is never one of them.
     Paired comparisons decide if all entries of the month are given (``ranked``) and have ranks. Otherwise the entries
     whose intervals overlap the best one's are returned.
     """
     sign = 1 if column.higher_is_better else -1
-    best_first = sorted(entries, key=lambda entry: -sign * entry.values[column].value)
+    able = [entry for entry in entries if _able(entry)]
+    best_first = sorted(able, key=lambda entry: -sign * entry.values[column].value)
     rows = [entry.values[column].row for entry in best_first]
-    if ranked and all(row.rank_best is not None for row in rows):
+    if ranked and any(row.rank_best is not None for row in rows):
         return [entry for entry, row in zip(best_first, rows, strict=True) if row.rank_best == 1]
+    if not rows:
+        return []
     best = rows[0]
     worst_of_best = best.low if sign > 0 else best.high
 
@@ -165,7 +178,7 @@ def signed(value: float) -> str:
 
 
 def _led(first: Sequence[Entry], of: Sequence[Entry], what: str, nobody: str) -> str:
-    if len(first) == len(of):
+    if len(first) in (0, len(of)):
         return nobody
     if len(first) > _MOST_LEADERS:
         return f"{len(first)} of {len(of)} methods {what}, with no clear difference between them"
@@ -186,7 +199,12 @@ def _values(board: Board, columns: Iterable[Column]) -> dict[int, dict[Line, dic
     return found
 
 
-def _place(entry: Entry) -> tuple[bool, float]:
-    first = next(iter(entry.values.items()))
-    column, value = (LEARNED, entry.values[LEARNED]) if LEARNED in entry.values else first
-    return entry.start, -value.value if column.higher_is_better else value.value
+def _able(entry: Entry) -> bool:
+    """Return whether a model learned more than it forgot."""
+    both = [entry.values[column].value for column in (LEARNED, FORGOTTEN) if column in entry.values]
+    return len(both) < 2 or both[0] > both[1]
+
+
+def _place(entry: Entry) -> tuple[bool, bool, float]:
+    column, value = next(iter(entry.values.items()))
+    return entry.start, not _able(entry), -value.value if column.higher_is_better else value.value

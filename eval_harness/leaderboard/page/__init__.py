@@ -29,6 +29,7 @@ _HERE = Path(__file__).parent
 _LINKS = {
     "Paper: TemporalWiki": "https://arxiv.org/abs/2204.14211",
     "Paper: CKL": "https://arxiv.org/abs/2110.03215",
+    "The papers’ code": "https://github.com/joeljang/temporalwiki",
     "Add a model": "#add",
     "Cite": "#cite",
 }

@@ -12,14 +12,12 @@ from temporalwiki.eval_harness.leaderboard.page.scores import compact, href, sco
 from temporalwiki.eval_harness.leaderboard.rows import Row
 
 _HERO = ("learned_and_forgotten", "learning_rate")  # the picture at the top: the first that there is
-_HOW = """<p class="legend"><b>Learned</b>: how much more likely the objects of changed facts became, compared with those
-of unchanged facts with the same relations. <b>Forgotten</b>: how much less likely the objects of unchanged facts
+_HOW = """<p class="legend"><b>Learned</b>: how much more likely the objects of changed facts became, compared with
+those of unchanged facts with the same relations. <b>Forgotten</b>: how much less likely the objects of unchanged facts
 became. 0.69 nats per token mean that each token became twice (or half) as likely. Below: the 95&nbsp;% interval.
 <b>New text</b>: names in text that changed in the month. <b>Old text</b>: names in text that did not change.</p>"""
-_SURE = (
-    "A difference is clear if chance in the choice of facts does not explain it (95 %). One training run for each "
-    "method; differences between runs are not included."
-)
+_SURE = "A difference is clear if chance in the choice of facts does not explain it (95 %)."
+_ONE_RUN = "One training run for each method; differences between runs are not included."
 
 
 class Captioned(Protocol):
@@ -48,7 +46,7 @@ def methods_section(months: Sequence[Month], figures: Mapping[str, Captioned]) -
     parts = [
         f'<section aria-labelledby="methods"><p class="kicker">{escape(newest.name)}</p>',
         f'<h2 id="methods">{escape(title)}</h2>',
-        f"<p>{escape(newest.advice)} {_SURE}</p>",
+        f"<p>{escape(newest.advice)} {_SURE} {_runs(newest)}</p>",
         figure(hero, figures[hero], titled=False) if hero else "",
         table(newest),
         _HOW if LEARNED in newest.columns else "",
@@ -112,7 +110,18 @@ def _cell(entry: Entry, column: Column) -> str:
     if column.relative:
         size = score_text(row.value, 1)
         return f"perplexity {size}" if entry.start else f"<b>{value:.2f}</b> <small>perplexity {size}</small>"
-    return f"<b>{signed(value)}</b> <small>{_interval(row)}</small>"
+    runs = f"; {row.runs} runs ± {signed(row.spread or 0)}" if row.runs > 1 else ""
+    return f"<b>{signed(value)}</b> <small>{_interval(row)}{runs}</small>"
+
+
+def _runs(month: Month) -> str:
+    """Return a sentence on the training runs that the scores come from."""
+    runs = sorted({value.row.runs for entry in month.entries if not entry.start for value in entry.values.values()})
+    if runs[-1] == 1:
+        return _ONE_RUN
+    if runs[0] > 1:
+        return f"Means of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} training runs, ± their spread."
+    return "Some methods have one training run: for these, differences between runs are not included."
 
 
 def _interval(row: Row) -> str:

@@ -42,7 +42,7 @@ class _Board(NamedTuple):
     kind: str
     test: str
     measure: str
-    higher_is_better: bool
+    higher_is_better: bool | None
 
 
 def scores_data(rows: Sequence[Row], results: str | None) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _place_of_board(board: _Board) -> tuple[Any, ...]:
         board.kind,
         place_of_test(board.test),
         place_of_measure(board.measure),
-        board.higher_is_better,
+        str(board.higher_is_better),
     )
 
 

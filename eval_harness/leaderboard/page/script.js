@@ -66,7 +66,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const month = fill("month", tested.length > 1 ? [...tested, ALL] : tested, asked.get("month"));
     const q = asked.get("q") ?? "";
     if (controls.q.value !== q) controls.q.value = q;
-    const sort = columns.find((column) => column.title === asked.get("sort")) ?? columns[3];
+    const sort = columns.find((column) => column.title === asked.get("sort")) ?? columns[board.higher === null ? 0 : 3];
     const down = asked.has("down") ? asked.get("down") === "1" : sort === columns[3] && board.higher;
     state = { task, test, measure, month, q, ...(asked.has("sort") ? { sort: sort.title, down: Number(down) } : {}) };
     draw(sort, down);
@@ -79,10 +79,11 @@ document.addEventListener("DOMContentLoaded", () => {
       const text = [name, id, base, method, month, months[row.month]].join("\n").normalize("NFKC").toLowerCase();
       return (state.month === ALL || months[row.month] === state.month) && words.every((word) => text.includes(word));
     });
-    const known = (x) => typeof x === "string" || Number.isFinite(x) || (sort === columns[3] && !Number.isNaN(x));
+    const ranked = sort === columns[3] && rows.some((row) => row.best !== null);
+    const known = (row, x) => !(ranked && row.best === null) && !Number.isNaN(x) && (sort === columns[3] || x !== Infinity);
     rows.sort((a, b) => {
       const [x, y] = [sort.of(a), sort.of(b)];
-      const missing = known(y) - known(x); // last, whichever way
+      const missing = known(b, y) - known(a, x); // last, whichever way
       const less = typeof x === "string" ? collator.compare(x, y) : (x > y) - (x < y);
       return missing || (down ? -less : less) || a.model - b.model;
     });
@@ -99,7 +100,8 @@ document.addEventListener("DOMContentLoaded", () => {
     const body = rows.map((row) => make("tr", {}, ...shown.map((column, i) =>
       make(i ? "td" : "th", i ? {} : { scope: "row" }, ...column.show(row)))));
     table.replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
-    const better = board.higher ? "Higher is better" : "Lower is better";
+    const better = board.higher === null ? "Neither higher nor lower is better, so there are no ranks"
+      : board.higher ? "Higher is better" : "Lower is better";
     byId("summary").textContent = `${better}. ${rows.length || "No"} ${rows.length === 1 ? "score" : "scores"}${state.q ? " found" : ""}.`;
   }
 
