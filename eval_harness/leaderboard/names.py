@@ -44,11 +44,11 @@ def month_name(month: str) -> str:
     return " to ".join(parts) or month
 
 
-def short_month(month: str) -> str:
+def short_month(month: str, between: str = "\n") -> str:
     """Return a month of a config for the axis of a figure: "Oct–Nov", and "2021" on a second line."""
     dates = _dates(month)
     names = "–".join(re.sub(r"([A-Z]..)[a-z]*", r"\1", name) for _, name in dates)
-    return f"{names}\n{dates[-1][0]}".rstrip() if dates else month
+    return f"{names}{between}{dates[-1][0]}".rstrip() if dates else month
 
 
 def listed(names: Sequence[str]) -> str:

@@ -13,11 +13,11 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     BLACK,
     WIDTH,
     Look,
+    fitting,
     looks,
-    shortened,
     styled,
 )
-from temporalwiki.eval_harness.leaderboard.names import method_name, month_name
+from temporalwiki.eval_harness.leaderboard.names import method_name, short_month
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
 from temporalwiki.eval_harness.leaderboard.tables.table import number
@@ -47,16 +47,16 @@ def _draw(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     )
     look = looks(board.lines)
     for axes, (name, found) in zip(every[:, 0], panels.items(), strict=True):
-        _bars(axes, found, look)
+        _bars(axes, found, look, 0.35 * width)
         axes.set_title(name, loc="left")
     figure.set_label("; ".join(_best(name, found) for name, found in panels.items()))
     return figure
 
 
-def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> None:
+def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look], room: float) -> None:
     finite = [end for row in found.values() for end in (row.value, row.high) if end is not None and math.isfinite(end)]
     right = 1.08 * max([*finite, 0.1])
-    names = shortened([line.label for line in found])
+    names = fitting([line.label for line in found], room, 8)
     if right > 1:
         axes.axvline(1, color=BLACK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0)
     months = {row.tested for row in found.values()}
@@ -77,7 +77,7 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> No
         # to the right of the axes, where it cannot cover a bar or an interval
         axes.text(1.015, y, number(row.value), transform=axes.get_yaxis_transform(), va="center", ha="left")
     labels = [
-        names[line.label] + (f" ({month_name(row.tested)})" if len(months) > 1 and row.tested else "")
+        names[line.label] + (f" ({short_month(row.tested, ' ')})" if len(months) > 1 and row.tested else "")
         for line, row in found.items()
     ]
     axes.set_yticks(range(len(found)), labels)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
-from temporalwiki.eval_harness.leaderboard.figures.style import BLACK, GREY, WIDTH, annotate, looks, shortened, styled
+from temporalwiki.eval_harness.leaderboard.figures.style import BLACK, GREY, WIDTH, annotate, fitting, looks, styled
 from temporalwiki.eval_harness.leaderboard.headline import FORGOTTEN, LEARNED, Month, months
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board
@@ -26,7 +26,7 @@ def _draw(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     texts = [((0.0, 0.0), "Start model")]
     lines = []
     axes.plot([0], [0], color=BLACK, marker="o", linestyle="none", markersize=6)
-    names = shortened([entry.line.label for entry in newest.entries])
+    names = fitting([entry.line.label for entry in newest.entries], 0.4 * width, 8)
     for entry in newest.entries:
         if entry.start or LEARNED not in entry.values or FORGOTTEN not in entry.values:
             continue

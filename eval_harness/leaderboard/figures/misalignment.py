@@ -118,7 +118,7 @@ def _heat_map(axes: Axes, grid: Grid, trained: Mapping[int, str], tested: Mappin
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("month tested")
-    axes.set_ylabel("trained\nup to")
+    axes.set_ylabel("trained to")
 
 
 def _text(value: float) -> str:

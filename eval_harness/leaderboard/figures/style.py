@@ -191,27 +191,33 @@ def logarithmic_if_wide(axes: Axes, which: str, values: Iterable[float]) -> None
         return
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if ratio < 1000 else (1,)))
+    narrow = axes.figure.get_size_inches()[0] < WIDTH
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if ratio < 1000 else (1,), numticks=4 if narrow else None))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
 def legend(figure: Figure, labels: Sequence[str], handles: Sequence[Any]) -> None:
     """Add a legend: at the right, or below a narrow figure. The figure must have the layout "constrained"."""
-    texts = list(shortened(labels).values())
     width, height = figure.get_size_inches()
     if width < WIDTH:
-        figure.legend(handles=handles, labels=texts, loc="outside lower center", ncols=2)
-        figure.set_size_inches(width, height + 0.09 * len(labels))
+        half = fitting(labels, 1.2, 8)
+        columns = 2 if half == shortened(labels) else 1
+        texts = list((half if columns == 2 else fitting(labels, 2.7, 8)).values())
+        figure.legend(handles=handles, labels=texts, loc="outside lower center", ncols=columns)
+        figure.set_size_inches(width, height + 0.18 * len(labels) / columns)
     else:
-        figure.legend(handles=handles, labels=texts, loc="outside right upper")
+        figure.legend(handles=handles, labels=list(shortened(labels).values()), loc="outside right upper")
         figure.set_size_inches(width, max(height, 0.175 * len(labels) + 0.3))  # high enough for all labels
 
 
 def annotate(
     figure: Figure, axes: Axes, texts: Iterable[tuple[Point, str]], lines: Iterable[tuple[Point, Point]]
 ) -> None:
-    """Write texts next to their points without covering other texts, points or ``lines``, if possible."""
+    """Write texts next to their points without covering other texts, points or ``lines``.
+
+    A text that has no room is left out.
+    """
     figure.draw_without_rendering()  # computes the layout, and with it the positions of points
     figure.set_layout_engine("none")
     known, radius = list(texts), 0.06 * figure.dpi  # of a marker
@@ -221,19 +227,17 @@ def annotate(
     ]
     places = {point: axes.transData.transform(point) for point, _ in known}
     for point, text in known:
-        drawn: Any = None
         for offset, horizontal, vertical in _BESIDE:
-            if drawn is not None:
-                drawn.remove()
             drawn = axes.annotate(text, point, offset, textcoords="offset points", ha=horizontal, va=vertical)
             drawn.set_path_effects([withStroke(linewidth=2, foreground="white")])  # readable on top of lines
             box = drawn.get_window_extent()
-            inside = figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and axes.bbox.y0 <= box.y0
+            inside = axes.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and axes.bbox.y0 <= box.y0
             centre = ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
             nearest = min(places, key=lambda at: math.dist(places[at], centre))
             if inside and nearest == point and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
                 break
-        taken.append(box)
+            drawn.remove()
 
 
 def save(figure: Figure, path: Path, title: str = "") -> None:
