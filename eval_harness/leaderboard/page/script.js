@@ -20,9 +20,9 @@ document.addEventListener("DOMContentLoaded", () => {
     return element;
   }
 
-  // The value of an option is its place, as any text can be a name. Returns the chosen name.
-  function fill(name, options, asked, fallback) {
-    const chosen = options.includes(asked) ? asked : options.includes(fallback) ? fallback : options[0];
+  // The value of an option is its place, as any text can be a name. Returns the first wanted name that there is.
+  function fill(name, options, ...wanted) {
+    const chosen = [...wanted, options[0]].find((one) => options.includes(one));
     controls[name].replaceChildren(...options.map((text, i) => make("option", { value: i, dir: "auto" }, text)));
     controls[name].selectedIndex = options.indexOf(chosen);
     controls[name].names = options;
@@ -58,17 +58,18 @@ document.addEventListener("DOMContentLoaded", () => {
     const names = (of, key) => [...new Set(of.map((one) => one[key]))];
     const task = fill("task", names(boards, "task"), asked.get("task"), boards[start].task);
     let of = boards.filter((one) => one.task === task);
-    const test = fill("test", names(of, "test"), asked.get("test"), boards[start].test);
+    const test = fill("test", names(of, "test"), asked.get("test"), boards[start].test, "average");
     of = of.filter((one) => one.test === test);
-    const measure = fill("measure", names(of, "measure"), asked.get("measure"), boards[start].measure);
+    const measure = fill("measure", names(of, "measure"), asked.get("measure"), boards[start].measure, "perplexity");
     board = of.find((one) => one.measure === measure);
     const tested = names(board.rows, "month").sort((a, b) => b - a).map((i) => months[i]);
     const month = fill("month", tested.length > 1 ? [...tested, ALL] : tested, asked.get("month"));
     const q = asked.get("q") ?? "";
     if (controls.q.value !== q) controls.q.value = q;
-    const sort = columns.find((column) => column.title === asked.get("sort")) ?? columns[board.higher === null ? 0 : 3];
-    const down = asked.has("down") ? asked.get("down") === "1" : sort === columns[3] && board.higher;
-    state = { task, test, measure, month, q, ...(asked.has("sort") ? { sort: sort.title, down: Number(down) } : {}) };
+    const chosen = columns.find((column) => column.title === asked.get("sort"));
+    const sort = chosen ?? columns[board.higher === null ? 0 : 3];
+    const down = chosen ? asked.get("down") === "1" : sort === columns[3] && board.higher;
+    state = { task, test, measure, month, q, ...(chosen && { sort: sort.title, down: Number(down) }) };
     draw(sort, down);
   }
 
@@ -76,7 +77,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const words = state.q.normalize("NFKC").toLowerCase().split(/\s+/);
     const rows = board.rows.filter((row) => {
       const { name, id, base, method, month } = models[row.model];
-      const text = [name, id, base, method, month, months[row.month]].join("\n").normalize("NFKC").toLowerCase();
+      const text = [name, id, base, method, month].join("\n").normalize("NFKC").toLowerCase();
       return (state.month === ALL || months[row.month] === state.month) && words.every((word) => text.includes(word));
     });
     const ranked = sort === columns[3] && rows.some((row) => row.best !== null);
@@ -112,7 +113,10 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 
   for (const name of ["task", "test", "measure", "month"]) {
-    controls[name].addEventListener("change", () => go({ [name]: controls[name].names[controls[name].selectedIndex] }));
+    controls[name].addEventListener("change", () => {
+      delete state.sort; // other scores may be better at the other end
+      go({ [name]: controls[name].names[controls[name].selectedIndex] });
+    });
   }
   controls.q.addEventListener("input", () => go({ q: controls.q.value }));
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
