@@ -32,6 +32,7 @@ _PLAIN: dict[str, Any] = {
     "clusters": 30,
     "runs": 1,
     "spread": None,
+    "competes": True,
     "rank_best": None,
     "rank_worst": None,
     "result": "diff-0910-01234567/probes-0910.twiki_probes.89abcdef.json",

@@ -158,10 +158,11 @@ def leaders(entries: Sequence[Entry], column: Column, *, ranked: bool = True) ->
     able = [entry for entry in entries if _able(entry)]
     best_first = sorted(able, key=lambda entry: -sign * entry.values[column].value)
     rows = [entry.values[column].row for entry in best_first]
-    if ranked and any(row.rank_best is not None for row in rows):
-        return [entry for entry, row in zip(best_first, rows, strict=True) if row.rank_best == 1]
     if not rows:
         return []
+    ranks = [row.rank_best for row in rows if row.rank_best is not None]
+    if ranked and ranks:
+        return [entry for entry, row in zip(best_first, rows, strict=True) if row.rank_best == min(ranks)]
     best = rows[0]
     worst_of_best = best.low if sign > 0 else best.high
 
@@ -200,9 +201,9 @@ def _values(board: Board, columns: Iterable[Column]) -> dict[int, dict[Line, dic
 
 
 def _able(entry: Entry) -> bool:
-    """Return whether a model learned more than it forgot."""
-    both = [entry.values[column].value for column in (LEARNED, FORGOTTEN) if column in entry.values]
-    return len(both) < 2 or both[0] > both[1]
+    """Return whether a model learned more than it forgot; one that knows nothing could have its scores otherwise."""
+    both = [entry.values[column] for column in (LEARNED, FORGOTTEN) if column in entry.values]
+    return all(value.row.competes for value in both) and (len(both) < 2 or both[0].value > both[1].value)
 
 
 def _place(entry: Entry) -> tuple[bool, bool, float]:

@@ -61,6 +61,7 @@ class Row:
     clusters: int
     runs: int  # training runs of the same recipe with other seeds; the interval of one run leaves their spread out
     spread: float | None  # standard deviation over runs; None for one run
+    competes: bool  # False for a score that a model could have without knowing anything
     rank_best: int | None  # None: not ranked
     rank_worst: int | None
     result: str  # the result file, relative to the folder of results
@@ -138,6 +139,7 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
         **msgspec.structs.asdict(result.manifest.scores[score]),
         runs=1,
         spread=None,
+        competes=True,
         rank_best=ranks and ranks.best,
         rank_worst=ranks and ranks.worst,
         result=path_in(folder, result),

@@ -84,7 +84,7 @@ def test_nothing_says_where_it_was_made(hub: LoopbackHub, board: Path) -> None:
     rows = pq.read_table(pa.BufferReader(found.pop("results.parquet"))).to_pylist()
     for text in (str(rows), *(content.decode("latin-1") for content in found.values())):
         assert "alice" not in text and "kept here" not in unquote(text)
-    links = {unquote(link) for link in re.findall(r'(?:href|src|data-png)="(\./[^"]*)"', page)}
+    links = {unquote(link) for link in re.findall(r'(?:href|src|srcset)="(\./[^"]*)"', page)}
     assert {link.removeprefix("./") for link in links} <= {*found, "results.parquet"}
     assert len(links) > 4
 

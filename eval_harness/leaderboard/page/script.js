@@ -7,7 +7,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const table = byId("board").firstElementChild;
   const collator = new Intl.Collator("en", { numeric: true });
   const ALL = "all months";
-  const COLUMNS = ["model", "month", "value", "text", "interval", "best", "rank", "file"];
+  const COLUMNS = ["model", "month", "value", "text", "interval", "competes", "best", "rank", "file"];
   for (const one of boards) {
     one.rows = one.model.map((_, i) => Object.fromEntries(COLUMNS.map((name) => [name, one[name][i]])));
   }
@@ -80,8 +80,8 @@ document.addEventListener("DOMContentLoaded", () => {
       const text = [name, id, base, method, month].join("\n").normalize("NFKC").toLowerCase();
       return (state.month === ALL || months[row.month] === state.month) && words.every((word) => text.includes(word));
     });
-    const ranked = sort === columns[3] && rows.some((row) => row.best !== null);
-    const known = (row, x) => !(ranked && row.best === null) && !Number.isNaN(x) && (sort === columns[3] || x !== Infinity);
+    // A score that a model could have without knowing anything comes last, and so does one that is missing.
+    const known = (row, x) => (sort === columns[3] ? row.competes || board.higher === null : x !== Infinity) && !Number.isNaN(x);
     rows.sort((a, b) => {
       const [x, y] = [sort.of(a), sort.of(b)];
       const missing = known(b, y) - known(a, x); // last, whichever way

@@ -99,6 +99,15 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
         "Diff learned most and forgot least",
         "",
     ),
+    "a start model that was scored forgets least, and leads nowhere": (
+        {
+            "diff": Method(at(0.5), at(0.1), (1, 3)),
+            "lora": Method(at(0.3), at(0.05), (2, 2)),
+            "untrained": Method(at(0), at(0), (3, 1)),
+        },
+        "Diff learned most; LoRA forgot least",
+        "",
+    ),
     "an untrained model forgets nothing, and leads nowhere": (
         {"diff": Method(at(0.5), at(0.1)), "untrained": Method(at(0.0, 0), at(0.0, 0))},
         "Diff learned most and forgot least",
@@ -172,3 +181,8 @@ def test_a_missing_interval_does_not_make_a_leader() -> None:
     (month,) = months(rows)
     assert {LEARNED, FORGOTTEN} == set(month.columns)
     assert month.finding == "No method clearly learned more than the others; none clearly forgot less than the others"
+
+
+def test_a_score_that_takes_no_knowledge_does_not_lead() -> None:
+    rows = facts("diff", Method(at(0.5), at(0.4))) + facts("other", Method(at(9.0), at(0.0)), competes=False)
+    assert months(rows)[0].finding == "Diff learned most and forgot least"

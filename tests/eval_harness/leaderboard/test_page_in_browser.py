@@ -289,12 +289,14 @@ def test_all_months_have_a_line_each(open_tab: Callable[..., Tab]) -> None:
     assert [tab.column("95 % interval")[i] for i in of_diff] == ["no interval", "279 to 341"]
 
 
-def test_unranked_models_are_last_if_others_have_ranks(browser: Browser, tmp_path: Path) -> None:
-    """A model that forgets everything has no rank, whatever its score is."""
+def test_a_model_that_does_not_compete_is_last(browser: Browser, tmp_path: Path) -> None:
+    """A model that forgets everything competes with nobody, whatever its score is."""
     of = {"measure": "learned", "higher_is_better": True}
-    rows = [make_row(label="random", value=9.0, **of)]
+    rows = [make_row(label="random", value=9.0, competes=False, **of)]
     rows += [make_row(label=f"m{i}", value=float(i), rank_best=3 - i, rank_worst=3 - i, **of) for i in (1, 2)]
-    rows += [make_row(label=f"m{i}", value=1.0, measure="chance", higher_is_better=None) for i in (2, 1)]
+    rows += [
+        make_row(label=f"m{i}", value=1.0, measure="chance", higher_is_better=None, competes=False) for i in (2, 1)
+    ]
     context = new_context(browser)
     tab = Tab(context).goto((folder_of(rows, tmp_path) / "index.html").as_uri() + "#measure=learned")
     assert tab.column("Model") == ["m2", "m1", "random"]
