@@ -105,6 +105,16 @@ def test_the_published_page_is_the_one_without_results(board: Path) -> None:
     assert same == words
 
 
+def test_the_preview_image_has_an_address_that_other_sites_can_fetch(hub: LoopbackHub, board: Path) -> None:
+    (image,) = re.findall(r'property="og:image" content="(.*?)"', (board / "index.html").read_text("utf-8"))
+    assert (board / image).is_file()
+    list(publish_leaderboard(board, "ORG/leaderboard"))
+    page = published(hub)["index.html"].decode()
+    address = f"{hub.endpoint}/spaces/ORG/leaderboard/resolve/main/{image.removeprefix('./')}"
+    assert re.findall(r'property="og:image" content="(.*?)"', page) == [address]
+    assert image.removeprefix("./") in published(hub)
+
+
 def test_what_a_new_leaderboard_lacks_is_taken_away(hub: LoopbackHub, boards: Path) -> None:
     list(publish_leaderboard(boards / "both" / "board", "ORG/leaderboard"))
     before = published(hub)
