@@ -92,7 +92,7 @@ class Month:
 
     @property
     def finding(self) -> str:
-        """A sentence on who learned most and who forgot least, as far as the intervals tell."""
+        """A sentence on who learned most and who forgot least, and how clear that is."""
         both = self._scored
         if not both:
             return ""
