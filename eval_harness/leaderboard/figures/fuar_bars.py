@@ -17,7 +17,7 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     looks,
     styled,
 )
-from temporalwiki.eval_harness.leaderboard.names import method_name, short_month
+from temporalwiki.eval_harness.leaderboard.names import listed, method_name, short_month
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
 from temporalwiki.eval_harness.leaderboard.tables.table import number
@@ -88,12 +88,11 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look], room:
 
 
 def _best(name: str, found: Mapping[Line, Row]) -> str:
-    best = min(found, key=lambda line: found[line].value)
-    if not math.isfinite(found[best].value):
+    least = min(row.value for row in found.values())
+    if not math.isfinite(least):
         return f"{name}: no method gained anything"
-    return (
-        f"{name}: {method_name(best.label)} forgot least for each point that it gained ({number(found[best].value)})"
-    )
+    best = listed([method_name(line.label) for line, row in found.items() if row.value == least])
+    return f"{name}: {best} forgot least for each point gained ({number(least)})"
 
 
 PLOT = Plot(

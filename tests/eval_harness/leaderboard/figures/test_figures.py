@@ -284,6 +284,29 @@ def test_fuar_bars_are_of_the_newest_month_and_say_where_nothing_was_gained() ->
     assert "lower is better" in clozes.get_xlabel()
 
 
+@pytest.mark.parametrize(
+    ("values", "finding"),
+    [
+        ((0.5, 0.25), "LAMA (exact match): LoRA forgot least for each point gained (0.25)"),
+        ((0.0, 0.0), "LAMA (exact match): Diff and LoRA forgot least for each point gained (0.00)"),
+        ((math.inf, math.inf), "LAMA (exact match): no method gained anything"),
+    ],
+)
+def test_the_finding_of_fuar_names_all_of_the_best(values: tuple[float, float], finding: str) -> None:
+    rows = [fuar(label, value, method=label) for label, value in zip(("diff", "lora"), values, strict=True)]
+    assert draw("fuar", rows).get_label() == finding
+
+
+def test_the_finding_of_misalignment_counts_months_that_their_own_model_predicts_best() -> None:
+    what = ("twiki_probes", "probes", "changed", "perplexity")
+    rows = [score(*what, month, 100.0, **INITIAL) for month in ("0809", "0910")]
+    values = {("0809", "0809"): 80.0, ("0809", "0910"): 60.0, ("0910", "0809"): 70.0, ("0910", "0910"): 50.0}
+    rows += [score(*what, tested, value, month=trained) for (trained, tested), value in values.items()]
+    assert draw("misalignment", rows).get_label() == (
+        "In 1 of 2 cases, the model trained up to a month has the lowest perplexity of changed facts of that month"
+    )
+
+
 def test_fuar_says_the_month_where_not_all_are_of_one() -> None:
     (axes,) = draw("fuar", [fuar("diff", 0.5, "1112"), fuar("lora", 0.5, "1011", method="lora")]).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["Diff (Nov–Dec)", "LoRA (Oct–Nov)"]
