@@ -42,7 +42,6 @@ class _Wanted(msgspec.Struct, kw_only=True):
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     output: Text | None = None
     engines: Mappings | None = None
-    notice: Text | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,6 @@ class Experiment:
     limit: int | None  # most rows of a split to score
     output: Path
     engines: Mapping[str, Mapping[str, Any]]  # name of a job runner -> its parameters
-    notice: str = ""  # a banner on its page
 
 
 def read_experiment(recipe: str) -> Experiment:
@@ -131,7 +129,6 @@ def read_experiment(recipe: str) -> Experiment:
         limit=wanted.limit,
         output=Path(wanted.output or f"experiments/{Path(recipe).stem}"),
         engines={name: own or {} for name, own in (wanted.engines or {}).items()},
-        notice=wanted.notice or "",
     )
 
 

@@ -37,7 +37,7 @@ def show(experiment: Experiment, outcomes: Sequence[CellOutcome], card: Card) ->
     if files:
         results = [read_result(file) for file in dict.fromkeys(files)]
         folder, out = experiment.output / "results", experiment.output / "leaderboard"
-        yield from write_leaderboard(results, folder, out, card, experiment.data, experiment.notice)
+        yield from write_leaderboard(results, folder, out, card, experiment.data)
     else:
         yield "no result yet, so no leaderboard"
 

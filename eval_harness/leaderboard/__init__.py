@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from huggingface_hub.errors import HFValidationError
@@ -11,10 +13,11 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one, sweep, whole_file
+from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
-from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
+from temporalwiki.eval_harness.leaderboard.rows import Row, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.tables import TABLES, write_tables
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.methods.training_data import config_names
@@ -24,7 +27,7 @@ Card = Callable[[str, Sequence[Result]], str]  # from a title and results to the
 
 
 def write_leaderboard(
-    results: Sequence[Result], folder: Path, out: Path, card: Card, data: str | None = None, notice: str = ""
+    results: Sequence[Result], folder: Path, out: Path, card: Card, data: str | None = None
 ) -> Iterator[str]:
     """Write the leaderboard of the results in ``folder`` to ``out``, and yield lines about the files.
 
@@ -33,8 +36,8 @@ def write_leaderboard(
         folder: their folder; the page links to the files in it.
         out: an empty folder, or one with an older leaderboard.
         card: makes the README.md of the Space that ``out`` can be published as.
-        data: also show the facts of this dataset: a folder, a Hub id or id@revision.
-        notice: text for a banner at the top of the page.
+        data: also show the facts of this dataset: a folder, a Hub id or id@revision. A folder's warnings become a banner,
+            and its months get their years.
 
     The same results give the same bytes. Raises InputError if ``out`` holds anything else, or if another process
     writes to it.
@@ -50,22 +53,35 @@ def write_leaderboard(
         found += fuar_rows(results, found, folder)
         write_parquet(found, out / _PARQUET)
         tables = write_tables(found, out / "tables")
-        figures = write_figures(found, out / "figures", data)
+        manifests = read_manifests(Path(data)) if data is not None and Path(data).is_dir() else []
+        shown = _with_years(found, [manifest.name for manifest in manifests])
+        figures = write_figures(shown, out / "figures", data)
         with whole_file(out / "README.md") as part:
             part.write_text(card(TITLE, results), encoding="utf-8", newline="\n")
         page = write_page(
-            found,
+            shown,
             figures,
             tables,
             out,
             results=Path(os.path.relpath(folder, out)).as_posix(),
-            notice=notice,
+            warnings=list(
+                dict.fromkeys(text for of in manifests if isinstance(of, BuiltManifest) for text in of.warnings)
+            ),
             datasets=sorted({id for result in results if (id := dataset_on_hub(result))}),
         )
     yield f"{len(found):,} scores of {len(results):,} results: {out / _PARQUET}"
     yield from _written("tables", list(tables), TABLES, out)
     yield from _written("figures", list(figures), FIGURES, out)
     yield f"the page: {page}"
+
+
+def _with_years(found: Sequence[Row], intervals: Sequence[str]) -> list[Row]:
+    """Return rows with the long names of months, where a dataset has an interval with the short name."""
+    long = {name[4:6] + name[13:15]: name for name in intervals if re.fullmatch(r"\d{8}-\d{8}", name)}
+    return [
+        replace(row, month=long.get(row.month or "", row.month), tested=long.get(row.tested or "", row.tested))
+        for row in found
+    ]
 
 
 def dataset_on_hub(result: Result) -> str | None:

@@ -203,7 +203,8 @@ def _values(board: Board, columns: Iterable[Column]) -> dict[int, dict[Line, dic
 def _able(entry: Entry) -> bool:
     """Return whether a model learned more than it forgot; one that knows nothing could have its scores otherwise."""
     both = [entry.values[column] for column in (LEARNED, FORGOTTEN) if column in entry.values]
-    return all(value.row.competes for value in both) and (len(both) < 2 or both[0].value > both[1].value)
+    fair = all(value.row.competes and not value.row.trained_on_test for value in both)
+    return fair and (len(both) < 2 or both[0].value > both[1].value)
 
 
 def _place(entry: Entry) -> tuple[bool, bool, float]:

@@ -29,8 +29,9 @@ _MONTHS = (
 
 def method_name(label: str) -> str:
     """Return a label with its method's name as the paper writes it: "Mix-Review, gpt2" for "mix_review, gpt2"."""
-    method, comma, more = label.partition(", ")
-    return METHOD_NAMES[method][0] + comma + more if method in METHOD_NAMES else label
+    method, mark = re.match(r"(\w*)(, | \(|$)?", label).groups()  # type: ignore[union-attr]
+    known = mark is not None and method in METHOD_NAMES
+    return METHOD_NAMES[method][0] + label[len(method) :] if known else label
 
 
 def month_name(month: str) -> str:

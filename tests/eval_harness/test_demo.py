@@ -66,7 +66,8 @@ def test_the_demo_goes_from_dumps_to_a_page(done: tuple[Path, str]) -> None:
     assert page == out / "experiment" / "leaderboard" / "index.html"
     text = page.read_text("utf-8")
     assert "<html" in text
-    assert '<p class="notice" role="note">This world is invented' in text
+    assert '<p class="notice" role="note">About the data: the demo invented this Wikipedia and Wikidata' in text
+    assert "September to October 2021" in text and "September to October<" not in text
     assert page.stat().st_size < 1.5e6
 
 

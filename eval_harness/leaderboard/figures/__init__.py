@@ -54,5 +54,5 @@ def write_figures(rows: Sequence[Row], folder: Path, data: str | None = None) ->
         style.save(figure, paths[0])
         style.save(figure, paths[1], title=figure.get_label())
         style.save(plot.draw(source, style.NARROW), paths[2])
-        drawn[name] = plot._replace(title=figure.get_label())
+        drawn[name] = plot._replace(title=figure.get_label() or plot.title)
     return drawn

@@ -32,7 +32,10 @@ def _draw(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     logarithmic_if_wide(axes, "y", [row.value for own in series.values() for row in own.values()])
     legend(figure, list(points), drawn)
     newest = max(at for own in series.values() for at in own)
-    best = min((line for line, own in series.items() if newest in own), key=lambda line: series[line][newest].value)
+    fair = [line for line, own in series.items() if newest in own and line.fair]
+    if not fair:
+        return figure
+    best = min(fair, key=lambda line: series[line][newest].value)
     value, month = series[best][newest].value, board.months(_SCORE)[newest]
     figure.set_label(
         f"{method_name(best.label)} has the lowest average perplexity on facts of {month_name(month)}: {value:,.3g}"

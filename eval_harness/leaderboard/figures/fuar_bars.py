@@ -88,7 +88,8 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look], room:
 
 
 def _best(name: str, found: Mapping[Line, Row]) -> str:
-    least = min(row.value for row in found.values())
+    found = {line: row for line, row in found.items() if line.fair}
+    least = min((row.value for row in found.values()), default=math.inf)
     if not math.isfinite(least):
         return f"{name}: no method gained anything"
     best = listed([method_name(line.label) for line, row in found.items() if row.value == least])

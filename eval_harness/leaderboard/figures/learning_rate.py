@@ -74,7 +74,10 @@ def _draw(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     legend(figure, ["initial", *_names(groups)], drawn)
     rates = [(points[line], _rate(line.learning_rate or 0)) for group in groups if len(group) > 1 for line in group]
     annotate(figure, axes, rates, [(point, point) for point in ((1.0, 1.0), *points.values())])
-    least, most = (min(points, key=lambda line: points[line][at]) for at in (0, 1))
+    fair = [line for line in points if line.fair]
+    if not fair:
+        return figure
+    least, most = (min(fair, key=lambda line: points[line][at]) for at in (0, 1))
     figure.set_label(
         f"{method_name(most.label)} has the lowest perplexity of changed {what} ({points[most][1]:.2f} of the start "
         f"model's), {method_name(least.label)} of unchanged {what} ({points[least][0]:.2f})"

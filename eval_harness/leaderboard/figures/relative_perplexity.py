@@ -55,14 +55,18 @@ def _draw(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
         axes.set_title(name)
     logarithmic_if_wide(every[0], "y", values)
     legend(figure, ["initial", *(line.label for line in lines)], drawn)
-    said = "; ".join(_best(name, series) for name, _, series in panels.values())
+    fair = [line.label for line in lines if line.fair]
+    said = "; ".join(filter(None, (_best(name, series, fair) for name, _, series in panels.values())))
     figure.set_label(said[:1].upper() + said[1:])
     return figure
 
 
-def _best(name: str, series: Mapping[str, Mapping[int, float]]) -> str:
+def _best(name: str, series: Mapping[str, Mapping[int, float]], fair: Sequence[str]) -> str:
     newest = max(at for of_line in series.values() for at in of_line)
-    ratio, label = min((of_line[newest], label) for label, of_line in series.items() if newest in of_line)
+    values = [(series[label][newest], label) for label in fair if newest in series[label]]
+    if not values:
+        return ""
+    ratio, label = min(values)
     return f"{name}: {method_name(label)} predicts names best ({ratio:.2f} of the start model's perplexity)"
 
 

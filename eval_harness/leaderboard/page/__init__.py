@@ -43,15 +43,15 @@ def write_page(
     *,
     title: str = TITLE,
     results: str | None = None,
-    notice: str = "",
+    warnings: Sequence[str] = (),
     datasets: Sequence[str] = (),
 ) -> Path:
     """Write OUT/index.html and return its path.
 
     The page shows figures/NAME.svg and links to figures/NAME.png, tables/NAME.md, tables/NAME.csv and results.parquet
     in ``out``; it does not write these files. ``results`` is the folder of the result files relative to ``out``, such
-    as "../results", or None for a page without links to them. ``notice`` is text for a banner, ``datasets`` are ids of
-    datasets on the Hub to link to. Raises InputError without rows.
+    as "../results", or None for a page without links to them. ``warnings`` about the data become a banner,
+    ``datasets`` are ids of datasets on the Hub to link to. Raises InputError without rows.
     """
     if not rows:
         raise InputError(f"{out}: the results hold no scores; evaluate a model first")
@@ -74,7 +74,7 @@ def write_page(
         title=escape(title),
         description=escape(finding or "What language models learn and forget as Wikipedia changes"),
         preview=f'<meta property="og:image" content="{href(f"figures/{hero}.png")}">' if hero else "",
-        notice=f'<p class="notice" role="note">{escape(notice)}</p>' if notice else "",
+        notice="".join(f'<p class="notice" role="note">About the data: {escape(text)}.</p>' for text in warnings),
         style=style,
         script=script,
         data=_in_script(scores_data(rows, results)),

@@ -112,7 +112,7 @@ def _board(board: _Board, boards: Sequence[_Board], cells: Sequence[tuple[int, i
         "value": [_as_json(row.value) for row in rows],
         "text": [score_text(row.value, decimals) for row in rows],
         "interval": [interval_text(row, decimals) for row in rows],
-        "competes": [row.competes for row in rows],
+        "competes": [row.competes and not row.trained_on_test for row in rows],
         "best": [row.rank_best for row in rows],
         "rank": [
             "–".join(str(rank) for rank in dict.fromkeys((row.rank_best, row.rank_worst)) if rank is not None)

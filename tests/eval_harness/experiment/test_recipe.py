@@ -161,7 +161,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "no option 'beam' (did you mean beams?)",
     ),
     "a limit of nothing": ({"experiment/limit": 0}, "Expected `int` >= 1 - at `limit`"),
-    "an empty notice": ({"experiment/notice": " "}, "Expected `str` matching regex '\\\\S' - at `notice`"),
     "engines that are text": (
         {"experiment/engines": {"slurm": "gpu"}},
         "Expected `object | null`, got `str` - at `engines[...]`",

@@ -186,3 +186,10 @@ def test_a_missing_interval_does_not_make_a_leader() -> None:
 def test_a_score_that_takes_no_knowledge_does_not_lead() -> None:
     rows = facts("diff", Method(at(0.5), at(0.4))) + facts("other", Method(at(9.0), at(0.0)), competes=False)
     assert months(rows)[0].finding == "Diff learned most and forgot least"
+
+
+def test_a_model_that_was_trained_on_test_data_does_not_lead() -> None:
+    cheat = facts("lora (trained on test data)", Method(at(9.0), at(-1.0)), method="lora", trained_on_test=True)
+    (month,) = months(facts("diff", Method(at(0.5), at(0.4))) + cheat)
+    assert month.finding == "Diff learned most and forgot least"
+    assert [entry.name for entry in month.entries] == ["Diff", "LoRA (trained on test data)"]

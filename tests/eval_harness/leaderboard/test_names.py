@@ -43,7 +43,9 @@ def test_all_methods_have_names_of_their_own() -> None:
     [
         ("mix_review", "Mix-Review"),
         ("k_adapter, gpt2", "K-Adapter, gpt2"),
+        ("lora (trained on test data)", "LoRA (trained on test data)"),
         ("diff-seed1", "diff-seed1"),
+        ("full of it", "full of it"),
         ("acme/diff", "acme/diff"),
         ("", ""),
     ],

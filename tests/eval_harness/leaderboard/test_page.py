@@ -105,7 +105,7 @@ def test_a_hostile_name_adds_no_element_and_is_whole_in_the_data(tmp_path: Path,
     pages = []
     for text in ("plain", name):
         figures, tables = {text: Shown(text, text)}, {text: Shown(text, text)}
-        of = {"title": text, "results": "results", "notice": text, "datasets": [text]}
+        of = {"title": text, "results": "results", "warnings": [text], "datasets": [text]}
         pages.append(Elements(write_page(everything_named(text), figures, tables, tmp_path, **of)))
     page, found = pages
     assert [tag for tag, _ in found.found] == [tag for tag, _ in page.found]
@@ -268,8 +268,8 @@ def test_without_learned_and_forgotten_it_opens_with_what_there_is(tmp_path: Pat
 
 
 def test_a_banner_is_there_when_there_is_something_to_say(tmp_path: Path) -> None:
-    banner = '<p class="notice" role="note">Invented &amp; small.</p>'
-    assert banner in write_page([make_row()], {}, {}, tmp_path, notice="Invented & small.").read_text("utf-8")
+    banner = '<p class="notice" role="note">About the data: invented &amp; small.</p>'
+    assert banner in write_page([make_row()], {}, {}, tmp_path, warnings=["invented & small"]).read_text("utf-8")
     assert 'class="notice"' not in write_page([make_row()], {}, {}, tmp_path).read_text("utf-8")
 
 

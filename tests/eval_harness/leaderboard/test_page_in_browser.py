@@ -134,7 +134,7 @@ def folder_of(rows: list[Row], root: Path) -> Path:
         file = root / "results" / row.result
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("{}")
-    write_page(rows, FIGURES, TABLES, out, results="../results", notice=f"Invented: {SCRIPT}")
+    write_page(rows, FIGURES, TABLES, out, results="../results", warnings=[f"invented: {SCRIPT}"])
     return out
 
 

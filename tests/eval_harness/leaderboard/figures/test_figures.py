@@ -284,6 +284,14 @@ def test_fuar_bars_are_of_the_newest_month_and_say_where_nothing_was_gained() ->
     assert "lower is better" in clozes.get_xlabel()
 
 
+def test_no_finding_names_a_model_that_was_trained_on_test_data() -> None:
+    cheat = {"label": "lora (trained on test data)", "method": "lora", "trained_on_test": True}
+    for lines in ([*of_methods(["diff"]), cheat], [cheat]):
+        rows = list(world(lines, MONTHS[:2], grow=0.1))
+        for name in FIGURES:
+            assert "trained on test data" not in draw(name, rows).get_label() or name == "learned_and_forgotten", name
+
+
 @pytest.mark.parametrize(
     ("values", "finding"),
     [
