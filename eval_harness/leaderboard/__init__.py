@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,8 +35,8 @@ def write_leaderboard(
         folder: their folder; the page links to the files in it.
         out: an empty folder, or one with an older leaderboard.
         card: makes the README.md of the Space that ``out`` can be published as.
-        data: also show the facts of this dataset: a folder, a Hub id or id@revision. A folder's warnings become a banner,
-            and its months get their years.
+        data: also show the facts of this dataset: a folder, a Hub id or id@revision. A folder's warnings become a
+            banner, and its months get their years.
 
     The same results give the same bytes. Raises InputError if ``out`` holds anything else, or if another process
     writes to it.
@@ -54,7 +53,8 @@ def write_leaderboard(
         write_parquet(found, out / _PARQUET)
         tables = write_tables(found, out / "tables")
         manifests = read_manifests(Path(data)) if data is not None and Path(data).is_dir() else []
-        shown = _with_years(found, [manifest.name for manifest in manifests])
+        built = [manifest for manifest in manifests if isinstance(manifest, BuiltManifest)]
+        shown = _with_years(found, [manifest.name for manifest in built])
         figures = write_figures(shown, out / "figures", data)
         with whole_file(out / "README.md") as part:
             part.write_text(card(TITLE, results), encoding="utf-8", newline="\n")
@@ -64,9 +64,7 @@ def write_leaderboard(
             tables,
             out,
             results=Path(os.path.relpath(folder, out)).as_posix(),
-            warnings=list(
-                dict.fromkeys(text for of in manifests if isinstance(of, BuiltManifest) for text in of.warnings)
-            ),
+            warnings=list(dict.fromkeys(text for manifest in built for text in manifest.warnings)),
             datasets=sorted({id for result in results if (id := dataset_on_hub(result))}),
         )
     yield f"{len(found):,} scores of {len(results):,} results: {out / _PARQUET}"
@@ -77,7 +75,7 @@ def write_leaderboard(
 
 def _with_years(found: Sequence[Row], intervals: Sequence[str]) -> list[Row]:
     """Return rows with the long names of months, where a dataset has an interval with the short name."""
-    long = {name[4:6] + name[13:15]: name for name in intervals if re.fullmatch(r"\d{8}-\d{8}", name)}
+    long = {name[4:6] + name[13:15]: name for name in intervals}
     return [
         replace(row, month=long.get(row.month or "", row.month), tested=long.get(row.tested or "", row.tested))
         for row in found
