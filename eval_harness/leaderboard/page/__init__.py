@@ -23,6 +23,8 @@ from urllib.parse import quote
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.tables.learned_and_forgotten import ONE_RUN
+from temporalwiki.eval_harness.leaderboard.tables.table import Table, to_html
 from temporalwiki.eval_harness.misalignment import places
 from temporalwiki.eval_harness.results import COMMIT, place_of_measure, place_of_test
 
@@ -31,6 +33,10 @@ _DIGITS = 6  # significant digits of scores in the page; results.parquet has all
 _MOST_NAMES = 12  # most names of methods, tasks and so on in the heading
 _HERE = Path(__file__).parent
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?", re.ASCII)
+
+
+_BETTER = {True: "higher is better", False: "lower is better", None: "neither higher nor lower is better, so no ranks"}
+_HEADLINE = "learned_and_forgotten"  # the table that the page opens with
 
 
 class Captioned(Protocol):
@@ -69,13 +75,13 @@ class _Board(NamedTuple):
     kind: str
     test: str
     measure: str
-    higher_is_better: bool
+    higher_is_better: bool | None
 
 
 def write_page(
     rows: Sequence[Row],
     figures: Mapping[str, Captioned],
-    tables: Mapping[str, Captioned],
+    tables: Mapping[str, Table],
     out: Path,
     *,
     title: str = TITLE,
@@ -108,6 +114,7 @@ def write_page(
         script=script,
         data=_in_script(data),
         facts=_facts(data),
+        headline=_headline(tables.get(_HEADLINE)),
         board=_table(data),
         figures=_figures(figures),
         tables=_tables(tables),
@@ -213,6 +220,8 @@ def _board(
         "high": [_as_json(row.high) for _, _, row in cells],
         "best": [row.rank_best for _, _, row in cells],
         "worst": [row.rank_worst for _, _, row in cells],
+        "competes": [row.competes for _, _, row in cells],
+        "runs": [row.runs for _, _, row in cells],
         "items": [row.items for _, _, row in cells],
         "clusters": [row.clusters for _, _, row in cells],
         "file": [number["file"][row.result] for _, _, row in cells],
@@ -227,14 +236,15 @@ def _place_of_board(board: _Board) -> tuple[Any, ...]:
         board.kind,
         place_of_test(board.test),
         place_of_measure(board.measure),
-        board.higher_is_better,
+        str(board.higher_is_better),  # may be None
     )
 
 
 def _start(boards: Sequence[_Board]) -> int:
-    """Return the index of the first board on the page: the average perplexity of probes, if it exists."""
-    wanted = ("twiki_probes", "average", "perplexity")
-    return next((i for i, board in enumerate(boards) if (board.task, board.test, board.measure) == wanted), 0)
+    """Return the index of the first board on the page: learned facts, or the average perplexity of probes."""
+    place = {(board.task, board.test, board.measure): i for i, board in reversed([*enumerate(boards)])}
+    first = place.get(("twiki_probes", "average", "perplexity"), 0)
+    return place.get((_HEADLINE, "all", "learned"), first)
 
 
 def _verdict(rows: Sequence[Row]) -> str:
@@ -242,12 +252,14 @@ def _verdict(rows: Sequence[Row]) -> str:
     ranked = [row for row in rows if row.rank_best is not None and row.rank_worst is not None]
     if len(ranked) < 2 or max(row.rank_worst or 0 for row in ranked) != len(ranked):  # one model, or other questions
         return ""
+    best = [row for row in ranked if row.rank_best == 1]
+    name = f"{best[0].label}{f', trained to {best[0].month},' if best[0].month else ''}" if best else ""
+    if any(row.runs == 1 and row.method not in (None, "initial") for row in ranked):
+        return (f"{name} scores best on these items. " if len(best) == 1 else "") + ONE_RUN
     if len({(row.rank_best, row.rank_worst) for row in ranked}) == 1:
         return f"No significant differences between these {len(ranked)} models."
-    best = [row for row in ranked if row.rank_best == 1]
     if len(best) == 1:
-        trained = f", trained to {best[0].month}," if best[0].month else ""
-        return f"{best[0].label}{trained} is significantly better than the other {len(ranked) - 1}."
+        return f"{name} is significantly better than the other {len(ranked) - 1}."
     if best:
         return f"{len(best)} of {len(ranked)} models may be the best: their ranges of ranks begin with 1."
     return ""
@@ -349,7 +361,8 @@ def _table(data: Mapping[str, Any]) -> str:
 
     def place(i: int) -> tuple[bool, float, int]:
         value = float(board["value"][i])
-        return math.isnan(value), (-value if board["higher"] else value), board["model"][i]
+        last = math.isnan(value) or not board["competes"][i]
+        return last, 0 if board["higher"] is None else -value if board["higher"] else value, board["model"][i]
 
     shown = data["months"][month] or "no month"
     score = f"{board['measure'].replace('_', ' ')} on {shown}"
@@ -378,14 +391,24 @@ def _table(data: Mapping[str, Any]) -> str:
             f'<td class="number">{models["trainable_text"][model]}</td>'
             f'<td class="number">{models["tokens_text"][model]}</td></tr>'
         )
-    better = "higher" if board["higher"] else "lower"
-    what = f"{board['task']}, {board['test']}, {score}: {better} is better."
+    what = f"{board['task']}, {board['test']}, {score}: {_BETTER[board['higher']]}."
     return (
         f"<caption>{escape(what)} {escape(board['verdicts'][str(month)])}</caption>\n<thead><tr>"
         + "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
         + "</tr></thead>\n<tbody>\n"
         + "\n".join(lines)
         + "\n</tbody>"
+    )
+
+
+def _headline(table: Table | None) -> str:
+    """Return the table of learned and forgotten facts as a section, or nothing without one."""
+    if table is None:
+        return ""
+    return (
+        f'<section aria-labelledby="headline"><h2 id="headline">{escape(table.title)}</h2>\n'
+        f'<div class="board" role="region" aria-label="{escape(table.title)}" tabindex="0"><table>\n'
+        f"{to_html(table)}\n</table></div></section>"
     )
 
 
@@ -402,7 +425,7 @@ def _figures(figures: Mapping[str, Captioned]) -> str:
     return _section("figures", "Figures", '<div class="grid">\n', shown, "\n</div>")
 
 
-def _tables(tables: Mapping[str, Captioned]) -> str:
+def _tables(tables: Mapping[str, Table]) -> str:
     shown = []
     for name, table in tables.items():
         path = _href(f"tables/{name}")

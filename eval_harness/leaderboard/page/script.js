@@ -57,7 +57,7 @@
         q: asked.get("q") ?? "",
       };
       columns = columnsOf();
-      const first = columns.findLast((column) => column.month !== undefined);
+      const first = firstColumn();
       const column = columns.find((c) => c.key === asked.get("sort")) ?? first;
       const dir = column === first && !asked.has("sort") ? null : asked.get("dir");
       state.sort = column.key;
@@ -89,7 +89,7 @@
 
     function hashOf(changes, keep = ["task", "test", "measure", "month", "method", "base", "trained", "q", "sort", "dir"]) {
       const next = { ...state, ...changes };
-      const first = columns.findLast((column) => column.month !== undefined);
+      const first = firstColumn();
       const plain = !("sort" in changes) && state.sort === first.key && state.dir === first.first;
       const parts = new URLSearchParams();
       for (const name of keep) {
@@ -191,12 +191,23 @@
     const collator = new Intl.Collator("en", { numeric: true });
     const inOrder = (a, b) => (a === null) - (b === null) || collator.compare(a, b);
 
+    // A board without ranks is sorted by name: neither end is better.
+    function firstColumn() {
+      return board.higher === null ? columns[0] : columns.findLast((column) => column.month !== undefined);
+    }
+
+    // Scores that a model could have without knowing anything come last.
+    function sortedBy(line, month) {
+      const k = line.at.get(month);
+      return k === undefined || (board.higher !== null && !board.competes[k]) ? NaN : Number(board.value[k]);
+    }
+
     function columnsOf() {
       const better = board.higher ? "desc" : "asc";
       const scores = months.map((i) => ({
         key: `on-${monthKey(data.months[i])}`, month: i, first: better,
         title: months.length > 1 ? monthName(data.months[i]) : capital(`${words(board.measure)} on ${monthName(data.months[i])}`),
-        value: (line) => (line.at.has(i) ? Number(board.value[line.at.get(i)]) : NaN), kind: "score",
+        value: (line) => sortedBy(line, i), kind: "score",
       }));
       const rank = {
         key: "rank", title: "Rank", first: "asc", kind: "rank",
@@ -280,7 +291,8 @@
         return make("td", {
           class: `score${wide ? " wide" : ""}${own && !wide ? " own" : ""}`,
           title: `${data.configs[board.config[k]]}: ${board.items[k].toLocaleString("en")} items of `
-            + `${board.clusters[k].toLocaleString("en")} subjects`,
+            + `${board.clusters[k].toLocaleString("en")} subjects, `
+            + (board.runs[k] > 1 ? `mean of ${board.runs[k]} training runs` : "one run"),
         }, ...(wide ? parts : [make("div", { class: "cell" }, ...parts)]));
       });
       return make("tr", {}, ...cells);
@@ -346,7 +358,8 @@
     function draw() {
       const visible = order.slice(0, limit);
       for (const line of visible) line.element ??= elementOf(line, scale);
-      const better = board.higher ? "↑ Higher is better" : "↓ Lower is better";
+      const better = board.higher === null ? "No better or worse, so no ranks"
+        : board.higher ? "↑ Higher is better" : "↓ Lower is better";
       const verdict = months.length === 1 ? board.verdicts[months[0]] : "";
       const on = months.length === 1 ? `on ${monthName(data.months[months[0]])}` : "on all months";
       byId("scores").replaceChildren(

@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from temporalwiki.base.markdown import escaped, one_line, table_row
 from temporalwiki.eval_harness.leaderboard.rows import Row
@@ -46,14 +47,10 @@ def column(rows: Sequence[Row | None]) -> list[Score | None]:
     Ranks are among all models that were asked the same questions, which may be more than the table shows. A model that
     was trained on test data is never the best.
     """
-    fair = [row for row in rows if row and not row.trained_on_test and math.isfinite(row.value)]
+    fair = [row for row in rows if row and row.competes and not row.trained_on_test and math.isfinite(row.value)]
     best = max(map(_good, fair), default=-math.inf)
-
-    def score(row: Row) -> Score:
-        is_best = row in fair and (row.rank_best == 1 or _good(row) == best)
-        return Score(row.value, row.low, row.high, is_best)
-
-    return [score(row) if row else None for row in rows]
+    marked = [row for row in fair if row.rank_best == 1 or _good(row) == best]
+    return [Score(row.value, row.low, row.high, row in marked) if row else None for row in rows]
 
 
 def to_markdown(table: Table) -> str:
@@ -67,6 +64,18 @@ def to_markdown(table: Table) -> str:
     lines += [[_shown(cell) for cell in line] for line in table.lines]
     body = "\n".join(table_row(*line) for line in lines)
     return f"# {escaped(table.title)}\n\n{body}\n\n{escaped(table.caption)}\n"
+
+
+def to_html(table: Table) -> str:
+    """Return the inside of an HTML table."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+    lines = []
+    for name, *cells in table.lines:
+        shown = (_in_html(cell) for cell in cells)
+        lines.append(f'<tr><th scope="row"><bdi>{escape(str(name))}</bdi></th>{"".join(shown)}</tr>')
+    return (
+        f"<caption>{escape(table.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>{''.join(lines)}</tbody>"
+    )
 
 
 def to_csv(table: Table) -> str:
@@ -99,7 +108,7 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return "no gain"
     if abs(value) < 1000:
-        return f"{value:.2f}"
+        return f"{round(value, 2) + 0.0:.2f}"  # 0.0: no minus before a zero
     return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2e}"
 
 
@@ -120,6 +129,15 @@ def _shown(cell: Cell) -> str:
         return f"{cell:,}"
     value = f"**{number(cell.value)}**" if cell.best else number(cell.value)
     return value if cell.low is None or cell.high is None else f"{value} [{number(cell.low)}, {number(cell.high)}]"
+
+
+def _in_html(cell: Cell) -> str:
+    if not isinstance(cell, Score):
+        return f"<td>{escape(_shown(cell))}</td>"
+    value = f"<b>{number(cell.value)}</b>" if cell.best else number(cell.value)
+    low, high = ("" if end is None else number(end) for end in (cell.low, cell.high))
+    interval = f"{low} – {high}" if low and high else "no interval"
+    return f'<td class="score">{value} <span class="interval">{interval}</span></td>'
 
 
 def _harmless(text: str) -> str:

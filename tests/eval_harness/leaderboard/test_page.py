@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard.page import page_data, score_text, without_results, write_page
 from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.tables.learned_and_forgotten import learned_and_forgotten
 
 from a_row import make_row
 
@@ -272,9 +273,74 @@ VERDICTS: list[tuple[list[tuple[str, str | None, int | None, int | None]], str]]
 @pytest.mark.parametrize(("ranks", "verdict"), VERDICTS)
 def test_what_the_ranks_say_in_words(ranks: list[tuple[str, str | None, int, int]], verdict: str) -> None:
     rows = [
-        make_row(label=label, month=month, rank_best=best, rank_worst=worst) for label, month, best, worst in ranks
+        make_row(label=label, month=month, rank_best=best, rank_worst=worst, runs=3)
+        for label, month, best, worst in ranks
     ]
     assert page_data(rows, None)["boards"][0]["verdicts"] == {"0": verdict}
+
+
+ONE_RUN = "One training run; differences between runs are not included."
+ONE_RUN_EACH = {
+    "one is best": ([(1, 1), (2, 3), (2, 3)], f"a, trained to 0910, scores best on these items. {ONE_RUN}"),
+    "some may be best": ([(1, 2), (1, 3), (2, 3)], ONE_RUN),
+    "all may be best": ([(1, 3), (1, 3), (1, 3)], ONE_RUN),
+    "no ranks": ([(None, None)] * 3, ""),
+}
+
+
+@pytest.mark.parametrize("case", ONE_RUN_EACH)
+def test_one_run_of_a_method_is_never_called_significantly_better(case: str) -> None:
+    ranks, verdict = ONE_RUN_EACH[case]
+    rows = [
+        make_row(label=label, rank_best=best, rank_worst=worst, runs=1 if label == "a" else 3)
+        for label, (best, worst) in zip("abc", ranks, strict=True)
+    ]
+    assert page_data(rows, None)["boards"][0]["verdicts"] == {"0": verdict}
+
+
+def test_checkpoints_that_were_not_trained_here_have_no_runs() -> None:
+    """Ranks of ready models are about these models, not about a method."""
+    rows = [make_row(label=label, method=None, rank_best=i, rank_worst=i) for i, label in enumerate("ab", 1)]
+    assert page_data(rows, None)["boards"][0]["verdicts"] == {
+        "0": "a, trained to 0910, is significantly better than the other 1."
+    }
+
+
+def learned(**changes: Any) -> list[Row]:
+    """Return a method's rows of learned_and_forgotten."""
+    task = {"task": "learned_and_forgotten", "test": "all", "higher_is_better": True, **changes}
+    return [
+        make_row(measure="learned", **task | {"value": 1.5, "low": 1.2, "high": 1.8}),
+        make_row(measure="forgotten", **task | {"higher_is_better": False, "value": 0.25, "low": 0.2, "high": 0.3}),
+    ]
+
+
+def test_the_page_opens_with_learned_against_forgotten(tmp_path: Path) -> None:
+    rows = [*learned(), make_row(test="average")]
+    table = learned_and_forgotten(rows)
+    assert table is not None
+    text = write_page(rows, {}, {"learned_and_forgotten": table}, tmp_path).read_text("utf-8")
+    headline, board = text.index('<h2 id="headline">Learned and forgotten'), text.index('<h2 id="board-title">')
+    assert headline < board
+    assert "1.50" in text[headline:board] and "0.20 – 0.30" in text[headline:board] and ONE_RUN in text[headline:board]
+    data = page_data(rows, None)
+    assert (data["boards"][data["start"]]["task"], data["boards"][data["start"]]["measure"]) == (
+        "learned_and_forgotten",
+        "learned",
+    )
+
+
+def test_a_board_without_better_and_worse_has_no_order_and_who_does_not_compete_comes_last(tmp_path: Path) -> None:
+    rows = [
+        make_row(label=label, value=value, competes=competes, higher_is_better=True)
+        for label, value, competes in (("a", 5.0, True), ("b", 9.0, False), ("c", 7.0, True))
+    ]
+    text = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
+    assert re.findall(r'<bdi class="label">(.)</bdi>', text) == ["c", "a", "b"]
+    plain = [make_row(label=row.label, value=row.value, higher_is_better=None) for row in rows]
+    text = write_page(plain, {}, {}, tmp_path).read_text("utf-8")
+    assert re.findall(r'<bdi class="label">(.)</bdi>', text) == ["a", "b", "c"]
+    assert "neither higher nor lower is better" in text
 
 
 @pytest.mark.parametrize(
