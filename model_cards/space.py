@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from huggingface_hub import SpaceCardData
-from huggingface_hub.errors import HFValidationError
-from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from temporalwiki.base.errors import in_one_line
 from temporalwiki.base.markdown import code, table_row
 from temporalwiki.builders.manifests import ResultManifest
+from temporalwiki.eval_harness.leaderboard import dataset_on_hub, is_hub_id
 from temporalwiki.eval_harness.results import COMMIT, Result
 from temporalwiki.model_cards.template import fill
 
@@ -30,8 +29,8 @@ def space_card(title: str, results: Sequence[Result]) -> str:
         license="apache-2.0",
         short_description="Language models that are kept up to date, compared",
         tags=["leaderboard", "temporalwiki", "continual-learning", "knowledge"],
-        models=sorted({name for name, revision in models if COMMIT.fullmatch(revision) and _is_hub_id(name)}) or None,
-        datasets=sorted({id for result in results if (id := _dataset_on_hub(result))}) or None,
+        models=sorted({name for name, revision in models if COMMIT.fullmatch(revision) and is_hub_id(name)}) or None,
+        datasets=sorted({id for result in results if (id := dataset_on_hub(result))}) or None,
     )
     body = fill("space", evaluated=_evaluated(results, len(models)) if results else "")
     return f"---\n{settings.to_yaml()}\n---\n\n{body}\n"
@@ -59,24 +58,10 @@ def _evaluated(results: Sequence[Result], models: int) -> str:
     )
 
 
-def _dataset_on_hub(result: Result) -> str | None:
-    """Return the id of a result's dataset on the Hub, or None. A name without a revision may be that of a folder."""
-    name, at, revision = result.manifest.data.dataset.partition("@")
-    return name if at and revision and _is_hub_id(name) and "/" in name else None
-
-
-def _is_hub_id(name: str) -> bool:
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        return False
-    return True
-
-
 def _without_path(dataset: str) -> str:
     """Return a dataset's id and revision, or the name of its folder: the card does not show this machine's paths."""
     name, at, revision = dataset.partition("@")
-    return dataset if _is_hub_id(name) and (not at or revision) else PurePosixPath(dataset).name or dataset
+    return dataset if is_hub_id(name) and (not at or revision) else PurePosixPath(dataset).name or dataset
 
 
 def _counted(count: int, noun: str) -> str:

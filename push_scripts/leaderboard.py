@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
+
+from huggingface_hub import HfApi
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import read_small
@@ -16,7 +19,7 @@ from temporalwiki.push_scripts.revision import publish_space
 _PAGE, _ROWS = "index.html", "results.parquet"
 _NEEDED = (_PAGE, _ROWS, "README.md")
 _IMAGES_AND_TABLES = re.compile(r"(?:figures/[a-z0-9_]+\.(?:png|svg)|tables/[a-z0-9_]+\.(?:md|csv))")
-_LINKED = re.compile(rf'(?:href|src|data-png)="\./({_IMAGES_AND_TABLES.pattern})"')
+_LINKED = re.compile(rf'(?:href|src|srcset|content)="\./({_IMAGES_AND_TABLES.pattern})"')
 
 
 def publish_leaderboard(path: Path, repo_id: str, *, tag: str | None = None, dry_run: bool = False) -> Iterator[str]:
@@ -25,15 +28,16 @@ def publish_leaderboard(path: Path, repo_id: str, *, tag: str | None = None, dry
     Raises InputError, before anything is sent, for an incomplete folder or a Space of something else. Raises what
     ``publish`` raises.
     """
-    revision = leaderboard_revision(path, tag)
+    revision = leaderboard_revision(path, tag, f"{HfApi().endpoint}/spaces/{repo_id}/resolve/main")
     yield from publish_space(repo_id, revision, "static", _ROWS, _IMAGES_AND_TABLES, dry_run)
 
 
-def leaderboard_revision(folder: Path, tag: str | None = None) -> Revision:
+def leaderboard_revision(folder: Path, tag: str | None = None, address: str = ".") -> Revision:
     """Return the Space's files: only what ``temporalwiki leaderboard`` wrote.
 
-    The page is sent without its links to result files, which stay on this machine. Raises InputError if the folder is
-    not a leaderboard or lacks a file that its page shows.
+    The page is sent without its links to result files, which stay on this machine. The link to its preview image gets
+    the ``address`` of the files, because the programs that read it follow no relative links. Raises InputError if the
+    folder is not a leaderboard or lacks a file that its page shows.
     """
     for name in _NEEDED:
         if not (folder / name).is_file():
@@ -42,10 +46,11 @@ def leaderboard_revision(folder: Path, tag: str | None = None) -> Revision:
             )
     rows = read_parquet(folder / _ROWS)
     page = without_results(read_small(folder / _PAGE).decode("utf-8", "replace"))
-    files: dict[str, Content] = {name: folder / name for name in _NEEDED} | {_PAGE: page.encode()}
+    files: dict[str, Content] = {name: folder / name for name in _NEEDED}
     for path in sorted(set(_LINKED.findall(page))):
         if not (folder / path).is_file():
             raise InputError(f"{folder}: {_PAGE} shows {path}, which is missing; run `temporalwiki leaderboard`")
         files[path] = folder / path
+    files[_PAGE] = page.replace('content="./figures/', f'content="{escape(address)}/figures/').encode()
     models = len({(row.model, row.revision) for row in rows})
     return Revision(f"Leaderboard: {len(rows):,} scores, models: {models:,}", files, tag=tag)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one, sweep, whole_file
+from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
-from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
+from temporalwiki.eval_harness.leaderboard.rows import Row, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.tables import TABLES, write_tables
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.methods.training_data import config_names
@@ -30,7 +35,8 @@ def write_leaderboard(
         folder: their folder; the page links to the files in it.
         out: an empty folder, or one with an older leaderboard.
         card: makes the README.md of the Space that ``out`` can be published as.
-        data: also show the facts of this dataset: a folder, a Hub id or id@revision.
+        data: also show the facts of this dataset: a folder, a Hub id or id@revision. A folder's warnings become a
+            banner, and its months get their years.
 
     The same results give the same bytes. Raises InputError if ``out`` holds anything else, or if another process
     writes to it.
@@ -46,14 +52,49 @@ def write_leaderboard(
         found += fuar_rows(results, found, folder)
         write_parquet(found, out / _PARQUET)
         tables = write_tables(found, out / "tables")
-        figures = write_figures(found, out / "figures", data)
+        manifests = read_manifests(Path(data)) if data is not None and Path(data).is_dir() else []
+        built = [manifest for manifest in manifests if isinstance(manifest, BuiltManifest)]
+        shown = _with_years(found, [manifest.name for manifest in built])
+        figures = write_figures(shown, out / "figures", data)
         with whole_file(out / "README.md") as part:
             part.write_text(card(TITLE, results), encoding="utf-8", newline="\n")
-        page = write_page(found, figures, tables, out, results=Path(os.path.relpath(folder, out)).as_posix())
+        page = write_page(
+            shown,
+            figures,
+            tables,
+            out,
+            results=Path(os.path.relpath(folder, out)).as_posix(),
+            warnings=list(dict.fromkeys(text for manifest in built for text in manifest.warnings)),
+            datasets=sorted({id for result in results if (id := dataset_on_hub(result))}),
+        )
     yield f"{len(found):,} scores of {len(results):,} results: {out / _PARQUET}"
     yield from _written("tables", list(tables), TABLES, out)
     yield from _written("figures", list(figures), FIGURES, out)
     yield f"the page: {page}"
+
+
+def _with_years(found: Sequence[Row], intervals: Sequence[str]) -> list[Row]:
+    """Return rows with the long names of months, where a dataset has an interval with the short name."""
+    long = {name[4:6] + name[13:15]: name for name in intervals}
+    return [
+        replace(row, month=long.get(row.month or "", row.month), tested=long.get(row.tested or "", row.tested))
+        for row in found
+    ]
+
+
+def dataset_on_hub(result: Result) -> str | None:
+    """Return the id of a result's dataset on the Hub, or None. A name without a revision may be that of a folder."""
+    name, at, revision = result.manifest.data.dataset.partition("@")
+    return name if at and revision and is_hub_id(name) and "/" in name else None
+
+
+def is_hub_id(name: str) -> bool:
+    """Return whether a name can be that of a repository on the Hub."""
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True
 
 
 def _written(what: str, names: Sequence[str], possible: Collection[str], out: Path) -> Iterator[str]:

@@ -53,12 +53,15 @@ class Row:
     tested: str | None  # the month of the config
     test: str  # such as "changed", "light-tuned/average"; "" if the task has only one
     measure: str  # such as "perplexity"
-    higher_is_better: bool
-    value: float
+    higher_is_better: bool | None  # None: neither is, so models are not ranked
+    value: float  # of several runs the mean
     low: float | None  # of the 95 % interval; None if it is not known
     high: float | None
     items: int
     clusters: int
+    runs: int  # training runs of the same recipe with other seeds; the interval of one run leaves their spread out
+    spread: float | None  # standard deviation over runs; None for one run
+    competes: bool  # False for a score that a model could have without knowing anything
     rank_best: int | None  # None: not ranked
     rank_worst: int | None
     result: str  # the result file, relative to the folder of results
@@ -134,6 +137,9 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
         measure=measure,
         higher_is_better=higher_is_better(task.name, measure),
         **msgspec.structs.asdict(result.manifest.scores[score]),
+        runs=1,
+        spread=None,
+        competes=True,
         rank_best=ranks and ranks.best,
         rank_worst=ranks and ranks.worst,
         result=path_in(folder, result),

@@ -41,6 +41,11 @@ class Line:
     rows: tuple[Row, ...]
 
     @property
+    def fair(self) -> bool:
+        """Whether no checkpoint was trained on test data, so that it can be the best."""
+        return not any(row.trained_on_test for row in self.rows)
+
+    @property
     def initial(self) -> bool:
         """Whether it is the model before any training."""
         return all(row.month is None for row in self.rows) and (

@@ -64,7 +64,11 @@ def test_the_demo_goes_from_dumps_to_a_page(done: tuple[Path, str]) -> None:
     assert (out / "temporalwiki" / "README.md").is_file()
     page = Path(text.strip().splitlines()[-1].rpartition(": ")[2])
     assert page == out / "experiment" / "leaderboard" / "index.html"
-    assert "<html" in page.read_text("utf-8")
+    text = page.read_text("utf-8")
+    assert "<html" in text
+    assert '<p class="notice" role="note">About the data: the demo invented this Wikipedia and Wikidata' in text
+    assert "September to October 2021" in text and "September to October<" not in text
+    assert page.stat().st_size < 1.5e6
 
 
 def test_nothing_takes_the_rows_for_real_ones(

@@ -84,7 +84,7 @@ def test_nothing_says_where_it_was_made(hub: LoopbackHub, board: Path) -> None:
     rows = pq.read_table(pa.BufferReader(found.pop("results.parquet"))).to_pylist()
     for text in (str(rows), *(content.decode("latin-1") for content in found.values())):
         assert "alice" not in text and "kept here" not in unquote(text)
-    links = {unquote(link) for link in re.findall(r'(?:href|src|data-png)="(\./[^"]*)"', page)}
+    links = {unquote(link) for link in re.findall(r'(?:href|src|srcset)="(\./[^"]*)"', page)}
     assert {link.removeprefix("./") for link in links} <= {*found, "results.parquet"}
     assert len(links) > 4
 
@@ -103,6 +103,16 @@ def test_the_published_page_is_the_one_without_results(board: Path) -> None:
     assert isinstance(before["results"], str)
     assert after == before | {"results": None}
     assert same == words
+
+
+def test_the_preview_image_has_an_address_that_other_sites_can_fetch(hub: LoopbackHub, board: Path) -> None:
+    (image,) = re.findall(r'property="og:image" content="(.*?)"', (board / "index.html").read_text("utf-8"))
+    assert (board / image).is_file()
+    list(publish_leaderboard(board, "ORG/leaderboard"))
+    page = published(hub)["index.html"].decode()
+    address = f"{hub.endpoint}/spaces/ORG/leaderboard/resolve/main/{image.removeprefix('./')}"
+    assert re.findall(r'property="og:image" content="(.*?)"', page) == [address]
+    assert image.removeprefix("./") in published(hub)
 
 
 def test_what_a_new_leaderboard_lacks_is_taken_away(hub: LoopbackHub, boards: Path) -> None:

@@ -10,6 +10,7 @@ from temporalwiki.eval_harness.leaderboard.figures import (
     average_perplexity,
     entity_types,
     fuar_bars,
+    learned_and_forgotten,
     learning_rate,
     misalignment,
     relations,
@@ -21,7 +22,8 @@ from temporalwiki.eval_harness.leaderboard.rows import Row
 
 __all__ = ["DATA_FIGURES", "FIGURES", "Plot", "write_figures"]
 
-FIGURES: dict[str, Plot[Sequence[Row]]] = {
+FIGURES: dict[str, Plot] = {
+    "learned_and_forgotten": learned_and_forgotten.PLOT,
     "relative_perplexity": relative_perplexity.PLOT,
     "average_perplexity": average_perplexity.PLOT,
     "misalignment": misalignment.FACTS,
@@ -29,25 +31,28 @@ FIGURES: dict[str, Plot[Sequence[Row]]] = {
     "fuar": fuar_bars.PLOT,
     "learning_rate": learning_rate.PLOT,
 }
-DATA_FIGURES: dict[str, Plot[str]] = {"entity_types": entity_types.PLOT, "relations": relations.PLOT}
+DATA_FIGURES: dict[str, Plot] = {"entity_types": entity_types.PLOT, "relations": relations.PLOT}
 
 
-def write_figures(rows: Sequence[Row], folder: Path, data: str | None = None) -> dict[str, Plot[Any]]:
-    """Write the figures that the rows have scores for as FOLDER/NAME.png and NAME.svg, and return name -> figure.
+def write_figures(rows: Sequence[Row], folder: Path, data: str | None = None) -> dict[str, Plot]:
+    """Write the figures that the rows have scores for, and return name -> figure with its finding as title.
 
+    FOLDER/NAME.svg and NAME_narrow.svg, for a phone, are for pages and papers; NAME.png also shows the finding.
     ``DATA_FIGURES`` need ``data``: a folder, a Hub id or id@revision. Files of figures that cannot be drawn are
     removed.
     """
-    drawn: dict[str, Plot[Any]] = {}
-    possible: dict[str, tuple[Plot[Any], Any]] = {name: (plot, rows) for name, plot in FIGURES.items()}
+    drawn: dict[str, Plot] = {}
+    possible: dict[str, tuple[Plot, Any]] = {name: (plot, rows) for name, plot in FIGURES.items()}
     possible |= {name: (plot, data) for name, plot in DATA_FIGURES.items()}
     for name, (plot, source) in possible.items():
         figure = None if source is None else plot.draw(source)
-        for ending in ("png", "svg"):
-            path = folder / f"{name}.{ending}"
-            if figure is None:
+        paths = [folder / f"{name}{ending}" for ending in (".svg", ".png", "_narrow.svg")]
+        if figure is None:
+            for path in paths:
                 path.unlink(missing_ok=True)
-            else:
-                style.save(figure, path)
-                drawn[name] = plot
+            continue
+        style.save(figure, paths[0])
+        style.save(figure, paths[1], title=figure.get_label())
+        style.save(plot.draw(source, style.NARROW), paths[2])
+        drawn[name] = plot._replace(title=figure.get_label() or plot.title)
     return drawn

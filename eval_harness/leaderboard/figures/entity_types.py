@@ -13,14 +13,21 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.builders.wikidata.entity_types import UNKNOWN
 from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
-from temporalwiki.eval_harness.leaderboard.figures.shares import SPLITS, Row, draw_shares, newest_probes, shares
+from temporalwiki.eval_harness.leaderboard.figures.shares import (
+    SPLITS,
+    Row,
+    draw_shares,
+    most_frequent,
+    newest_probes,
+    shares,
+)
 from temporalwiki.eval_harness.leaderboard.figures.style import WIDTH, styled
 
 MOST = 10  # types of subjects, and of objects, that are shown by name
 
 
 @styled
-def _draw(data: str) -> Figure | None:
+def _draw(data: str, width: float = WIDTH) -> Figure | None:
     """Draw the shares of entity types among the subjects and objects of the newest interval's probes.
 
     ``data`` is a dataset folder, a Hub id or ``id@revision``. The paper has pies; this figure has bars, because
@@ -35,13 +42,14 @@ def _draw(data: str) -> Figure | None:
         return None
     panels = [_rows({split: counts[split][role] for split in SPLITS}) for role in ("subject", "object")]
     heights = [len(rows) for rows in panels]
-    figure = Figure(figsize=(WIDTH, 1.5 + 0.22 * sum(heights)), layout="constrained")
+    figure = Figure(figsize=(width, 1.5 + 0.22 * sum(heights)), layout="constrained")
     every = figure.subplots(2, 1, sharex=True, height_ratios=heights)
     for axes, role, rows in zip(every, ("subjects", "objects"), panels, strict=True):
         axes.set_title(role, loc="left")
-        draw_shares(axes, rows, probes, longest=40)
+        draw_shares(axes, rows, probes, longest=int(40 * width / WIDTH))
     every[0].set_xlabel("")
     figure.suptitle(f"Entity types of {config}", fontsize="large")
+    figure.set_label(most_frequent("type of subjects", panels[0]))
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(SPLITS))
     return figure
 

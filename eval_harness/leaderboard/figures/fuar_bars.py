@@ -13,11 +13,11 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     BLACK,
     WIDTH,
     Look,
+    fitting,
     looks,
-    month_name,
-    shortened,
     styled,
 )
+from temporalwiki.eval_harness.leaderboard.names import listed, method_name, short_month
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
 from temporalwiki.eval_harness.leaderboard.tables.table import number
@@ -27,7 +27,7 @@ _BAR = 0.24  # inches per bar
 
 
 @styled
-def _draw(rows: Sequence[Row]) -> Figure | None:
+def _draw(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     board = Board(rows)
     panels: dict[str, dict[Line, Row]] = {}
     for test, name in _TESTS.items():
@@ -41,21 +41,22 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
     if not panels:
         return None
     bars = [len(found) for found in panels.values()]
-    figure = Figure(figsize=(WIDTH, _BAR * sum(bars) + 0.75 * len(bars)), layout="constrained")
+    figure = Figure(figsize=(width, _BAR * sum(bars) + 0.75 * len(bars)), layout="constrained")
     every = figure.subplots(
         len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": [count + 1 for count in bars]}
     )
     look = looks(board.lines)
     for axes, (name, found) in zip(every[:, 0], panels.items(), strict=True):
-        _bars(axes, found, look)
+        _bars(axes, found, look, 0.35 * width)
         axes.set_title(name, loc="left")
+    figure.set_label("; ".join(_best(name, found) for name, found in panels.items()))
     return figure
 
 
-def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> None:
+def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look], room: float) -> None:
     finite = [end for row in found.values() for end in (row.value, row.high) if end is not None and math.isfinite(end)]
     right = 1.08 * max([*finite, 0.1])
-    names = shortened([line.label for line in found])
+    names = fitting([line.label for line in found], room, 8)
     if right > 1:
         axes.axvline(1, color=BLACK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0)
     months = {row.tested for row in found.values()}
@@ -76,7 +77,7 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> No
         # to the right of the axes, where it cannot cover a bar or an interval
         axes.text(1.015, y, number(row.value), transform=axes.get_yaxis_transform(), va="center", ha="left")
     labels = [
-        names[line.label] + (f" ({month_name(row.tested)})" if len(months) > 1 and row.tested else "")
+        names[line.label] + (f" ({short_month(row.tested, ' ')})" if len(months) > 1 and row.tested else "")
         for line, row in found.items()
     ]
     axes.set_yticks(range(len(found)), labels)
@@ -84,6 +85,15 @@ def _bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look]) -> No
     axes.set_xlim(0, right)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("FUAR (lower is better)")
+
+
+def _best(name: str, found: Mapping[Line, Row]) -> str:
+    found = {line: row for line, row in found.items() if line.fair}
+    least = min((row.value for row in found.values()), default=math.inf)
+    if not math.isfinite(least):
+        return f"{name}: no method gained anything"
+    best = listed([method_name(line.label) for line, row in found.items() if row.value == least])
+    return f"{name}: {best} forgot least for each point gained ({number(least)})"
 
 
 PLOT = Plot(

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
-from matplotlib.transforms import Bbox
 
 from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
 from temporalwiki.eval_harness.leaderboard.figures.style import (
     BLACK,
     WIDTH,
+    annotate,
     legend,
     logarithmic_if_wide,
     looks,
     styled,
 )
+from temporalwiki.eval_harness.leaderboard.names import method_name
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
 
@@ -34,30 +32,18 @@ _READ = {
         ScoreName("twiki_intrinsic", "perplexity", kind="diffset"),
     ),
 }
-# possible offsets of a point's label, in points; the first free one is used
-_BESIDE = (
-    ((5, 5), "left", "bottom"),
-    ((-5, 5), "right", "bottom"),
-    ((5, -5), "left", "top"),
-    ((-5, -5), "right", "top"),
-    ((0, 13), "center", "bottom"),
-    ((0, -13), "center", "top"),
-    ((16, 0), "left", "center"),
-    ((-16, 0), "right", "center"),
-)
-
 Point = tuple[float, float]
 
 
 @styled
-def _draw(rows: Sequence[Row]) -> Figure | None:
+def _draw(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     board = Board(rows)
     found = {what: _points(board, kept, changed) for what, (kept, changed) in _READ.items()}
     what = next((what for what, points in found.items() if points), None)
     if what is None:
         return None
     points, groups, look = found[what], _groups(found[what]), looks(board.lines)
-    figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
+    figure = Figure(figsize=(width, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     axes.axvline(1, color=BLACK, linewidth=0.8)
@@ -76,8 +62,8 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
             markeredgecolor=style.colour if style.hollow else BLACK,
             markeredgewidth=1.2 if style.hollow else 0.5,
         )
-    axes.set_xlabel(f"unchanged {what}: perplexity / Initial's (right of 1: forgets)")
-    axes.set_ylabel(f"changed {what}: perplexity / Initial's (below 1: learns)")
+    axes.set_xlabel(f"unchanged {what}: perplexity ÷ start model's\n(right of 1: forgets)")
+    axes.set_ylabel(f"changed {what}: perplexity ÷ start model's\n(below 1: learns)")
     logarithmic_if_wide(axes, "x", [1, *(x for x, _ in points.values())])
     logarithmic_if_wide(axes, "y", [1, *(y for _, y in points.values())])
     axes.margins(0.12)
@@ -85,9 +71,17 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
     axes.autoscale_view()
     axes.grid(visible=True)
     axes.set_axisbelow(True)
-    legend(figure, ["Initial", *_names(groups)], drawn)
-    rates = {points[line]: _rate(line.learning_rate or 0) for group in groups if len(group) > 1 for line in group}
-    _annotate(figure, axes, rates, [(1, 1), *points.values()])
+    legend(figure, ["initial", *_names(groups)], drawn)
+    rates = [(points[line], _rate(line.learning_rate or 0)) for group in groups if len(group) > 1 for line in group]
+    annotate(figure, axes, rates, [(point, point) for point in ((1.0, 1.0), *points.values())])
+    fair = [line for line in points if line.fair]
+    if not fair:
+        return figure
+    least, most = (min(fair, key=lambda line: points[line][at]) for at in (0, 1))
+    figure.set_label(
+        f"{method_name(most.label)} has the lowest perplexity of changed {what} ({points[most][1]:.2f} of the start "
+        f"model's), {method_name(least.label)} of unchanged {what} ({points[least][0]:.2f})"
+    )
     return figure
 
 
@@ -128,27 +122,6 @@ def _rate(value: float) -> str:
     """Return a learning rate as text, such as 1e-4."""
     digits, _, exponent = f"{value:.2e}".partition("e")
     return f"{float(digits):g}e{int(exponent)}"
-
-
-def _annotate(figure: Figure, axes: Axes, texts: Mapping[Point, str], points: Sequence[Point]) -> None:
-    """Write texts next to their points without covering other texts and points, if possible."""
-    figure.draw_without_rendering()  # computes the layout, and with it the positions of points
-    figure.set_layout_engine("none")
-    radius = 0.06 * figure.dpi  # of a marker
-    taken = [
-        Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in axes.transData.transform(points)
-    ]
-    for point, text in texts.items():
-        drawn: Any = None
-        for offset, horizontal, vertical in _BESIDE:
-            if drawn is not None:
-                drawn.remove()
-            drawn = axes.annotate(text, point, offset, textcoords="offset points", ha=horizontal, va=vertical)
-            drawn.set_path_effects([withStroke(linewidth=2, foreground="white")])  # readable on top of lines
-            box = drawn.get_window_extent()
-            if not any(box.overlaps(other) for other in taken):
-                break
-        taken.append(box)
 
 
 PLOT = Plot(

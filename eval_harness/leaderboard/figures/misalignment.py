@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, Normalize
@@ -15,18 +15,20 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     BLACK,
     BLUE,
     GREY,
+    ON_DARK,
+    ON_LIGHT,
     VERMILLION,
     WIDTH,
     fitting,
-    month_name,
     styled,
 )
+from temporalwiki.eval_harness.leaderboard.names import short_month
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
 
-_CELL, _PANEL = 0.40, 1.55  # inches: side of a cell, width of the narrowest panel
+_CELL, _PANEL = 0.40, 1.35  # inches: side of a cell, width of the narrowest panel
 _FURTHEST = math.log(4)  # where the colours end, so that one very bad model does not make all others white
-_LEFT, _BELOW, _ABOVE, _SCALE = 0.75, 0.66, 0.28, 0.75  # inches: margins of a panel, height of the colour scale
+_LEFT, _BELOW, _ABOVE, _SCALE = 0.85, 0.8, 0.28, 0.75  # inches: margins of a panel, height of the colour scale
 _COLOURS = LinearSegmentedColormap.from_list("better to worse", [BLUE, "white", VERMILLION], 257)  # odd: 1 is white
 _MOST = 12  # most months that are shown
 _MISSING = (0.85, 0.85, 0.85, 1.0)
@@ -38,7 +40,7 @@ def _drawer(score: ScoreName, what: str) -> Callable[[Sequence[Row]], Figure | N
     """Return a function that draws a heat map of a score for each line."""
 
     @styled
-    def draw(rows: Sequence[Row]) -> Figure | None:
+    def draw(rows: Sequence[Row], room: float = WIDTH) -> Figure | None:
         board = Board(rows)
         columns = dict(list(board.months(score).items())[-_MOST:])
         grids = {line: grid for line in board.lines if (grid := _relative(board, line, score, columns))}
@@ -48,21 +50,22 @@ def _drawer(score: ScoreName, what: str) -> Callable[[Sequence[Row]], Figure | N
         end = min(max(furthest, 0.01), _FURTHEST)
         norm = Normalize(-end, end)
         wide = max(_PANEL, len(columns) * _CELL)
-        across = min(len(grids), max(1, int(WIDTH / (wide + _LEFT))))
+        across = min(len(grids), max(1, int(room / (wide + _LEFT))))
         trained = {line: _trained(line, board, grid) for line, grid in grids.items()}
         high = max(map(len, trained.values())) * _CELL + _BELOW + _ABOVE
         down = math.ceil(len(grids) / across)
-        width, height = max(across * (wide + _LEFT) + 0.15, 3.2), down * high + _SCALE
+        width, height = max(across * (wide + _LEFT) + 0.15, room), down * high + _SCALE
         figure = Figure(figsize=(width, height))
         names = fitting([line.label for line in grids], wide, 9)
         for i, (line, grid) in enumerate(grids.items()):
             tall = len(trained[line]) * _CELL
-            x = _LEFT + i % across * (wide + _LEFT)
+            x = _LEFT + i % across * (width - 0.15) / across
             y = height - i // across * high - _ABOVE - tall
             axes = figure.add_axes((x / width, y / height, len(columns) * _CELL / width, tall / height))
             _heat_map(axes, grid, trained[line], columns, norm)
             axes.set_title(names[line.label], loc="left")
         _scale(figure, norm, furthest > end, what)
+        figure.set_label(_finding(grids.values(), what))
         return figure
 
     return draw
@@ -108,12 +111,14 @@ def _heat_map(axes: Axes, grid: Grid, trained: Mapping[int, str], tested: Mappin
             axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=_on(colour))
     axes.set_xlim(0, len(tested))
     axes.set_ylim(len(trained), 0)
-    axes.set_xticks([x + 0.5 for x in range(len(tested))], [month_name(month, "\n") for month in tested.values()])
-    axes.set_yticks([y + 0.5 for y in range(len(trained))], [month_name(month, "\n") for month in trained.values()])
+    axes.set_xticks(
+        [x + 0.5 for x in range(len(tested))], [short_month(month).replace("–", "–\n") for month in tested.values()]
+    )
+    axes.set_yticks([y + 0.5 for y in range(len(trained))], [short_month(month) for month in trained.values()])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("month tested")
-    axes.set_ylabel("trained\nup to")
+    axes.set_ylabel("trained to")
 
 
 def _text(value: float) -> str:
@@ -121,10 +126,10 @@ def _text(value: float) -> str:
 
 
 def _on(colour: tuple[float, ...]) -> str:
-    """Return "black" or "white", the one with more contrast to a colour (WCAG 2, relative luminance)."""
+    """Return black or white, the one with more contrast to a colour (WCAG 2, relative luminance)."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
     luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-    return "black" if luminance > 0.179 else "white"
+    return ON_LIGHT if luminance > 0.179 else ON_DARK
 
 
 def _scale(figure: Figure, norm: Normalize, cut: bool, what: str) -> None:
@@ -140,7 +145,18 @@ def _scale(figure: Figure, norm: Normalize, cut: bool, what: str) -> None:
     axes.set_xticks([0, 0.5, 1], [f"≤ {least}", "1", f"≥ {most}"] if cut else [least, "1", most])
     axes.set_yticks([])
     axes.spines[:].set_color(GREY)
-    axes.set_xlabel(f"{what} / Initial's (lower is better)")
+    axes.set_xlabel(f"{what} ÷ start model's (lower is better)")
+
+
+def _finding(grids: Iterable[Grid], what: str) -> str:
+    """Return how many columns with a model of their own month have their lowest value there."""
+    own = []
+    for grid in grids:
+        for tested in {tested for trained, tested in grid if trained == tested}:
+            of_month = {trained: value for (trained, month), value in grid.items() if month == tested}
+            if len(of_month) > 1:
+                own.append(min(of_month, key=lambda trained: of_month[trained]) == tested)
+    return f"In {sum(own)} of {len(own)} cases, the model trained up to a month has the lowest {what} of that month"
 
 
 _HOW = (

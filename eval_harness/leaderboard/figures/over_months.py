@@ -9,8 +9,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
-from temporalwiki.eval_harness.leaderboard.figures.style import Look, month_name
+from temporalwiki.eval_harness.leaderboard.figures.style import Look
+from temporalwiki.eval_harness.leaderboard.names import short_month
 
+_NAME = 0.7  # inches for the name of a month
 _SPREAD = 0.6  # share of a month's width over which the points of its lines are spread
 
 Point = tuple[float, float | None, float | None]  # value and interval
@@ -22,9 +24,8 @@ def draw(
     months: Mapping[int, str],
     series: Mapping[str, Mapping[int, Point]],
     look: Mapping[str, Look],
-    most: int,
 ) -> list[ErrorbarContainer]:
-    """Draw the points of each label, and return the artists; ``most`` is the number of month names that fit.
+    """Draw the points of each label, and return the artists.
 
     The points of a month are drawn side by side, so that none hides another.
     """
@@ -49,8 +50,9 @@ def draw(
                 capsize=1.5,
             )
         )
-    names = [month_name(month, "\n") for month in months.values()]
-    every = -(-len(names) // most)
+    names = [short_month(month) for month in months.values()]
+    width = axes.figure.get_size_inches()[0] / axes.get_subplotspec().get_gridspec().ncols
+    every = -(-len(names) // max(1, int(width / _NAME)))
     axes.set_xticks(range(0, len(names), every), names[::every])
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xlabel("month")

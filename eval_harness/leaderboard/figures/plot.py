@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-Source = TypeVar("Source")
 
+class Plot(NamedTuple):
+    """A figure of the leaderboard's rows or of a dataset.
 
-class Plot(NamedTuple, Generic[Source]):
-    """A figure of the leaderboard's rows or of a dataset; ``draw`` returns None if it lacks what the figure shows."""
+    ``draw`` takes the source and the width in inches, and returns None if the source lacks what the figure shows. The
+    label of the figure is a sentence about its finding.
+    """
 
     title: str
     caption: str
-    draw: Callable[[Source], Figure | None]
+    draw: Callable[..., Figure | None]

@@ -7,7 +7,13 @@ from collections import Counter
 from matplotlib.figure import Figure
 
 from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
-from temporalwiki.eval_harness.leaderboard.figures.shares import SPLITS, draw_shares, newest_probes, shares
+from temporalwiki.eval_harness.leaderboard.figures.shares import (
+    SPLITS,
+    draw_shares,
+    most_frequent,
+    newest_probes,
+    shares,
+)
 from temporalwiki.eval_harness.leaderboard.figures.style import WIDTH, styled
 from temporalwiki.eval_harness.task import check_columns
 from temporalwiki.methods.training_data import load
@@ -16,7 +22,7 @@ MOST = 25  # relations that are shown
 
 
 @styled
-def _draw(data: str) -> Figure | None:
+def _draw(data: str, width: float = WIDTH) -> Figure | None:
     """Draw the shares of the most frequent relations among the newest interval's probes.
 
     ``data`` is a dataset folder, a Hub id or ``id@revision``. Return None if it has no probes. Raises InputError for
@@ -32,11 +38,12 @@ def _draw(data: str) -> Figure | None:
     rows = shares(counts)
     if not rows:
         return None
-    figure = Figure(figsize=(WIDTH, 1.2 + 0.22 * min(len(rows), MOST)), layout="constrained")
+    figure = Figure(figsize=(width, 1.2 + 0.22 * min(len(rows), MOST)), layout="constrained")
     probes = {split: of_split.total() for split, of_split in counts.items()}
-    draw_shares(figure.subplots(), rows[:MOST], probes, longest=50)
+    draw_shares(figure.subplots(), rows[:MOST], probes, longest=int(50 * width / WIDTH))
     most = f": the most frequent {MOST} of {len(rows):,}" if len(rows) > MOST else ""
     figure.suptitle(f"Relations of {config}{most}", fontsize="large")
+    figure.set_label(most_frequent("relation", rows))
     figure.legend(loc="outside lower center", ncols=len(SPLITS))
     return figure
 

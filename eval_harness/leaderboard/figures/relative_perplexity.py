@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -17,17 +17,18 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     looks,
     styled,
 )
+from temporalwiki.eval_harness.leaderboard.names import method_name
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, ScoreName
 
 _PANELS = {
     kind: (name, ScoreName("twiki_intrinsic", "proper_noun_perplexity", kind=kind))
-    for kind, name in (("diffset", "changed text (diffsets)"), ("unchanged", "unchanged text"))
+    for kind, name in (("diffset", "new text (diffsets)"), ("unchanged", "old text (unchanged)"))
 }
 
 
 @styled
-def _draw(rows: Sequence[Row]) -> Figure | None:
+def _draw(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     board = Board(rows)
     lines = [line for line in board.lines if not line.initial]
     panels = {}
@@ -39,20 +40,34 @@ def _draw(rows: Sequence[Row]) -> Figure | None:
     if not panels:
         return None
     look = looks(board.lines)
-    figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
-    every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-    every[0].set_ylabel("perplexity of proper nouns / Initial's")
+    across = len(panels) if width == WIDTH else 1
+    down = len(panels) // across
+    figure = Figure(figsize=(width, 2.8 * down), layout="constrained")
+    every = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+    figure.supylabel("perplexity of names ÷ start model's", fontsize="medium")
     drawn: list[Any] = []
     values = [1.0]
     for axes, (name, score, series) in zip(every, panels.values(), strict=True):
         initial = axes.axhline(1, color=BLACK, linewidth=1.3)
         points = {line.label: {at: (value, None, None) for at, value in series[line.label].items()} for line in lines}
-        drawn = [initial, *over_months.draw(axes, board.months(score), points, look, 12 // len(panels))]
+        drawn = [initial, *over_months.draw(axes, board.months(score), points, look)]
         values += [value for of_line in series.values() for value in of_line.values()]
         axes.set_title(name)
     logarithmic_if_wide(every[0], "y", values)
-    legend(figure, ["Initial", *(line.label for line in lines)], drawn)
+    legend(figure, ["initial", *(line.label for line in lines)], drawn)
+    fair = [line.label for line in lines if line.fair]
+    said = "; ".join(filter(None, (_best(name, series, fair) for name, _, series in panels.values())))
+    figure.set_label(said[:1].upper() + said[1:])
     return figure
+
+
+def _best(name: str, series: Mapping[str, Mapping[int, float]], fair: Sequence[str]) -> str:
+    newest = max(at for of_line in series.values() for at in of_line)
+    values = [(series[label][newest], label) for label in fair if newest in series[label]]
+    if not values:
+        return ""
+    ratio, label = min(values)
+    return f"{name}: {method_name(label)} predicts names best ({ratio:.2f} of the start model's perplexity)"
 
 
 PLOT = Plot(

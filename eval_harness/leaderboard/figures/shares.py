@@ -41,6 +41,12 @@ def shares(counts: Mapping[str, Mapping[str, int]]) -> list[Row]:
     return sorted(rows, key=lambda row: -sum(row[1].values()))
 
 
+def most_frequent(what: str, rows: Sequence[Row]) -> str:
+    """Return a sentence about the first row."""
+    label, of = rows[0]
+    return f"The most frequent {what} is {label}: {' and '.join(f'{of[s]:.0f} % of {s}' for s in SPLITS)} probes"
+
+
 def draw_shares(axes: Any, rows: Sequence[Row], probes: Mapping[str, int], longest: int) -> None:
     """Draw a group of bars for each row, the first at the top; labels are cut to ``longest`` characters.
 
@@ -60,7 +66,7 @@ def draw_shares(axes: Any, rows: Sequence[Row], probes: Mapping[str, int], longe
             edgecolor="black",
             linewidth=0.5,
         )
-    texts = shortened([label for label, _ in rows], longest)
+    texts = shortened([label for label, _ in rows], longest, str)
     axes.set_yticks(range(len(rows)), [texts[label] for label, _ in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)

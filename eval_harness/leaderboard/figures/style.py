@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,17 +16,22 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.patheffects import withStroke
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.transforms import Bbox
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.markdown import one_line
+from temporalwiki.eval_harness.leaderboard.names import method_name
 from temporalwiki.eval_harness.leaderboard.selection import Line
 from temporalwiki.methods import METHODS
 
 Drawn = TypeVar("Drawn", bound="Callable[..., Figure | None]")
+Point = tuple[float, float]
 
 WIDTH = 7.0  # inches, the text width of a printed page, on which texts have at least 8 points
+NARROW = 3.4  # inches, for a phone: its texts are drawn with the same size
 BLACK, GREY = "#000000", "#8C8C8C"
 # the colours of Okabe & Ito (2008); yellow comes last because it is weak on paper
 BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW = (
@@ -66,6 +74,24 @@ _STYLE = {
     "svg.fonttype": "path",
 }
 
+# possible offsets of a point's label, in points; the first free one is used
+_BESIDE = tuple(
+    ((x * far, y * far), {1: "left", -1: "right", 0: "center"}[x], {1: "bottom", -1: "top", 0: "center"}[y])
+    for far in (5, 9, 14, 20, 28)
+    for x, y in ((1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0))
+)
+# In a dark page or window, an SVG has the colours of a dark sheet. Its own attributes hold those for paper.
+_DARK = """<style>@media (prefers-color-scheme: dark) {
+svg { background: #201f1c; fill: #ebe7df }
+[style*="fill: #000000"] { fill: #ebe7df !important }
+[style*="stroke: #000000"] { stroke: #ebe7df !important }
+[style*="fill: #ffffff"] { fill: #201f1c !important }
+[style*="stroke: #ffffff"] { stroke: #201f1c !important }
+[style*="stroke: #d0d0d0"] { stroke: #45423c !important }
+}</style>"""
+# nearly black and nearly white, for text on a colour: they stay as they are in the dark
+ON_LIGHT, ON_DARK = "#010101", "#fefefe"
+
 
 class Look(NamedTuple):
     """The look of a line of checkpoints."""
@@ -106,17 +132,13 @@ def looks(lines: Sequence[Line]) -> dict[str, Look]:
     return found
 
 
-def month_name(month: str, between: str = " ") -> str:
-    """Return the label of a month: the second date of "20211101-20211201" as "2021 12-01", and "1112" unchanged."""
-    recent = month[-8:]
-    return f"{recent[:4]}{between}{recent[4:6]}-{recent[6:]}" if len(recent) == 8 else month
-
-
-def shortened(labels: Sequence[str], longest: int = LONGEST) -> dict[str, str]:
-    """Return label -> distinct text on one line with at most ``longest`` characters."""
+def shortened(
+    labels: Sequence[str], longest: int = LONGEST, name: Callable[[str], str] = method_name
+) -> dict[str, str]:
+    """Return label -> distinct text, made from its name, on one line with at most ``longest`` characters."""
     found: dict[str, str] = {}
     for label in labels:
-        text = one_line(label) or "?"
+        text = one_line(name(label)) or "?"
         if len(text) > longest:
             tail = longest // 3
             text = f"{text[: longest - tail - 1]}…{text[len(text) - tail :]}"
@@ -169,22 +191,68 @@ def logarithmic_if_wide(axes: Axes, which: str, values: Iterable[float]) -> None
         return
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if ratio < 1000 else (1,)))
+    narrow = axes.figure.get_size_inches()[0] < WIDTH
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if ratio < 1000 else (1,), numticks=4 if narrow else None))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
 def legend(figure: Figure, labels: Sequence[str], handles: Sequence[Any]) -> None:
-    """Add a legend at the right. The figure must have the layout "constrained"."""
-    figure.legend(handles=handles, labels=list(shortened(labels).values()), loc="outside right upper")
-    # high enough for all labels
+    """Add a legend: at the right, or below a narrow figure. The figure must have the layout "constrained"."""
     width, height = figure.get_size_inches()
-    figure.set_size_inches(width, max(height, 0.175 * len(labels) + 0.3))
+    if width < WIDTH:
+        half = fitting(labels, 1.2, 8)
+        columns = 2 if half == shortened(labels) else 1
+        texts = list((half if columns == 2 else fitting(labels, 2.7, 8)).values())
+        figure.legend(handles=handles, labels=texts, loc="outside lower center", ncols=columns)
+        figure.set_size_inches(width, height + 0.18 * len(labels) / columns)
+    else:
+        figure.legend(handles=handles, labels=list(shortened(labels).values()), loc="outside right upper")
+        figure.set_size_inches(width, max(height, 0.175 * len(labels) + 0.3))  # high enough for all labels
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format of the path's suffix, with the same bytes every time."""
-    metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
+def annotate(
+    figure: Figure, axes: Axes, texts: Iterable[tuple[Point, str]], lines: Iterable[tuple[Point, Point]]
+) -> None:
+    """Write texts next to their points without covering other texts, points or ``lines``.
+
+    A text that has no room is left out.
+    """
+    figure.draw_without_rendering()  # computes the layout, and with it the positions of points
+    figure.set_layout_engine("none")
+    known, radius = list(texts), 0.06 * figure.dpi  # of a marker
+    taken = [Bbox(axes.transData.transform(ends)) for ends in (*lines, *((point, point) for point, _ in known))]
+    taken = [
+        Bbox.from_extents(box.xmin - radius, box.ymin - radius, box.xmax + radius, box.ymax + radius) for box in taken
+    ]
+    places = {point: axes.transData.transform(point) for point, _ in known}
+    for point, text in known:
+        for offset, horizontal, vertical in _BESIDE:
+            drawn = axes.annotate(text, point, offset, textcoords="offset points", ha=horizontal, va=vertical)
+            drawn.set_path_effects([withStroke(linewidth=2, foreground="white")])  # readable on top of lines
+            box = drawn.get_window_extent()
+            inside = axes.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and axes.bbox.y0 <= box.y0
+            centre = ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
+            nearest = min(places, key=lambda at: math.dist(places[at], centre))
+            if inside and nearest == point and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                break
+            drawn.remove()
+
+
+def save(figure: Figure, path: Path, title: str = "") -> None:
+    """Write a figure in the format of the path's suffix, with the same bytes every time.
+
+    An SVG has no background, and in the dark it has the colours of ``_DARK``. A PNG can have a title above the figure.
+    """
     with style(), whole_file(path) as part:
+        if path.suffix == ".svg":
+            text = StringIO()
+            figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+            part.write_text(text.getvalue().replace("</defs>", f"{_DARK}</defs>", 1), "utf-8", newline="\n")
+            return
+        if title:
+            lines = textwrap.fill(one_line(title), int(13 * figure.get_size_inches()[0]))
+            figure.text(0.01, 1.01, lines, fontsize=10, fontweight="bold", va="bottom")
         dpi = min(_DPI, _PIXELS / max(figure.get_size_inches()))
-        figure.savefig(part, format=path.suffix[1:], dpi=dpi, metadata=metadata)
+        figure.savefig(part, format="png", dpi=dpi, metadata={"Software": None}, bbox_inches="tight")

@@ -17,7 +17,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.leaderboard.page import page_data, score_text, without_results, write_page
+from temporalwiki.eval_harness.leaderboard.page import without_results, write_page
+from temporalwiki.eval_harness.leaderboard.page.scores import score_text, scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row
 
 from a_row import make_row
@@ -40,7 +41,7 @@ HOSTILE = [
     "\ud800",
     "",
 ]
-VOID = {"meta", "link", "img", "input"}
+VOID = {"meta", "link", "img", "input", "source"}
 
 
 class Shown(NamedTuple):
@@ -82,9 +83,16 @@ def page_of(rows: list[Row], out: Path, **options: Any) -> Elements:
 
 
 def everything_named(name: str) -> list[Row]:
+    """Rows of the page's first table and of its other scores, with a name in all texts."""
     texts = ("label", "method", "base", "model", "revision", "task", "config", "kind", "test", "measure", "result")
-    shown = make_row(test="average", label=name, method=name, base=name, model=name, config=name, result=name)
-    return [make_row(test="average"), shown, make_row(**dict.fromkeys(texts, name))]
+    shown = {"label": name, "method": name, "base": name, "model": name, "config": name, "result": name}
+    found = {"task": "learned_and_forgotten", "test": "all", **shown}
+    return [
+        make_row(test="average"),
+        make_row(test="average", **shown),
+        make_row(**dict.fromkeys(texts, name)),
+        *(make_row(measure=measure, **found) for measure in ("learned", "forgotten")),
+    ]
 
 
 @pytest.mark.fault(
@@ -94,26 +102,28 @@ def everything_named(name: str) -> list[Row]:
 )
 @pytest.mark.parametrize("name", [name for name in HOSTILE if name])
 def test_a_hostile_name_adds_no_element_and_is_whole_in_the_data(tmp_path: Path, name: str) -> None:
-    figures, tables = {"a": Shown("Figure", "Caption")}, {"a": Shown("Table", "Caption")}
-    page = Elements(write_page(everything_named("plain"), figures, tables, tmp_path, title="plain", results="results"))
-    figures, tables = {name: Shown(name, name)}, {name: Shown(name, name)}
-    found = Elements(write_page(everything_named(name), figures, tables, tmp_path, title=name, results="results"))
+    pages = []
+    for text in ("plain", name):
+        figures, tables = {text: Shown(text, text)}, {text: Shown(text, text)}
+        of = {"title": text, "results": "results", "warnings": [text], "datasets": [text]}
+        pages.append(Elements(write_page(everything_named(text), figures, tables, tmp_path, **of)))
+    page, found = pages
     assert [tag for tag, _ in found.found] == [tag for tag, _ in page.found]
+    assert "table" in {tag for tag, _ in found.found}
     assert not found.open[1:]  # all are closed
     for (_, attributes), (_, plain) in zip(found.found, page.found, strict=True):
         assert list(attributes) == list(plain)
     data = json.loads(found.inside["script"][1])
-    assert name in data["models"]["label"] and name in data["files"]
+    assert name in {model["name"] for model in data["models"]}
 
 
 def test_a_link_is_relative_or_to_the_hub(tmp_path: Path) -> None:
     rows = [row for name in HOSTILE for row in everything_named(name)]
-    rows.append(make_row(test="average", model="acme/gpt2", revision="0" * 40))
     page = Elements(write_page(rows, {name: Shown(name, name) for name in HOSTILE}, {}, tmp_path, results=".."))
-    links = [link["href"] or "" for link in page.all("a")]
-    assert "https://huggingface.co/acme/gpt2" in links
-    links.remove("https://huggingface.co/acme/gpt2")
-    assert all(re.fullmatch(r"#[a-z-]+|\.[!-~]*", link) for link in links), links
+    links = [link["href"] or "" for link in page.all("a")] + [link["srcset"] or "" for link in page.all("source")]
+    ours = {link for link in links if re.fullmatch(r"https://(arxiv\.org/abs|github\.com/joeljang)/[a-z0-9./]+", link)}
+    assert len(ours) == 3
+    assert all(re.fullmatch(r"#[a-z-]+|\.[!-~]*", link) for link in links if link not in ours), links
 
 
 @pytest.mark.parametrize(
@@ -134,7 +144,7 @@ def test_a_link_is_relative_or_to_the_hub(tmp_path: Path) -> None:
     ],
 )
 def test_the_card_of_a_model_of_the_hub_alone(model: str, revision: str, card: str | None) -> None:
-    assert page_data([make_row(model=model, revision=revision)], None)["models"]["card"] == [card]
+    assert scores_data([make_row(model=model, revision=revision)], None)["models"][0]["card"] == card
 
 
 def test_the_policy_allows_this_script_and_style_and_no_other(tmp_path: Path) -> None:
@@ -156,11 +166,124 @@ def test_the_policy_allows_this_script_and_style_and_no_other(tmp_path: Path) ->
 def test_figures_tables_and_results_are_linked(tmp_path: Path) -> None:
     figures = {"fuar": Shown("FUAR", "Forgotten & gained")}
     page = Elements(write_page([make_row()], figures, {"ckl": Shown("CKL", "x")}, tmp_path, results="../results"))
-    (image,) = page.all("img")[:1]
-    assert (image["src"], image["alt"]) == ("./figures/fuar.svg", "Forgotten & gained")
+    (image,) = page.all("img")
+    assert (image["src"], image["alt"]) == ("./figures/fuar.svg", "FUAR")
+    assert [source["srcset"] for source in page.all("source")] == ["./figures/fuar_narrow.svg"]
     links = {link["href"] for link in page.all("a")}
     assert links >= {"./figures/fuar.png", "./tables/ckl.md", "./tables/ckl.csv", "./results.parquet"}
-    assert f"../results/{make_row().result}" in links
+    data = json.loads(page.inside["script"][1])
+    assert (data["results"], data["boards"][0]["file"]) == ("../results", [make_row().result])
+
+
+def test_the_first_picture_is_the_preview(tmp_path: Path) -> None:
+    figures = {name: Shown(f"Title of {name}", "x") for name in ("fuar", "learned_and_forgotten")}
+    for row, place in ((make_row(task="lama"), 1), (learned("diff", 1.0, 0.0)[0], 0)):
+        page = Elements(write_page([row], figures, {}, tmp_path))
+        about = {meta["property"]: meta["content"] for meta in page.all("meta") if "property" in meta}
+        assert about["og:image"] == "./figures/learned_and_forgotten.png"
+        assert [image["src"] for image in page.all("img")].index("./figures/learned_and_forgotten.svg") == place
+    assert "og:image" not in write_page([make_row()], {}, {}, tmp_path).read_text("utf-8")
+
+
+def learned(label: str, gain: float, loss: float, **of: Any) -> list[Row]:
+    of = {"task": "learned_and_forgotten", "test": "all", "label": label, "method": label, **of}
+    return [
+        make_row(measure=measure, value=value, low=value - 0.1, high=value + 0.1, **of)
+        for measure, value in (("learned", gain), ("forgotten", loss))
+    ]
+
+
+def text_of(page: str, tag: str) -> list[str]:
+    """The texts of all elements of a kind, without markup."""
+    return [
+        " ".join(re.sub(r"<[^>]*>", " ", inside).split()) for inside in re.findall(rf"<{tag}\b.*?</{tag}>", page, re.S)
+    ]
+
+
+def test_it_opens_with_a_line_for_each_method(tmp_path: Path) -> None:
+    month, text = {"month": "20211101-20211201", "tested": "20211101-20211201"}, "proper_noun_perplexity"
+    rows = learned("diff", 0.5, -0.02, **month, parameters=124_000_000, trainable=404_000, tokens=5_200_000)
+    rows += learned("mix_review", 1.5, 0.3, **month)
+    for label, at, value in (("initial", None, 20.0), ("diff", month["month"], 15.0)):
+        kind = {"task": "twiki_intrinsic", "kind": "diffset", "test": "train", "measure": text}
+        rows.append(make_row(**month | kind | {"month": at}, label=label, method=label, value=value))
+    page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
+    assert text_of(page, "h2")[0] == "Mix-Review learned most; Diff forgot least"
+    assert "One training run for each method; differences between runs are not included." in page
+    assert "significant" not in page
+    lines = text_of(text_between(page, '<table class="methods">', "</table>"), "tr")
+    assert [line.partition(" nats")[0] for line in lines[:1]] == ["Method Learned"]
+    assert lines[1:] == [
+        "Mix-Review mixes changes with old text, less each epoch 1.50 1.40 to 1.60 0.30 0.20 to 0.40 – 2.05 K tokens "
+        "1.00 K parameters",
+        "Diff trains on the changes only 0.50 0.40 to 0.60 −0.02 −0.12 to 0.08 0.75 perplexity 15.0 5.20 M tokens "
+        "404 K of 124 M parameters",
+        "Start model before any training 0 by definition 0 by definition perplexity 20.0 nothing",
+    ]
+
+
+def text_between(text: str, begin: str, end: str) -> str:
+    return text[text.index(begin) : text.index(end, text.index(begin))]
+
+
+@pytest.mark.parametrize(
+    ("runs", "says"),
+    [
+        ((1, 1), "One training run for each method; differences between runs are not included."),
+        ((3, 3), "Means of 3 training runs, ± their spread."),
+        ((2, 3), "Means of 2 to 3 training runs, ± their spread."),
+        ((1, 3), "Some methods have one training run: for these, differences between runs are not included."),
+    ],
+)
+def test_it_says_how_many_training_runs_there_are(tmp_path: Path, runs: tuple[int, int], says: str) -> None:
+    rows = [
+        row
+        for label, count in zip(("diff", "lora"), runs, strict=True)
+        for row in learned(label, 1.0, 0.0, runs=count, spread=0.04 if count > 1 else None)
+    ]
+    page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
+    assert says in page
+    assert ("3 runs ± 0.04" in page) == (3 in runs)
+
+
+def test_older_months_are_folded(tmp_path: Path) -> None:
+    rows = [row for month in ("0910", "1011") for row in learned("diff", 1.0, 0.0, month=month, tested=month)]
+    page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
+    assert text_of(page, "summary")[0] == "September to October: Diff learned 1.00 and forgot 0.00 nats per token"
+    assert page.index("<details>") > page.index('class="methods"')
+
+
+def test_without_learned_and_forgotten_it_opens_with_what_there_is(tmp_path: Path) -> None:
+    rows = [make_row(label="initial", method="initial", month=None, value=200.0), make_row()]
+    page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
+    assert text_of(page, "h2")[0] == "What each method learned and forgot"
+    lines = text_of(text_between(page, '<table class="methods">', "</table>"), "tr")
+    assert [line[:45] for line in lines] == [
+        "Method Changed facts perplexity ÷ start model’s; "[:45],
+        "Diff trains on the changes only 0.50 perplexity"[:45],
+        "Start model before any training perplexity 200.0"[:45],
+    ]
+    page = write_page([make_row(task="lama", tested=None, month=None)], {}, {}, tmp_path).read_text("utf-8")
+    assert text_of(page, "h2")[0] == "All scores"
+
+
+def test_a_banner_is_there_when_there_is_something_to_say(tmp_path: Path) -> None:
+    banner = '<p class="notice" role="note">About the data: invented &amp; small.</p>'
+    assert banner in write_page([make_row()], {}, {}, tmp_path, warnings=["invented & small"]).read_text("utf-8")
+    assert 'class="notice"' not in write_page([make_row()], {}, {}, tmp_path).read_text("utf-8")
+
+
+def test_it_links_to_papers_data_and_how_to_go_on(tmp_path: Path) -> None:
+    page = Elements(write_page([make_row()], {}, {}, tmp_path, datasets=["acme/wiki"]))
+    links = {link["href"] for link in page.all("a")}
+    assert links >= {
+        "https://huggingface.co/datasets/acme/wiki",
+        "https://arxiv.org/abs/2204.14211",
+        "https://arxiv.org/abs/2110.03215",
+        "#add",
+        "#cite",
+    }
+    assert {"add", "cite"} <= {attributes.get("id") for _, attributes in page.found}
 
 
 @pytest.mark.parametrize("results", ["../results", ".", "..", "tables", "/home/alice", "/", *filter(None, HOSTILE)])
@@ -197,26 +320,19 @@ def test_the_order_of_rows_means_nothing(tmp_path: Path) -> None:
     assert write_page(rows, {}, {}, tmp_path).read_bytes() == first
 
 
-def test_it_opens_with_the_average_perplexity_of_the_last_month(tmp_path: Path) -> None:
-    rows = [
-        make_row(label=f"{test} {measure} {tested}", test=test, measure=measure, tested=tested, task=task)
-        for task in ("deleted", "twiki_probes")
-        for test in ("changed", "average")
-        for measure in ("f1", "perplexity")
-        for tested in ("1011", "1112", "1201")  # December to January comes last
-    ]
-    text = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
-    labels = re.findall(r'<bdi class="label">(.*?)</bdi>', text)
-    assert labels == ["average perplexity 1201"]
-
-
-@pytest.mark.parametrize(("higher", "order"), [(False, ["a", "c", "b", "d"]), (True, ["d", "b", "c", "a"])])
-def test_the_best_come_first(tmp_path: Path, higher: bool, order: list[str]) -> None:
-    values = {"a": 1.0, "b": 9.5, "c": 9.0, "d": math.inf}
-    rows = [make_row(label=label, value=value, higher_is_better=higher) for label, value in values.items()]
-    rows.append(make_row(label="e", value=math.nan, higher_is_better=higher))
-    text = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
-    assert re.findall(r'<bdi class="label">(.*?)</bdi>', text) == [*order, "e"]
+@pytest.mark.parametrize(
+    ("scores", "first"),
+    [
+        (["learned_and_forgotten/all/learned", "twiki_probes/average/perplexity", "deleted/all/chance"], 0),
+        (["deleted/all/learned", "twiki_probes/average/perplexity", "twiki_probes/changed/perplexity"], 1),
+        (["kilt/all/f1", "lama/all/f1"], 0),
+    ],
+)
+def test_the_first_board_is_the_most_important_one(scores: list[str], first: int) -> None:
+    rows = [make_row(task=task, test=test, measure=of) for task, test, of in (score.split("/") for score in scores)]
+    data = scores_data(rows, None)
+    board = data["boards"][data["start"]]
+    assert f"{board['task']}/{board['test']}/{board['measure']}" == scores[first]
 
 
 def test_tests_of_several_kinds_and_versions_are_apart() -> None:
@@ -227,7 +343,7 @@ def test_tests_of_several_kinds_and_versions_are_apart() -> None:
         make_row(task="lama", version=2),
         make_row(task="other", test=""),
     ]
-    boards = [(board["task"], board["test"]) for board in page_data(rows, None)["boards"]]
+    boards = [(board["task"], board["test"]) for board in scores_data(rows, None)["boards"]]
     assert boards == [
         ("lama (version 2)", "changed"),
         ("lama (version 1)", "changed"),
@@ -238,43 +354,20 @@ def test_tests_of_several_kinds_and_versions_are_apart() -> None:
 
 
 def test_two_scores_of_one_checkpoint_are_two_lines() -> None:
-    data = page_data([make_row(value=1.0), make_row(value=2.0), make_row(value=3.0, tested="1011")], None)
-    assert data["models"]["label"] == ["diff", "diff"]
+    data = scores_data([make_row(value=1.0), make_row(value=2.0), make_row(value=3.0, tested="1011")], None)
+    assert [model["name"] for model in data["models"]] == ["Diff", "Diff"]
     (board,) = data["boards"]
-    assert sorted(zip(board["model"], board["tested"], board["value"], strict=True)) == [
+    assert sorted(zip(board["model"], board["month"], board["value"], strict=True)) == [
         (0, 0, 1),
         (0, 1, 3),
         (1, 0, 2),
     ]
 
 
-# Ranks of the models of a month, as (label, month, best, worst), and the sentence about them.
-VERDICTS: list[tuple[list[tuple[str, str | None, int | None, int | None]], str]] = [
-    ([("a", "0910", None, None), ("b", "0910", None, None)], ""),
-    ([("a", "0910", 1, 1)], ""),
-    (
-        [("a", "0910", 1, 3), ("b", "0910", 1, 3), ("c", None, 1, 3)],
-        "No significant differences between these 3 models.",
-    ),
-    (
-        [("a", "0910", 1, 1), ("b", "0910", 2, 3), ("c", None, 2, 3)],
-        "a, trained to 0910, is significantly better than the other 2.",
-    ),
-    ([("a", "0910", 2, 2), ("c", None, 1, 1)], "c is significantly better than the other 1."),
-    (
-        [("a", "0910", 1, 2), ("b", "0910", 1, 3), ("c", None, 2, 3)],
-        "2 of 3 models may be the best: their ranges of ranks begin with 1.",
-    ),
-    ([("a", "0910", 1, 2), ("b", "0910", 1, 2), ("c", None, 1, 2), ("d", None, 1, 2)], ""),  # two pairs
-]
-
-
-@pytest.mark.parametrize(("ranks", "verdict"), VERDICTS)
-def test_what_the_ranks_say_in_words(ranks: list[tuple[str, str | None, int, int]], verdict: str) -> None:
-    rows = [
-        make_row(label=label, month=month, rank_best=best, rank_worst=worst) for label, month, best, worst in ranks
-    ]
-    assert page_data(rows, None)["boards"][0]["verdicts"] == {"0": verdict}
+@pytest.mark.parametrize(("best", "worst", "rank"), [(1, 3, "1–3"), (2, 2, "2"), (None, None, "")])
+def test_a_rank_is_a_range(best: int | None, worst: int | None, rank: str) -> None:
+    (board,) = scores_data([make_row(rank_best=best, rank_worst=worst)], None)["boards"]
+    assert (board["best"], board["rank"]) == ([best], [rank])
 
 
 @pytest.mark.parametrize(
@@ -292,7 +385,10 @@ def test_what_the_ranks_say_in_words(ranks: list[tuple[str, str | None, int, int
 )
 def test_scores_have_three_digits_in_the_middle_of_a_board(values: list[float], decimals: int) -> None:
     rows = [make_row(label=f"{i}", value=value) for i, value in enumerate(values)]
-    assert page_data(rows, None)["boards"][0]["decimals"] == decimals
+    shown = dict(zip(values, scores_data(rows, None)["boards"][0]["text"], strict=True))
+    assert all(text == score_text(value, decimals) for value, text in shown.items())
+    middle = max((text for value, text in shown.items() if math.isfinite(value)), key=len)
+    assert len(middle.partition(".")[2]) == decimals or decimals == 4
 
 
 @pytest.mark.parametrize(
@@ -344,16 +440,14 @@ def test_a_score_as_text_is_the_score(value: float, decimals: int) -> None:
     ],
 )
 def test_a_count_in_three_digits(count: int | None, text: str) -> None:
-    assert page_data([make_row(trainable=count)], None)["models"]["trainable_text"] == [text]
+    assert scores_data([make_row(trainable=count)], None)["models"][0]["trainable_text"] == text
 
 
 @given(st.lists(st.floats(), min_size=1, max_size=8))
 @example([8.988465e307, 8.988465e307])
 def test_any_score_gets_into_the_page_with_six_digits(values: list[float]) -> None:
     rows = [make_row(label=f"{i}", value=value, low=value, high=None) for i, value in enumerate(values)]
-    data = json.loads(json.dumps(page_data(rows, None), allow_nan=False))
+    data = json.loads(json.dumps(scores_data(rows, None), allow_nan=False))
     (board,) = data["boards"]
-    for column in ("value", "low"):
-        found = [float(value) for value in board[column]]
-        assert found == pytest.approx(values, rel=1e-5, nan_ok=True)
-    assert board["high"] == [None] * len(values)
+    assert [float(value) for value in board["value"]] == pytest.approx(values, rel=1e-5, nan_ok=True)
+    assert board["interval"] == ["no interval"] * len(values)

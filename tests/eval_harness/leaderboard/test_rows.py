@@ -14,7 +14,7 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.leaderboard import write_leaderboard
-from temporalwiki.eval_harness.leaderboard.page import page_data
+from temporalwiki.eval_harness.leaderboard.page.scores import scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, read_parquet, read_score, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.selection import Board
 from temporalwiki.eval_harness.results import Result, read_results
@@ -82,8 +82,7 @@ def test_folders_of_the_same_name_are_two_models(tmp_path: Path) -> None:
     found = rows(read_results(tmp_path), tmp_path)
     assert {row.model for row in found} == {"lora"}
     assert len({row.revision for row in found}) == 2
-    data = page_data(found, None)["models"]
-    assert data["model"] == ["lora", "lora"]
+    assert [model["id"] for model in scores_data(found, None)["models"]] == ["lora", "lora"]
     assert [line.label for line in Board(found).lines] == [f"lora, lora at {i}1234567" for i in range(2)]
 
 
@@ -116,6 +115,9 @@ def test_a_row_says_what_its_result_says(tmp_path: Path) -> None:
         high=high,
         items=3,
         clusters=3,
+        runs=1,
+        spread=None,
+        competes=True,
         rank_best=None,
         rank_worst=None,
         result=result.path.relative_to(tmp_path).as_posix(),

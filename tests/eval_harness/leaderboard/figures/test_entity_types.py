@@ -150,6 +150,7 @@ def test_both_figures_of_a_folder_have_the_same_bytes_every_time(tmp_path: Path)
         assert list(write_figures([], tmp_path / name, data)) == ["entity_types", "relations"]
         written.append(contents(tmp_path / name))
     assert written[0] == written[1]
-    assert sorted(written[0]) == ["entity_types.png", "entity_types.svg", "relations.png", "relations.svg"]
+    endings = (".png", ".svg", "_narrow.svg")
+    assert sorted(written[0]) == [f"{name}{ending}" for name in ("entity_types", "relations") for ending in endings]
     assert write_figures([], tmp_path / "a") == {}
     assert not list((tmp_path / "a").iterdir())

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
+from temporalwiki.eval_harness.leaderboard.figures.style import NARROW, WIDTH
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.methods import METHODS
 
@@ -39,6 +40,7 @@ SCORES = [
         for measure in ("proper_noun_perplexity", "perplexity")
     ),
 ]
+LEARNED, FORGOTTEN = (("learned_and_forgotten", "probes", "all", measure) for measure in ("learned", "forgotten"))
 HOSTILE = (
     "_hidden",
     "$x^2$ $y$",
@@ -75,6 +77,10 @@ def world(
                     value = 100 * grow**i * (1 if line is INITIAL else generator.uniform(0.7, 1.2))
                     if line is INITIAL or generator.random() >= gone:
                         yield score(*what, tested, value, **{**line, "month": trained})
+                if line is not INITIAL:
+                    learned, forgotten = (generator.uniform(-0.2, 1) * grow**i for _ in "lf")
+                    yield score(*LEARNED, tested, learned, **{**line, "month": trained, "higher_is_better": True})
+                    yield score(*FORGOTTEN, tested, forgotten, **{**line, "month": trained})
         if line is not INITIAL:
             for test in ("lama", "probes"):
                 value = math.inf if i % 4 == 3 else generator.uniform(0, 2)
@@ -125,12 +131,13 @@ def marks(line: Any) -> list[float | None]:
 @pytest.mark.parametrize("case", CASES)
 def test_no_text_is_cut_off_or_lies_over_another(case: str) -> None:
     rows = list(CASES[case]())
-    for name, plot in FIGURES.items():
-        figure = plot.draw(rows)
+    for (name, plot), width in product(FIGURES.items(), (WIDTH, NARROW)):
+        figure = plot.draw(rows, width)
         if figure is not None:
             assert check_texts(figure), name
             sizes = [text.get_fontsize() for text in figure.findobj(lambda artist: hasattr(artist, "get_fontsize"))]
             assert min(sizes) >= 8, name
+            assert figure.get_label(), name
         else:
             assert name.startswith("misalignment"), name
             assert len({row.tested for row in rows}) == 1
@@ -142,7 +149,9 @@ def test_without_its_scores_there_is_no_figure(name: str) -> None:
     assert FIGURES[name].draw([make_row(task="kilt", kind="kilt", config="kilt-fever", tested=None)]) is None
 
 
-@pytest.mark.parametrize("name", [name for name in FIGURES if name not in ("fuar", "average_perplexity")])
+@pytest.mark.parametrize(
+    "name", [name for name in FIGURES if name not in ("fuar", "average_perplexity", "learned_and_forgotten")]
+)
 def test_what_is_relative_to_initial_needs_initial(name: str) -> None:
     rows = list(world(of_methods(["diff"])))
     assert FIGURES[name].draw(rows) is not None
@@ -153,7 +162,7 @@ def test_what_is_relative_to_initial_needs_initial(name: str) -> None:
 @pytest.mark.parametrize("label", HOSTILE)
 def test_a_label_is_shown_as_it_is(label: str) -> None:
     rows = [*world([{"label": label, "method": "diff"}, *of_methods(["lora"])], MONTHS[:2])]
-    wanted = {"": "?", "=cmd()\nnew line": "=cmd() new line", "\u202eabc": "abc"}.get(label, label[:5])
+    wanted = {"": "?", "=cmd()\nnew line": "=cmd() new", "\u202eabc": "abc"}.get(label, label[:5])
     for name in FIGURES:
         texts = check_texts(draw(name, rows))
         assert [text for text in texts if text.startswith(wanted)], name
@@ -173,13 +182,13 @@ def test_relative_perplexity_is_initials_share_in_each_months_text() -> None:
         score(*unchanged, "0809", 9.0, label="lora", method="lora", month="0809"),
     ]
     figure = draw("relative_perplexity", rows)
-    assert [axes.get_title() for axes in figure.axes] == ["changed text (diffsets)", "unchanged text"]
+    assert [axes.get_title() for axes in figure.axes] == ["new text (diffsets)", "old text (unchanged)"]
     first, second = ([marks(line) for line in axes.lines if line.get_marker() != "None"] for axes in figure.axes)
     assert first == [[0.5, 0.5], [None, None]]
     assert second == [[1.2], [0.9]]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Initial", "diff", "lora"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Start model", "Diff", "LoRA"]
     (axes,) = draw("relative_perplexity", rows[:5]).axes
-    assert axes.get_title() == "changed text (diffsets)"
+    assert axes.get_title() == "new text (diffsets)"
 
 
 def test_average_perplexity_has_initial_and_intervals() -> None:
@@ -197,8 +206,8 @@ def test_average_perplexity_has_initial_and_intervals() -> None:
     assert marks(diff.lines[0]) == [70.0, None]
     bars = [[[float(y) for _, y in segment] for segment in of.lines[2][0].get_segments()] for of in (initial, diff)]
     assert bars == [[[90.0, 115.0], [110.0, 110.0]], [[60.0, 90.0], []]]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["initial", "diff"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0809", "0910"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Start model", "Diff"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["Aug–Sep", "Sep–Oct"]
 
 
 def test_lines_of_a_month_stand_side_by_side() -> None:
@@ -231,7 +240,7 @@ def test_misalignment_is_each_month_on_each_relative_to_initial(name: str, what:
         score(*what, "0910", 50.0, label="lora", method="lora", month="0809"),
     ]
     figure = draw(name, rows)
-    assert heat_map(figure) == {"diff": ["0.80", "1.20", "–", "0.50"], "lora": ["–", "1.00"]}
+    assert heat_map(figure) == {"Diff": ["0.80", "1.20", "–", "0.50"], "LoRA": ["–", "1.00"]}
     diff = figure.axes[0]
     cells = [patch for patch in diff.patches if isinstance(patch, Rectangle)]
     outlined = [cell.get_edgecolor()[:3] == (0, 0, 0) for cell in cells]
@@ -240,9 +249,9 @@ def test_misalignment_is_each_month_on_each_relative_to_initial(name: str, what:
     assert blue[2] > blue[0] and orange[0] > orange[2] and missing[0] == missing[1] == missing[2]
     assert to_hex(bluest) == "#0072b2"  # the furthest from 1
     assert to_hex(figure.axes[1].patches[1].get_facecolor()) == "#ffffff"
-    assert [text.get_color() for text in diff.texts] == ["black", "black", "black", "white"]
-    assert [label.get_text() for label in diff.get_xticklabels()] == ["0809", "0910"]
-    assert [label.get_text() for label in diff.get_yticklabels()] == ["0809", "0910"]
+    assert [text.get_color() for text in diff.texts] == ["#010101", "#010101", "#010101", "#fefefe"]
+    assert [label.get_text() for label in diff.get_xticklabels()] == ["Aug–\nSep", "Sep–\nOct"]
+    assert [label.get_text() for label in diff.get_yticklabels()] == ["Aug–Sep", "Sep–Oct"]
 
 
 def test_misalignment_of_many_months_shows_the_newest() -> None:
@@ -250,7 +259,7 @@ def test_misalignment_of_many_months_shows_the_newest() -> None:
     figure = draw("misalignment", list(world(of_methods(["diff"]), months)))
     (cells,) = heat_map(figure).values()
     assert len(cells) == 12 * 12
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()][::11] == ["2021\n01-01", "2021\n12-01"]
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()][::11] == ["Jan\n2021", "Dec\n2021"]
 
 
 def test_fuar_bars_are_of_the_newest_month_and_say_where_nothing_was_gained() -> None:
@@ -262,7 +271,7 @@ def test_fuar_bars_are_of_the_newest_month_and_say_where_nothing_was_gained() ->
         fuar("full", 0.75, test="probes", method="full"),
     ]
     clozes, probes = draw("fuar", rows).axes
-    assert [label.get_text() for label in clozes.get_yticklabels()] == ["full", "diff", "lora"]
+    assert [label.get_text() for label in clozes.get_yticklabels()] == ["Full", "Diff", "LoRA"]
     assert [text.get_text() for text in clozes.texts] == ["1.50", "0.50", "no gain"]
     right = clozes.get_xlim()[1]
     assert right > 2
@@ -275,9 +284,40 @@ def test_fuar_bars_are_of_the_newest_month_and_say_where_nothing_was_gained() ->
     assert "lower is better" in clozes.get_xlabel()
 
 
+def test_no_finding_names_a_model_that_was_trained_on_test_data() -> None:
+    cheat = {"label": "lora (trained on test data)", "method": "lora", "trained_on_test": True}
+    for lines in ([*of_methods(["diff"]), cheat], [cheat]):
+        rows = list(world(lines, MONTHS[:2], grow=0.1))
+        for name in FIGURES:
+            assert "trained on test data" not in draw(name, rows).get_label() or name == "learned_and_forgotten", name
+
+
+@pytest.mark.parametrize(
+    ("values", "finding"),
+    [
+        ((0.5, 0.25), "LAMA (exact match): LoRA forgot least for each point gained (0.25)"),
+        ((0.0, 0.0), "LAMA (exact match): Diff and LoRA forgot least for each point gained (0.00)"),
+        ((math.inf, math.inf), "LAMA (exact match): no method gained anything"),
+    ],
+)
+def test_the_finding_of_fuar_names_all_of_the_best(values: tuple[float, float], finding: str) -> None:
+    rows = [fuar(label, value, method=label) for label, value in zip(("diff", "lora"), values, strict=True)]
+    assert draw("fuar", rows).get_label() == finding
+
+
+def test_the_finding_of_misalignment_counts_months_that_their_own_model_predicts_best() -> None:
+    what = ("twiki_probes", "probes", "changed", "perplexity")
+    rows = [score(*what, month, 100.0, **INITIAL) for month in ("0809", "0910")]
+    values = {("0809", "0809"): 80.0, ("0809", "0910"): 60.0, ("0910", "0809"): 70.0, ("0910", "0910"): 50.0}
+    rows += [score(*what, tested, value, month=trained) for (trained, tested), value in values.items()]
+    assert draw("misalignment", rows).get_label() == (
+        "In 1 of 2 cases, the model trained up to a month has the lowest perplexity of changed facts of that month"
+    )
+
+
 def test_fuar_says_the_month_where_not_all_are_of_one() -> None:
     (axes,) = draw("fuar", [fuar("diff", 0.5, "1112"), fuar("lora", 0.5, "1011", method="lora")]).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["diff (1112)", "lora (1011)"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["Diff (Nov–Dec)", "LoRA (Oct–Nov)"]
 
 
 @pytest.mark.parametrize(
@@ -309,7 +349,7 @@ def test_learning_rates_of_a_method_are_joined_in_order(
         for line in axes.lines[2:]
     ]
     assert points == [[(1.0, 1.0)], [(0.9, 0.9), (1.1, 0.8), (1.5, 0.5)], [(1.0, 0.95)]]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Initial", "diff", "lora"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Start model", "Diff", "LoRA"]
     assert {text.get_text(): text.xy for text in axes.texts} == {
         "2.5e-5": (0.9, 0.9),
         "1e-4": (1.1, 0.8),
@@ -330,7 +370,7 @@ def test_two_variants_with_one_learning_rate_are_not_joined() -> None:
         for label, rate in (("k 2", 1e-4), ("k 3", 1e-4), ("k 3 high", 1e-3))
     ]
     figure = draw("learning_rate", list(world(lines)))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Initial", "k 2", "k 3", "k 3 high"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Start model", "k 2", "k 3", "k 3 high"]
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -352,7 +392,7 @@ def test_files_are_the_same_in_another_process_with_another_hash_seed(tmp_path: 
     )
     assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
     assert list(hashes(tmp_path / "one")) == sorted(
-        f"{name}.{ending}" for name in FIGURES for ending in ("png", "svg")
+        f"{name}{ending}" for name in FIGURES for ending in (".png", ".svg", "_narrow.svg")
     )
 
 

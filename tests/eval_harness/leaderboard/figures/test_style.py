@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 
 from temporalwiki.eval_harness.leaderboard.figures.style import (
     COLOURS,
     fitting,
     looks,
-    month_name,
     save,
     shortened,
     style,
@@ -97,14 +97,6 @@ def test_labels_fit_into_a_width() -> None:
     assert {len(text) for text in fitting(labels, 0.1, 9).values()} == {8}
 
 
-@pytest.mark.parametrize(
-    ("month", "name"),
-    [("1112", "1112"), ("20211101-20211201", "2021 12-01"), ("20211201", "2021 12-01"), ("12", "12")],
-)
-def test_month_name(month: str, name: str) -> None:
-    assert month_name(month) == name
-
-
 def draw(text: str) -> Figure:
     figure = Figure(figsize=(2, 1))
     figure.text(0.1, 0.5, text)
@@ -140,3 +132,27 @@ def test_svg_has_no_text_that_another_font_could_change_and_no_date(tmp_path: Pa
 def test_a_very_high_figure_is_still_a_picture(tmp_path: Path) -> None:
     save(Figure(figsize=(1, 400)), tmp_path / "a.png")  # 80,000 pixels at the usual number an inch
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_svg_follows_the_theme_and_has_no_background(tmp_path: Path) -> None:
+    """In the dark, each colour of paper and ink that a figure uses has another one; others stay."""
+    with style():
+        figure = draw("x")
+        figure.subplots().plot([0, 1], color="black", markerfacecolor="white", marker="o")
+        figure.axes[0].grid(visible=True)
+    save(figure, tmp_path / "a.svg")
+    content = (tmp_path / "a.svg").read_text("utf-8")
+    begin = content.index("@media (prefers-color-scheme: dark)")
+    dark = content[begin : content.index("}</style>", begin)]
+    drawn = content.replace(dark, "")
+    for colour in ("fill: #ffffff", "stroke: #000000", "stroke: #d0d0d0"):
+        assert f'[style*="{colour}"]' in dark and colour in drawn
+    background = content[content.index('id="patch_1"') :]
+    assert "fill: none" in background[: background.index("</g>")]
+
+
+def test_a_png_has_its_title_above_the_figure(tmp_path: Path) -> None:
+    for name, title in (("plain", ""), ("titled", "A finding that is said in words. " * 5)):
+        save(styled(draw)("x"), tmp_path / f"{name}.png", title)
+    heights = [imread(tmp_path / f"{name}.png").shape[0] for name in ("plain", "titled")]
+    assert heights[1] > heights[0] + 100

@@ -1,0 +1,71 @@
+"""Names for people: of methods, and of months."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+METHOD_NAMES = {
+    "initial": ("Start model", "before any training"),
+    "full": ("Full", "trains on the whole new snapshot"),
+    "diff": ("Diff", "trains on the changes only"),
+    "recadam": ("RecAdam", "is pulled back to its start weights"),
+    "mix_review": ("Mix-Review", "mixes changes with old text, less each epoch"),
+    "replay": ("Replay", "adds the same share of old text to each batch"),
+    "lora": ("LoRA", "trains low-rank adapters"),
+    "dora": ("DoRA", "trains low-rank adapters and the size of each weight"),
+    "k_adapter": ("K-Adapter", "trains new layers next to the frozen model"),
+    "modular": ("Modular", "trains a small new encoder next to the frozen one"),
+    "ewc": ("EWC", "protects the weights that old text needs"),
+    "lwf": ("LwF", "keeps its predictions close to the start model's"),
+    "merge": ("Merge", "averages the trained and the start weights"),
+    "light_tuning": ("Light-tuning", "learns the form of the questions only"),
+}
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def method_name(label: str) -> str:
+    """Return a label with its method's name as the paper writes it: "Mix-Review, gpt2" for "mix_review, gpt2"."""
+    method, mark = re.match(r"(\w*)(, | \(|$)?", label).groups()  # type: ignore[union-attr]
+    known = mark is not None and method in METHOD_NAMES
+    return METHOD_NAMES[method][0] + label[len(method) :] if known else label
+
+
+def month_name(month: str) -> str:
+    """Return a month of a config in words: "October to November 2021" for "20211001-20211101".
+
+    A name without a year, such as "1112", gets none. Text that is no month is returned unchanged.
+    """
+    dates = _dates(month)
+    with_year = {year: i for i, (year, _) in enumerate(dates)}  # a year is written once, after its last month
+    parts = [name + (f" {year}" if year and with_year[year] == i else "") for i, (year, name) in enumerate(dates)]
+    return " to ".join(parts) or month
+
+
+def short_month(month: str, between: str = "\n") -> str:
+    """Return a month of a config for the axis of a figure: "Oct–Nov", and "2021" on a second line."""
+    dates = _dates(month)
+    names = "–".join(re.sub(r"([A-Z]..)[a-z]*", r"\1", name) for _, name in dates)
+    return f"{names}{between}{dates[-1][0]}".rstrip() if dates else month
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence: "A", "A and B" or "A, B and C"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def _dates(month: str) -> list[tuple[str, str]]:
+    """Return (year, month's name) of each date in the name of a month, with the day if it is not the first."""
+    if not re.fullmatch(r"\d{8}(-\d{8})?|(\d\d){1,2}", month):
+        return []
+    found = []
+    for digits in re.findall(r"\d{8}" if len(month) >= 8 else r"\d\d", month):
+        year, number, day = (digits[:4], digits[4:6], digits[6:]) if len(digits) == 8 else ("", digits, "01")
+        if not 1 <= int(number) <= 12:
+            return []
+        name = _MONTHS[int(number) - 1]
+        found.append((year, name if day == "01" else f"{int(day)} {name}"))
+    return found
