@@ -27,7 +27,7 @@ from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
-from temporalwiki.methods.expansion import SPEC, read_expansion
+from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.processes import processes
 
 _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, configuration, tokenizer
@@ -203,12 +203,8 @@ def revision(reference: str) -> str:
     """
     reference = checkpoint.pinned(reference)
     folder = checkpoint.folder_of(reference)
-    base = None
-    if (folder / SPEC).is_file():
-        base = read_expansion(folder).base_model
-    elif (folder / checkpoint.ADAPTER).is_file():
-        base = checkpoint.base_of_adapter(folder)
-    else:
+    base = checkpoint.base_of(folder)
+    if base is None:
         path, more = checkpoint.library_arguments(reference)
         if "gguf_file" in more:
             return _hash([Path(path) / more["gguf_file"]])
