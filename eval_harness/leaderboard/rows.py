@@ -103,6 +103,14 @@ def write_parquet(rows: Sequence[Row], path: Path) -> None:
         pq.write_table(pa.Table.from_pylist([asdict(row) for row in rows], _SCHEMA), part)
 
 
+def is_leaderboard(path: Path) -> bool:
+    """Return whether a file is from ``write_parquet``, also of another version."""
+    try:
+        return {"label", "task", "measure", "rank_best"} <= set(pq.read_schema(path).names)
+    except (OSError, pa.ArrowException):
+        return False
+
+
 def read_parquet(path: Path) -> list[Row]:
     """Return the rows of a file from ``write_parquet``. Raises InputError for any other file."""
     try:

@@ -285,6 +285,10 @@ def test_what_is_no_dataset_folder_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis" / "chapter1.tex").write_text("x")
     with pytest.raises(InputError, match="not a dataset folder"):
         check_place(tmp_path / "thesis")
+    (tmp_path / "cluster" / "manifests").mkdir(parents=True)
+    (tmp_path / "cluster" / "manifests" / "service.yaml").touch()  # as other programs have it
+    with pytest.raises(InputError, match="not a dataset folder"):
+        check_place(tmp_path / "cluster")
     with pytest.raises(InputError, match="not a dataset folder"):
         check_place(tmp_path / "thesis" / "chapter1.tex")
 

@@ -71,7 +71,6 @@ NOT_WHOLE: dict[str, tuple[str, Callable[[Weights], Weights], dict[str, Any], st
         {},
         r"1 tensor is of another shape .*\(model\.norm\.weight\)",
     ),
-    "no heads": ("llama", lambda weights: weights, {"num_attention_heads": 0}, "cannot load a language model: "),
     "no such activation": ("llama", lambda weights: weights, {"hidden_act": "x"}, "cannot load a language model: "),
     "a quantization of nobody": (
         "llama",

@@ -129,7 +129,7 @@ NAMED: dict[str, tuple[dict[str, Any], str]] = {
     "by its folder": ({"name": "../models/mine"}, "mine"),
     "by its id": ({"name": "someone/gpt2"}, "gpt2"),
     "by its package": ({"name": "package:llm"}, "package:llm"),
-    "hostile": ({"name": "x", "label": '</script>=cmd()|"\n../é🙂'}, '</script>=cmd()|"\\n../é🙂'),  # in one line,
+    "hostile": ({"name": "x", "label": '</script>=cmd()|"\n../é🙂'}, '</script>=cmd()|"\\n../é🙂'),  # one line
 }
 
 
