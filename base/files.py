@@ -72,6 +72,11 @@ def read_small(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def leads_out(path: Path, folder: Path) -> bool:
+    """Return whether ``path``, which lies in ``folder``, is or passes a link to something outside."""
+    return not path.resolve().is_relative_to(folder.resolve())
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder, and the folders that it lies in, unless they exist."""
     if not folder.is_dir():

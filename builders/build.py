@@ -23,9 +23,9 @@ from temporalwiki.builders import checksums, dataset_folder, incremental
 from temporalwiki.builders.finish import Finished, finish
 from temporalwiki.builders.incremental import Base
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.manifests import BuiltManifest, checked_as, read_intervals
+from temporalwiki.builders.manifests import BuiltManifest, checked_as
 from temporalwiki.builders.measurement import measured
-from temporalwiki.builders.snapshot import Dump, Interval
+from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.sources import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, find_sources
 from temporalwiki.builders.stages import Report, remove, run_stage, total
 from temporalwiki.builders.wikidata import align, entity_types, labels, unchanged_items
@@ -76,7 +76,7 @@ def build(
     out, work = check_folders(out, work, sources.interval.wiki)  # the locks have the names of the folders
     with only_one(work, "build"), only_one(out, "build"):
         dataset_folder.finish_install(out)
-        _warn_of_damage(out, sources.interval)
+        dataset_folder.warn_of_damage(out, sources.interval.name)
         return _Build(sources, out, work, options, machine, card, accept_dates, remarks).run()
 
 
@@ -197,13 +197,13 @@ class _Build:
                     f"{self.interval.wiki} of {date}: its newest revision is of {found}, {abs(days)} days "
                     f"{'before' if days > 0 else 'after'}: is this another dump? If not, use --accept-dates"
                 )
-        self._check_order(self.interval.wiki, *newest.items(), "revision is of")
+        self._check_order(self.interval.wiki, list(newest.items()), "revision is of")
 
     def _check_wikidata_dates(self) -> None:
         """Raise InputError if the newest revision of the later Wikidata dump is older than that of the earlier one."""
         dates = self.sources.wikidata_prev.date, self.sources.wikidata_recent.date
         newest = [self._newest(f"wikidata-extract {side}") for side, _ in self._sides()]
-        self._check_order("wikidata", *zip(dates, newest, strict=True), "revision is")
+        self._check_order("wikidata", list(zip(dates, newest, strict=True)), "revision is")
 
     def _sides(self) -> tuple[tuple[str, str], tuple[str, str]]:
         return ("prev", self.interval.prev), ("recent", self.interval.recent)
@@ -212,11 +212,12 @@ class _Build:
         """Return the newest revision that a stage has read, or None: extracts of older versions do not tell."""
         return max((report["newest"] for report in self.reports[stage] if report.get("newest")), default=None)
 
-    def _check_order(self, wiki: str, prev: tuple[str, Any], recent: tuple[str, Any], said: str) -> None:
-        if prev[1] and recent[1] and recent[1] < prev[1]:
+    def _check_order(self, wiki: str, newest: list[tuple[str, Any]], said: str) -> None:
+        (prev, of_prev), (recent, of_recent) = newest
+        if of_prev and of_recent and of_recent < of_prev:
             raise InputError(
-                f"{wiki} of {recent[0]}: its newest {said} {recent[1]}, but {prev[0]} has {prev[1]}: are the dumps "
-                "swapped? If not, use --accept-dates"
+                f"{wiki} of {recent}: its newest {said} {of_recent}, but {prev} has {of_prev}: are the dumps swapped? "
+                "If not, use --accept-dates"
             )
 
     def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> Path:
@@ -469,16 +470,6 @@ class _Build:
     def _warn(self, text: str) -> None:
         self.warnings.append(text)
         say(f"warning: {text}")
-
-
-def _warn_of_damage(out: Path, interval: Interval) -> None:
-    """Print a line for each damaged file of the other intervals in the dataset folder."""
-    for manifest in read_intervals(out):
-        if manifest.name != interval.name:
-            command = "import" if manifest.imported else f"build {manifest.interval.prev} {manifest.interval.recent}"
-            for file in manifest.files:
-                if problem := file.problem(out):
-                    say(f"warning: {out / file.path}: {problem}; `temporalwiki {command}` makes it again")
 
 
 def _run_checked(task: Any, folder: Path, *, run: Any, hashed: Mapping[str, checksums.ChecksumTask]) -> Report:

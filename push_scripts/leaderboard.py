@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import read_small
+from temporalwiki.base.files import leads_out, read_small
 from temporalwiki.eval_harness.leaderboard.page import without_results
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 from temporalwiki.push_scripts.repository_state import Content, Revision
@@ -47,5 +47,8 @@ def leaderboard_revision(folder: Path, tag: str | None = None) -> Revision:
         if not (folder / path).is_file():
             raise InputError(f"{folder}: {_PAGE} shows {path}, which is missing; run `temporalwiki leaderboard`")
         files[path] = folder / path
+    for path in files:
+        if leads_out(folder / path, folder):
+            raise InputError(f"{folder}: {path}: is a link out of the folder; publish a copy without links")
     models = len({(row.model, row.revision) for row in rows})
     return Revision(f"Leaderboard: {len(rows):,} scores, models: {models:,}", files, tag=tag)

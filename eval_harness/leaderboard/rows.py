@@ -149,7 +149,7 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
         trained_on_test=bool(model.trained_on_test),
     )
     # names are shown, on the page, in tables, figures and cards
-    texts = {name: in_line(value) for name, value in asdict(row).items() if isinstance(value, str)}
+    texts: dict[str, Any] = {name: in_line(text) for name, text in asdict(row).items() if isinstance(text, str)}
     return replace(row, **texts)
 
 

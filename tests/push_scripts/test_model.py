@@ -449,12 +449,12 @@ def write_gguf(path: Path, layers: int) -> None:
 
 
 def test_a_base_that_was_a_gguf_file_has_the_sizes_of_the_one_that_is_named(
-    hub: LoopbackHub, copied: Copied, tmp_path: Path, repo: str
+    hub: LoopbackHub, trained: Trained, tmp_path: Path, repo: str
 ) -> None:
     files = contents(tiny_models.save("llama", tmp_path / "llama"))
     config = json.loads(files["config.json"]) | {"vocab_size": 400}
     hub.commit("model", f"{repo}-base", {**files, "config.json": json.dumps(config).encode()})
-    folder = copied("gpt2", "lora")
+    folder = trained("llama", "lora", tmp_path / "llama")
     rewrite(folder / "adapter_config.json", base_model_name_or_path=str(tmp_path / "model.gguf"))
     write_gguf(tmp_path / "model.gguf", layers=2)
     with pytest.raises(InputError, match=r"another model than .*model\.gguf: num_hidden_layers is 4, not 2"):
