@@ -70,12 +70,6 @@ class CachedModel:
     def loaded(self) -> checkpoint.Checkpoint:
         """The model on its device, with its tokenizer. Raises InputError if it cannot be loaded."""
         found = checkpoint.load(self.reference, torch.float32)
-        embeddings, tokens = found.model.get_input_embeddings().weight.shape[0], found.tokenizer.vocab_size
-        if tokens > embeddings:
-            raise InputError(
-                f"{self.reference}: the tokenizer has {tokens:,} tokens and the model {embeddings:,} embeddings: "
-                "they do not belong together"
-            )
         return checkpoint.Checkpoint(found.model.to(self.state.device), found.tokenizer)
 
     @cached_property

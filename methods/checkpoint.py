@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import torch
@@ -56,11 +56,24 @@ class Checkpoint:
     tokenizer: PreTrainedTokenizerBase
 
 
+_Rank = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
+# peft takes these for regular expressions, some of which take for ever; names of modules are enough
+_Module = Annotated[str, msgspec.Meta(pattern=r"\A[\w.-]+\Z")]
+
+
 class _AdapterConfig(msgspec.Struct):
-    """The fields of a peft ``adapter_config.json`` that decide whether it is safe to load."""
+    """The fields of a peft ``adapter_config.json`` that decide whether it is safe to load, and how long that takes."""
 
     peft_type: str
     megatron_config: Any = None
+    r: _Rank = 8
+    rank_pattern: dict[_Module, _Rank] | None = None
+    alpha_pattern: dict[_Module, float] | None = None
+    target_modules: list[str] | _Module | None = None
+    exclude_modules: list[str] | _Module | None = None
+    layers_pattern: list[_Module] | _Module | None = None
+    layer_replication: list[tuple[int, int]] | None = None
+    init_lora_weights: bool | Annotated[str, msgspec.Meta(pattern=r"\A[a-z]+(_niter_[0-9]{1,2})?\Z")] | None = None
 
 
 class _WeightIndex(msgspec.Struct):
@@ -75,10 +88,20 @@ def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
     ``package:NAME`` is the GGUF file in a Python package. A Hub id may end with a revision, ``ORG/NAME@2021.12``;
     without one, everything comes from the newest commit. A folder or Hub id may hold a whole model, a peft adapter, or
     the layers of an expanded model (K-Adapter, Modular); the last two name the base model to load. Raises InputError
-    if the model or the tokenizer is missing.
+    if the model or the tokenizer is missing, or if they do not belong together.
     """
     reference = pinned(reference)
-    return Checkpoint(load_model(reference, dtype), load_tokenizer(reference))
+    found = Checkpoint(load_model(reference, dtype), load_tokenizer(reference))
+    embeddings, tokenizer = found.model.get_input_embeddings().weight.shape[0], found.tokenizer
+    # added tokens may be unused: many a padding token has no embedding
+    used = tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()
+    ids = [*tokenizer.convert_tokens_to_ids(list(used)), *tokenizer("a")["input_ids"]]
+    if (tokens := max(ids, default=0) + 1) > embeddings:
+        raise InputError(
+            f"{reference}: the tokenizer has {tokens:,} tokens and the model {embeddings:,} embeddings: they do not "
+            "belong together"
+        )
+    return found
 
 
 def load_model(
@@ -461,6 +484,8 @@ def _check_adapter(folder: Path) -> None:
         raise InputError(
             f"{folder}: a checkpoint of another peft method ({config.peft_type!a}); merge it into its base first"
         )
+    if config.layer_replication:
+        raise InputError(f"{folder / ADAPTER}: layer_replication is not supported; merge it into its base first")
     if config.megatron_config:
         raise InputError(
             f"{folder / ADAPTER}: megatron_config names a module to import, which temporalwiki does not do: remove it"

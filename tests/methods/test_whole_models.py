@@ -192,6 +192,27 @@ def test_an_adapter_or_layers_that_are_not_whole_are_refused(case: str, tmp_path
         assert "\n" not in str(error.value)
 
 
+ENDLESS: dict[str, dict[str, Any]] = {
+    "a regular expression that takes for ever": {"target_modules": "((\\w+\\.?)+)+!"},
+    "one for ranks": {"rank_pattern": {"((\\w+\\.?)+)+!": 2}},
+    "one for what is left out": {"exclude_modules": "((\\w+\\.?)+)+!"},
+    "a rank that fills the memory": {"r": 10**9},
+    "such a rank of one module": {"rank_pattern": {"c_attn": 10**9}},
+    "layers without number": {"layer_replication": [[0, 4]] * 20_000},
+    "a start that takes for ever": {"init_lora_weights": "pissa_niter_100000"},
+}
+
+
+@pytest.mark.fault("hostile model folder", "an adapter whose configuration takes for ever", "refused")
+@pytest.mark.parametrize("case", ENDLESS)
+def test_an_adapter_that_takes_for_ever_is_refused(case: str, tmp_path: Path) -> None:
+    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
+    added("lora", base, folder)
+    rewrite(folder / "adapter_config.json", **ENDLESS[case])
+    with pytest.raises(InputError, match=r"adapter_config\.json: (not the configuration of|layer_replication is not)"):
+        checkpoint.load_model(str(folder))
+
+
 @pytest.mark.parametrize("kind", ["lora", "k_adapter"])
 @pytest.mark.fault("hostile model folder", "an adapter or layers whose base are they themselves", "refused")
 def test_a_base_that_is_no_whole_model_is_refused(kind: str, tmp_path: Path) -> None:
@@ -248,6 +269,37 @@ def test_a_gguf_that_is_not_whole_is_refused(case: str, tmp_path: Path) -> None:
 def test_a_gguf_with_a_tensor_that_its_architecture_knows_is_whole(tmp_path: Path) -> None:
     path = tiny_models.save_gguf(tmp_path, more={"rope_freqs.weight": torch.ones(4)})  # as Llama 3 has it
     checkpoint.load_model(str(path))
+
+
+def far(tokenizer: dict[str, Any]) -> None:
+    tokenizer["model"]["vocab"]["Ġof"] = 5000
+
+
+def template(tokenizer: dict[str, Any]) -> None:
+    end = {"id": "</s>", "ids": [5000], "tokens": ["</s>"]}
+    single = [{"SpecialToken": {"id": "</s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    names = {"type": "TemplateProcessing", "single": single, "pair": [], "special_tokens": {"</s>": end}}
+    tokenizer["post_processor"] = names
+
+
+def unused(tokenizer: dict[str, Any]) -> None:
+    tokenizer["added_tokens"].append(tokenizer["added_tokens"][-1] | {"id": 5000, "content": "<unused>"})
+
+
+@pytest.mark.fault("hostile model folder", "a tokenizer of another model", "refused")
+@pytest.mark.parametrize(("change", "fits"), [(far, False), (template, False), (unused, True)])
+def test_a_tokenizer_of_another_model_is_refused(
+    change: Callable[[dict[str, Any]], None], fits: bool, tmp_path: Path
+) -> None:
+    folder = tiny_models.save("llama", tmp_path / "llama")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    change(tokenizer)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+    if fits:
+        checkpoint.load(str(folder))
+    else:
+        with pytest.raises(InputError, match=r"the tokenizer has 5,001 tokens and the model \d+ embeddings"):
+            checkpoint.load(str(folder))
 
 
 def test_the_small_model_of_modular_is_whole(tmp_path: Path) -> None:
