@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
@@ -131,9 +132,15 @@ def load_model(
             more["quantization_config"] = GgufConfig(dequantize=True)
         else:
             options["use_safetensors"] = True
-        # mismatched sizes are ignored so that the report names their tensors, which are refused
-        options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
-        model, report = auto.from_pretrained(path, dtype=dtype, trust_remote_code=False, **more, **options)
+        options |= {"output_loading_info": True}
+        load = functools.partial(auto.from_pretrained, path, dtype=dtype, trust_remote_code=False, **more)
+        try:
+            model, report = load(**options)
+        except RuntimeError as error:
+            if "ignore_mismatched_sizes" not in str(error):
+                raise
+            # only the report of another load names the tensors; on this device, it takes no memory
+            model, report = load(**options | {"ignore_mismatched_sizes": True, "device_map": "meta"})
         check_whole(reference, report["missing_keys"], report["unexpected_keys"], report["mismatched_keys"])
     except InputError:
         raise
