@@ -87,10 +87,9 @@ def check_place(folder: Path, owner: str | None = None) -> None:
     It may be something else, have damaged manifests, or hold the data of another owner than ``owner``.
     """
     found = {path.name for path in folder.iterdir()} - {_READY} if folder.is_dir() else set()
-    described = folder / "manifests"
-    # other programs have folders of this name as well
-    foreign = described.is_dir() and any(path.suffix not in (".json", ".part") for path in described.iterdir())
-    if (folder.exists() and not folder.is_dir()) or (found and not described.is_dir()) or foreign:
+    place = folder / "manifests"  # other programs have folders of this name as well
+    foreign = place.is_dir() and any(path.suffix not in (".json", ".part") for path in place.iterdir())
+    if (folder.exists() and not folder.is_dir()) or (found and not place.is_dir()) or foreign:
         raise InputError(f"{folder}: exists and is not a dataset folder; choose another --out")
     described = manifests.read_manifests(folder)
     if owner is not None:
