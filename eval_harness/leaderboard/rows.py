@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import element
+from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.manifests import Parameters
 from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, higher_is_better
@@ -105,6 +106,14 @@ def write_parquet(rows: Sequence[Row], path: Path) -> None:
         pq.write_table(pa.Table.from_pylist([asdict(row) for row in rows], _SCHEMA), part)
 
 
+def is_leaderboard(path: Path) -> bool:
+    """Return whether a file is from ``write_parquet``, also of another version."""
+    try:
+        return {"label", "task", "measure", "rank_best"} <= set(pq.read_schema(path).names)
+    except (OSError, pa.ArrowException):
+        return False
+
+
 def read_parquet(path: Path) -> list[Row]:
     """Return the rows of a file from ``write_parquet``. Raises InputError for any other file."""
     try:
@@ -117,7 +126,7 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
     model, task, config = result.manifest.model, result.manifest.task, result.manifest.data.config
     test, _, measure = score.rpartition("/")
     name, method, parameters = model.name, model.method, model.parameters or Parameters()
-    return Row(
+    row = Row(
         label=model.marked(model.label or method or _last(name)),
         month=month,
         method=method,
@@ -145,6 +154,9 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
         result=path_in(folder, result),
         trained_on_test=bool(model.trained_on_test),
     )
+    # names are shown, on the page, in tables, figures and cards
+    texts: dict[str, Any] = {name: in_line(text) for name, text in asdict(row).items() if isinstance(text, str)}
+    return replace(row, **texts)
 
 
 def path_in(folder: Path, result: Result) -> str:
