@@ -72,6 +72,11 @@ def read_small(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def leads_out(path: Path, folder: Path) -> bool:
+    """Return whether ``path``, which lies in ``folder``, is or passes a link to something outside."""
+    return not path.resolve().is_relative_to(folder.resolve())
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder, and the folders that it lies in, unless they exist."""
     if not folder.is_dir():
@@ -119,6 +124,8 @@ def only_one(folder: Path, what: str) -> Iterator[None]:
     """Lock ``folder`` for this process. Raises InputError if another process holds the lock."""
     whole = folder.absolute()  # "." has no name
     lock = whole.with_name(f".{whole.name}.lock")
+    if lock.is_symlink():
+        raise InputError(f"{lock}: is a link, which would be followed; remove it")
     try:
         make_folder(whole.parent)
         lock.touch()
@@ -146,9 +153,12 @@ def discard(folder: Path) -> None:
         shutil.rmtree(gone, ignore_errors=True)
 
 
-def sweep(folder: Path) -> None:
-    """Delete the unfinished files of killed processes in a folder tree that no other process uses."""
-    for part in list(folder.rglob(".*.part")):
+def sweep(folder: Path, pattern: str = UNFINISHED) -> None:
+    """Delete the unfinished files of killed processes in a folder tree that no other process uses.
+
+    In a folder that holds only files of ours, ``pattern`` may be wider than the names from ``whole_file``.
+    """
+    for part in list(folder.rglob(pattern)):
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
         else:

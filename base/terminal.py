@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
+import traceback
+import warnings
+from types import TracebackType
+from typing import Any
 
 from tqdm import tqdm
 
@@ -33,11 +38,39 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def in_line(text: str) -> str:
+    """Return a text of strangers as part of one line, so that no line of output can be forged."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def print_result(text: object) -> None:
     """Print a result on standard output."""
     print(printable(str(text)), flush=True)
 
 
 def say(text: object) -> None:
-    """Print a message on standard error; a bar that is shown moves below it."""
-    tqdm.write(printable(str(text)), file=sys.stderr)
+    """Print a message of one line on standard error; a bar that is shown moves below it."""
+    tqdm.write(in_line(str(text)), file=sys.stderr)
+
+
+def guard() -> None:
+    """Make what libraries and Python itself print pass here too: log records, warnings and tracebacks."""
+    logging.setLogRecordFactory(_Record)
+    warnings.formatwarning = _printable_warning
+    sys.excepthook = _print_traceback
+
+
+class _Record(logging.LogRecord):
+    def getMessage(self) -> str:
+        return printable(super().getMessage())
+
+
+_format_warning = warnings.formatwarning
+
+
+def _printable_warning(*arguments: Any, **options: Any) -> str:
+    return printable(_format_warning(*arguments, **options))
+
+
+def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    print(printable("".join(traceback.format_exception(kind, error, trace))), end="", file=sys.stderr)

@@ -24,7 +24,14 @@ from temporalwiki.builders.archive_members import Member, members, printable, re
 from temporalwiki.builders.ckl.config import Config, Counts, described, unique_id, write
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.configs import names
-from temporalwiki.builders.dataset_folder import Card, check_place, finish_install, install, write_split
+from temporalwiki.builders.dataset_folder import (
+    Card,
+    check_place,
+    finish_install,
+    install,
+    warn_of_damage,
+    write_split,
+)
 from temporalwiki.builders.manifests import ImportedManifest, checked_as, read_manifests
 from temporalwiki.builders.snapshot import Interval
 
@@ -143,6 +150,7 @@ def _import_probes(found: dict[str, Member], interval: Interval, out: Path, card
     with only_one(out, "import"):
         shutil.rmtree(staged, ignore_errors=True)  # from an import that was killed
         finish_install(out)
+        warn_of_damage(out, interval.name)
         there = next((one for one in read_manifests(out) if one.name == interval.name), None)
         if there is not None and not there.imported:
             raise InputError(f"{out}: {interval.name} was made by `temporalwiki build`; choose another --out")

@@ -23,9 +23,9 @@ from temporalwiki.builders import checksums, dataset_folder, incremental
 from temporalwiki.builders.finish import Finished, finish
 from temporalwiki.builders.incremental import Base
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.manifests import BuiltManifest, checked_as, read_intervals
+from temporalwiki.builders.manifests import BuiltManifest, checked_as
 from temporalwiki.builders.measurement import measured
-from temporalwiki.builders.snapshot import Dump, Interval
+from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.sources import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, find_sources
 from temporalwiki.builders.stages import Report, remove, run_stage, total
 from temporalwiki.builders.wikidata import align, entity_types, labels, unchanged_items
@@ -76,7 +76,7 @@ def build(
     out, work = check_folders(out, work, sources.interval.wiki)  # the locks have the names of the folders
     with only_one(work, "build"), only_one(out, "build"):
         dataset_folder.finish_install(out)
-        _warn_of_damage(out, sources.interval)
+        dataset_folder.warn_of_damage(out, sources.interval.name)
         return _Build(sources, out, work, options, machine, card, accept_dates, remarks).run()
 
 
@@ -154,9 +154,10 @@ class _Build:
             (self.sources.prev, self.sources.recent),
             (self.sources.wikidata_prev, self.sources.wikidata_recent),
         ):
-            same = [sums[file] for file in prev.files] == [sums[file] for file in recent.files]
-            if same and prev.cut == recent.cut:
-                raise InputError(f"{prev.files[0]} and {recent.files[0]} are the same file: fetch the right ones")
+            of_prev = {sums[file]: file for file in prev.files}
+            for file in recent.files:
+                if sums[file] in of_prev and prev.cut == recent.cut:
+                    raise InputError(f"{of_prev[sums[file]]} and {file} are the same file: fetch the right ones")
         return sums
 
     # Stage 2: the pages, items and facts of each dump
@@ -169,6 +170,8 @@ class _Build:
             self._check_dates()
         wikidata_prev = self._extract_wikidata("wikidata-extract prev", sources.wikidata_prev)
         wikidata_recent = self._extract_wikidata("wikidata-extract recent", sources.wikidata_recent, wikidata_prev)
+        if not self.accept_dates:
+            self._check_wikidata_dates()
         return _Extracts(prev, recent, wikidata_prev, wikidata_recent, self._page_items())
 
     def _extract_wikipedia(self, name: str, dump: Dump, previous: Path | None = None) -> Path:
@@ -186,23 +189,35 @@ class _Build:
 
     def _check_dates(self) -> None:
         """Raise InputError if the newest revision of a snapshot does not fit its date."""
-        newest = {}
-        for side, date in (("prev", self.interval.prev), ("recent", self.interval.recent)):
-            # extracts of older versions do not tell
-            found = [report["newest"] for report in self.reports[f"wiki-extract {side}"] if report.get("newest")]
-            if not found:
-                continue
-            newest[side] = max(found)
-            days = (_day(date) - datetime.date.fromisoformat(newest[side][:10])).days
-            if days > OLDEST_TEXT:
+        newest = {date: self._newest(f"wiki-extract {side}") for side, date in self._sides()}
+        for date, found in newest.items():
+            days = (_day(date) - datetime.date.fromisoformat(found[:10])).days if found else 0
+            if abs(days) > OLDEST_TEXT:
                 raise InputError(
-                    f"{self.interval.wiki} of {date}: its newest revision is of {newest[side]}, {days} days before: "
-                    "is this another dump? If not, use --accept-dates"
+                    f"{self.interval.wiki} of {date}: its newest revision is of {found}, {abs(days)} days "
+                    f"{'before' if days > 0 else 'after'}: is this another dump? If not, use --accept-dates"
                 )
-        if len(newest) == 2 and newest["recent"] < newest["prev"]:
+        self._check_order(self.interval.wiki, list(newest.items()), "revision is of")
+
+    def _check_wikidata_dates(self) -> None:
+        """Raise InputError if the newest revision of the later Wikidata dump is older than that of the earlier one."""
+        dates = self.sources.wikidata_prev.date, self.sources.wikidata_recent.date
+        newest = [self._newest(f"wikidata-extract {side}") for side, _ in self._sides()]
+        self._check_order("wikidata", list(zip(dates, newest, strict=True)), "revision is")
+
+    def _sides(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        return ("prev", self.interval.prev), ("recent", self.interval.recent)
+
+    def _newest(self, stage: str) -> Any:
+        """Return the newest revision that a stage has read, or None: extracts of older versions do not tell."""
+        return max((report["newest"] for report in self.reports[stage] if report.get("newest")), default=None)
+
+    def _check_order(self, wiki: str, newest: list[tuple[str, Any]], said: str) -> None:
+        (prev, of_prev), (recent, of_recent) = newest
+        if of_prev and of_recent and of_recent < of_prev:
             raise InputError(
-                f"{self.interval.wiki} of {self.interval.recent}: its newest revision is of {newest['recent']}, but "
-                f"{self.interval.prev} has one of {newest['prev']}: are the dumps swapped? If not, use --accept-dates"
+                f"{wiki} of {recent}: its newest {said} {of_recent}, but {prev} has {of_prev}: are the dumps swapped? "
+                "If not, use --accept-dates"
             )
 
     def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> Path:
@@ -455,16 +470,6 @@ class _Build:
     def _warn(self, text: str) -> None:
         self.warnings.append(text)
         say(f"warning: {text}")
-
-
-def _warn_of_damage(out: Path, interval: Interval) -> None:
-    """Print a line for each damaged file of the other intervals in the dataset folder."""
-    for manifest in read_intervals(out):
-        if manifest.name != interval.name:
-            command = "import" if manifest.imported else f"build {manifest.interval.prev} {manifest.interval.recent}"
-            for file in manifest.files:
-                if problem := file.problem(out):
-                    say(f"warning: {out / file.path}: {problem}; `temporalwiki {command}` makes it again")
 
 
 def _run_checked(task: Any, folder: Path, *, run: Any, hashed: Mapping[str, checksums.ChecksumTask]) -> Report:

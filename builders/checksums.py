@@ -6,7 +6,6 @@ A file that an earlier build or ``fetch`` has hashed is not read again.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -102,7 +101,7 @@ def known(folder: Path, tasks: Sequence[ChecksumTask]) -> dict[ChecksumTask, Rep
     }
     for file in sorted(folder.glob("*/reports/*.json")):
         with contextlib.suppress(KeyError, TypeError, ValueError):  # of an older version, or damaged
-            report = json.loads(file.read_text("utf-8"))
+            report = read_json(file, dict[str, Any])
             named = {field.name: report[field.name] for field in fields(ChecksumTask)}
             task = ChecksumTask(**named | {"algorithms": tuple(named["algorithms"])})
             report["run"]["kept"] = True

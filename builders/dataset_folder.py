@@ -18,8 +18,9 @@ import msgspec
 import pyarrow as pa
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import make_folder, room_for, sweep, sync, sync_tree, whole_file, whole_folder
+from temporalwiki.base.files import leads_out, make_folder, room_for, sweep, sync, sync_tree, whole_file, whole_folder
 from temporalwiki.base.json_files import read_json, write_json
+from temporalwiki.base.terminal import say
 from temporalwiki.builders import manifests
 from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.parquet import ParquetWriter
@@ -86,7 +87,9 @@ def check_place(folder: Path, owner: str | None = None) -> None:
     It may be something else, have damaged manifests, or hold the data of another owner than ``owner``.
     """
     found = {path.name for path in folder.iterdir()} - {_READY} if folder.is_dir() else set()
-    if (folder.exists() and not folder.is_dir()) or (found and not (folder / "manifests").is_dir()):
+    place = folder / "manifests"  # other programs have folders of this name as well
+    foreign = place.is_dir() and any(path.suffix not in (".json", ".part") for path in place.iterdir())
+    if (folder.exists() and not folder.is_dir()) or (found and not place.is_dir()) or foreign:
         raise InputError(f"{folder}: exists and is not a dataset folder; choose another --out")
     described = manifests.read_manifests(folder)
     if owner is not None:
@@ -104,9 +107,33 @@ def problems(folder: Path, manifest: manifests.Manifest) -> list[str]:
     """Return a line for each file of a manifest that is missing or has other bytes, and for a missing card."""
     found = [] if (folder / "README.md").is_file() else ["README.md: missing: no config can be loaded"]
     for file in manifest.files:
-        if problem := file.problem(folder):
+        if leads_out(folder / file.path, folder):
+            found.append(f"{file.path}: is a link out of the folder")
+        elif problem := file.problem(folder):
             found.append(f"{file.path}: {problem}")
     return found
+
+
+def warn_of_damage(folder: Path, made_now: str) -> None:
+    """Print a line for each damaged file in the folder, but not for files of what is ``made_now``."""
+    for manifest in manifests.read_manifests(folder):
+        if manifest.name != made_now:
+            for file in manifest.files:
+                if problem := file.problem(folder):
+                    again = f"temporalwiki {_command(manifest)} --out {folder}"
+                    say(f"warning: {folder / file.path}: {problem}; `{again}` makes it again")
+
+
+def _command(manifest: manifests.Manifest) -> str:
+    """Return the command that makes the data of a manifest again, as far as the manifest tells."""
+    if manifest.imported:
+        return "import PATHS"
+    if not isinstance(manifest, manifests.BuiltManifest):
+        return f"ckl {manifest.name}"
+    interval = manifest.interval
+    wiki = "" if interval.wiki == "enwiki" else f" --wiki {interval.wiki}"
+    whole = any(name.startswith("wikipedia-") for name in manifest.configs)
+    return f"build {interval.prev} {interval.recent}{wiki}{' --include wikipedia' if whole else ''} --dumps DUMPS"
 
 
 def strays(folder: Path, described: Iterable[manifests.Manifest]) -> list[str]:

@@ -52,6 +52,7 @@ class TemporalWikiConfig(datasets.BuilderConfig):  # type: ignore[misc]
     unchanged_fraction: float = 0.001
     allow_truncated: bool = False
     compare: str = "folded"
+    accept_dates: bool = False
 
 
 class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
@@ -97,7 +98,14 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         )
         work = Path(config.work)
         folder = work / "dataset"
-        manifest = build(self._sources, folder, work / "build", options, find_machine(jobs=config.jobs))
+        manifest = build(
+            self._sources,
+            folder,
+            work / "build",
+            options,
+            find_machine(jobs=config.jobs),
+            accept_dates=config.accept_dates,
+        )
         [name] = [name for name in manifest.configs if name.startswith(f"{config.name}-")]
         return _splits(folder, manifest, name)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.dataset_folder import problems, strays
 from temporalwiki.builders.manifests import (
     BuiltManifest,
@@ -71,7 +72,7 @@ def describe_manifest(folder: Path, manifest: BuiltManifest | ImportedManifest |
                 for config, splits in manifest.counts.items()
                 for split, of_split in splits.items()
             ]
-    warnings = [f"warning: {text}" for text in manifest.warnings]
+    warnings = [f"warning: {in_line(text)}" for text in manifest.warnings]
     return "\n".join([f"{folder}: {title}", "", *_configs(manifest), "", *counts, *warnings])
 
 
@@ -115,11 +116,11 @@ def _ckl_counts(counts: CklCounts) -> list[str]:
 
 
 def _kept(what: str, counts: RowCounts) -> str:
-    return f"{what} read {counts.read:,} = kept {counts.kept:,} + dropped {_dropped(counts.dropped)}"
+    return f"{in_line(what)} read {counts.read:,} = kept {counts.kept:,} + dropped {_dropped(counts.dropped)}"
 
 
 def _dropped(dropped: Mapping[str, int]) -> str:
-    return ", ".join(f"{n:,} {reason}" for reason, n in dropped.items()) or "0"
+    return ", ".join(f"{n:,} {in_line(reason)}" for reason, n in dropped.items()) or "0"
 
 
 def _configs(manifest: Manifest) -> list[str]:
@@ -187,6 +188,7 @@ def _describe_wikidata(path: Path) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a table with numbers aligned to the right and all other cells to the left."""
+    rows = [[in_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(

@@ -16,7 +16,7 @@ import msgspec
 
 from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import read_small
-from temporalwiki.base.json_files import read_json
+from temporalwiki.base.json_files import fingerprint, read_json
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.configs import SCHEMAS, SPLITS, TEST_DATA, names
 from temporalwiki.builders.snapshot import Interval, check_date
@@ -30,6 +30,8 @@ Licence = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9][a-z0-9.-]*\Z")]
 Property = Annotated[str, msgspec.Meta(pattern=r"\AP[1-9][0-9]*\Z")]
 Rule = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9_ ]+\Z")]
 
+_OTHER = "not the file that the manifest describes"
+_BASE = ("base_model", "base_model_name_or_path", "revision")  # keys of files that name a base model
 _INTERVAL_NAME = re.compile(r"\d{8}-\d{8}")
 
 
@@ -48,13 +50,13 @@ class DataFile(msgspec.Struct, frozen=True):
         """Describe the file ``path``, which lies in ``folder``."""
         return cls(path.relative_to(folder).as_posix(), path.stat().st_size, digest(path, "sha256"))
 
-    def problem(self, folder: Path) -> str | None:
-        """Return what is wrong with the file in ``folder``, or None."""
+    def problem(self, folder: Path, content: bool = True) -> str | None:
+        """Return what is wrong with the file in ``folder``, or None; without ``content`` compare only its size."""
         path = folder / self.path
         if not path.is_file():
             return "missing"
-        if path.stat().st_size != self.size or digest(path, "sha256") != self.sha256:
-            return "not the file that the manifest describes"
+        if path.stat().st_size != self.size or (content and digest(path, "sha256") != self.sha256):
+            return _OTHER
         return None
 
 
@@ -446,6 +448,7 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
     loss: Loss | None = None
     log: list[dict[str, Any]] = []
     files: list[DataFile] = []  # of the model and the tokenizer
+    settings: dict[str, str] = {}  # fingerprints of files that name the base model
     versions: dict[str, str] = {}  # of libraries
     content: dict[str, Any] = {}
 
@@ -457,24 +460,36 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _CheckpointFiles(msgspec.Struct):
-    """The field of ``training.json`` that lists files. Older checkpoints lack it."""
+    """The fields of ``training.json`` that list files. Older checkpoints lack them."""
 
     files: list[DataFile] = []
+    settings: dict[str, str] = {}  # fingerprints of files that name the base model, without its name
 
 
-def check_checkpoint(folder: Path) -> None:
+def settings_of(path: Path) -> str:
+    """Return a fingerprint of a JSON file without the name of a base model, which users change if they move it."""
+    content = read_json(path, dict[str, Any], "the settings of a checkpoint")
+    return fingerprint({key: value for key, value in content.items() if key not in _BASE})
+
+
+def check_checkpoint(folder: Path, content: bool = True) -> None:
     """Raise InputError if a file of a checkpoint is missing, or is not the file that its ``training.json`` describes.
 
-    A folder without ``training.json`` has nothing to check.
+    Without ``content``, only sizes are compared. A folder without ``training.json`` has nothing to check.
     """
     manifest = folder / "training.json"
     if not manifest.is_file():
         return
-    for file in read_json(manifest, _CheckpointFiles, "the record of a training run").files:
-        if file.path in (".", "..") or "/" in file.path or "\0" in file.path:
-            raise InputError(f"{manifest}: lists {file.path!a}, which is no name of a file")
-        if problem := file.problem(folder):
-            raise InputError(f"{folder / file.path}: {problem}; remove {folder} and train again, or copy it again")
+    listed = read_json(manifest, _CheckpointFiles, "the record of a training run")
+    for path in (*(file.path for file in listed.files), *listed.settings):
+        if path.startswith("/") or "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/")):
+            raise InputError(f"{manifest}: lists {path!a}, which is no name of a file")
+    problems = [(file.path, file.problem(folder, content)) for file in listed.files]
+    for path, expected in listed.settings.items():
+        problems.append((path, None if settings_of(folder / path) == expected else _OTHER))
+    for path, problem in problems:
+        if problem:
+            raise InputError(f"{folder / path}: {problem}; remove {folder} and train again, or copy it again")
 
 
 def read_training(path: Path) -> TrainingManifest:

@@ -98,7 +98,7 @@ def run_stage(
         done = sum(weights) - sum(weights[rank] for rank in ranks)
         with Progress(name, sum(weights), "B" if sizes else "task", done) as progress:
             executor.run(lambda rank: progress.update(weights[rank]))
-        sweep(folder)
+        sweep(folder, ".*.part")
     reports: list[Report] = [json.loads((folder / _report(rank)).read_text("utf-8")) for rank in numbers]
     for rank, report in enumerate(reports):
         report["run"]["kept"] = rank not in ranks
@@ -115,7 +115,7 @@ def _prepare(name: str, folder: Path, key: str, tasks: int, machine: Machine) ->
         write_json(folder / "stage.json", {"plan": key, "tasks": tasks})
     make_folder(folder / "reports")
     if not (folder / SLURM_JOBS).exists():  # running jobs own the unfinished files
-        sweep(folder)
+        sweep(folder, ".*.part")
     for rank in range(tasks):
         marker = folder / "executor" / "completions" / f"{rank:05d}"
         if marker.exists() and (lost := _lost(folder, rank)) is not None:
@@ -126,8 +126,11 @@ def _prepare(name: str, folder: Path, key: str, tasks: int, machine: Machine) ->
 def remove(folder: Path) -> None:
     """Delete the folder of a stage, or a folder of such folders, and cancel the Slurm jobs of these stages.
 
-    If the process is killed halfway, the rest counts as not started.
+    If the process is killed halfway, the rest counts as not started. Of a link, only the link is deleted.
     """
+    if folder.is_symlink():
+        folder.unlink()
+        return
     for jobs in list(folder.rglob(SLURM_JOBS)):
         executors.load("slurm").cancel(jobs.parent)
     for stage_file in list(folder.rglob("stage.json")):

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from temporalwiki import __version__
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
-from temporalwiki.base.terminal import open_closed_streams, print_result, say
+from temporalwiki.base.terminal import guard, in_line, open_closed_streams, print_result, say
 
 # Subcommand -> its summary. The module of the same name has add_arguments(parser, argv) and run(arguments).
 COMMANDS = {
@@ -67,7 +67,7 @@ class _Parser(argparse.ArgumentParser):
         hint = f" (did you mean {near[0]}?)" if near and near[0] != wrong else ""
         if missing and hint:
             hint = f"; found {wrong}{hint}"
-        self.exit(2, f"{self.prog}: {message}{hint}\n")
+        self.exit(2, f"{self.prog}: {in_line(message)}{hint}\n")  # a shell may have put names of files there
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """Exit because of unknown arguments: say to what an option belongs, or suggest the nearest name."""
@@ -88,6 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     wanted = next((word for word in argv if not word.startswith("-")), None)
     report = print_result if sys.stderr is None else say
     open_closed_streams()
+    guard()
     try:
         _run(argv, wanted)
     except Exception as error:

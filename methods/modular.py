@@ -18,7 +18,7 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from peft import PeftModel
 from torch import nn
-from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, T5Config, T5EncoderModel
+from transformers import PreTrainedConfig, PreTrainedModel, T5Config, T5EncoderModel
 from transformers.activations import ACT2FN
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.t5.modeling_t5 import T5Stack
@@ -26,7 +26,7 @@ from transformers.models.t5.modeling_t5 import T5Stack
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import option
 from temporalwiki.methods.architecture import is_encoder_decoder, seeded, train_only_decoder
-from temporalwiki.methods.checkpoint import check_whole
+from temporalwiki.methods.checkpoint import load_model
 from temporalwiki.methods.expansion import (
     SPEC,
     expansion_for,
@@ -220,28 +220,17 @@ def _description(config: PreTrainedConfig) -> dict[str, Any]:
 
 
 def _pretrained(name: str, vocab_size: int, weights: bool) -> T5Stack:
-    """Return the encoder of the T5 model ``name`` (folder or Hub id), with random weights unless ``weights``.
+    """Return the encoder of the T5 model ``name`` (folder or Hub id), without its weights unless ``weights``.
 
-    Raises InputError if it is not a T5 or its vocabulary has another size.
+    Raises InputError if it is not a whole T5 or its vocabulary has another size.
     """
-    try:
-        config = AutoConfig.from_pretrained(name, trust_remote_code=False)
-        if config.model_type != "t5":
-            raise InputError(f"{name}: a {config.model_type} model, not a T5")
-        if config.vocab_size != vocab_size:
-            raise InputError(f"{name}: its vocabulary has {config.vocab_size} tokens, the model's {vocab_size}")
-        if not weights:
-            return T5EncoderModel(config).encoder
-        model, report = T5EncoderModel.from_pretrained(
-            name, trust_remote_code=False, use_safetensors=True, output_loading_info=True
-        )
-        check_whole(name, report["missing_keys"], (), report["mismatched_keys"])  # T5's decoder is not expected
-        encoder: T5Stack = model.encoder
-        return encoder
-    except InputError:
-        raise
-    except (OSError, ValueError, StrictDataclassError) as error:
-        raise InputError(f"{name}: cannot load a T5 ({str(error).splitlines()[0]})") from None
+    model = load_model(name, device_map=None if weights else "meta")
+    if model.config.model_type != "t5":
+        raise InputError(f"{name}: a {model.config.model_type} model, not a T5")
+    if model.config.vocab_size != vocab_size:
+        raise InputError(f"{name}: its vocabulary has {model.config.vocab_size} tokens, the model's {vocab_size}")
+    encoder: T5Stack = model.get_encoder()
+    return encoder
 
 
 def _encoder_of_phase(options: dict[str, Any], model: PreTrainedModel) -> SmallEncoder:

@@ -22,7 +22,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import make_folder, only_one, sync, sync_tree
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.terminal import say
-from temporalwiki.builders.manifests import DataFile, check_checkpoint, read_training
+from temporalwiki.builders.manifests import DataFile, check_checkpoint, read_training, settings_of
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
 from temporalwiki.methods.expansion import SPEC
@@ -43,8 +43,8 @@ from temporalwiki.methods.training_data import (
 MANIFEST = checkpoint.TRAINING
 _RUN = "run.json"  # identity and data of an unfinished run
 _CHECKPOINTS = "checkpoints"
-# files that users change: the card, the picture, and what names the base model, which may have moved
-_MAY_CHANGE = ("README.md", "loss.png", checkpoint.ADAPTER, SPEC)
+_MAY_CHANGE = ("README.md", "loss.png")  # users write a card, or draw another picture
+_NAME_BASE = (checkpoint.ADAPTER, SPEC)
 
 
 @dataclass(frozen=True)
@@ -267,10 +267,17 @@ def _save(
             write(part)
             tokenizer.save_pretrained(part)
             sync_tree(part)
-            written = [path for path in sorted(part.iterdir()) if path.name not in _MAY_CHANGE]
-            manifest["files"] = [msgspec.to_builtins(DataFile.of(path, part)) for path in written]
+            written = [path for path in sorted(part.rglob("*")) if path.is_file()]
+            exempt = (*_MAY_CHANGE, *_NAME_BASE)
+            files = [DataFile.of(path, part) for path in written if path.name not in exempt]
+            manifest["files"] = msgspec.to_builtins(files)
+            manifest["settings"] = {path.name: settings_of(path) for path in written if path.name in _NAME_BASE}
             for path in sorted(part.iterdir()):
-                path.replace(run.output / path.name)
+                if (
+                    there := run.output / path.name
+                ).is_dir():  # a tokenizer's folder of templates, of a killed process
+                    shutil.rmtree(there)
+                path.replace(there)
             part.rmdir()
             if (logs := run.output / _CHECKPOINTS / "runs").is_dir():  # the library's TensorBoard logs
                 shutil.copytree(logs, run.output / "tensorboard", dirs_exist_ok=True)

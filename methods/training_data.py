@@ -162,8 +162,13 @@ def make_trainer(
 ) -> Any:
     """Return the trainer for ``training_data``, with a fixed data order and checkpoints in ``folder``.
 
-    Raises UsageError if parameters would be sharded (FSDP, DeepSpeed) and the model or method does not support it.
+    Raises InputError for a tokenizer that cannot pad, and UsageError if parameters would be sharded (FSDP, DeepSpeed)
+    and the model or method does not support it.
     """
+    if tokenizer.eos_token_id is None and tokenizer.pad_token_id is None:
+        raise InputError(
+            "the tokenizer has neither an end token nor a padding token; add one to tokenizer_config.json"
+        )
     past = 0 if training_data.past is None else len(training_data.past)
     order = example_order(method, options, len(training_data.new), past)
     steps = len(order) // options.batch_size

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import leads_out
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, decode
 from temporalwiki.push_scripts.repository_state import Head
 
@@ -39,7 +40,7 @@ def files_of(folder: Path, manifest: Manifest, remedy: str) -> dict[str, Path]:
     for file in manifest.files:
         if problem := file.problem(folder):
             raise InputError(f"{folder}: {file.path}: {problem}; {remedy}")
-        if not (folder / file.path).resolve().is_relative_to(folder.resolve()):
+        if leads_out(folder / file.path, folder):
             raise InputError(f"{folder}: {file.path}: is a link out of the folder; publish a copy without links")
     return {file.path: folder / file.path for file in manifest.files}
 

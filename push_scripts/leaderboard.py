@@ -10,7 +10,7 @@ from pathlib import Path
 from huggingface_hub import HfApi
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import read_small
+from temporalwiki.base.files import leads_out, read_small
 from temporalwiki.eval_harness.leaderboard.page import without_results
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 from temporalwiki.push_scripts.repository_state import Content, Revision
@@ -51,6 +51,9 @@ def leaderboard_revision(folder: Path, tag: str | None = None, address: str = ".
         if not (folder / path).is_file():
             raise InputError(f"{folder}: {_PAGE} shows {path}, which is missing; run `temporalwiki leaderboard`")
         files[path] = folder / path
+    for path in files:
+        if leads_out(folder / path, folder):
+            raise InputError(f"{folder}: {path}: is a link out of the folder; publish a copy without links")
     files[_PAGE] = page.replace('content="./figures/', f'content="{escape(address)}/figures/').encode()
     models = len({(row.model, row.revision) for row in rows})
     return Revision(f"Leaderboard: {len(rows):,} scores, models: {models:,}", files, tag=tag)

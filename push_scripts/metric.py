@@ -50,8 +50,11 @@ def metric_revision(folder: Path, repo_id: str, tag: str | None = None) -> Revis
     card = metric_card(folder, repo_id)
     if not (folder / "app.py").is_file():
         raise InputError(f"{folder}: no app.py, which the Space runs")
-    # definition.py may be a link to a file outside the folder, so the content is sent
+    # definition.py may be a link to a module outside the folder, so the content is sent
     modules = [file for file in sorted(folder.glob("*.py")) if file.is_file() and not file.name.startswith(".")]
+    for file in (*modules, folder / "requirements.txt"):
+        if file.resolve().suffix != file.suffix:
+            raise InputError(f"{file}: is a link to a file of another kind, {file.resolve()}; copy it there")
     files = {file.name: file.read_bytes() for file in modules}
     files |= {"README.md": card.encode(), "requirements.txt": (folder / "requirements.txt").read_bytes()}
     return Revision(f"Publish the metric {name}", files, tag=tag)

@@ -100,7 +100,8 @@ class Checkpoint:
     def published_training(self) -> TrainingManifest:
         """training.json without the paths of this machine and without checksums: publishing changes some files."""
         run = {name: _without_path(value) for name, value in self.training.content["run"].items()}
-        content = {key: value for key, value in self.training.content.items() if key != "files"} | {"run": run}
+        kept = self.training.content.keys() - {"files", "settings"}
+        content = {key: value for key, value in self.training.content.items() if key in kept} | {"run": run}
         return msgspec.convert(content | {"content": content}, TrainingManifest)
 
 
@@ -124,6 +125,8 @@ def publish_model(
     found = read_checkpoint(path)
     history = training(str(path))
     on_hub = _base(found, history, base)
+    if found.kind != "model" and on_hub is not None:
+        checkpoint.check_added(path, f"{on_hub.id}@{on_hub.commit}")
     read = read_results(results) if results else []
     checkpoint_revision = revision_of(str(path)) if read else ""
     own = [result for result in read if result.manifest.model.revision == checkpoint_revision]

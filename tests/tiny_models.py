@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +112,8 @@ def save_talking(kind: str, folder: Path) -> Path:
     return folder
 
 
-def save_gguf(folder: Path) -> Path:
-    """Write the tiny Llama as a GGUF file, the format of llama.cpp."""
+def save_gguf(folder: Path, more: Mapping[str, torch.Tensor] | None = None) -> Path:
+    """Write the tiny Llama, and ``more`` tensors, as a GGUF file, the format of llama.cpp."""
     gguf = pytest.importorskip("gguf")
     source = save("llama", folder / "source")
     config = json.loads((source / "config.json").read_text("utf-8"))
@@ -145,6 +146,8 @@ def save_gguf(folder: Path) -> Path:
             name = name.replace(ours, theirs)
         if name.startswith(("token_embd", "output.")):
             tensor = torch.cat([tensor, tensor[:1]])
+        writer.add_tensor(name, tensor.numpy())
+    for name, tensor in (more or {}).items():
         writer.add_tensor(name, tensor.numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

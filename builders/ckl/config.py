@@ -15,7 +15,7 @@ from temporalwiki.base.files import only_one
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.dataset_folder import finish_install, install, write_split
+from temporalwiki.builders.dataset_folder import finish_install, install, warn_of_damage, write_split
 from temporalwiki.builders.manifests import CklManifest, checked_as, read_manifests
 from temporalwiki.builders.streams import digest
 
@@ -84,6 +84,7 @@ def write(config: Config, out: Path, card: dataset_folder.Card | None = None) ->
     dataset_folder.check_place(out)
     with only_one(out, "ckl"):
         finish_install(out)
+        warn_of_damage(out, config.name)
         _check_replaceable(config, out)
         staged = out.with_name(f".{out.name}.staged")
         shutil.rmtree(staged, ignore_errors=True)

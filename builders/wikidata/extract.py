@@ -192,6 +192,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
         "entities": {**counts, "items": counts["items"] + unchanged.count, "dropped": parser.dropped},
         "statements": {**rows.statements, "dropped": rows.dropped},
         "bytes": {"json": json_bytes},
+        "newest": parser.newest,
         "kept": {"items": unchanged.count},  # stage wikidata-carry reports their statements
         # the closing ] can be in any range, so only all reports together show whether the dump has it
         "closed": {
@@ -240,6 +241,7 @@ class _LineParser:
         self._task, self._reader, self._rows, self._properties = task, reader, rows, properties
         self.counts = {"items": 0, "properties": 0}
         self.dropped: dict[str, int] = {}
+        self.newest = 0  # revision
         self.closed, self._opened, self._error = False, task.start > 0, ""
 
     def in_list(self) -> bool:
@@ -274,6 +276,7 @@ class _LineParser:
         except msgspec.DecodeError as error:
             self._error = f"{file}: line at {_place(self._task, place)}: not one entity in JSON: {error}"
             return
+        self.newest = max(self.newest, entity.lastrevid)
         if entity.kind == "property":
             self.counts["properties"] += 1
             self._properties.write((entity.number, entity.lastrevid, entity.label, record))

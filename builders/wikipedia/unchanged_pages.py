@@ -7,14 +7,13 @@ its own base; each file keeps the generation of the extract that wrote it.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.json_files import write_json
+from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.builders.incremental import Base, link
 from temporalwiki.builders.parquet import KeptFile, byte_strings
 
@@ -161,7 +160,5 @@ def _page_ranges(folder: Path) -> list[tuple[int, int, Path]]:
     path = folder / _PAGE_RANGES
     if not path.exists():  # the extract is not finished: it has no linked files, and is nobody's base
         return []
-    try:
-        return [(low, high, folder / name) for name, (low, high) in json.loads(path.read_text("utf-8")).items()]
-    except (ValueError, TypeError, AttributeError):
-        raise InputError(f"{path}: damaged; delete {folder} and build again") from None
+    ranges = read_json(path, dict[str, tuple[int, int]], f"the page ranges of an extract; delete {folder}")
+    return [(low, high, folder / name) for name, (low, high) in ranges.items()]

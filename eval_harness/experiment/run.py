@@ -20,6 +20,7 @@ from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
+from temporalwiki.builders.manifests import check_checkpoint
 from temporalwiki.eval_harness.experiment.cells import Cell, Note, plan_cells
 from temporalwiki.eval_harness.experiment.job_runners import Job, JobRunner
 from temporalwiki.eval_harness.experiment.recipe import Experiment
@@ -84,14 +85,18 @@ def run_experiment(
 
 
 def _todo(planned: Sequence[Cell], output: Path) -> list[Cell]:
-    """Return the cells that are not done, and the trainings before them whose checkpoints were deleted."""
+    """Return the cells that are not done, and the trainings before them whose checkpoints were deleted.
+
+    Raises InputError for a damaged checkpoint. It compares sizes; a cell that loads a checkpoint compares its content.
+    """
     todo: set[str] = set()
     needed: set[str | None] = set()
     for cell in reversed(planned):
         note = _read_note(cell)
         missing = note is None or not all((output / name).is_file() for name in note.get("results", []))
-        if note is not None and not missing and cell.name in needed:
-            missing = not (Path(note["checkpoint"]) / MANIFEST).is_file()
+        if note is not None and not missing and (trained := note.get("checkpoint")):
+            check_checkpoint(Path(trained), content=False)
+            missing = cell.name in needed and not (Path(trained) / MANIFEST).is_file()
         if missing:
             todo.add(cell.name)
         if missing or cell.name in needed:  # an adapter is loaded on the checkpoint before it

@@ -16,7 +16,7 @@ from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
-from temporalwiki.eval_harness.leaderboard.rows import Row, rows, write_parquet
+from temporalwiki.eval_harness.leaderboard.rows import Row, is_leaderboard, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.tables import TABLES, write_tables
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.methods.training_data import config_names
@@ -42,7 +42,7 @@ def write_leaderboard(
     writes to it.
     """
     existing = [path for path in out.iterdir() if not path.match(f".{_PARQUET}.*.part")] if out.is_dir() else []
-    if existing and not (out / _PARQUET).is_file():
+    if existing and not is_leaderboard(out / _PARQUET):
         raise InputError(f"{out}: is not empty, and is not a leaderboard; name another folder with --out")
     if data is not None:
         config_names(data)  # a typo must not leave half of a leaderboard

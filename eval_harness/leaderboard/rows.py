@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import stdev
 from typing import Any, NamedTuple, get_type_hints
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import element
+from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.manifests import Parameters
 from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, earned, higher_is_better, is_change
@@ -121,6 +122,14 @@ def write_parquet(rows: Sequence[Row], path: Path) -> None:
         pq.write_table(pa.Table.from_pylist([asdict(row) for row in rows], _SCHEMA), part)
 
 
+def is_leaderboard(path: Path) -> bool:
+    """Return whether a file is from ``write_parquet``, also of another version."""
+    try:
+        return {"label", "task", "measure", "rank_best"} <= set(pq.read_schema(path).names)
+    except (OSError, pa.ArrowException):
+        return False
+
+
 def read_parquet(path: Path) -> list[Row]:
     """Return the rows of a file from ``write_parquet``. Raises InputError for any other file."""
     try:
@@ -133,7 +142,7 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
     model, task, config = result.manifest.model, result.manifest.task, result.manifest.data.config
     test, _, measure = scored.score.rpartition("/")
     name, method, parameters = model.name, model.method, model.parameters or Parameters()
-    return Row(
+    row = Row(
         label=model.marked(model.label or method or _last(name)),
         month=month,
         method=method,
@@ -161,6 +170,9 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
         result=path_in(folder, result),
         trained_on_test=bool(model.trained_on_test),
     )
+    # names are shown, on the page, in tables, figures and cards
+    texts: dict[str, Any] = {name: in_line(text) for name, text in asdict(row).items() if isinstance(text, str)}
+    return replace(row, **texts)
 
 
 def path_in(folder: Path, result: Result) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import discard, only_one, read_small, whole_file
+from temporalwiki.base.files import discard, only_one, read_small, sweep, whole_file
 from temporalwiki.base.json_files import read_json
 from temporalwiki.builders.checksums import is_listed
 from temporalwiki.builders.manifests import read_manifests, read_training
@@ -117,3 +117,20 @@ def test_a_small_file_is_read(tmp_path: Path) -> None:
         assert read_small(tmp_path / "f") == content
     with pytest.raises(FileNotFoundError):
         read_small(tmp_path / "g")
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / ".out.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"\.out\.lock: is a link"), only_one(tmp_path / "out", "build"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == [".out.lock"]
+
+
+def test_only_unfinished_files_of_ours_are_swept(tmp_path: Path) -> None:
+    theirs = tmp_path / ".holiday.mp4.part"
+    theirs.touch()
+    with whole_file(tmp_path / "f") as part:
+        part.write_text("left")
+        part.with_name(part.name.replace(part.name.split(".")[-2], "0123abcd")).touch()
+    sweep(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [theirs.name, "f"]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import json
+import logging
+import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
-from temporalwiki.base.terminal import print_result, printable, say
+from temporalwiki.base.terminal import guard, print_result, printable, say
 from temporalwiki.commands import main
 
+import a_result
 from a_month import add_month, article
 
 PROJECT = Path(__file__).parents[2]
@@ -36,7 +40,63 @@ def test_control_characters_are_shown_as_escapes(text: str, capsys: pytest.Captu
     print_result(text)
     say(text)
     said = capsys.readouterr()
-    assert (said.out, said.err) == (TEXTS[text] + "\n",) * 2
+    in_one = TEXTS[text].replace("\n", "\\n").replace("\t", "\\t")
+    assert (said.out, said.err) == (TEXTS[text] + "\n", in_one + "\n")
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "a\x9b31m", "safe\u202etxt.exe"])
+def test_what_libraries_and_python_print_is_escaped_too(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "excepthook", sys.excepthook)
+        patch.setattr(warnings, "formatwarning", warnings.formatwarning)
+        patch.setattr(logging, "_logRecordFactory", logging.LogRecord)
+        guard()
+        try:
+            raise ValueError(text)
+        except ValueError as error:
+            sys.excepthook(ValueError, error, error.__traceback__)
+        print(warnings.formatwarning(text, UserWarning, "file", 1))
+        print(logging.makeLogRecord({"msg": text}).getMessage())
+    said = capsys.readouterr()
+    assert printable(text) in said.err
+    assert said.out.count(printable(text)) == 2
+    assert text not in said.out + said.err
+
+
+@pytest.mark.fault("hostile JSON", "a file's name with control characters in a command", "shown as escapes")
+def test_names_that_a_shell_expands_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["inspect", "a", "b\x1b[2J\nfake: all is well"])
+    assert "unrecognized arguments: b\\x1b[2J\\nfake: all is well" in capsys.readouterr().err
+
+
+@pytest.mark.fault("hostile JSON", "a line break in a name of a manifest or result", "no line of its own")
+@pytest.mark.parametrize("place", ["a warning", "a reason", "a model", "a test", "a config", "what was left out"])
+def test_a_stranger_cannot_forge_a_line(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forged = "x\nall files are as the manifests say"
+    if place in ("a warning", "a reason"):
+        add_month(tmp_path / "out", "20211101", "20211201", [article(1)])
+        [path] = (tmp_path / "out" / "manifests").iterdir()
+        content = json.loads(path.read_text("utf-8"))
+        if place == "a warning":
+            content["warnings"] = [forged]
+        else:
+            content["counts"]["pages"]["dropped"] = {forged: 1}
+    else:
+        facts = {"unchanged": a_result.facts(1.0, 2.0), "changed": a_result.facts(1.0, 3.0)}
+        path = a_result.write_probes(tmp_path / "out", "probes-1112", facts).path
+        content = json.loads(path.read_text("utf-8"))
+        if place == "a test":
+            content["scores"] = {f"{forged}/{name}": score for name, score in content["scores"].items()}
+        elif place == "what was left out":
+            content["excluded"] = {forged: 1}
+        else:
+            content["data" if place == "a config" else "model"]["config" if place == "a config" else "name"] = forged
+    path.write_text(json.dumps(content, sort_keys=True), "utf-8")
+    assert main(["inspect", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "x\\nall files are" in said
+    assert said.count("\nall files are as the manifests say") == (place in ("a warning", "a reason"))
 
 
 @pytest.mark.fault("hostile JSON", "control and bidi characters in a manifest's warnings", "inspect shows escapes")

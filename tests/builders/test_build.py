@@ -361,9 +361,8 @@ def test_the_next_month_reads_only_the_new_snapshot_keeps_the_old_and_names_what
     capsys.readouterr()
     run(dumps, out, interval=Interval("enwiki", "20211201", "20220101"))
     [said] = [line for line in capsys.readouterr().err.splitlines() if str(damaged) in line]
-    assert said.endswith(
-        "not the file that the manifest describes; `temporalwiki build 20211101 20211201` makes it again"
-    )
+    command = f"temporalwiki build 20211101 20211201 --dumps DUMPS --out {out}"
+    assert said.endswith(f"not the file that the manifest describes; `{command}` makes it again")
     assert notes.is_dir()  # its name begins like that of a folder of ours
     assert of_november.items() < made().items()
     assert {path.name.rsplit("-", 1)[0] for path in extracts.iterdir()} == {

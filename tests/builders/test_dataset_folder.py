@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,14 @@ from temporalwiki.builders.dataset_folder import (
     finish_install,
     install,
     problems,
+    warn_of_damage,
     write_split,
 )
 from temporalwiki.builders.manifests import checked, read_manifests
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.model_cards.folder_card import folder_card
 
-from a_folder import contents
+from a_folder import contents, rewrite
 from a_month import add_month, article, probe, stage_month
 from a_stop import Killed, Stop
 
@@ -285,6 +287,10 @@ def test_what_is_no_dataset_folder_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis" / "chapter1.tex").write_text("x")
     with pytest.raises(InputError, match="not a dataset folder"):
         check_place(tmp_path / "thesis")
+    (tmp_path / "cluster" / "manifests").mkdir(parents=True)
+    (tmp_path / "cluster" / "manifests" / "service.yaml").touch()  # as other programs have it
+    with pytest.raises(InputError, match="not a dataset folder"):
+        check_place(tmp_path / "cluster")
     with pytest.raises(InputError, match="not a dataset folder"):
         check_place(tmp_path / "thesis" / "chapter1.tex")
 
@@ -308,3 +314,27 @@ def test_the_loader_says_what_datasets_would_ignore(folder: Path) -> None:
     add_month(folder, "20211101", "20211201", [article(1)])
     with pytest.raises(InputError, match=r"local folder has no revision '2021\.12'"):
         temporalwiki.load_dataset("temporalwiki", "diffset-1112", revision="2021.12")
+
+
+def test_damaged_files_are_named_with_the_command_that_makes_them_again(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for prev, recent in (("20211101", "20211201"), ("20211201", "20220101")):
+        add_month(folder, prev, recent, [article(1)])
+    for path in (folder / "manifests").iterdir():
+        rewrite(path, interval=json.loads(path.read_text())["interval"] | {"wiki": "kowiki"})
+    next(folder.glob("data/diffset-20211101-20211201/*")).unlink()
+    next(folder.glob("data/diffset-20211201-20220101/*")).unlink()
+    warn_of_damage(folder, "20211201-20220101")
+    [said] = capsys.readouterr().err.splitlines()
+    command = f"temporalwiki build 20211101 20211201 --wiki kowiki --include wikipedia --dumps DUMPS --out {folder}"
+    assert said.endswith(f".parquet: missing; `{command}` makes it again")
+
+
+def test_a_file_that_is_a_link_out_of_the_folder_is_named(folder: Path, tmp_path: Path) -> None:
+    add_month(folder, "20211101", "20211201", [article(1)])
+    path = next(folder.glob("data/diffset-*"))
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    [problem] = problems(folder, read_manifests(folder)[0])
+    assert problem.endswith(".parquet: is a link out of the folder")

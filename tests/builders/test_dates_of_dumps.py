@@ -61,6 +61,13 @@ def the_same_facts(dumps: Path) -> None:
     shutil.copyfile(prev, recent)
 
 
+def swap_facts(dumps: Path) -> None:
+    prev, recent = (next(dumps.glob(f"wikidatawiki/entities/{date}/*.json.gz")) for date in DATES)
+    text = prev.read_bytes()
+    prev.write_bytes(recent.read_bytes())
+    recent.write_bytes(text)
+
+
 def _without_index(dumps: Path) -> None:
     for path in dumps.glob("enwiki/*/*index*"):
         path.unlink()
@@ -68,6 +75,7 @@ def _without_index(dumps: Path) -> None:
 
 WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
     "contents of the dates swapped": (swap, "are the dumps swapped? If not, use --accept-dates"),
+    "facts of the dates swapped": (swap_facts, "are the dumps swapped? If not, use --accept-dates"),
     "one text twice": (copy, "are the same file: fetch the right ones"),
     "one text, linked": (link, "are the same file: fetch the right ones"),
     "one Wikidata dump twice": (the_same_facts, "are the same file: fetch the right ones"),
@@ -87,6 +95,7 @@ def test_a_dump_that_is_not_of_its_date_is_refused(case: str, dumps: Path, capsy
 
 def test_swapped_dates_can_be_accepted(dumps: Path) -> None:
     swap(dumps)
+    swap_facts(dumps)
     assert build(dumps, "--accept-dates") == 0
 
 
@@ -101,6 +110,16 @@ def test_a_snapshot_that_is_much_older_than_its_date_is_refused(
     assert "enwiki of 20220401: its newest revision is of 2021-1" in last
     assert last.endswith("days before: is this another dump? If not, use --accept-dates")
     assert main([*words, "--jobs", "1", "--accept-dates"]) == 0
+
+
+def test_a_snapshot_that_is_much_newer_than_its_date_is_refused(
+    dumps: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in sorted(dumps.rglob("*20211101*"), reverse=True):  # files before their folders
+        path.rename(path.with_name(path.name.replace("20211101", "20210401")))
+    words = ["build", "20210401", "20211201", "--dumps", str(dumps), "--out", str(dumps.with_name("out"))]
+    assert main([*words, "--jobs", "1"]) == 1
+    assert "days after: is this another dump?" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_facts_that_are_older_than_the_text_are_warned_of(dumps: Path, capsys: pytest.CaptureFixture[str]) -> None:

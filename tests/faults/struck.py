@@ -14,6 +14,7 @@ import mmap
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -90,7 +91,10 @@ class Struck:
         cut: str | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Ended:
-        """Run a command in ``folder``; kill it ``at`` the n-th change of files, or ``after`` some seconds."""
+        """Run a command in ``folder``; kill it ``at`` the n-th change of files, or ``after`` some seconds.
+
+        What ``publish`` sends counts as a change as well.
+        """
         return self.end(self.start(words, folder, at=at, cut=cut, environment=environment), after)
 
     def start(
@@ -182,7 +186,8 @@ def _be_the_command(order: Mapping[str, Any], count: mmap.mmap, said: Sequence[i
         if "datasets" in sys.modules:  # other commands' cached scores must not be compared with themselves
             sys.modules["datasets"].config.HF_CACHE_HOME = os.path.join(order["folder"], ".home")  # noqa: PTH118
         cut = _record_syncs(Path(order["folder"]), order["cut"]) if order["cut"] else None
-        _count_changes(count, order["at"], order["hold"], cut)
+        publishes = order["words"][0] == "publish"  # what it changes lies elsewhere
+        _count_changes(count, order["at"], order["hold"], cut, publishes)
         status = main(order["words"])
         if cut is not None and order["at"] is None:
             cut()
@@ -211,7 +216,9 @@ def _record_syncs(folder: Path, cut: str) -> Callable[[], None]:
     return lambda: disk.cut(kept, random.Random(seed))
 
 
-def _count_changes(count: mmap.mmap, at: int | None, hold: str | None, cut: Callable[[], None] | None) -> None:
+def _count_changes(
+    count: mmap.mmap, at: int | None, hold: str | None, cut: Callable[[], None] | None, requests: bool
+) -> None:
     own, over = os.getpid(), 0
 
     def change(opened: bool = False) -> None:
@@ -260,6 +267,9 @@ def _count_changes(count: mmap.mmap, at: int | None, hold: str | None, cut: Call
         vars(module)["open"] = opened
     for name in _DONE:
         setattr(os, name, counted(getattr(os, name)))
+    if requests:
+        socket.socket.sendall = counted(socket.socket.sendall)  # type: ignore[method-assign]
+        socket.socket.send = counted(socket.socket.send)  # type: ignore[method-assign]
     sys.addaudithook(hear)
 
 

@@ -232,7 +232,26 @@ def test_a_checkpoint_with_a_damaged_file_is_refused_everywhere(
         read_checkpoint(folder)
 
 
-@pytest.mark.parametrize("name", ["../model.safetensors", "a/b", "..", "."])
+@pytest.mark.parametrize(("method", "name"), [("lora", "adapter_config.json"), ("k_adapter", "expansion.json")])
+def test_settings_of_a_checkpoint_are_checked_but_for_the_base(
+    method: str, name: str, trained: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder, base = Path(shutil.copytree(trained("llama", method), tmp_path / "copy")), tmp_path / "moved"
+    settings = json.loads((folder / name).read_text())
+    key = "base_model" if "base_model" in settings else "base_model_name_or_path"
+    shutil.copytree(settings[key], base)
+    rewrite(folder / name, **{key: str(base)})  # as the documentation says, if a base model moves
+    load_model(str(folder))
+    rewrite(folder / name, other=1)
+    with pytest.raises(InputError, match=rf"{name}: not the file that the manifest describes"):
+        read_checkpoint(folder)
+    (folder / name).unlink()
+    for check in (lambda: load_model(str(folder)), lambda: read_checkpoint(folder)):
+        with pytest.raises(InputError, match=rf"{name}: not the settings of a checkpoint"):
+            check()
+
+
+@pytest.mark.parametrize("name", ["../model.safetensors", "a/../b", "..", ".", "/a", "a//b"])
 def test_the_record_of_a_stranger_names_no_file_elsewhere(name: str, tmp_path: Path) -> None:
     (tmp_path / "training.json").write_text(json.dumps({"files": [{"path": name, "size": 1, "sha256": "0" * 64}]}))
     with pytest.raises(InputError, match=r"training\.json: lists .*, which is no name of a file"):

@@ -180,8 +180,8 @@ def test_small_models_that_do_not_fit(tmp_path: Path) -> None:
     for name, message in (
         ("words", "its vocabulary has 61 tokens, the model's 60"),
         ("gpt2", "a gpt2 model, not a T5"),
-        ("empty", "cannot load a T5"),
-        ("absent", "cannot load a T5"),
+        ("empty", "holds no checkpoint"),
+        ("absent", "no such folder"),
     ):
         model = t5()
         with pytest.raises(InputError, match=message) as caught:

@@ -15,7 +15,8 @@ from safetensors.torch import load_file, save_file
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.commands import main
-from temporalwiki.methods import checkpoint, modular
+from temporalwiki.eval_harness.cached_model import revision
+from temporalwiki.methods import checkpoint, find_method, modular
 
 import tiny_models
 from a_folder import rewrite
@@ -64,7 +65,19 @@ NOT_WHOLE: dict[str, tuple[str, Callable[[Weights], Weights], dict[str, Any], st
         {},
         r"1 tensor is in the weights, but not in the model .*\(transformer\.other\.weight\)",
     ),
-    "another shape": ("llama", wider("model.norm.weight"), {}, r"model\.norm\.weight|size mismatch|mismatched"),
+    "another shape": (
+        "llama",
+        wider("model.norm.weight"),
+        {},
+        r"1 tensor is of another shape .*\(model\.norm\.weight\)",
+    ),
+    "no such activation": ("llama", lambda weights: weights, {"hidden_act": "x"}, "cannot load a language model: "),
+    "a quantization of nobody": (
+        "llama",
+        lambda weights: weights,
+        {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
+        "cannot load a language model: ",
+    ),
     "millions of layers": (
         "gpt2",
         lambda weights: weights,
@@ -87,7 +100,12 @@ NOT_WHOLE: dict[str, tuple[str, Callable[[Weights], Weights], dict[str, Any], st
     ),
     "no words": ("llama", lambda weights: weights, {"vocab_size": 0}, "cannot load a language model"),
     "no type": ("gpt2", lambda weights: weights, {"model_type": []}, "cannot load a language model"),
-    "wide layers": ("llama", lambda weights: weights, {"intermediate_size": 10**9}, "cannot load a language model"),
+    "wide layers": (
+        "llama",
+        lambda weights: weights,
+        {"intermediate_size": 10**9},
+        r"12 tensors are of another shape",
+    ),
 }
 
 
@@ -120,37 +138,184 @@ def test_tied_weights_and_what_the_library_knows_are_not_missed(tmp_path: Path) 
     checkpoint.load_model(str(gpt2))
 
 
-@pytest.mark.parametrize("change", [without("lora_B"), lambda weights: weights | {"base_model.x": torch.zeros(1)}])
-def test_an_adapter_that_is_not_whole_is_refused(change: Callable[[Weights], Weights], tmp_path: Path) -> None:
+ADDED: dict[str, tuple[str, Callable[[Weights], Weights], str]] = {
+    "an adapter without a matrix": ("lora", without(".1.attn.c_attn.lora_B"), r"1 tensor is missing .*h\.1\..*lora_B"),
+    "an adapter without biases": ("bias", without(".1.mlp.c_fc.bias"), r"1 tensor is missing .*h\.1\.mlp\.c_fc\.bias"),
+    "an adapter without a whole module": ("head", without("lm_head"), r"1 tensor is missing .*lm_head\.weight"),
+    "an adapter with a tensor of nobody": (
+        "lora",
+        lambda weights: weights | {"base_model.x": torch.zeros(1)},
+        r"1 tensor is in the weights, but not in the model .*\(base_model\.x\)",
+    ),
+    "an adapter of another shape": (
+        "lora",
+        wider("base_model.model.transformer.h.1.attn.c_attn.lora_A.weight"),
+        r"does not fit its base model: size mismatch for .*h\.1\.attn\.c_attn\.lora_A",
+    ),
+    "layers without a tensor": ("k_adapter", without("0.layers.1.ln_1.bias"), r"layers\.1\.ln_1\.bias is missing"),
+    "layers with a tensor of nobody": (
+        "k_adapter",
+        lambda weights: weights | {"x": torch.zeros(1)},
+        r"expansion\.safetensors: x fits no parameter",
+    ),
+    "layers of another shape": (
+        "k_adapter",
+        wider("k_adapter.phases.0.layers.1.ln_1.bias"),
+        r"layers\.1\.ln_1\.bias is \[64\], not \[32\]",
+    ),
+}
+
+
+def added(kind: str, base: Path, folder: Path) -> str:
+    """Write an adapter or added layers on a tiny GPT-2, and return the name of the file with their weights."""
     from peft import LoraConfig, get_peft_model
 
-    base = tiny_models.save("llama", tmp_path / "base")
-    config = LoraConfig(r=2, target_modules=["q_proj"], base_model_name_or_path=str(base))
-    get_peft_model(checkpoint.load_model(str(base)), config).save_pretrained(tmp_path / "adapter")
-    checkpoint.load_model(str(tmp_path / "adapter"))
-    spoil(tmp_path / "adapter", change, {}, "adapter_model.safetensors")
-    with pytest.raises(InputError, match=r"not a whole model: (4 tensors are missing .*lora_B|1 tensor is in .*\.x)"):
-        checkpoint.load_model(str(tmp_path / "adapter"))
+    model = checkpoint.load_model(str(base))
+    if kind == "k_adapter":
+        method = find_method("k_adapter")()
+        method.save(method.prepare(model, 0), folder)
+        return "expansion.safetensors"
+    more: dict[str, Any] = {"bias": {"bias": "all"}, "head": {"modules_to_save": ["lm_head"]}}.get(kind, {})
+    config = LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True, **more)
+    config.base_model_name_or_path = str(base)
+    get_peft_model(model, config).save_pretrained(folder)
+    return "adapter_model.safetensors"
 
 
-def test_a_gguf_that_is_not_whole_is_refused(tmp_path: Path) -> None:
-    gguf = pytest.importorskip("gguf")
-    path = tiny_models.save_gguf(tmp_path)
-    checkpoint.load_model(str(path))
+@pytest.mark.parametrize("case", ADDED)
+def test_an_adapter_or_layers_that_are_not_whole_are_refused(case: str, tmp_path: Path) -> None:
+    kind, change, said = ADDED[case]
+    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
+    folder.mkdir()
+    weights = added(kind, base, folder)
+    checkpoint.load_model(str(folder))
+    checkpoint.check_added(folder, str(base))
+    spoil(folder, change, {}, weights)
+    for load in (lambda: checkpoint.load_model(str(folder)), lambda: checkpoint.check_added(folder, str(base))):
+        with pytest.raises(InputError, match=said) as error:
+            load()
+        assert "\n" not in str(error.value)
+
+
+ENDLESS: dict[str, dict[str, Any]] = {
+    "a regular expression that takes for ever": {"target_modules": "((\\w+\\.?)+)+!"},
+    "one for ranks": {"rank_pattern": {"((\\w+\\.?)+)+!": 2}},
+    "one for what is left out": {"exclude_modules": "((\\w+\\.?)+)+!"},
+    "a rank that fills the memory": {"r": 10**9},
+    "such a rank of one module": {"rank_pattern": {"c_attn": 10**9}},
+    "layers without number": {"layer_replication": [[0, 4]] * 20_000},
+    "a start that takes for ever": {"init_lora_weights": "pissa_niter_100000"},
+}
+
+
+@pytest.mark.fault("hostile model folder", "an adapter whose configuration takes for ever", "refused")
+@pytest.mark.parametrize("case", ENDLESS)
+def test_an_adapter_that_takes_for_ever_is_refused(case: str, tmp_path: Path) -> None:
+    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
+    added("lora", base, folder)
+    rewrite(folder / "adapter_config.json", **ENDLESS[case])
+    with pytest.raises(InputError, match=r"adapter_config\.json: (not the configuration of|layer_replication is not)"):
+        checkpoint.load_model(str(folder))
+
+
+@pytest.mark.parametrize("kind", ["lora", "k_adapter"])
+@pytest.mark.fault("hostile model folder", "an adapter or layers whose base are they themselves", "refused")
+def test_a_base_that_is_no_whole_model_is_refused(kind: str, tmp_path: Path) -> None:
+    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
+    folder.mkdir()
+    added(kind, base, folder)
+    shutil.rmtree(base)
+    shutil.copytree(folder, base)  # its own base, and the base of the other
+    for load in (checkpoint.load_model, checkpoint.load_tokenizer, revision):
+        with pytest.raises(InputError, match="is not a whole model, but an adapter or added layers itself"):
+            load(str(folder))
+
+
+OF_GGUF: dict[str, tuple[bytes, bytes, str]] = {
+    "a tensor of another name": (
+        b"blk.1.attn_norm.weight",
+        b"blk.1.attn_nore.weight",
+        r"1 tensor is in the weights, but not in the model .*\(blk\.1\.attn_nore\.weight\)",
+    ),
+    "fewer layers than tensors": (
+        b"llama.block_count\4\0\0\0\4",
+        b"llama.block_count\4\0\0\0\2",
+        r"18 tensors are in the weights, but not in the model .*\(blk\.2\.attn_k\.weight",
+    ),
+    "more layers than tensors": (
+        b"llama.block_count\4\0\0\0\4",
+        b"llama.block_count\4\0\0\0\5",
+        r"9 tensors are missing from the weights \(model\.layers\.4\.",
+    ),
+    "wider layers than tensors": (
+        b"llama.feed_forward_length\4\0\0\0\x40",
+        b"llama.feed_forward_length\4\0\0\0\x41",
+        r"12 tensors are of another shape .*\(model\.layers\.0\.mlp\.down_proj\.weight",
+    ),
+    "no heads": (
+        b"llama.attention.head_count\4\0\0\0\4",
+        b"llama.attention.head_count\4\0\0\0\0",
+        "cannot load a language model: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OF_GGUF)
+def test_a_gguf_that_is_not_whole_is_refused(case: str, tmp_path: Path) -> None:
+    path, (before, after, said) = tiny_models.save_gguf(tmp_path), OF_GGUF[case]
     data = path.read_bytes()
-    name, other = b"blk.1.attn_norm.weight", b"blk.1.attn_nore.weight"
-    assert data.count(name) == 1
-    path.write_bytes(data.replace(name, other))
-    assert other.decode() in {tensor.name for tensor in gguf.GGUFReader(path).tensors}
-    with pytest.raises(InputError, match=r"1 tensor is missing .*model\.layers\.1\.input_layernorm\.weight"):
+    assert data.count(before) == 1
+    path.write_bytes(data.replace(before, after))
+    with pytest.raises(InputError, match=said) as error:
         checkpoint.load_model(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_a_gguf_with_a_tensor_that_its_architecture_knows_is_whole(tmp_path: Path) -> None:
+    path = tiny_models.save_gguf(tmp_path, more={"rope_freqs.weight": torch.ones(4)})  # as Llama 3 has it
+    checkpoint.load_model(str(path))
+
+
+def far(tokenizer: dict[str, Any]) -> None:
+    tokenizer["model"]["vocab"]["Ġof"] = 5000
+
+
+def template(tokenizer: dict[str, Any]) -> None:
+    end = {"id": "</s>", "ids": [5000], "tokens": ["</s>"]}
+    single = [{"SpecialToken": {"id": "</s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    names = {"type": "TemplateProcessing", "single": single, "pair": [], "special_tokens": {"</s>": end}}
+    tokenizer["post_processor"] = names
+
+
+def unused(tokenizer: dict[str, Any]) -> None:
+    tokenizer["added_tokens"].append(tokenizer["added_tokens"][-1] | {"id": 5000, "content": "<unused>"})
+
+
+@pytest.mark.fault("hostile model folder", "a tokenizer of another model", "refused")
+@pytest.mark.parametrize(("change", "fits"), [(far, False), (template, False), (unused, True)])
+def test_a_tokenizer_of_another_model_is_refused(
+    change: Callable[[dict[str, Any]], None], fits: bool, tmp_path: Path
+) -> None:
+    folder = tiny_models.save("llama", tmp_path / "llama")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    change(tokenizer)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+    if fits:
+        checkpoint.load(str(folder))
+    else:
+        with pytest.raises(InputError, match=r"the tokenizer has 5,001 tokens and the model \d+ embeddings"):
+            checkpoint.load(str(folder))
 
 
 def test_the_small_model_of_modular_is_whole(tmp_path: Path) -> None:
     folder = tiny_models.save("t5", tmp_path / "t5")
-    spoil(folder, without("encoder.block.0.layer.0.SelfAttention.q"), {})
+    spoil(folder, without("encoder.block.0.layer.0.SelfAttention.q"), {"num_layers": 3})
     size = json.loads((folder / "config.json").read_text("utf-8"))["vocab_size"]
     with pytest.raises(InputError, match=r"1 tensor is missing .*encoder\.block\.0"):
+        modular._pretrained(str(folder), size, weights=True)
+    tiny_models.save("t5", folder)
+    rewrite(folder / "config.json", num_layers=3)
+    with pytest.raises(InputError, match=r"8 tensors are in the weights, but not in the model .*encoder\.block\.3"):
         modular._pretrained(str(folder), size, weights=True)
 
 

@@ -163,7 +163,11 @@ def test_an_interval_that_was_imported_is_never_published(tmp_path: Path, hub: L
     folder = tmp_path / "temporalwiki"
     add_month(folder, "20211101", "20211201", [article(1)])
     add_month(folder, "20210801", "20210901", [article(2)])
-    rewrite(folder / "manifests" / "20210801-20210901.json", imported=True, counts={})
+    manifest = folder / "manifests" / "20210801-20210901.json"
+    configs = json.loads(manifest.read_text("utf-8"))["configs"]
+    count = {"read": 1, "kept": 1, "dropped": {}}
+    counts = {name: dict.fromkeys(one["splits"], count) for name, one in configs.items()}
+    rewrite(manifest, imported=True, counts=counts)
     with pytest.raises(InputError, match=r"never published: manifests/20210801-20210901\.json"):
         run(folder)
     assert hub.requests == []

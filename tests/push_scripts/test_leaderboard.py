@@ -162,3 +162,12 @@ def test_a_space_that_a_person_made_and_left_empty_is_taken(hub: LoopbackHub, bo
     hub.commit("space", "ORG/leaderboard", {"index.html": b"Welcome", "style.css": b"", "README.md": b"---\n---\n"})
     list(publish_leaderboard(board, "ORG/leaderboard"))
     assert published(hub).keys() == leaderboard_revision(board).files.keys()
+
+
+@pytest.mark.parametrize("name", ["results.parquet", "tables", "figures"])
+def test_a_link_out_of_the_folder_is_not_followed(name: str, board: Path, tmp_path: Path) -> None:
+    path = board / name
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=rf"{name}.*: is a link out of the folder"):
+        leaderboard_revision(board)

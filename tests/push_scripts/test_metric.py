@@ -176,3 +176,13 @@ def test_a_folder_without_a_file_is_refused(hub: LoopbackHub, tmp_path: Path, mi
     with pytest.raises(InputError, match=missing.replace(".", r"\.")):
         list(publish_metric(folder, "ORG/fuar"))
     assert not hub.requests
+
+
+@pytest.mark.parametrize("name", ["secret.py", "requirements.txt"])
+def test_a_link_to_a_file_of_another_kind_is_not_followed(name: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(FUAR, tmp_path / "fuar"))
+    (tmp_path / "token").write_text("hf_secret")
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(tmp_path / "token")
+    with pytest.raises(InputError, match=rf"{name}: is a link to a file of another kind"):
+        metric_revision(folder, "ORG/fuar")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 import yaml
 from huggingface_hub import ModelCard
 from peft import AutoPeftModelForCausalLM
+from safetensors.torch import load_file, save_file
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
@@ -223,7 +225,7 @@ def copied(trained: Trained, tmp_path: Path) -> Copied:
 
     def copy(kind: str, method: str) -> Path:
         folder = shutil.copytree(trained(kind, method), tmp_path / f"{kind}-{method}")
-        rewrite(folder / "training.json", files=[])
+        rewrite(folder / "training.json", files=[], settings={})
         return folder
 
     return copy
@@ -286,6 +288,21 @@ def test_hostile_names_in_the_record_are_names(name: str, hub: LoopbackHub, copi
     assert card.data.tags == ["temporalwiki", "continual-learning", "knowledge", "other"]
     assert "</script>" not in card.text
     assert json.loads(files["training.json"])["device"] == name
+
+
+@pytest.mark.parametrize(("kind", "method"), [("gpt2", "lora"), ("gpt2", "k_adapter"), ("t5", "modular")])
+def test_an_adapter_or_layers_that_are_not_whole_are_not_sent(
+    kind: str, method: str, hub: LoopbackHub, copied: Copied, repo: str
+) -> None:
+    folder = copied(kind, method)
+    [weights] = folder.glob("*.safetensors")
+    tensors = load_file(weights)
+    name = max(tensors)
+    del tensors[name]
+    save_file(tensors, weights, metadata={"format": "pt"})
+    with pytest.raises(InputError, match=re.escape(name.removesuffix(".weight"))):
+        list(publish_model(folder, repo, base=f"org/{kind}"))
+    assert not is_there(hub, repo)
 
 
 def test_a_dry_run_sends_nothing(hub: LoopbackHub, trained: Trained, repo: str) -> None:
@@ -432,12 +449,12 @@ def write_gguf(path: Path, layers: int) -> None:
 
 
 def test_a_base_that_was_a_gguf_file_has_the_sizes_of_the_one_that_is_named(
-    hub: LoopbackHub, copied: Copied, tmp_path: Path, repo: str
+    hub: LoopbackHub, trained: Trained, tmp_path: Path, repo: str
 ) -> None:
     files = contents(tiny_models.save("llama", tmp_path / "llama"))
     config = json.loads(files["config.json"]) | {"vocab_size": 400}
     hub.commit("model", f"{repo}-base", {**files, "config.json": json.dumps(config).encode()})
-    folder = copied("gpt2", "lora")
+    folder = trained("llama", "lora", tmp_path / "llama")
     rewrite(folder / "adapter_config.json", base_model_name_or_path=str(tmp_path / "model.gguf"))
     write_gguf(tmp_path / "model.gguf", layers=2)
     with pytest.raises(InputError, match=r"another model than .*model\.gguf: num_hidden_layers is 4, not 2"):

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.base.errors import UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness.experiment import cells as cells_module
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment
 from temporalwiki.eval_harness.experiment.job_runners import Job, JobRunner, find_job_runner
@@ -91,6 +91,10 @@ def test_what_was_taken_away_is_made_again_if_it_is_needed(
     assert "9 cells, 6 of them done before" in capsys.readouterr().err  # it, and both months' trainings
     assert results(out) == before
     assert not list(out.glob("models/initial-*"))
+    damaged = next(out.glob("models/diff-0910-*/model.safetensors"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"model\.safetensors: not the file that the manifest describes; remove"):
+        run(recipe)
 
 
 def test_the_base_of_an_adapter_is_made_again_for_its_evaluations(write: Write, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ NAMED: dict[str, tuple[dict[str, Any], str]] = {
     "by its folder": ({"name": "../models/mine"}, "mine"),
     "by its id": ({"name": "someone/gpt2"}, "gpt2"),
     "by its package": ({"name": "package:llm"}, "package:llm"),
-    "hostile": ({"name": "x", "label": '</script>=cmd()|"\n../é🙂'}, '</script>=cmd()|"\n../é🙂'),
+    "hostile": ({"name": "x", "label": '</script>=cmd()|"\n../é🙂'}, '</script>=cmd()|"\\n../é🙂'),  # one line
 }
 
 
