@@ -425,6 +425,7 @@ class TrainingRun(msgspec.Struct, frozen=True):
     batch_size: Count | None = None
     sequence_length: Count | None = None
     max_steps: int | None = None
+    seed: int | None = None
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -538,6 +539,8 @@ class ResultModel(msgspec.Struct, frozen=True):
     trained_on_test: list[str] = []  # the test configs that its training read
     base: str | None = None
     learning_rate: float | None = None
+    recipe: str | None = None  # the same for runs that differ by their seed only
+    seed: int | None = None
     parameters: Parameters | None = None
     tokens: Count | None = None
 
@@ -548,6 +551,13 @@ class ResultModel(msgspec.Struct, frozen=True):
     def marked(self, name: str) -> str:
         """Return a name of the model, with a mark if its training read test data."""
         return f"{name} (trained on test data)" if self.trained_on_test else name
+
+
+class ResultStart(msgspec.Struct, frozen=True):
+    """The model that the scored model is compared with."""
+
+    name: str
+    revision: str
 
 
 class ResultData(msgspec.Struct, frozen=True):
@@ -571,6 +581,7 @@ class ResultManifest(msgspec.Struct, frozen=True, kw_only=True):
     task: ResultTask
     model: ResultModel
     data: ResultData
+    start: ResultStart | None = None  # of tasks that compare a model with the one that it started from
     scores: dict[str, ResultScore]  # such as "unchanged/perplexity"
     excluded: dict[str, Count]  # items that were not scored, by reason
     run: ResultRun

@@ -15,6 +15,8 @@ from temporalwiki.methods import needs
 _EXAMPLE = """\
 example:
   temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes --config probes-1112
+  temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks learned_and_forgotten \\
+      --start openai-community/gpt2-large                    # compared with the model that it started from
   temporalwiki evaluate --tasks twiki_probes --help          # also shows the options of the task
   accelerate launch --num_processes 8 -m temporalwiki evaluate --model openai-community/gpt2-large \\
       --data temporalwiki --tasks twiki_probes               # the same on eight GPUs, all months
@@ -29,6 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.epilog = _EXAMPLE
     parser.add_argument(
         "--model", metavar="ID_OR_DIR", required=True, help="model: folder, Hub id, .gguf file or package:NAME"
+    )
+    parser.add_argument(
+        "--start",
+        metavar="MODEL_OR_RESULTS",
+        help="the model that it started from, or a result file or folder of that model, for learned_and_forgotten",
     )
     parser.add_argument("--data", metavar="DATASET", required=True, help="dataset folder, Hub id or id@revision")
     parser.add_argument(
@@ -67,17 +74,24 @@ def run(arguments: argparse.Namespace) -> None:
     if not (found := _tasks(arguments.tasks)):
         raise UsageError("--tasks: name one or more, separated by commas")
     with needs("eval"):
-        from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
+        from temporalwiki.eval_harness.cached_model import default_precision
         from temporalwiki.eval_harness.results import table
         from temporalwiki.eval_harness.runner import Evaluation, evaluate
         from temporalwiki.eval_harness.score_cache import cache_folder
+        from temporalwiki.eval_harness.stored_scores import open_scores
 
     quiet()
     tasks = {name: given_options(task, arguments, "--") for name, task in found.items()}
     precision = default_precision() if arguments.precision == "auto" else arguments.precision
-    model = CachedModel(arguments.model, cache_folder(), precision)
+    model = open_scores(arguments.model, cache_folder(), precision)
     wanted = Evaluation(
-        arguments.model, arguments.data, tasks, tuple(arguments.config), arguments.output, arguments.limit
+        arguments.model,
+        arguments.data,
+        tasks,
+        tuple(arguments.config),
+        arguments.output,
+        arguments.limit,
+        start=arguments.start,
     )
     results = evaluate(wanted, model)
     if model.state.is_main_process:

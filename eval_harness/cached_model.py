@@ -51,6 +51,12 @@ class CachedModel:
     reference: str  # folder, Hub id, .gguf file or package:NAME
     cache_folder: Path  # the folder of cached scores and answers
     precision: str = "fp32"  # of likelihoods; answers are always generated in fp32
+    start: Any = None  # the model that it started from, or its StoredScores
+
+    @property
+    def name(self) -> str:
+        """Its name in result files."""
+        return self.reference
 
     @cached_property
     def state(self) -> PartialState:
@@ -76,6 +82,10 @@ class CachedModel:
     def tokenizer(self) -> Any:
         """The tokenizer, for callers that do not need the model."""
         return checkpoint.load_tokenizer(self.reference)
+
+    def training(self) -> dict[str, Any]:
+        """Return how it was trained; see the function ``training``."""
+        return training(self.reference)
 
     @cached_property
     def encoder_decoder(self) -> bool:
@@ -215,7 +225,8 @@ def training(reference: str) -> dict[str, Any]:
     - "method": the method of the last phase, or None
     - "trained_on": the configs of all phases that trained, oldest first
     - "base": the model that the first phase started from: a Hub id, package:NAME, or a file name without its path
-    - "learning_rate": the rate of the last phase that trained, or None
+    - "learning_rate", "seed": of the last phase that trained, or None
+    - "recipe": a hash of the options of all phases but the seed, or None
     - "parameters": {"trainable", "total"} of the last phase, or None
     - "tokens": at most how many tokens all phases read (steps * batch size * sequence length), or None
     - "trained_on_test": the test configs that a phase read; missing if no phase did
@@ -250,8 +261,16 @@ def training(reference: str) -> dict[str, Any]:
         "trained_on": [phase.run.config for phase in phases],
         "base": _without_path(base),
         "learning_rate": phases[-1].run.learning_rate if phases else None,
+        "recipe": fingerprint(*map(_recipe, phases)) if phases else None,
+        "seed": phases[-1].run.seed if phases else None,
         "parameters": None if parameters is None else msgspec.structs.asdict(parameters),
         "tokens": sum(read) if phases and len(read) == len(phases) else None,
+    }
+
+
+def _recipe(phase: TrainingManifest) -> dict[str, Any]:
+    return {
+        name: value for name, value in phase.content.get("run", {}).items() if name not in ("model", "data", "seed")
     }
 
 

@@ -53,11 +53,12 @@ def prompt_of(row: Row) -> str:
 
 
 def identity(row: Row) -> dict[str, Any]:
-    """Return the "id" of a fact, which differs for facts that look the same, and its "cluster", the subject."""
+    """Return the "id" of a fact, which differs for facts that look the same, its subject ("cluster") and relation."""
     ids = [row.get(name) for name in ("subject_id", "relation_id", "object_id")]
     return {
         "id": fingerprint(*ids, prompt_of(row), row["object"]),
         "cluster": row.get("subject_id") or row["subject"],
+        "relation": row.get("relation_id") or row["relation"],
     }
 
 

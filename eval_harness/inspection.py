@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,14 +10,11 @@ from temporalwiki.base.terminal import in_line
 from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.misalignment import matrix, month_of, transfer
 from temporalwiki.eval_harness.misalignment import table as matrix_table
-from temporalwiki.eval_harness.results import Result, aligned, read_result, table
+from temporalwiki.eval_harness.results import Result, aligned, is_result, read_result, table
 
-_START = re.compile(
-    rb'\s*\{\s*"data":\s*\{\s*"config":[^,{}]*,\s*"dataset":'
-)  # a result file's first keys, which are sorted
 # scores that are shown month by month; other tasks show their first score
 _MOST_TABLES = 20  # a folder of more results is shown with one score of each
-_SHOWN = ("average/perplexity", "deleted/over_unchanged", "changed/acc")
+_SHOWN = ("average/perplexity", "all/learned", "deleted/let_go", "changed/acc")
 
 
 def describe(path: Path) -> str | None:
@@ -28,7 +24,7 @@ def describe(path: Path) -> str | None:
     one score of each is shown. Return None without results.
     """
     files = [path] if path.is_file() else sorted([*path.glob("*.json"), *path.glob("*/*.json")])
-    results = [read_result(file) for file in files if _is_result(file)]
+    results = [read_result(file) for file in files if is_result(file)]
     if not results:
         return None
     groups: dict[tuple[str, str], list[Result]] = {}
@@ -66,19 +62,12 @@ def _score(results: Sequence[Result]) -> str:
     return next((name for name in _SHOWN if name in scores), min(scores, default=""))
 
 
-def _is_result(path: Path) -> bool:
-    if path.suffix != ".json" or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return _START.match(file.read(1024)) is not None
-
-
 def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
     """Return a matrix of models and months and each method's transfer, or an error; None for a single month."""
     if len({month_of(result.manifest.data.config) for result in results}) < 2:
         return None
     score = _score(results)
-    higher = higher_is_better(task, score.rpartition("/")[2])
+    higher = higher_is_better(task, score.rpartition("/")[2]) is not False
     title = in_line(f"{task}, {score} on {kind}-* by month")
     try:
         months = matrix(results, task, score)

@@ -2,120 +2,184 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from temporalwiki.eval_harness.statistics import Estimate, Items, Transform, mean_of_ratios
+from temporalwiki.base.errors import InputError
+from temporalwiki.eval_harness.statistics import (
+    MATCHED,
+    MEAN,
+    PERCENT,
+    PERPLEXITY,
+    POSITIVE,
+    QUOTIENT,
+    Estimate,
+    Items,
+    Scale,
+    estimate,
+    value_of,
+)
 
 Item = Mapping[str, Any]  # an item's figures, "id" and "cluster"; a figure may be None or missing
 Columns = Mapping[str, npt.NDArray[Any]]  # the same of many items: arrays of figures, with nan for None, and of texts
 
+UNCHANGED = "unchanged"  # the facts that some measures compare with
+_LABELS = ("cluster", "id", "relation")
+SUBSETS = ("all", "stated", "strict")  # of changed and unchanged facts: tests of learned_and_forgotten
+
 
 class Measure(NamedTuple):
-    """A ratio of sums: what an item (or each item of columns) adds to numerator and denominator."""
+    """A ratio of sums: what items add to numerator and denominator."""
 
-    above: Callable[[Item | Columns], Any]
-    below: Callable[[Item | Columns], Any] = lambda item: 1.0
-    transform: Transform | None = None  # of the ratio
-    unit: Callable[[Item | Columns], Any] | None = None  # must be equal for models to be compared; None: ``below``
+    above: Callable[[Columns], Any]
+    below: Callable[[Columns], Any] = lambda items: 1.0
+    scale: Scale = MEAN
+    unit: Callable[[Columns], Any] | None = None  # must be equal for models to be compared; None: ``below``
     sign: str = ""  # shown after the name in a table
     needs: str = ""  # the figure that an item needs to count; "": the one with the measure's name
-    lower_is_better: bool = False
+    higher_is_better: bool | None = True  # None: neither is, so models are not ranked
+    of: str | None = None  # of a subset, only this split counts
+    compared: bool = False  # with unchanged facts
 
 
 class Composition(NamedTuple):
-    """A score and the items that it was computed from, in the form of ``statistics.mean_of_ratios``."""
+    """A score and the items that it was computed from, in the form of ``statistics.estimate``."""
 
     groups: list[Items]
-    transform: Transform | None
+    scale: Scale
     value: float
     asked: tuple[Any, ...]  # equal for two models if they scored the same items in the same units
 
 
 def _perplexity(nll: str, tokens: str) -> Measure:
-    return Measure(lambda item: item[nll], lambda item: item[tokens], np.exp, needs=nll, lower_is_better=True)
+    return Measure(lambda items: items[nll], lambda items: items[tokens], PERPLEXITY, None, "", nll, False)
 
 
 def _bits(nll: str, size: str) -> Measure:
-    return Measure(lambda item: item[nll] / np.log(2), lambda item: item[size], needs=nll, lower_is_better=True)
+    return Measure(lambda items: items[nll] / np.log(2), lambda items: items[size], MEAN, None, "", nll, False)
 
 
-def _percent(figure: str) -> Measure:
-    return Measure(lambda item: 100 * item[figure], sign="%", lower_is_better=figure == "old_exact_match")
+def _percent(figure: str, higher_is_better: bool | None = True) -> Measure:
+    return Measure(lambda items: 100 * items[figure], scale=PERCENT, sign="%", higher_is_better=higher_is_better)
 
 
 MEASURES = {
+    "learned": Measure(
+        lambda items: items["gain"], scale=MATCHED, sign="nats", needs="gain", of="changed", compared=True
+    ),
+    "forgotten": Measure(
+        lambda items: -items["gain"], sign="nats", needs="gain", higher_is_better=False, of=UNCHANGED
+    ),
+    "let_go": Measure(lambda items: -items["gain"], scale=MATCHED, sign="nats", needs="gain", compared=True),
     "perplexity": _perplexity("nll", "tokens"),
     "perplexity_instance_mean": Measure(
-        lambda item: np.exp(item["nll"] / item["tokens"]),
-        unit=lambda item: item["tokens"],
+        lambda items: np.exp(items["nll"] / items["tokens"]),
+        scale=POSITIVE,
+        unit=lambda items: items["tokens"],
         needs="nll",
-        lower_is_better=True,
+        higher_is_better=False,
     ),
     "object_perplexity": _perplexity("object_nll", "object_tokens"),
     "bits_per_byte": _bits("nll", "bytes"),
     "proper_noun_perplexity": _perplexity("proper_noun_nll", "proper_noun_tokens"),
     "proper_noun_bits_per_byte": _bits("proper_noun_nll", "proper_noun_bytes"),
-    **{name: _percent(name) for name in ("exact_match", "f1", "accuracy", "rouge_l", "acc", "acc_norm", "chance")},
-    "margin": Measure(lambda item: item["margin"], sign="nats"),
-    **{name: _percent(name) for name in ("old_exact_match", *(f"precision_at_{k}" for k in (1, 5, 10)))},
+    **{name: _percent(name) for name in ("exact_match", "f1", "accuracy", "rouge_l", "acc", "acc_norm")},
+    "chance": _percent("chance", None),
+    "margin": Measure(lambda items: items["margin"], sign="nats"),
+    "old_exact_match": _percent("old_exact_match", None),
+    **{name: _percent(name) for name in (f"precision_at_{k}" for k in (1, 5, 10))},
+    "over_unchanged": _perplexity("object_nll", "object_tokens")._replace(scale=QUOTIENT, compared=True),
 }
-OVER_UNCHANGED = "over_unchanged"  # compares two tests, so it is not in MEASURES
-_DELETED = Measure(lambda item: 2 * item["object_nll"], lambda item: item["object_tokens"])
-_UNCHANGED = Measure(lambda item: -2 * item["object_nll"], lambda item: item["object_tokens"])
 
 
-def higher_is_better(task: str, measure: str) -> bool:
-    """Return whether a higher score of a measure is better.
+def higher_is_better(task: str, measure: str) -> bool | None:
+    """Return whether a higher score of a measure is better; None if neither is.
 
-    In the task ``deleted`` it always is: a model that lets go of deleted facts finds them unlikely.
+    In the task ``deleted``, only the change from the start model says that a model let go of facts: a model that
+    forgets everything finds deleted facts unlikely as well.
     """
-    return task == "deleted" or measure not in MEASURES or not MEASURES[measure].lower_is_better
+    if task == "deleted" and measure != "let_go":
+        return None
+    return MEASURES[measure].higher_is_better if measure in MEASURES else True
+
+
+def is_change(measure: str) -> bool:
+    """Return whether a measure compares what two groups of facts gained since the start model."""
+    return measure in MEASURES and MEASURES[measure].scale.matched
+
+
+def earned(measure: str, made: Composition | None, found: Estimate, chance: float) -> bool:
+    """Return whether a score takes knowledge: a model that knows nothing could have the others.
+
+    A model must prefer right choices more often than by chance. It must learn more than it forgets, or let go of more:
+    one that forgets all facts loses most of those that its start model knew best. ``made`` is None for a score that
+    its items do not give.
+    """
+    if measure in ("acc", "acc_norm", "margin"):
+        return found.low is not None and found.low > (0.0 if measure == "margin" else chance)
+    if not is_change(measure):
+        return True
+    if made is None:
+        return False
+    of_unchanged = float(np.asarray(made.groups[1].numerators).mean())
+    return found.value > (-of_unchanged if measure == "learned" else of_unchanged)
 
 
 def scores(tests: Mapping[str, Sequence[Sequence[Item]]], measures: Sequence[str]) -> dict[str, Estimate]:
     """Return "TEST/MEASURE" -> estimate for each test and measure that has items.
 
     A test is one or more groups of items. Its score is the mean of the scores of its groups; it is left out if a group
-    has no items. Intervals are bootstrapped over the clusters of the items.
+    has no items. A measure that compares facts with unchanged ones takes these as the second group.
     """
     found = {}
     for test, groups in tests.items():
+        columns = [columns_of(group) for group in groups]
         for name in measures:
-            measure = MEASURES[name]
-            counted = [[item for item in group if item.get(measure.needs or name) is not None] for group in groups]
-            if counted and all(counted):
-                found[f"{test}/{name}"] = mean_of_ratios(
-                    [_columns(items, measure) for items in counted], measure.transform
-                )
+            made = _composed(columns, name)
+            if made is not None:
+                found[f"{test}/{name}"] = estimate(made.groups, made.scale)
     return found
 
 
-def over_unchanged(facts: Sequence[Item], control: Sequence[Item]) -> Estimate:
-    """Return the object perplexity of ``facts`` divided by that of ``control``.
-
-    This is exp(a - b) with the mean NLL per object token of each. Its interval is that of a - b, computed as the mean
-    of 2a and -2b, so that a subject with facts in both groups is resampled in both.
-    """
-    log = mean_of_ratios([_columns(facts, _DELETED), _columns(control, _UNCHANGED)])
-    low, high = (None if end is None else math.exp(end) for end in (log.low, log.high))
-    return Estimate(math.exp(log.value), low, high, len(facts), len({item["cluster"] for item in facts}))
+def columns_of(items: Sequence[Item]) -> Columns:
+    """Return items as columns; a figure that an item lacks is nan. Raises InputError for an item with nan."""
+    names = dict.fromkeys(name for item in items for name in item)
+    columns: dict[str, npt.NDArray[Any]] = {}
+    for name in names:
+        values = [item.get(name) for item in items]
+        if all(value is None or isinstance(value, int | float) for value in values) and name not in ("id", "cluster"):
+            columns[name] = np.array(values, dtype=np.float64)
+            for i in np.flatnonzero(np.isnan(columns[name])).tolist():
+                if values[i] is not None:
+                    raise InputError(f"item {items[i].get('id')!r}: {name} is not a finite number")
+        else:
+            columns[name] = np.array([None, *values], dtype=object)[1:]  # numpy makes a list of lists a table
+    return columns
 
 
 def composition(items: Columns, test: str, measure: str) -> Composition | None:
     """Return the score of a test with its items, computed from all items of a result; None if that is not known.
 
     The items of a test have its name as "split"; without that column, all items count. The test
-    "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind".
+    "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind". Tests
+    of ``learned_and_forgotten`` are subsets, which have columns except for "all".
     """
+    if measure not in MEASURES:
+        return None
+    how = MEASURES[measure]
     stage, _, name = test.rpartition("/")
     split, kind = items.get("split"), items.get("kind")
     if split is None:
         parts = [np.full(len(items["id"]), True)]
+    elif how.of is not None:
+        subset = np.full(len(split), True) if test == SUBSETS[0] else items.get(test)
+        if subset is None:
+            return None
+        parts = [(split == how.of) & (subset == 1)]
+        split = np.where(subset == 1, split, "")
     elif (split == test).any():
         parts = [split == test]
     elif name == "average":
@@ -124,40 +188,43 @@ def composition(items: Columns, test: str, measure: str) -> Composition | None:
         parts = [(split == "deleted") & (kind == test)]
     else:
         return None
-    if measure == OVER_UNCHANGED and split is not None:
-        measures: tuple[Measure, ...] = (_DELETED, _UNCHANGED)
-        needed = "object_nll"
-        parts.append(split == "unchanged")
-    elif measure in MEASURES:
-        measures, needed = (MEASURES[measure],) * len(parts), MEASURES[measure].needs or measure
-    else:
-        return None
-    if needed not in items:
-        return None
-    groups, ratios, asked = [], [], []
-    for part, how in zip(parts, measures, strict=True):
-        at = np.flatnonzero(part & ~np.isnan(items[needed]))
-        if not len(at):
+    if how.compared:
+        if split is None:
             return None
-        chosen = {name: column[at] for name, column in items.items()}
+        parts.append(split == UNCHANGED)
+    return _composed([_chosen(items, part) for part in parts], measure)
+
+
+def _composed(groups: Sequence[Columns], name: str) -> Composition | None:
+    """Return the score of groups of items, or None if a group has no item for it, or no two facts can be matched."""
+    how, found, asked = MEASURES[name], [], []
+    counted = [_with_figure(group, how.needs or name) for group in groups]
+    if not counted:
+        return None
+    if how.scale.matched and all("relation" in group for group in counted):
+        shared = list(set.intersection(*(set(group["relation"].tolist()) for group in counted)))
+        counted = [_chosen(group, np.isin(group["relation"].astype(str), shared)) for group in counted]
+    for group in counted:
+        if not len(group["id"]):
+            return None
         try:
-            above, below = how.above(chosen), np.broadcast_to(how.below(chosen), len(at))
-            unit = below if how.unit is None else how.unit(chosen)
+            above, below = how.above(group), np.broadcast_to(how.below(group), len(group["id"]))
+            unit = below if how.unit is None else how.unit(group)
         except KeyError:  # the items lack the column of the denominator
             return None
-        clusters, ids = chosen["cluster"].tolist(), chosen["id"].tolist()
-        groups.append(Items(above, below, clusters, ids))
+        clusters, ids, relations = (group[key].tolist() if key in group else [] for key in _LABELS)
+        found.append(Items(above, below, clusters, ids, relations))
         asked.append((tuple(ids), tuple(clusters), unit.astype(np.float64).tobytes()))
-        ratios.append(above.sum() / below.sum())
-    transform = measures[0].transform
-    value = float(np.mean(ratios if transform is None else transform(np.array(ratios))))
-    return Composition(groups, transform, math.exp(value) if measure == OVER_UNCHANGED else value, tuple(asked))
+    if how.scale.matched and not found[0].relations:
+        return None
+    return Composition(found, how.scale, value_of(found, how.scale), tuple(asked))
 
 
-def _columns(items: Sequence[Item], measure: Measure) -> Items:
-    return Items(
-        [measure.above(item) for item in items],
-        [measure.below(item) for item in items],
-        [item["cluster"] for item in items],
-        [item["id"] for item in items],
-    )
+def _with_figure(items: Columns, figure: str) -> Columns:
+    if figure not in items:
+        return {"id": np.array([])}
+    return _chosen(items, ~np.isnan(items[figure]))
+
+
+def _chosen(items: Columns, which: npt.NDArray[np.bool_]) -> Columns:
+    return {name: column[which] for name, column in items.items()}

@@ -19,7 +19,7 @@ from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.manifests import ResultManifest, ResultScore
 from temporalwiki.builders.parquet import read_table
-from temporalwiki.eval_harness.measures import MEASURES
+from temporalwiki.eval_harness.measures import MEASURES, SUBSETS
 from temporalwiki.eval_harness.statistics import Estimate
 
 SCHEMA = 1  # of result files
@@ -27,8 +27,10 @@ MOST_ITEMS = 2_000_000  # of a result; the largest wiki changes a sixth of them 
 _EXPECTED = "a result file of temporalwiki; name a folder of results, or move the file away"
 # the revision of a model on the Hub, or of an adapter with its base; the revision of a folder is shorter
 COMMIT = re.compile(r"[0-9a-f]{40}(?:\+[0-9a-f]+)*")
+# a result file's first keys, which are sorted
+_BEGINNING = re.compile(rb'\s*\{\s*"data":\s*\{\s*"config":[^,{}]*,\s*"dataset":')
 _WIDTH = 120  # characters of a table
-_FIRST = ("unchanged", "changed", "average")  # the order of tests; other tests follow, sorted by name
+_FIRST = (*SUBSETS, "unchanged", "changed", "average")  # the order of tests; other tests follow, sorted by name
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Outcome:
     """What a task returns."""
 
     scores: Mapping[str, Estimate]  # such as "unchanged/perplexity"
-    items: Sequence[Mapping[str, Any]]  # one row per item, with "id", "cluster" (for the bootstrap) and figures
+    items: Sequence[Mapping[str, Any]]  # one row each, with "id", "cluster" (its subject) and figures
     excluded: Mapping[str, int]  # items that were not scored, by reason
 
 
@@ -63,7 +65,8 @@ def path_of(folder: Path, inputs: Mapping[str, Any]) -> Path:
     The key is a hash of everything that the scores depend on; the places of model and data are not part of it.
     """
     task, model, data = inputs["task"], inputs["model"], inputs["data"]
-    key = fingerprint(task, model["revision"], model["precision"], data["config"], data["hash"])
+    start = [inputs["start"]["revision"]] if "start" in inputs else []
+    key = fingerprint(task, model["revision"], model["precision"], data["config"], data["hash"], *start)
     name = f"{_plain(Path(model['name']).resolve().name)}-{fingerprint(model['revision'])[:8]}"
     return folder / name / f"{_plain(data['config'])}.{task['name']}.{key[:8]}.json"
 
@@ -94,6 +97,14 @@ def check_result(path: Path, content: dict[str, Any]) -> Result:
         return Result(path, msgspec.convert({**content, "content": content}, ResultManifest))
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: not {_EXPECTED} ({in_one_line(error)})") from None
+
+
+def is_result(path: Path) -> bool:
+    """Return whether a file begins as a result file does."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _BEGINNING.match(file.read(1024)) is not None
 
 
 def read_results(folder: Path) -> list[Result]:

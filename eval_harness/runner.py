@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,17 +19,15 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.terminal import say
-from temporalwiki.eval_harness.cached_model import CachedModel, training
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
-from temporalwiki.eval_harness.task import Row, Task, check_columns
+from temporalwiki.eval_harness.score_cache import cache_folder
+from temporalwiki.eval_harness.stored_scores import Scored, StoredScores, open_scores
+from temporalwiki.eval_harness.task import NothingToScoreError, Row, Task, check_columns
 from temporalwiki.methods.training_data import check_config, config_names, load
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "peft", "datasets")
 _LONG_NAME = re.compile(r"-\d{8}-\d{8}$")  # of an interval, such as diffset-20211101-20211201
-
-
-class NothingToScoreError(InputError):
-    """A config without a row that the task can score."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +41,15 @@ class Evaluation:
     output: Path
     limit: int | None  # most rows of each split
     label: str = ""  # the model's name on a leaderboard; empty: the name of its method
+    start: str | None = None  # the model that the model started from, or its results
 
 
-def evaluate(wanted: Evaluation, model: CachedModel, available: list[str] | None = None) -> list[Result]:
+def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = None) -> list[Result]:
     """Return the results of all tasks. Results that exist in ``wanted.output`` are read, the others computed.
 
-    ``available`` are the configs of the data, if the caller knows them. A config without anything to score is left
-    out with a printed line. Raises UsageError for a config or task that does not fit, and InputError for a model or
-    data that cannot be used, or if nothing at all can be scored.
+    ``available`` are the configs of the data, if the caller knows them. A config without anything to score, and a task
+    whose start model cannot be used, are left out with a printed line. Raises UsageError for a config or task that
+    does not fit, and InputError for a model or data that cannot be used, or if nothing at all can be scored.
     """
     if wanted.output.exists() and not wanted.output.is_dir():
         raise InputError(f"{wanted.output}: is a file; name a folder with --output")
@@ -69,8 +68,11 @@ def evaluate(wanted: Evaluation, model: CachedModel, available: list[str] | None
     for task in wanted.tasks.values():
         task.recorded_options()
     results = []
+    missing = _set_start(wanted, model) if any(task.start for task in wanted.tasks.values()) else ""
     for name, task, config in plan:
         try:
+            if task.start == "needed" and missing:
+                raise NothingToScoreError(f"{name}: {missing}")
             results.append(_evaluate(name, task, config, wanted, available, model))
         except NothingToScoreError as error:  # the other configs are still scored
             if (name, task, config) == plan[-1] and not results:
@@ -78,6 +80,22 @@ def evaluate(wanted: Evaluation, model: CachedModel, available: list[str] | None
             if model.state.is_main_process:
                 say(f"left out: {error}")
     return results
+
+
+def _set_start(wanted: Evaluation, model: Scored) -> str:
+    """Give the model its start model, and return why there is none, or nothing."""
+    model.start = None
+    if wanted.start is None:
+        base = model.training().get("base")
+        known = f"; it was trained from {base}" if base and model.training().get("method") else ""
+        return f"name the model that {wanted.model} started from, or its results, with --start{known}"
+    try:
+        start = open_scores(wanted.start, cache_folder(), model.precision)
+        start.revision  # noqa: B018 - looks for the model
+    except InputError as error:
+        return f"--start {error}"
+    model.start = start
+    return ""
 
 
 def _configs_of(name: str, task: Task, wanted: Evaluation, available: list[str]) -> list[str]:
@@ -92,10 +110,10 @@ def _configs_of(name: str, task: Task, wanted: Evaluation, available: list[str])
     return readable
 
 
-def _evaluate(
-    name: str, task: Task, config: str, wanted: Evaluation, available: list[str], model: CachedModel
-) -> Result:
+def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available: list[str], model: Scored) -> Result:
     begun = time.perf_counter()
+    if isinstance(model, StoredScores) and not task.start:
+        raise NothingToScoreError(f"{name}: {model.reference} holds results; this task needs the model itself")
     rows = _read(wanted.data, config, task.splits, wanted.limit, task.max_rows, "")
     for split, of_split in rows.items():
         check_columns(of_split, task.columns, f"{wanted.data}, {config}, {split}")
@@ -110,7 +128,7 @@ def _evaluate(
             rows |= _read(wanted.data, other, (), None, None, f"{prefix}/")
     inputs: dict[str, dict[str, Any]] = {
         "task": {"name": name, "version": task.version, "options": task.recorded_options()},
-        "model": {"name": model.reference, "revision": model.revision, "precision": model.precision},
+        "model": {"name": model.name, "revision": model.revision, "precision": model.precision},
         "data": {
             "dataset": wanted.data,
             "config": config,
@@ -118,11 +136,13 @@ def _evaluate(
             "hash": fingerprint(json.dumps(rows, sort_keys=True, default=str)),  # str: for timestamps
         },
     }
+    if task.start and model.start is not None:
+        inputs["start"] = {"name": model.start.name, "revision": model.start.revision}
     path = path_of(wanted.output, inputs)
     if path.is_file():
         return read_result(path)
     make_folder(path.parent)  # an error here comes before the work
-    outcome = task.run(model, rows)
+    outcome = task.run(cast(CachedModel, model), rows)  # tasks with a start model also take stored scores
     if not outcome.scores:
         why = ", ".join(f"{count} {reason}" for reason, count in outcome.excluded.items())
         raise NothingToScoreError(f"{wanted.data}, {config}: {name} could score nothing ({why})")
@@ -137,7 +157,7 @@ def _evaluate(
         }
         # not part of the identity: the description of the training depends on which folders still exist
         label = {"label": wanted.label} if wanted.label else {}
-        described = {**inputs, "model": inputs["model"] | training(model.reference) | label}
+        described = {**inputs, "model": inputs["model"] | model.training() | label}
         write_result(path, described, outcome, run)
     model.state.wait_for_everyone()
     return read_result(path)

@@ -1,39 +1,66 @@
-"""Bootstrap intervals over clusters, paired comparisons and ranks of models, and transfer between months."""
+"""Intervals of scores, paired comparisons and ranks of models, and transfer between months."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError
 
 Floats = npt.NDArray[np.float64]
-Transform = Callable[[Floats], Floats]
 Label = str | int
 Matrix = Sequence[Sequence[float | None]]
+Freedom = float | npt.NDArray[np.int_]
+Sortable = TypeVar("Sortable", str, tuple[str, str])
 
-TAILS = (0.025, 0.975)  # of a 95 % interval
-CONFIDENCE = 0.95  # that the ranks of all models are right
+ERROR = 0.05  # of intervals, and of all ranks of a board together
 FEWEST = 6  # clusters for ranks: with 5, even a model that is better in all has p = 2 / 2**5 > 0.05 (sign test)
-CHUNK = 2**18  # clusters drawn at once; bounds the memory
+# A cluster's variance grows with its size to this power: 1 if its items are independent, 2 if they agree. Chosen by
+# benchmarks/coverage.py.
+_AGREEMENT = 1.5
+_SAME = 1e-9  # two scores differ by more than this share of themselves, or by rounding only
 
 
 class Items(NamedTuple):
-    """The items of one test and a model's scores on them, as columns of equal length.
+    """The items of one test and the scores of one or more models, or runs of a model, on them.
 
-    ``denominators`` may be one number for all items. ``clusters`` has one label per item, usually its subject. Labels
-    and ids are compared as text. Only ``compare`` needs ``ids``.
+    Numerators are [items] or [models, items], denominators one number or one per item. ``clusters`` has one label per
+    item, usually its subject. ``relations`` has one more, or is empty. Labels and ids are compared as text.
     """
 
     numerators: npt.ArrayLike
     denominators: npt.ArrayLike
     clusters: Sequence[Label]
     ids: Sequence[Label] = ()
+    relations: Sequence[Label] = ()
+
+
+class Scale(NamedTuple):
+    """How the ratios of tests (sum of numerators / sum of denominators) become a score.
+
+    ``combine`` turns ratios [..., tests] into a number whose error is roughly symmetric, and ``shown`` turns that
+    number into the score.
+    """
+
+    combine: Callable[[Floats], Floats]
+    shown: Callable[[Floats], Floats] = lambda values: values
+    percent: bool = False  # the score lies between 0 and 100
+    matched: bool = False  # the difference of two tests within each relation, instead of ``combine``
+
+
+MEAN = Scale(lambda ratios: ratios.mean(axis=-1))
+PERCENT = MEAN._replace(percent=True)
+PERPLEXITY = Scale(lambda nlls: np.logaddexp.reduce(nlls, axis=-1) - np.log(nlls.shape[-1]), np.exp)  # of mean NLLs
+POSITIVE = Scale(lambda ratios: np.log(ratios.mean(axis=-1)), np.exp)
+QUOTIENT = Scale(lambda nlls: nlls[..., 0] - nlls[..., 1], np.exp)  # of two perplexities
+MATCHED = MEAN._replace(matched=True)
 
 
 @dataclass(frozen=True)
@@ -78,154 +105,159 @@ class Transfer:
     forgetting: float | None
 
 
-def ratio(
-    numerators: npt.ArrayLike,
-    denominators: npt.ArrayLike,
-    clusters: Sequence[Label],
-    transform: Transform | None = None,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Estimate:
-    """Return transform(sum of numerators / sum of denominators) with a 95 % percentile bootstrap interval.
+class _Columns(NamedTuple):
+    """Checked items in an order that does not depend on the caller's; numerators are [models, items]."""
 
-    For perplexity, give NLL and tokens of each item and np.exp; for exact match in percent, 100 * hit and 1.
+    numerators: Floats
+    denominators: Floats
+    subjects: list[str]
+    relations: list[str]
 
-    The bootstrap draws clusters with replacement, each with all of its items, because facts about one subject are not
-    independent. With fewer than about twenty clusters the interval is too narrow, as with every percentile bootstrap.
-    If all clusters agree, its width is zero; one cluster gives no interval. The order of the items does not
-    change a bit of the result.
+
+class _Level(NamedTuple):
+    """The scores without each cluster, [clusters, models], and the degrees of freedom of their spread."""
+
+    without: Floats
+    freedom: float
+
+
+class _Scores(NamedTuple):
+    """The scores of models [models] on the scale of their errors, and the same without each cluster.
+
+    ``subjects`` is None if a score is not defined without one of them. ``relations`` and ``both`` (clusters of facts
+    with the same subject and relation) are None if relations are not known, or a test has only one.
+    """
+
+    values: Floats
+    items: int
+    clusters: int
+    fewest: int  # clusters of a test
+    subjects: _Level | None
+    relations: _Level | None
+    both: _Level | None
+
+
+def estimate(groups: Sequence[Items], scale: Scale = MEAN) -> Estimate:
+    """Return a score with its 95 % interval; several rows of numerators are runs that differ by their seed.
+
+    Facts that share a subject or a relation are not independent. The variance of a score is the jackknife's over
+    subjects, plus what the jackknife over relations has in excess, plus the variance of the mean of the runs. The
+    interval is that of a t distribution with Satterthwaite's degrees of freedom; docs/evaluating.md shows how often it
+    holds. A percentage gets Wilson's interval for the number of independent items that has this variance: it stays
+    within 0 and 100, and has a width if all items agree. The order of the items does not matter.
 
     Raises InputError for no items, columns of different lengths, numbers or scores that are not finite, and
     denominators that are not positive: the caller leaves out, and counts, items with nothing to predict.
     """
-    return mean_of_ratios([Items(numerators, denominators, clusters)], transform, resamples, seed)
+    found = _scores(groups, scale)
+    runs = len(found.values)
+    mean = _of(found, lambda rows: rows.mean(axis=-1, keepdims=True))
+    between = [(found.values.var(ddof=1, keepdims=True) / runs, float(runs - 1))] if runs > 1 else []
+    value = float(mean.values[0])
+    ends: tuple[float, ...] = ()
+    if (errors := _errors(mean, between)) is not None:
+        error, freedom = (float(of[0]) for of in errors)
+        ends = _ends(value, error, freedom, scale, found.fewest)
+    with np.errstate(over="ignore"):
+        shown, *limits = scale.shown(np.array([value, *ends])).tolist()
+    if not np.isfinite([shown, *limits]).all():
+        raise InputError(f"the score {shown} or an end of its interval is not a finite number")
+    low, high = limits or (None, None)
+    return Estimate(shown, low, high, found.items, found.clusters)
 
 
-def mean_of_ratios(
-    groups: Sequence[Items], transform: Transform | None = None, resamples: int = 1000, seed: int = 0
-) -> Estimate:
-    """Return the mean of several tests' ``ratio``, such as TemporalWiki's average of unchanged and changed.
+def value_of(groups: Sequence[Items], scale: Scale = MEAN) -> float:
+    """Return the value of ``estimate``, with its errors, but without an interval."""
+    return float(scale.shown(_scores(groups, scale, errors=False).values.mean()))
 
-    A cluster is drawn with its items in all groups, because groups that share clusters are not independent. A resample
-    without items of some group is drawn again. Raises the errors of ``ratio``.
+
+def quotient(groups: Sequence[Items], above: npt.ArrayLike, below: npt.ArrayLike) -> Estimate:
+    """Return a weighted sum of the tests' ratios divided by another one, such as FUAR, with Fieller's interval.
+
+    ``above`` and ``below`` are the weights of the tests. All ends are at least 0; an end is inf if the divisor may be
+    0. The interval is the wider one of subjects and relations.
     """
-    values, drawn, clusters = _bootstrap(groups, transform, resamples, seed)
-    low, high = _interval(drawn.mean(axis=1))
-    return Estimate(float(values.mean()), low, high, sum(len(group.clusters) for group in groups), clusters)
+    over, under = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    found = _scores(groups, Scale(lambda ratios: np.concatenate([ratios @ over, ratios @ under], axis=-1)))
+    a, b = (float(value) for value in found.values)
+    ends = []
+    for level in (found.subjects, found.relations):
+        if level is not None:
+            errors = level.without - found.values
+            (aa, ab), (_, bb) = ((1 - 1 / len(errors)) * np.einsum("gi,gj->ij", errors, errors)).tolist()
+            ends.append(_fieller(a, b, aa, ab, bb, _quantile(level.freedom)))
+    low, high = (min(low for low, _ in ends), max(high for _, high in ends)) if found.subjects else (None, None)
+    return Estimate(max(a, 0.0) / b if b > 0 else np.inf, low, high, found.items, found.clusters)
 
 
-def function_of_ratios(
-    function: Callable[[Floats], float],
-    groups: Sequence[Items],
-    transform: Transform | None = None,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Estimate:
-    """Return a function of several tests' ``ratio``, such as FUAR of scores before and after.
+def compare(first: Sequence[Items], second: Sequence[Items], scale: Scale = MEAN) -> Comparison:
+    """Compare two models on the same items, item by item.
 
-    Clusters are drawn, and errors raised, as in ``mean_of_ratios``. The function may return inf, and then an end of
-    the interval may be inf: each end is the value of one resample.
-    """
-    values, drawn, clusters = _bootstrap(groups, transform, resamples, seed)
-    of_drawn = np.array([function(row) for row in drawn])
-    low, high = np.quantile(of_drawn, TAILS, method="inverted_cdf").tolist() if len(of_drawn) else (None, None)
-    return Estimate(function(values), low, high, sum(len(group.clusters) for group in groups), clusters)
+    Each side is a sequence of tests with ids. The difference is that of the logs for perplexities. The p-value is
+    two-sided and below 0.05 exactly if the interval does not contain 0.
 
-
-def compare(
-    first: Sequence[Items],
-    second: Sequence[Items],
-    transform: Transform | None = None,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> Comparison:
-    """Compare two models on the same items; both get the same clusters in every resample.
-
-    Each side is a sequence of tests, as in ``mean_of_ratios``, with ids. The two-sided p-value is
-    2 * (1 + number of resamples at 0 or on its other side) / (1 + number of resamples), and at most 1. It is never 0,
-    and below 0.05 if the interval does not contain 0, up to one resample.
-
-    Without a transform, NLLs over tokens give the log of the ratio of the two perplexities.
-
-    Raises the errors of ``ratio``, and InputError if the sides do not have the same items in the same clusters.
+    Raises the errors of ``estimate``, and InputError if the sides do not have the same items in the same clusters.
     """
     if len(first) != len(second):
         raise InputError(f"{len(first)} tests of one model cannot be compared with {len(second)} of another")
-    for one, other in zip(first, second, strict=True):
-        _match(one, other)
-    values, drawn, clusters = _bootstrap([*first, *second], transform, resamples, seed)
-    tests = len(first)
-    differences = drawn[:, tests:].mean(axis=1) - drawn[:, :tests].mean(axis=1)
-    low, high = _interval(differences)
-    p_value = None
-    if len(differences):
-        tail = int(min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0)))
-        p_value = min(1.0, 2 * (1 + tail) / (1 + len(differences)))
-    difference = float(values[tests:].mean() - values[:tests].mean())
-    return Comparison(difference, low, high, p_value, sum(len(group.clusters) for group in first), clusters)
+    found = _scores([_together(one, other) for one, other in zip(first, second, strict=True)], scale)
+    found = _of(found, lambda rows: rows[..., 1:] - rows[..., :1])
+    difference = float(found.values[0])
+    low = high = p_value = None
+    if (errors := _errors(found)) is not None:
+        error, freedom = (float(of[0]) for of in errors)
+        half = error * _quantile(freedom)
+        low, high = difference - half, difference + half
+        p_value = float(_p_values(found.values, *errors)[0])
+    return Comparison(difference, low, high, p_value, found.items, found.clusters)
 
 
 def ranks(
     groups: Sequence[Items],
-    transform: Transform | None = None,
+    scale: Scale = MEAN,
     *,
     higher_is_better: bool,
-    resamples: int = 2000,
-    seed: int = 0,
+    runs: Sequence[int] = (),
 ) -> list[Ranks] | None:
     """Return a confidence set of each model's rank; all hold together with 95 % (Mogstad et al. 2024, section 3).
 
-    Models are scored as in ``mean_of_ratios``. The numerators of a group are [models, items]: all models have the same
-    items, and the same clusters in every resample. With n models, the best possible rank is 1 + the number of models
-    that are significantly better, and the worst is n - the number of models that are significantly worse.
+    Models are scored as in ``estimate``. The numerators of a group are [models, items]: all models have the same
+    items. With n models, the best possible rank is 1 + the number of models that are significantly better, and the
+    worst is n - the number of models that are significantly worse.
 
-    All pairs are tested together, with an error of 5 % for the whole set (single-step max-T, Romano and Wolf 2005): a
-    difference, in units of its standard deviation over resamples, is significant if it exceeds the largest error of
-    any pair in 95 % of the resamples (see ``_for_few``). So more pairs do not need more resamples. Scores with a
-    transform are perplexities and are compared by their logs.
+    All pairs are tested together, with an error of 5 % for the whole set (Holm 1979). If a model has several rows, one
+    for each run, ``runs`` is the number of rows of each model, and two models differ by the means of their runs. The
+    result is None if a group has fewer than six clusters.
 
-    Models that are equal in every resample do not differ. Models that differ by the same amount in every resample do,
-    such as one that is always right and one that is always wrong. The result is None if a group has fewer than six
-    clusters. With fewer than about fifty clusters, errors are somewhat more frequent than 5 %.
-
-    The order of models and items does not matter. Raises the errors of ``ratio``, and InputError if numerators are not
-    [models, items].
+    The order of models and items does not matter. Raises the errors of ``estimate``.
     """
-    scores, clusters = _scores_of_models(groups, transform, resamples, seed)
-    if clusters < FEWEST:
+    found = _scores(groups, scale)
+    if found.fewest < FEWEST or found.subjects is None:
         return None
-    if transform is not None:
-        scores = np.log(scores)
-    sign = 1 if higher_is_better else -1
-    scores = np.ldexp(sign * scores, -np.frexp(abs(scores).max())[1])  # so that squares do not overflow
-    models = scores.shape[1]
-    better = np.zeros((models, models))  # [i, j]: by how many standard deviations j is better than i
-    largest = np.zeros(len(scores) - 1)
+    starts = np.cumsum([0, *(runs or [1] * len(found.values))])
+    between = np.array([_of_mean(found.values[a:b]) for a, b in pairwise(starts)])
+    freedom = np.maximum(np.diff(starts) - 1, 1)
+    means = _of(found, lambda rows: np.add.reduceat(rows, starts[:-1], axis=-1) / np.diff(starts))
+    models = len(means.values)
+    p_values = np.ones((models, models))
     for i in range(models):
-        differences = scores - scores[:, [i]]
-        found, drawn = differences[0], differences[1:]
-        rounding = 1e-9 * np.maximum(abs(scores[0]), abs(scores[0, i]))
-        spread = drawn.std(axis=0)
-        vary = spread > rounding
-        better[i] = np.where(abs(found) > rounding, np.copysign(np.inf, found), 0.0)
-        better[i, vary] = found[vary] / spread[vary]
-        if vary.any():
-            largest = np.maximum(largest, (abs(drawn - found)[:, vary] / spread[vary]).max(axis=1))
-    critical = _for_few(float(np.quantile(largest, CONFIDENCE, method="higher")), clusters) * (1 + 1e-9)
-    above, below = (better > critical).sum(axis=1), (better < -critical).sum(axis=1)
-    return [Ranks(1 + int(more), models - int(less)) for more, less in zip(above, below, strict=True)]
-
-
-def _for_few(quantile: float, clusters: int) -> float:
-    """Correct a quantile of differences, in units of their bootstrap standard deviation, for few clusters.
-
-    That deviation is too small by sqrt((clusters - 1) / clusters), and it varies as in a t distribution. This turns a
-    normal quantile into one of the t distribution (Abramowitz and Stegun 1964, 26.7.5).
-    """
-    z, v = quantile, float(clusters - 1)
-    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return math.sqrt(clusters / v) * (z + first / v + second / v**2 + third / v**3)
+        apart = _of(means, partial(_minus, model=i))
+        errors = _errors(apart, [(between, freedom), (between[[i]], freedom[[i]])])
+        if errors is None:
+            return None
+        size = np.maximum(abs(means.values), abs(means.values[i]))
+        p_values[i] = _p_values(np.where(abs(apart.values) > _SAME * size, apart.values, 0), *errors)
+    upper = np.triu_indices(models, 1)
+    order = np.argsort(p_values[upper], kind="stable")
+    steps = ERROR / np.arange(len(order), 0, -1)
+    rejected = np.logical_and.accumulate(p_values[upper][order] <= steps)
+    differ = np.zeros((models, models), dtype=bool)
+    differ[upper[0][order], upper[1][order]] = rejected
+    differ |= differ.T
+    good = means.values if higher_is_better else -means.values
+    above = (differ & (good > good[:, np.newaxis])).sum(axis=1)
+    under = (differ & (good < good[:, np.newaxis])).sum(axis=1)
+    return [Ranks(1 + int(more), models - int(less)) for more, less in zip(above, under, strict=True)]
 
 
 def transfer(matrix: Matrix, baseline: Sequence[float | None] | None = None, *, higher_is_better: bool) -> Transfer:
@@ -254,122 +286,261 @@ def transfer(matrix: Matrix, baseline: Sequence[float | None] | None = None, *, 
     )
 
 
-def _bootstrap(
-    groups: Sequence[Items], transform: Transform | None, resamples: int, seed: int
-) -> tuple[Floats, Floats, int]:
-    """Return each group's ratio [groups], the ratios of the resamples [resamples, groups], and the number of clusters.
-
-    A group with only one cluster gets no resamples, because its interval cannot be known.
-    """
-    place = _places(groups, resamples)
-    sums = np.empty((2, len(groups), len(place)))
-    for k, (numerators, denominators, labels) in enumerate(map(_columns, groups)):
-        at = np.array([place[label] for label in labels])
-        order = np.lexsort((denominators, numerators, at))  # a sum of floats depends on their order
-        for values, total in ((numerators, sums[0, k]), (denominators, sums[1, k])):
-            total[:] = np.bincount(at[order], values[order], len(place))
-
-    single = np.count_nonzero(sums[1], axis=-1).min() < 2
-    generator = np.random.default_rng(seed)
-    totals = sums.sum(axis=-1)[np.newaxis]
-    while (left := 0 if single else 1 + resamples - len(totals)) > 0:
-        times = _draw(generator, len(place), left)
-        drawn = np.einsum("rgc,nc->nrg", sums, times)  # unlike BLAS, its sums do not depend on the number of threads
-        totals = np.concatenate([totals, drawn[drawn[:, 1].all(axis=-1)]])
-    ratios = totals[:, 0] / totals[:, 1]
-    if transform is not None:
-        with np.errstate(all="ignore"):
-            ratios = transform(ratios)
-    if not np.isfinite(ratios).all():
-        raise InputError(f"the score {float(ratios[0].mean())} or one of its resamples is not a finite number")
-    return ratios[0], ratios[1:], len(place)
-
-
-def _places(groups: Sequence[Items], resamples: int) -> dict[str, int]:
-    """Return cluster -> position, after a check of the arguments."""
+def _scores(groups: Sequence[Items], scale: Scale, errors: bool = True) -> _Scores:
+    """Return the scores of all models, after a check of the arguments; without levels unless ``errors``."""
     if not groups:
         raise InputError("no test to score")
-    if resamples < 1:
-        raise UsageError(f"resamples must be at least 1, not {resamples}")
-    return {name: i for i, name in enumerate(sorted({str(label) for group in groups for label in group.clusters}))}
+    tests = [_columns(group) for group in groups]
+    models = {len(test.numerators) for test in tests}
+    if len(models) > 1:
+        raise InputError(f"groups of {sorted(models)} models: each needs a row for every model")
+    if scale.matched:
+        return _matched(*tests)
+    items, subjects = sum(len(test.denominators) for test in tests), [set(test.subjects) for test in tests]
+    clusters, fewest = len(set.union(*subjects)), min(map(len, subjects))
+    related = all(test.relations for test in tests)
+
+    def level(labels: Callable[[_Columns], Sequence[Sortable]]) -> _Level | None:
+        place = _places([label for test in tests for label in labels(test)])
+        ratios, shares = [], []
+        for test in tests:
+            at = np.array([place[label] for label in labels(test)])
+            below = np.bincount(at, test.denominators, len(place))
+            if np.count_nonzero(below) < 2:
+                return None
+            above = np.array([np.bincount(at, row, len(place)) for row in test.numerators])
+            rest = test.numerators.sum(axis=1, keepdims=True) - above
+            ratios.append((rest / (test.denominators.sum() - below)).T)
+            shares.append(below / below.sum())
+        return _Level(_combined(scale, np.stack(ratios, axis=-1)), _freedom(np.mean(shares, axis=0)))
+
+    found = np.stack([test.numerators.sum(axis=1) / test.denominators.sum() for test in tests], axis=-1)
+    values = _combined(scale, found)
+    if not errors:
+        return _Scores(values, items, clusters, fewest, None, None, None)
+    relations = level(lambda test: test.relations) if related else None
+    return _Scores(
+        values,
+        items,
+        clusters,
+        fewest,
+        level(lambda test: test.subjects),
+        relations,
+        level(lambda test: list(zip(test.subjects, test.relations, strict=True))) if relations else None,
+    )
 
 
-def _draw(generator: np.random.Generator, clusters: int, most: int) -> npt.NDArray[np.int64]:
-    """Return the count of each cluster in each resample, [resamples, clusters], for up to ``most`` resamples."""
-    draws = generator.integers(clusters, size=(min(most, 1 + CHUNK // clusters), clusters))
-    draws += clusters * np.arange(len(draws))[:, np.newaxis]
-    return np.bincount(draws.ravel(), minlength=draws.size).reshape(draws.shape)
+def _matched(first: _Columns, second: _Columns) -> _Scores:
+    """Return the mean of the first test minus that of the second, over pairs of facts with the same relation.
 
-
-def _scores_of_models(
-    groups: Sequence[Items], transform: Transform | None, resamples: int, seed: int
-) -> tuple[Floats, int]:
-    """Return scores [1 + resamples, models] and the number of clusters of the smallest group.
-
-    The first row of scores is that of all items. This is ``_bootstrap`` for many models: values are rounded to whole
-    numbers of a small unit, so that sums are exact and a matrix product gives the same bits in any order.
+    With c and u facts of a relation, its difference has the weight c * u / (c + u), as in a regression with an effect
+    for each relation. Relations on one side only have no weight.
     """
-    place = _places(groups, resamples)
-    above, below, units = [], [], []  # [models, clusters], [clusters], [models]
-    for group in groups:
-        table = np.asarray(group.numerators, dtype=np.float64)
-        if table.ndim != 2 or not len(table):
-            raise InputError(f"numerators of the shape {table.shape} are not [models, items]")
-        # checking one row also checks the labels, which takes a while
-        rows = table[:1] if np.isfinite(table).all() else table
-        *_, (_, denominators, labels) = (_columns(group._replace(numerators=row)) for row in rows)
-        at = np.array([place[label] for label in labels])
-        most = len(place) * np.bincount(at).max()  # items of a resample
-        sums = []
-        for row in (denominators, *table):
-            unit = np.frexp(abs(row).max())[1] + np.frexp(most)[1] - 53
-            sums.append((np.bincount(at, np.rint(np.ldexp(row, -unit)), len(place)), unit))
-        (divisor, of_divisor), *rest = sums
-        below.append(divisor)
-        above.append(np.array([sum_ for sum_, _ in rest]))
-        units.append(np.array([unit - of_divisor for _, unit in rest]))
-    if len({len(table) for table in above}) > 1:
-        raise InputError(f"groups of {[len(table) for table in above]} models: each needs a row for every model")
-    both = np.concatenate([np.array(below), *above])
-    totals = both.sum(axis=1)[np.newaxis]
-    generator = np.random.default_rng(seed)
-    clusters = int(np.count_nonzero(below, axis=1).min())
-    while (left := 0 if clusters < FEWEST else 1 + resamples - len(totals)) > 0:
-        drawn = _draw(generator, len(place), left).astype(np.float64) @ both.T
-        totals = np.concatenate([totals, drawn[drawn[:, : len(groups)].all(axis=1)]])
-    divisors, numerators = totals[:, : len(groups)], totals[:, len(groups) :]
-    ratios = numerators.reshape(len(totals), len(groups), -1) / divisors[:, :, np.newaxis]
-    ratios = np.ldexp(ratios, np.array(units))
-    if transform is not None:
-        with np.errstate(all="ignore"):
-            ratios = transform(ratios)
-    scores: Floats = ratios.mean(axis=1)
-    if not np.isfinite(scores).all():
-        raise InputError("a model's score or one of its resamples is not a finite number")
-    return scores, clusters
+    shared = set(first.relations) & set(second.relations)
+    rows = [  # of a side, as (subject, relation)
+        [(s, r) if r in shared else None for s, r in zip(side.subjects, side.relations, strict=True)]
+        for side in (first, second)
+    ]
+    place = _places([cell for side in rows for cell in side if cell])
+    if not place:
+        raise InputError("no relation has facts in both tests")
+    subject, relation = (_places([cell[i] for cell in place]) for i in (0, 1))
+    of_subject, of_relation = (
+        np.array([names[cell[i]] for cell in place]) for i, names in enumerate((subject, relation))
+    )
+    counts, sums = [], []  # of each cell: facts, and sum of their values [models, cells]
+    for side, cells in zip((first, second), rows, strict=True):
+        kept = np.array([i for i, cell in enumerate(cells) if cell], dtype=np.intp)
+        at = np.array([place[cell] for cell in cells if cell])
+        counts.append(np.bincount(at, minlength=len(place)).astype(np.float64))
+        values = side.numerators[:, kept] / side.denominators[kept]
+        sums.append(np.array([np.bincount(at, row, len(place)) for row in values]))
+
+    def parts(count: Sequence[Floats], total: Sequence[Floats]) -> Floats:
+        """Return the weight of each relation, then the weighted difference of each model: [1 + models, relations]."""
+        both = np.maximum(count[0] + count[1], 1)
+        weighted = (total[0] * count[1] - total[1] * count[0]) / both
+        return np.concatenate([(count[0] * count[1] / both)[np.newaxis], weighted])
+
+    def in_relation(cells: Floats) -> Floats:
+        return np.apply_along_axis(lambda row: np.bincount(of_relation, row, len(relation)), -1, cells)
+
+    counted, summed = [in_relation(count) for count in counts], [in_relation(total) for total in sums]
+    whole = parts(counted, summed)
+    left = parts(
+        [count[of_relation] - own for count, own in zip(counted, counts, strict=True)],
+        [total[:, of_relation] - own for total, own in zip(summed, sums, strict=True)],
+    )
+    lost = whole[:, of_relation] - left  # of the sums over relations, without a cell
+    share = (counts[0] * counted[1][of_relation] + counts[1] * counted[0][of_relation]) / (counted[0] + counted[1])[
+        of_relation
+    ]
+
+    def level(lost: Floats, shares: Floats) -> _Level | None:
+        weight, *differences = whole.sum(axis=-1, keepdims=True) - lost
+        if lost.shape[-1] < 2 or (weight <= _SAME * whole[0].sum()).any():
+            return None
+        return _Level((np.array(differences) / weight).T, _freedom(shares))
+
+    lost_of_subject = np.apply_along_axis(lambda row: np.bincount(of_subject, row, len(subject)), -1, lost)
+    total = whole.sum(axis=-1)
+    return _Scores(
+        total[1:] / total[0],
+        int(sum(count.sum() for count in counts)),
+        len(subject),
+        min(len(np.unique(of_subject[count > 0])) for count in counts),
+        level(lost_of_subject, np.bincount(of_subject, share, len(subject)).astype(np.float64)),
+        level(whole, whole[0]),
+        level(lost, share),
+    )
 
 
-def _columns(items: Items) -> tuple[Floats, Floats, list[str]]:
-    """Return the checked numerators, denominators and clusters."""
-    labels = [str(label) for label in items.clusters]
-    if not labels:
+def _combined(scale: Scale, ratios: Floats) -> Floats:
+    with np.errstate(all="ignore"):
+        return scale.combine(ratios)
+
+
+def _places(labels: Iterable[Sortable]) -> dict[Sortable, int]:
+    return {label: i for i, label in enumerate(sorted(set(labels)))}
+
+
+def _freedom(shares: Floats) -> float:
+    """Return the degrees of freedom of clusters with these shares of the items: one less than their number if equal.
+
+    Large clusters determine the spread, so clusters of unequal size are worth fewer.
+    """
+    variances = (shares / shares.max()) ** _AGREEMENT
+    return max(1.0, float(variances.sum() ** 2 / (variances**2).sum()) - 1)
+
+
+def _of(found: _Scores, change: Callable[[Floats], Floats]) -> _Scores:
+    """Return scores after a linear change of their last axis."""
+    levels = (found.subjects, found.relations, found.both)
+    changed = [level and level._replace(without=change(level.without)) for level in levels]
+    return _Scores(change(found.values), found.items, found.clusters, found.fewest, *changed)
+
+
+def _minus(rows: Floats, model: int) -> Floats:
+    difference: Floats = rows - rows[..., [model]]
+    return difference
+
+
+def _variance(found: _Scores, level: _Level) -> Floats:
+    """Return the jackknife's variances over the clusters of a level."""
+    left: Floats = level.without - found.values
+    return (1 - 1 / len(left)) * (left**2).sum(axis=0)
+
+
+def _errors(found: _Scores, between: Sequence[tuple[Floats, Freedom]] = ()) -> tuple[Floats, Floats] | None:
+    """Return the standard errors of scores and their degrees of freedom, or None if they cannot be known.
+
+    ``between`` are variances of means over runs, with their degrees of freedom.
+    """
+    if found.subjects is None:
+        return None
+    variance = _variance(found, found.subjects)
+    parts: list[tuple[Floats, Freedom]] = [(variance, found.subjects.freedom), *between]
+    if found.relations is not None and found.both is not None:
+        over = _variance(found, found.relations)
+        excess = over - np.minimum(_variance(found, found.both), variance)
+        parts.append((np.maximum(excess, 0), found.relations.freedom))
+    total = sum(part for part, _ in parts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        freedom = 1 / sum((part / total) ** 2 / of for part, of in parts)
+    return np.sqrt(total), np.where(total > 0, freedom, found.subjects.freedom)
+
+
+def _quantile(freedom: float) -> float:
+    """Return the end of the interval of a standard t distribution."""
+    from scipy.special import stdtrit  # here, as reading results does not need this package
+
+    return float(stdtrit(freedom, 1 - ERROR / 2))
+
+
+def _p_values(values: Floats, errors: Floats, freedom: Floats) -> Floats:
+    """Return two-sided p-values of t tests; a value without an error is certain."""
+    from scipy.special import stdtr
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes = np.where(values == 0, 0, abs(values) / errors)
+    p_values: Floats = 2 * stdtr(freedom, -sizes)
+    return p_values
+
+
+def _of_mean(runs: Floats) -> float:
+    """Return the variance of the mean of runs; that of one run is not known and counts as 0."""
+    return float(runs.var(ddof=1)) / len(runs) if len(runs) > 1 else 0.0
+
+
+def _ends(value: float, error: float, freedom: float, scale: Scale, clusters: int) -> tuple[float, float]:
+    t = _quantile(freedom)
+    if not scale.percent:
+        return value - t * error, value + t * error
+    share, count = value / 100, float(clusters)
+    spread = share * (1 - share)
+    if error > 0 and spread > 0:
+        count = spread / (error / 100) ** 2  # of independent items
+    else:  # all clusters agree, so there is no estimated variance
+        t = _quantile(math.inf)
+    middle, half = share + t**2 / (2 * count), t * math.sqrt(max(spread, 0) / count + t**2 / (4 * count**2))
+    low, high = (100 * end / (1 + t**2 / count) for end in (middle - half, middle + half))
+    return min(value, max(0.0, low)), max(value, min(100.0, high))  # value: against rounding
+
+
+def _fieller(a: float, b: float, aa: float, ab: float, bb: float, t: float) -> tuple[float, float]:
+    """Return the quotients q >= 0 with |a - q b| <= t * its standard error, from variances and the covariance."""
+    square, middle, rest = b * b - t * t * bb, a * b - t * t * ab, a * a - t * t * aa
+    root = math.sqrt(max(middle * middle - square * rest, 0.0))
+    if square > 0 and b > 0:
+        return max(0.0, (middle - root) / square), max(0.0, (middle + root) / square)
+    if b <= 0 <= square:  # the divisor is not above 0: there is no such quotient
+        return math.inf, math.inf
+    return (middle - root) / square if square < 0 < rest and a > 0 else 0.0, math.inf
+
+
+def _columns(items: Items) -> _Columns:
+    subjects, relations = [str(label) for label in items.clusters], [str(label) for label in items.relations]
+    if not subjects:
         raise InputError("no items to score")
-    numerators = np.asarray(items.numerators, dtype=np.float64)
+    numerators = np.atleast_2d(np.asarray(items.numerators, dtype=np.float64))
     denominators = np.asarray(items.denominators, dtype=np.float64)
     if denominators.ndim == 0:
-        denominators = np.full(len(labels), denominators)
-    for name, column in (("numerators", numerators), ("denominators", denominators)):
-        if column.shape != (len(labels),):
-            raise InputError(f"{len(labels)} items need as many {name}, not an array of the shape {column.shape}")
-    bad = np.flatnonzero(~(np.isfinite(numerators) & np.isfinite(denominators) & (denominators > 0)))
+        denominators = np.full(len(subjects), denominators)
+    for name, shape in (
+        ("numerators", numerators.shape[1:]),
+        ("denominators", denominators.shape),
+        ("relations", (len(relations or subjects),)),
+    ):
+        if shape != (len(subjects),):
+            raise InputError(f"{len(subjects)} items need as many {name}, not an array of the shape {shape}")
+    bad = np.argwhere(~(np.isfinite(numerators) & np.isfinite(denominators) & (denominators > 0)))
     if len(bad):
-        i = int(bad[0])
+        row, i = bad[0].tolist()
         where = items.ids[i] if i < len(items.ids) else i
         raise InputError(
-            f"item {where!r} of cluster {labels[i]!r} has the score {numerators[i]:g} / {denominators[i]:g} "
+            f"item {where!r} of cluster {subjects[i]!r} has the score {numerators[row, i]:g} / {denominators[i]:g} "
             f"({len(bad) - 1} more like it): both must be finite and the second above 0; leave such items out"
         )
-    return numerators, denominators, labels
+    codes = []
+    for labels in filter(None, (relations, subjects)):
+        place = _places(labels)
+        codes.append(np.array([place[label] for label in labels]))
+    order = np.lexsort((*numerators, denominators, *codes))  # a sum of floats depends on their order
+    return _Columns(
+        numerators[:, order],
+        denominators[order],
+        [subjects[i] for i in order],
+        [relations[i] for i in order] if relations else [],
+    )
+
+
+def _together(one: Items, other: Items) -> Items:
+    """Return the items of two models as those of one test. Raises InputError unless the items are the same."""
+    _match(one, other)
+    place = {str(name): i for i, name in enumerate(other.ids)}
+    order = [place[str(name)] for name in one.ids]
+    columns = [np.broadcast_to(side.numerators, len(side.ids)) for side in (one, other)]
+    return one._replace(numerators=[columns[0], columns[1][order]])
 
 
 def _match(one: Items, other: Items) -> None:
@@ -391,13 +562,6 @@ def _match(one: Items, other: Items) -> None:
     for name, label in left.items():
         if right[name] != label:
             raise InputError(f"item {name!r} is in cluster {label!r} of one model, in {right[name]!r} of the other")
-
-
-def _interval(values: Floats) -> tuple[float | None, float | None]:
-    if not len(values):
-        return None, None
-    low, high = np.quantile(values, TAILS)
-    return float(low), float(high)
 
 
 def _cells(what: str, rows: Matrix, shape: tuple[int, int]) -> Floats:

@@ -16,6 +16,10 @@ Row = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]  # by split
 
 
+class NothingToScoreError(InputError):
+    """A config without a row that the task can score, or a start model that the task cannot use."""
+
+
 @dataclass(frozen=True)
 class Task(ABC):
     """A task. The fields of a subclass are its options on the command line, in recipes and in result files."""
@@ -24,6 +28,7 @@ class Task(ABC):
     configs: ClassVar[tuple[str, ...]] = ()  # prefixes of the configs that it reads, such as "probes-"
     columns: ClassVar[tuple[str, ...]] = ()  # columns that it needs
     splits: ClassVar[tuple[str, ...]] = ()  # splits that it reads; empty: all
+    start: ClassVar[str] = ""  # "needed" or "used": it compares the model with the one that it started from
     least: ClassVar[Mapping[str, int]] = {}  # lower bounds of options; the bound of other whole numbers is 1
 
     def __post_init__(self) -> None:

@@ -192,7 +192,7 @@ def _scores(card: Card) -> str:
     for result in _sorted(card.results):
         task, config = result.manifest.task, result.manifest.data.config
         for test, measure, score in _tests(result):
-            better = "higher" if higher_is_better(task.name, measure) else "lower"
+            better = {True: "higher", False: "lower", None: ""}[higher_is_better(task.name, measure)]
             ends = ""
             if score.low is not None and score.high is not None:
                 ends = f" [{number(score.low)}, {number(score.high)}]"

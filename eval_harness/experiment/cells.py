@@ -15,8 +15,9 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import CachedModel, default_precision, revision
 from temporalwiki.eval_harness.experiment.recipe import START, Experiment, Line, TaskPlan
 from temporalwiki.eval_harness.misalignment import month_of
-from temporalwiki.eval_harness.runner import Evaluation, NothingToScoreError, evaluate
+from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.score_cache import cache_folder
+from temporalwiki.eval_harness.task import NothingToScoreError
 from temporalwiki.methods.options import MAY_DIFFER
 from temporalwiki.methods.train import MANIFEST, Run, train
 from temporalwiki.methods.training_data import (
@@ -71,11 +72,13 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
         months = [month_of(config) for config in line.configs]
         for config, month in zip(line.configs, months, strict=True):
             phase = month if month and months.count(month) == 1 else config
-            name = f"{line.label}/{phase}" if line.method.trains else line.label
+            name = f"{line.label}{line.run}/{phase}" if line.method.trains else line.label
             before = _plan_training(experiment, line, config, before, name, planned)
             for task in experiment.tasks:
+                if task.task.start == "needed" and not line.method.trains:
+                    continue  # it is the start model
                 planned += [
-                    _plan_evaluation(experiment, line, before, task, scored)
+                    _plan_evaluation(experiment, line, before, begin if line.method.trains else None, task, scored)
                     for scored in _configs_to_score(experiment, task)
                 ]
     names = [cell.name for cell in planned]
@@ -129,12 +132,20 @@ def _configs_to_score(experiment: Experiment, plan: TaskPlan) -> list[str]:
     return chosen
 
 
-def _plan_evaluation(experiment: Experiment, line: Line, checkpoint: _Checkpoint, plan: TaskPlan, config: str) -> Cell:
+def _plan_evaluation(
+    experiment: Experiment,
+    line: Line,
+    checkpoint: _Checkpoint,
+    start: _Checkpoint | None,
+    plan: TaskPlan,
+    config: str,
+) -> Cell:
     extra = [other for other in plan.task.extra_configs(config).values() if other in _configs(plan.data)]
     read = [[name, _content(plan.data, name)] for name in (config, *extra)]
     # The precision is not hashed: a login node that plans may choose another one than the machine that scores.
     inputs = [plan.name, plan.task.version, plan.task.recorded_options(), experiment.limit, line.label]
-    key = fingerprint("evaluation", checkpoint.key, inputs, read)
+    compared = start if plan.task.start else None
+    key = fingerprint("evaluation", checkpoint.key, inputs, read, *([compared.key] if compared else []))
     name = f"{checkpoint.cell}/{plan.name}/{config}"
     wanted = Evaluation(
         checkpoint.folder,
@@ -144,6 +155,7 @@ def _plan_evaluation(experiment: Experiment, line: Line, checkpoint: _Checkpoint
         experiment.output / "results",
         experiment.limit,
         line.label,
+        compared.folder if compared else None,
     )
 
     def evaluation() -> Note:

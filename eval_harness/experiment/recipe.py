@@ -26,6 +26,7 @@ _LONG = re.compile(r"\d{8}-\d{8}")
 _MONTH = re.compile(r"\d{4}|\d{8}-\d{8}")
 
 Text = Annotated[str, msgspec.Meta(pattern=r"\S")]
+Seed = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 Mappings = dict[str, dict[str, Any] | None]
 
 
@@ -39,6 +40,7 @@ class _Wanted(msgspec.Struct, kw_only=True):
     phases: tuple[Text, ...] | None = None
     start: dict[str, Any] | None = None
     past: Text | None = None
+    seeds: Annotated[tuple[Seed, ...], msgspec.Meta(min_length=1)] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     output: Text | None = None
     engines: Mappings | None = None
@@ -54,6 +56,7 @@ class Line:
     options: TrainOptions
     past: str | None
     configs: tuple[str, ...]  # one per phase
+    run: str = ""  # follows the label in the names of cells: "-seed1"
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,9 @@ def read_experiment(recipe: str) -> Experiment:
     months, phases = _months(wanted.months, wanted.data, f"{where}: months"), wanted.phases or ()
     if bool(months) == bool(phases):
         raise UsageError(f'{where}: needs either `months`, such as ["1112"], or `phases`')
-    if len(set(months + phases)) < len(months + phases):
-        raise UsageError(f"{where}: a month or phase is listed twice")
+    for what, listed in (("month or phase", months + phases), ("seed", wanted.seeds or ())):
+        if len(set(listed)) < len(listed):
+            raise UsageError(f"{where}: a {what} is listed twice")
     start = None
     if wanted.start is not None:
         config = _checked(wanted.start.pop("config", None), Text, f"{where}: start: config")
@@ -124,7 +128,7 @@ def read_experiment(recipe: str) -> Experiment:
         data=wanted.data,
         months=months,
         start=start,
-        lines=tuple(lines),
+        lines=tuple(run for line in lines for run in _runs(line, wanted.seeds)),
         tasks=tuple(_task_plan(name, own or {}, wanted.data, where) for name, own in wanted.tasks.items()),
         limit=wanted.limit,
         output=Path(wanted.output or f"experiments/{Path(recipe).stem}"),
@@ -154,6 +158,13 @@ def _line(
     method, options = configured(name, values | own, where)
     configs = phases or tuple(_config(method, month) for month in months)
     return Line(label, name, method, options, past, configs if method.trains else configs[:1])
+
+
+def _runs(line: Line, seeds: tuple[int, ...] | None) -> list[Line]:
+    """Return a line for each seed; they share their label, so that a leaderboard shows them as one model."""
+    if seeds is None or not line.method.trains:
+        return [line]
+    return [replace(line, options=replace(line.options, seed=seed), run=f"-seed{seed}") for seed in seeds]
 
 
 def _config(method: Method, month: str) -> str:

@@ -15,7 +15,7 @@ from temporalwiki.eval_harness.measures import Composition
 from temporalwiki.eval_harness.metrics.fuar import TASKS, fuar
 from temporalwiki.eval_harness.misalignment import month_of, places
 from temporalwiki.eval_harness.results import Result
-from temporalwiki.eval_harness.statistics import Floats, function_of_ratios
+from temporalwiki.eval_harness.statistics import Floats, quotient
 
 _CLOZES = {"invariant": "invariantlama", "updated": "updatedlama", "new": "newlama"}
 
@@ -58,7 +58,7 @@ def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> l
 
     The earlier models of a checkpoint are Initial, and the checkpoints of the same label and base that were trained on
     a prefix of its configs. A checkpoint gets a row only if all of them are known, scored, and were asked the same
-    questions. Intervals are drawn over the clusters of all tests together. An end of inf means no gain.
+    questions. Intervals are Fieller's, over the clusters of all tests together. An end of inf means no gain.
     """
     models = _models(results, rows, folder)
     months = [month_of(config) for model in models for config in model.trained_on]
@@ -195,16 +195,32 @@ def _row(
     for one in scored.values():
         (group,) = one.made.groups
         groups.append(group._replace(numerators=sign * np.asarray(group.numerators)))
+    means = [
+        float(np.sum(group.numerators) / np.sum(np.broadcast_to(group.denominators, len(group.ids))))
+        for group in groups
+    ]
 
-    def ratio_of(scores: Floats) -> float:
-        def rows(side: int) -> list[dict[str, float | None]]:
-            return [
-                {task: scores[at[id(pair[task][side])]] if task in pair else None for task in TASKS} for pair in pairs
-            ]
+    def weights(tasks: Sequence[str], better: int) -> Floats:
+        """Return the weights of the tests in the sum of gaps that count: those above 0, or all if none is."""
+        gaps = [
+            (at[id(pair[task][better])], at[id(pair[task][1 - better])])
+            for pair in pairs
+            for task in tasks
+            if task in pair
+        ]
+        counted = [(plus, minus) for plus, minus in gaps if means[plus] > means[minus]] or gaps
+        found = np.zeros(len(groups))
+        for plus, minus in counted:
+            found[plus] += 1
+            found[minus] -= 1
+        return found
 
-        return fuar(rows(0), rows(1))["fuar"]
-
-    found = function_of_ratios(ratio_of, groups)
+    found = quotient(groups, weights(("invariant",), 1), weights(("updated", "new"), 0))
+    sides = (
+        [{task: means[at[id(pair[task][side])]] if task in pair else None for task in TASKS} for pair in pairs]
+        for side in (0, 1)
+    )
+    value = fuar(*sides)["fuar"]
     own = {id(both[0]): both[0] for pair in pairs for both in pair.values()}.values()
     return replace(
         next(iter(own)).row,
@@ -216,11 +232,14 @@ def _row(
         test=test,
         measure="fuar",
         higher_is_better=False,
-        value=found.value,
+        value=value,
         low=found.low,
         high=found.high,
         items=sum(one.row.items for one in own),
         clusters=found.clusters,
+        runs=1,
+        spread=None,
+        competes=True,
         rank_best=None,
         rank_worst=None,
     )

@@ -6,10 +6,11 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from statistics import stdev
+from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 import numpy as np
@@ -22,10 +23,10 @@ from temporalwiki.base.options import element
 from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.manifests import Parameters
 from temporalwiki.builders.parquet import read_table
-from temporalwiki.eval_harness.measures import Columns, Composition, composition, higher_is_better
+from temporalwiki.eval_harness.measures import Columns, Composition, composition, earned, higher_is_better, is_change
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
 from temporalwiki.eval_harness.results import COMMIT, MOST_ITEMS, Result
-from temporalwiki.eval_harness.statistics import Ranks, ranks
+from temporalwiki.eval_harness.statistics import Estimate, Items, Ranks, estimate, ranks
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,24 @@ class Row:
     trained_on_test: bool = False  # such a model is marked, has no ranks, and is never the best
 
 
-_NAMES = ("id", "cluster", "split", "kind")  # columns of text; the other columns of items are figures and answers
+# columns of text; the other columns of items are figures and answers
+_NAMES = ("id", "cluster", "relation", "split", "kind")
 _MOST_ROWS = 200_000  # of a leaderboard
 _FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
+
+
+class _Scored(NamedTuple):
+    """A score of a model, or of several runs of one."""
+
+    at: int  # the index of its result, or of the first run's
+    score: str
+    estimate: Estimate
+    runs: int
+    spread: float | None
+    competes: bool
+    ranks: Ranks | None
+
+
 _ARROW = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 _SCHEMA = pa.schema([(name, _ARROW[element(hint)[0]]) for name, hint in get_type_hints(Row).items()])
 
@@ -87,11 +103,11 @@ def rows(results: Sequence[Result], folder: Path) -> list[Row]:
     place = places({month for month in (*trained, *tested) if month})
     longest_first = sorted({month for month in tested if month}, key=lambda month: (-len(month), month))
     names = {place[month]: month for month in longest_first}
-    ranked = _ranks(results)
     found = []
-    for i, (result, month, test) in enumerate(zip(results, trained, tested, strict=True)):
+    for scored in _scored(results):
+        month, test = trained[scored.at], tested[scored.at]
         named = month and names.get(place[month], month)
-        found += [_row(result, name, named, test, ranked.get((i, name)), folder) for name in result.manifest.scores]
+        found.append(_row(results[scored.at], scored, named, test, folder))
 
     def key(row: Row) -> tuple[Any, ...]:
         of_test, of_model = (-1 if month is None else place[month] for month in (row.tested, row.month))
@@ -122,9 +138,9 @@ def read_parquet(path: Path) -> list[Row]:
         raise InputError(f"{path}: not the rows of a leaderboard; `temporalwiki leaderboard` writes them") from None
 
 
-def _row(result: Result, score: str, month: str | None, tested: str | None, ranks: Ranks | None, folder: Path) -> Row:
+def _row(result: Result, scored: _Scored, month: str | None, tested: str | None, folder: Path) -> Row:
     model, task, config = result.manifest.model, result.manifest.task, result.manifest.data.config
-    test, _, measure = score.rpartition("/")
+    test, _, measure = scored.score.rpartition("/")
     name, method, parameters = model.name, model.method, model.parameters or Parameters()
     row = Row(
         label=model.marked(model.label or method or _last(name)),
@@ -145,12 +161,12 @@ def _row(result: Result, score: str, month: str | None, tested: str | None, rank
         test=test,
         measure=measure,
         higher_is_better=higher_is_better(task.name, measure),
-        **msgspec.structs.asdict(result.manifest.scores[score]),
-        runs=1,
-        spread=None,
-        competes=True,
-        rank_best=ranks and ranks.best,
-        rank_worst=ranks and ranks.worst,
+        **asdict(scored.estimate),
+        runs=scored.runs,
+        spread=scored.spread,
+        competes=scored.competes,
+        rank_best=scored.ranks and scored.ranks.best,
+        rank_worst=scored.ranks and scored.ranks.worst,
         result=path_in(folder, result),
         trained_on_test=bool(model.trained_on_test),
     )
@@ -196,38 +212,77 @@ def read_items(result: Result) -> Columns | None:
     return columns
 
 
-def _ranks(results: Sequence[Result]) -> dict[tuple[int, str], Ranks]:
-    """Return (index of the result, score) -> ranks among the models that were asked the same questions.
-
-    A model that was trained on test data has no ranks.
-    """
+def _scored(results: Sequence[Result]) -> Iterator[_Scored]:
+    """Yield all scores. Runs of a recipe that were asked the same are one score, and compete as one model."""
     asked: dict[str, list[int]] = {}
     for i, result in enumerate(results):
-        data = result.manifest.data
-        if result.manifest.model.trained_on_test:
-            continue
-        key = json.dumps([result.data["task"], data.config, data.hash], sort_keys=True)
-        asked.setdefault(key, []).append(i)
-    found: dict[tuple[int, str], Ranks] = {}
+        content = result.data
+        start = result.manifest.start
+        key = [content["task"], content["data"]["config"], content["data"]["hash"], start and start.revision]
+        asked.setdefault(json.dumps(key, sort_keys=True), []).append(i)
     for same in asked.values():
-        items = {i: columns for i in same if len(same) > 1 and (columns := read_items(results[i])) is not None}
-        for score in dict.fromkeys(name for i in items for name in results[i].manifest.scores):
-            comparable: dict[tuple[Any, ...], dict[int, Composition]] = {}
-            for i, columns in items.items():
-                if (made := read_score(results[i], columns, score)) is not None:
-                    comparable.setdefault(made.asked, {})[i] = made
-            for models in comparable.values():
-                if len(models) < 2:
-                    continue
-                first, composed = next(iter(models.items()))
-                groups = [
-                    group._replace(numerators=np.array([made.groups[i].numerators for made in models.values()]))
-                    for i, group in enumerate(composed.groups)
-                ]
-                better = higher_is_better(results[first].manifest.task.name, score.rpartition("/")[2])
-                ranked = ranks(groups, composed.transform, higher_is_better=better)
-                found |= {(i, score): of for i, of in zip(models, ranked or (), strict=bool(ranked))}
-    return found
+        names = dict.fromkeys(name for i in same for name in results[i].manifest.scores)
+        needed = len(same) > 1 or any(is_change(name.rpartition("/")[2]) for name in names)
+        items = {i: columns for i in same if needed and (columns := read_items(results[i])) is not None}
+        for score in names:
+            yield from _of_score(results, [i for i in same if score in results[i].manifest.scores], items, score)
+
+
+def _of_score(
+    results: Sequence[Result], same: Sequence[int], items: Mapping[int, Columns], score: str
+) -> Iterator[_Scored]:
+    test, _, measure = score.rpartition("/")
+    made = {i: found for i in same if i in items and (found := read_score(results[i], items[i], score)) is not None}
+    comparable: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
+    for runs in _runs(results, same, made):
+        comparable.setdefault(made[runs[0]].asked if runs[0] in made else runs, []).append(runs)
+    better = higher_is_better(results[same[0]].manifest.task.name, measure)
+
+    def competes(i: int, found: Estimate) -> bool:
+        chance = results[i].manifest.scores.get(f"{test}/chance")
+        fair = better is not None and not results[i].manifest.model.trained_on_test
+        return fair and earned(measure, made.get(i), found, chance.value if chance else 0.0)
+
+    for models in comparable.values():
+        estimates: dict[tuple[int, ...], Estimate] = {}
+        for runs in models:
+            stored = results[runs[0]].manifest.scores[score]
+            estimates[runs] = Estimate(**msgspec.structs.asdict(stored))
+            if len(runs) > 1:
+                estimates[runs] = estimate(_together(made, runs), made[runs[0]].scale)
+        ranked: dict[tuple[int, ...], Ranks] = {}
+        able = [runs for runs in models if competes(runs[0], estimates[runs])]
+        known = [runs for runs in able if runs[0] in made]
+        if len(models) > 1 and known:
+            groups = _together(made, [i for runs in known for i in runs])
+            scale, counts = made[known[0][0]].scale, [len(runs) for runs in known]
+            places = ranks(groups, scale, higher_is_better=bool(better), runs=counts)
+            ranked = dict(zip(known, places or (), strict=bool(places)))
+        for runs in models:
+            spread = stdev(made[i].value for i in runs) if len(runs) > 1 else None
+            yield _Scored(runs[0], score, estimates[runs], len(runs), spread, runs in able, ranked.get(runs))
+
+
+def _runs(results: Sequence[Result], same: Sequence[int], made: Mapping[int, Composition]) -> list[tuple[int, ...]]:
+    """Return groups of results: the runs of one recipe with different seeds on the same items, by seed."""
+    groups: dict[tuple[Any, ...], dict[int, int]] = {}
+    for i in same:
+        model = results[i].manifest.model
+        if model.recipe is None or model.seed is None or i not in made:
+            groups[(i,)] = {0: i}
+            continue
+        key = (model.label, model.recipe, model.base, made[i].asked)
+        again = sum(model.seed in group for other, group in groups.items() if other[:-1] == key)
+        groups.setdefault((*key, again), {})[model.seed] = i
+    return [tuple(i for _, i in sorted(group.items())) for group in groups.values()]
+
+
+def _together(made: Mapping[int, Composition], chosen: Sequence[int]) -> list[Items]:
+    """Return the items of results that were asked the same, with a row of numerators for each."""
+    return [
+        group._replace(numerators=np.array([made[i].groups[k].numerators for i in chosen]))
+        for k, group in enumerate(made[chosen[0]].groups)
+    ]
 
 
 def _without_path(name: str) -> str:

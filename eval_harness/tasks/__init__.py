@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # task, which is also the name of its module -> class
 TASKS = {
+    "learned_and_forgotten": "LearnedAndForgotten",
     "kilt": "Kilt",
     "lama": "Lama",
     "new_questions": "NewQuestions",

@@ -31,6 +31,7 @@ class MultipleChoice(Task):
     Objects whose names ``knowledge_match`` does not distinguish are one choice.
     """
 
+    version: ClassVar[int] = 2  # version 1 did not know relations: its intervals are too narrow
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "previous_objects")
     splits: ClassVar[tuple[str, ...]] = ("changed",)

@@ -108,7 +108,7 @@ def test_of_many_results_the_summary_is_what_is_shown(tmp_path: Path, run: Run) 
 
 
 OF_DELETED = {
-    "compared": ("deleted/over_unchanged", "deleted/object_perplexity"),
+    "compared": ("deleted/let_go", "deleted/object_perplexity"),
     "alone": ("deleted/object_perplexity",),
 }
 

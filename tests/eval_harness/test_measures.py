@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.measures import (
     MEASURES,
-    OVER_UNCHANGED,
+    columns_of,
     composition,
+    earned,
     higher_is_better,
-    over_unchanged,
     scores,
 )
+from temporalwiki.eval_harness.statistics import Estimate
 
 LN2 = math.log(2)
 # figures of two items -> the score
@@ -47,8 +47,11 @@ BY_HAND: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {
         0.25,
     ),
     "margin": ({"margin": -1.0}, {"margin": 4.0}, 1.5),
+    "forgotten": ({"gain": -1.0}, {"gain": 0.5}, 0.25),
 }
-PERCENTAGES = sorted(set(MEASURES) - set(BY_HAND))
+COMPARED = {"learned", "let_go", "over_unchanged"}  # with unchanged facts
+ALONE = [measure for measure in MEASURES if measure not in COMPARED]
+PERCENTAGES = sorted(set(ALONE) - set(BY_HAND))
 
 
 def item(name: str, figures: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +78,7 @@ def test_the_others_are_percentages(measure: str) -> None:
     assert score(measure, {measure: 1.0}, {measure: 0.0}, {measure: 0.5}).value == pytest.approx(50)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", ALONE)
 def test_an_item_without_the_figure_does_not_count(measure: str) -> None:
     """Items without the figure, or with None, do not count; without items there is no score."""
     figures = BY_HAND[measure][0] if measure in BY_HAND else {measure: 1.0}
@@ -129,38 +132,81 @@ def test_over_unchanged_by_hand() -> None:
     """9 nats over 3 tokens against 4 over 2: exp(3 - 2)."""
     facts = [item("a", {"object_nll": 4.0, "object_tokens": 1}), item("b", {"object_nll": 5.0, "object_tokens": 2})]
     control = [item("c", {"object_nll": 4.0, "object_tokens": 2})]
-    found = over_unchanged(facts, control)
-    assert (found.value, found.items, found.clusters) == (pytest.approx(math.e), 2, 2)
+    found = scores({"deleted": [facts, control]}, ["over_unchanged"])["deleted/over_unchanged"]
+    assert (found.value, found.items, found.clusters) == (pytest.approx(math.e), 3, 3)
     assert found.low is None  # because the control has only one cluster
 
 
+def of_relation(relation: str, *gains: float) -> list[dict[str, Any]]:
+    return [item(f"{relation}{gain}", {"gain": gain, "relation": relation}) for gain in gains]
+
+
+def test_learned_and_let_go_by_hand() -> None:
+    """Relation a: 3 - 1, with weight 1 * 2 / 3; relation b: 2 - 0, with weight 1 / 2; nothing is like relation c."""
+    facts = [*of_relation("a", 3.0), *of_relation("b", 2.0), *of_relation("c", 99.0)]
+    unchanged = [*of_relation("a", 0.0, 2.0), *of_relation("b", 0.0)]
+    found = scores({"all": [facts, unchanged]}, ["learned", "let_go"])
+    assert found["all/learned"].value == pytest.approx(2) == -found["all/let_go"].value
+    assert scores({"all": [of_relation("c", 1.0), unchanged]}, ["learned"]) == {}  # no relation in common
+
+
 LOWER = (
+    "forgotten",
     "perplexity",
     "perplexity_instance_mean",
     "object_perplexity",
+    "over_unchanged",
     "bits_per_byte",
     "proper_noun_perplexity",
     "proper_noun_bits_per_byte",
-    "old_exact_match",  # old answers that the model still gives
 )
+NEITHER = ("chance", "old_exact_match")  # a model that knows nothing never gives the old answer
 
 
-@pytest.mark.parametrize("measure", [*MEASURES, OVER_UNCHANGED])
+@pytest.mark.parametrize("measure", MEASURES)
 def test_which_end_is_the_better(measure: str) -> None:
-    assert higher_is_better("any", measure) == (measure not in LOWER)
-    assert higher_is_better("deleted", measure)  # deleted facts should be unlikely
+    assert higher_is_better("any", measure) == (None if measure in NEITHER else measure not in LOWER)
+    assert higher_is_better("deleted", measure) == (True if measure == "let_go" else None)
+
+
+def gained(measure: str, changed: float, unchanged: float) -> bool:
+    """Return whether a model may have a rank if facts gained this much."""
+    items = [
+        item(f"{split}{i}", {"split": split, "kind": "ended", "relation": "r", "gain": gain})
+        for split, gain in (("changed" if measure == "learned" else "deleted", changed), ("unchanged", unchanged))
+        for i in range(3)
+    ]
+    made = composition(columns_of(items), "all" if measure == "learned" else "deleted", measure)
+    assert made is not None
+    return earned(measure, made, Estimate(made.value, None, None, 6, 6), 0.0)
+
+
+# measure, gain of changed or deleted facts, gain of unchanged facts -> whether the model competes
+EARNED = {
+    "learned and forgot nothing": ("learned", 1.0, 0.0, True),
+    "learned more than it forgot": ("learned", 0.5, -1.0, True),
+    "forgot all, most of what it knew": ("learned", -5.0, -9.0, False),
+    "is the start model": ("learned", 0.0, 0.0, False),
+    "let go of deleted facts": ("let_go", -2.0, 0.0, True),
+    "forgot all, most of what is deleted": ("let_go", -9.0, -5.0, False),
+}
+
+
+@pytest.mark.parametrize("case", EARNED)
+def test_a_model_that_only_forgets_does_not_compete(case: str) -> None:
+    measure, changed, unchanged, competes = EARNED[case]
+    assert gained(measure, changed, unchanged) is competes
+
+
+@pytest.mark.parametrize(("measure", "low", "chance", "competes"), [
+    ("acc", 51.0, 50.0, True), ("acc", 49.0, 50.0, False), ("acc_norm", None, 50.0, False),
+    ("margin", 0.1, 50.0, True), ("margin", -0.1, 50.0, False), ("exact_match", 0.0, 0.0, True),
+])  # fmt: skip
+def test_choices_must_be_better_than_by_chance(measure: str, low: float | None, chance: float, competes: bool) -> None:
+    assert earned(measure, None, Estimate(90.0, low, low and 100.0, 9, 9), chance) is competes
 
 
 # Composition of a score
-
-
-def columns(items: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return items as columns: figures, with nan for None, and texts."""
-    names = dict.fromkeys(name for one in items for name in one)
-    texts = {"id", "cluster", "split", "kind"}
-    return {
-        name: np.array([one.get(name) for one in items], dtype=object if name in texts else float) for name in names
-    }
 
 
 def of_split(split: str, *figures: dict[str, Any], kind: str = "") -> list[dict[str, Any]]:
@@ -168,7 +214,7 @@ def of_split(split: str, *figures: dict[str, Any], kind: str = "") -> list[dict[
 
 
 @pytest.mark.parametrize("stage", ["", "light-tuned/", "</script>/"])
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", [measure for measure in ALONE if measure != "forgotten"])
 def test_a_score_is_found_in_its_items(measure: str, stage: str) -> None:
     figures = BY_HAND[measure][:2] if measure in BY_HAND else ({measure: 1.0}, {measure: 0.0})
     unchanged = of_split(f"{stage}unchanged", *figures, dict.fromkeys(figures[0]))
@@ -178,14 +224,14 @@ def test_a_score_is_found_in_its_items(measure: str, stage: str) -> None:
     expected = scores(tests, [measure])
     assert len(expected) == 3
     for name, of in expected.items():
-        found = composition(columns([*changed, *other, *unchanged]), name.rpartition("/")[0], measure)
+        found = composition(columns_of([*changed, *other, *unchanged]), name.rpartition("/")[0], measure)
         assert found is not None
         assert (found.value, sum(len(group.ids) for group in found.groups)) == (pytest.approx(of.value), of.items)
-        assert found.transform is MEASURES[measure].transform
+        assert found.scale is MEASURES[measure].scale
 
 
 def test_items_without_splits_are_of_one_test() -> None:
-    found = composition(columns([item("a", {"acc": 1.0}), item("b", {"acc": 0.0})]), "zero-shot", "acc")
+    found = composition(columns_of([item("a", {"acc": 1.0}), item("b", {"acc": 0.0})]), "zero-shot", "acc")
     assert found is not None and found.value == 50
 
 
@@ -193,12 +239,38 @@ def test_a_kind_of_deleted_facts_and_what_it_is_compared_with() -> None:
     gone = of_split("deleted", {"object_nll": 6.0, "object_tokens": 2}, kind="ended")
     gone += of_split("deleted", {"object_nll": 9.0, "object_tokens": 2}, kind="replaced")
     kept = of_split("unchanged", {"object_nll": 1.0, "object_tokens": 1}, kind="ended")
-    items = columns([*gone, *kept])
+    items = columns_of([*gone, *kept])
     for test, of in (("ended", gone[:1]), ("replaced", gone[1:]), ("deleted", gone)):
-        perplexity, over = (composition(items, test, measure) for measure in ("object_perplexity", OVER_UNCHANGED))
+        perplexity, over = (composition(items, test, measure) for measure in ("object_perplexity", "over_unchanged"))
         assert perplexity is not None and over is not None
         assert perplexity.value == pytest.approx(score("object_perplexity", *of).value)
-        assert over.value == pytest.approx(over_unchanged(of, kept).value)
+        expected = scores({test: [of, kept]}, ["over_unchanged"])[f"{test}/over_unchanged"]
+        assert over.value == pytest.approx(expected.value)
+
+
+def test_a_subset_of_changed_and_unchanged_facts() -> None:
+    """Tests of learned_and_forgotten have the facts of a column, or all; one that the data lacks is not known."""
+    figures = [("changed", 3.0, True), ("changed", 1.0, False), ("unchanged", 1.0, True), ("unchanged", -2.0, None)]
+    items = columns_of(
+        [
+            item(str(i), {"split": split, "relation": "r", "gain": gain, "strict": strict})
+            for i, (split, gain, strict) in enumerate(figures)
+        ]
+    )
+    found = {
+        (test, measure): made and made.value
+        for test in ("all", "strict", "stated")
+        for measure in ("learned", "forgotten")
+        for made in [composition(items, test, measure)]
+    }
+    assert found == {
+        ("all", "learned"): 2.5,
+        ("all", "forgotten"): 0.5,
+        ("strict", "learned"): 2.0,
+        ("strict", "forgotten"): -1.0,
+        ("stated", "learned"): None,
+        ("stated", "forgotten"): None,
+    }
 
 
 NOT_KNOWN: dict[str, tuple[str, str]] = {
@@ -211,9 +283,9 @@ NOT_KNOWN: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("case", NOT_KNOWN)
 def test_what_is_not_known_is_not_guessed(case: str) -> None:
-    items = columns(of_split("deleted", {"object_nll": 6.0, "object_tokens": 2}, kind="ended"))
+    items = columns_of(of_split("deleted", {"object_nll": 6.0, "object_tokens": 2}, kind="ended"))
     assert composition(items, *NOT_KNOWN[case]) is None
-    assert composition(items, "deleted", OVER_UNCHANGED) is None  # nothing is unchanged
+    assert composition(items, "deleted", "over_unchanged") is None  # nothing is unchanged
 
 
 def test_what_must_be_equal_for_two_scores_to_be_compared() -> None:
@@ -221,7 +293,7 @@ def test_what_must_be_equal_for_two_scores_to_be_compared() -> None:
     one = {"nll": 1.0, "tokens": 2, "bytes": 9}
 
     def asked(measure: str, **changes: Any) -> Any:
-        found = composition(columns([item("a", one), {**item("b", one), **changes}]), "changed", measure)
+        found = composition(columns_of([item("a", one), {**item("b", one), **changes}]), "changed", measure)
         assert found is not None
         return found.asked
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
@@ -16,22 +15,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.eval_harness import statistics
+from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.statistics import (
+    MATCHED,
+    MEAN,
+    PERCENT,
+    PERPLEXITY,
+    QUOTIENT,
     Estimate,
     Items,
     Ranks,
+    Scale,
     Transfer,
     compare,
-    function_of_ratios,
-    mean_of_ratios,
+    estimate,
+    quotient,
     ranks,
-    ratio,
     transfer,
+    value_of,
 )
 
 
@@ -44,6 +49,14 @@ def clustered(generator: np.random.Generator, clusters: int, shared: float, mean
     return Items(values, 1, labels, range(len(labels)))
 
 
+def related(generator: np.random.Generator, subjects: int, relations: int, effect: float) -> Items:
+    """Return three facts about each subject, with effects of subjects, and of relations with this deviation."""
+    subject, relation = np.repeat(np.arange(subjects), 3), generator.integers(0, relations, 3 * subjects)
+    values = generator.normal(size=3 * subjects) + generator.normal(size=subjects)[subject]
+    values += effect * generator.normal(size=relations)[relation]
+    return Items(values, 1, subject.tolist(), range(3 * subjects), relation.tolist())
+
+
 def width(result: Any) -> float:
     return float(result.high - result.low)
 
@@ -53,148 +66,324 @@ def width(result: Any) -> float:
 
 def test_ratio_of_sums_by_hand() -> None:
     """3 of 4 hits; NLLs of 2 + 4 nats on 1 + 2 tokens: exp(6 / 3), not the mean of exp(2) and exp(2) of the items."""
-    hits = ratio([100, 100, 0, 100], 1, ["a", "b", "b", "c"])
+    hits = estimate([Items([100, 100, 0, 100], 1, ["a", "b", "b", "c"])], PERCENT)
     assert (hits.value, hits.items, hits.clusters) == (75.0, 4, 3)
-    assert ratio([2, 4], [1, 2], ["a", "b"], np.exp).value == pytest.approx(math.exp(2))
-    assert ratio([1, 4], [1, 3], ["a", "b"], np.exp).value == pytest.approx(math.exp(5 / 4))
+    assert estimate([Items([2, 4], [1, 2], ["a", "b"])], PERPLEXITY).value == pytest.approx(math.exp(2))
+    assert estimate([Items([1, 4], [1, 3], ["a", "b"])], PERPLEXITY).value == pytest.approx(math.exp(5 / 4))
 
 
 def test_an_estimate_is_plain_json() -> None:
-    known, unknown = ratio([1, 2], [1, 1], ["a", "b"]), ratio([1, 2], [1, 1], ["a", "a"])
+    known, unknown = estimate([Items([1, 2], [1, 1], ["a", "b"])]), estimate([Items([1, 2], [1, 1], ["a", "a"])])
     assert Estimate(**json.loads(json.dumps(asdict(known), allow_nan=False))) == known
     assert json.loads(json.dumps(asdict(unknown)))["low"] is None
 
 
 def test_one_cluster_has_no_interval_and_agreeing_clusters_one_without_width() -> None:
-    assert ratio([1, 3], 1, ["a", "a"]) == Estimate(2.0, None, None, items=2, clusters=1)
-    assert ratio([1, 1], 1, ["a", "b"]) == Estimate(1.0, 1.0, 1.0, items=2, clusters=2)
+    assert estimate([Items([1, 3], 1, ["a", "a"])]) == Estimate(2.0, None, None, items=2, clusters=1)
+    assert estimate([Items([1, 1], 1, ["a", "b"])]) == Estimate(1.0, 1.0, 1.0, items=2, clusters=2)
+
+
+def test_average_is_the_mean_of_the_perplexities_not_that_of_all_items() -> None:
+    unchanged, changed = Items([2, 4, 3], 1, ["a", "b", "c"]), Items([5], 1, ["a"])
+    average = estimate([unchanged, changed], PERPLEXITY)
+    assert average == Estimate(pytest.approx((math.exp(3) + math.exp(5)) / 2), None, None, items=4, clusters=3)
+    assert average.value == value_of([unchanged, changed], PERPLEXITY)
+
+
+def test_average_knows_which_clusters_the_tests_share() -> None:
+    """Two equal tests vary like one of them; tests about other subjects vary less, by the root of 2."""
+    items = clustered(np.random.default_rng(8), 1000, 0.5)
+    elsewhere = items._replace(clusters=[f"other {label}" for label in items.clusters])
+    together, apart = estimate([items, items]), estimate([items, elsewhere])
+    assert width(together) == pytest.approx(width(estimate([items])))
+    assert width(apart) / width(together) == pytest.approx(1 / math.sqrt(2), rel=0.01)
+    assert apart.clusters == 2 * together.clusters
 
 
 # The interval
 
 
-def enumerated(clusters: list[list[tuple[float, float]]]) -> list[float]:
-    """Return the sorted ratios of all possible resamples."""
-    resamples = itertools.product(clusters, repeat=len(clusters))
-    items = ([item for cluster in drawn for item in cluster] for drawn in resamples)
-    return sorted(math.fsum(n for n, _ in drawn) / math.fsum(d for _, d in drawn) for drawn in items)
+def equal(generator: np.random.Generator, clusters: int, models: int = 1) -> tuple[Any, Items]:
+    """Return the means of clusters of three items [models, clusters], and the items."""
+    values = generator.normal(size=(models, clusters, 3)) + generator.normal(size=clusters)[:, np.newaxis]
+    labels = np.repeat(np.arange(clusters), 3).tolist()
+    return values.mean(axis=-1), Items(values.reshape(models, -1), 1, labels, range(len(labels)))
 
 
-def test_interval_is_that_of_all_possible_resamples() -> None:
-    """Five clusters have 3,125 resamples: the ends lie where 2.5 % of them are below, and above."""
-    clusters = [
-        [(0.0, 1.0), (2.0, 3.0)],
-        [(5.0, 2.0)],
-        [(1.0, 4.0)],
-        [(3.0, 1.0), (3.0, 2.0), (0.0, 1.0)],
-        [(9.0, 5.0)],
-    ]
-    every = enumerated(clusters)
-    flat = [(n, d, label) for label, cluster in enumerate(clusters) for n, d in cluster]
-    drawn = 20_000
-    estimate = ratio(*zip(*flat, strict=True), resamples=drawn)
-    assert estimate.low is not None and estimate.high is not None
-    off = 4 * math.sqrt(0.025 * 0.975 / drawn)  # four standard errors of the share below an end
-    for end, share in ((estimate.low, 0.025), (estimate.high, 0.975)):
-        below = sum(value < end - 1e-9 for value in every) / len(every)
-        up_to = sum(value <= end + 1e-9 for value in every) / len(every)
-        assert below - off <= share <= up_to + off
-        assert below > 0.005 and up_to < 0.995  # a bound that can fail
+@pytest.mark.parametrize("clusters", [2, 5, 40])
+def test_with_equal_clusters_it_is_the_t_interval_of_their_means(clusters: int) -> None:
+    (means,), items = equal(np.random.default_rng(1), clusters)
+    expected = stats.ttest_1samp(means, 0).confidence_interval()
+    found = estimate([items])
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    perplexity = estimate([items], PERPLEXITY)
+    assert (perplexity.low, perplexity.high) == pytest.approx((math.exp(expected.low), math.exp(expected.high)))
 
 
-def test_interval_covers_the_truth_as_often_as_it_says_only_if_it_knows_the_clusters() -> None:
-    """300 times 60 clusters whose items agree. Three standard errors of a share of 300 are 4 points."""
-    generator = np.random.default_rng(1)
-    covered = {"clustered": 0, "naive": 0}
-    for seed in range(300):
-        items = clustered(generator, 60, shared=0.9, mean=2.0)
-        for name, labels in (("clustered", items.clusters), ("naive", range(len(items.clusters)))):
-            estimate = ratio(items.numerators, 1, labels, resamples=200, seed=seed)
-            assert estimate.low is not None and estimate.high is not None
-            covered[name] += estimate.low <= 2.0 <= estimate.high
-    assert 0.90 <= covered["clustered"] / 300 <= 0.98
-    assert covered["naive"] / 300 < 0.85
+def without(items: Items, labels: Sequence[Any]) -> list[float]:
+    """Return the means of the items without each label."""
+    values = np.asarray(items.numerators)
+    return [float(np.mean([v for v, own in zip(values, labels, strict=True) if own != one])) for one in set(labels)]
+
+
+def jackknife(means: Sequence[float], value: float) -> float:
+    return (len(means) - 1) / len(means) * sum((mean - value) ** 2 for mean in means)
+
+
+@pytest.mark.parametrize("effect", [0.0, 1.0])
+def test_what_relations_vary_more_than_subjects_is_added(effect: float) -> None:
+    """The variance is that over subjects, plus that over relations in excess of facts with the same of both."""
+    items = related(np.random.default_rng(3), 40, 6, effect)
+    both = list(zip(items.clusters, items.relations, strict=True))
+    value = float(np.mean(items.numerators))
+    of_subjects, of_relations, of_both = (
+        jackknife(without(items, labels), value) for labels in (items.clusters, items.relations, both)
+    )
+    excess = max(of_relations - min(of_both, of_subjects), 0)
+    counts = np.unique(items.relations, return_counts=True)[1] ** 1.5
+    freedoms = 40 - 1, counts.sum() ** 2 / (counts**2).sum() - 1
+    variance = of_subjects + excess
+    freedom = variance**2 / (of_subjects**2 / freedoms[0] + excess**2 / freedoms[1])
+    half = stats.t.ppf(0.975, freedom) * math.sqrt(variance)
+    found = estimate([items])
+    assert (found.low, found.high) == pytest.approx((value - half, value + half))
+    plain = estimate([items._replace(relations=())])
+    assert width(found) >= width(plain)
+    assert (width(found) > 1.5 * width(plain)) == (effect > 0)
+
+
+def test_a_single_relation_says_nothing_of_others() -> None:
+    items = related(np.random.default_rng(4), 20, 1, 1.0)
+    assert estimate([items]) == estimate([items._replace(relations=())])
+
+
+@pytest.mark.parametrize(("subjects", "relations", "effect"), [(10, 10, 0.0), (10, 10, 0.7), (50, 20, 0.7)])
+def test_it_covers_the_truth_as_often_as_it_says(subjects: int, relations: int, effect: float) -> None:
+    """400 times; three standard errors of a share are 3.3 points. benchmarks/coverage.py has more cases."""
+    generator = np.random.default_rng(5)
+    found = [estimate([related(generator, subjects, relations, effect)]) for _ in range(400)]
+    covered = sum(one.low is not None and one.high is not None and one.low <= 0 <= one.high for one in found)
+    assert 0.92 <= covered / 400 <= 0.985
+
+
+def test_the_naive_interval_of_items_would_not() -> None:
+    generator = np.random.default_rng(6)
+    items = [clustered(generator, 60, 0.9) for _ in range(200)]
+    naive = [estimate([one._replace(clusters=range(len(one.clusters)))]) for one in items]
+    assert sum(one.low is not None and one.high is not None and one.low <= 0 <= one.high for one in naive) < 0.85 * 200
+
+
+# hits of items that are their own clusters -> Wilson's interval (Wilson 1927), with z = 1.96
+AT_THE_END = {(0, 10): (0.0, 27.75), (10, 10): (72.25, 100.0), (0, 100): (0.0, 3.70), (1, 1000): None}
+
+
+@pytest.mark.parametrize("case", AT_THE_END)
+def test_a_percentage_stays_within_its_bounds_and_has_a_width(case: tuple[int, int]) -> None:
+    hits, count = case
+    found = estimate([Items([100] * hits + [0] * (count - hits), 1, range(count))], PERCENT)
+    assert found.low is not None and found.high is not None
+    assert 0 <= found.low <= found.value <= found.high <= 100 and found.low < found.high
+    if (expected := AT_THE_END[case]) is not None:
+        assert (found.low, found.high) == pytest.approx(expected, abs=0.01)
+
+
+def test_a_percentage_is_wilsons_for_the_number_of_independent_items() -> None:
+    """40 clusters of three equal items are worth about 40 items, not 120."""
+    hits = [100.0] * 12 + [0.0] * 28
+    thrice = estimate([Items(np.repeat(hits, 3), 1, np.repeat(range(40), 3).tolist())], PERCENT)
+    share, count, t = 0.3, 39.0, stats.t.ppf(0.975, 39)  # the jackknife divides by one less
+    middle, half = share + t**2 / 2 / count, t * math.sqrt(share * (1 - share) / count + t**2 / 4 / count**2)
+    assert thrice.low == pytest.approx(100 * (middle - half) / (1 + t**2 / count))
+    assert thrice.high == pytest.approx(100 * (middle + half) / (1 + t**2 / count))
 
 
 def test_thousands_of_items_take_a_moment() -> None:
     generator = np.random.default_rng(4)
     labels = [f"Q{i}" for i in range(8000)] + [f"Q{i}" for i in range(1000)]
+    relations = generator.integers(0, 90, 9000).tolist()
+    items = Items(generator.random(9000), generator.integers(1, 9, 9000), labels, (), relations)
     begun = time.process_time()
-    estimate = ratio(generator.random(9000), generator.integers(1, 9, 9000), labels, np.exp)
-    assert time.process_time() - begun < 2  # takes 0.15 s of CPU time
-    assert (estimate.items, estimate.clusters) == (9000, 8000)
+    found = estimate([items], PERPLEXITY)
+    assert time.process_time() - begun < 1  # takes 0.05 s of CPU time
+    assert (found.items, found.clusters) == (9000, 8000)
+
+
+# Runs with other seeds
+
+
+def test_the_spread_of_runs_is_in_the_interval() -> None:
+    """Three runs with the means -1, 0 and 1 on items that hardly vary: 0 and t(2) times the root of 1 / 3."""
+    noise = np.random.default_rng(7).normal(size=200) / 1e6
+    found = estimate([Items([noise - 1, noise, noise + 1], 1, range(200))])
+    assert (found.value, found.high) == pytest.approx((0, stats.t.ppf(0.975, 2) * math.sqrt(1 / 3)), abs=1e-4)
+    assert (found.items, found.clusters) == (200, 200)
+
+
+def test_runs_that_agree_are_one_run() -> None:
+    items = related(np.random.default_rng(8), 30, 5, 0.5)
+    thrice = estimate([items._replace(numerators=[items.numerators] * 3)])
+    one = estimate([items])
+    assert (thrice.value, thrice.low, thrice.high) == pytest.approx((one.value, one.low, one.high))
+
+
+def test_models_whose_runs_overlap_are_not_told_apart() -> None:
+    """One run of each differs clearly on these items; the means of three runs do not."""
+    noise = np.random.default_rng(9).normal(size=100) / 10
+    rows = [noise + level for level in (0, 1, 2, 0.5, 1.5, 2.5)]
+    assert ranks([Items([rows[0], rows[3]], 1, range(100))], higher_is_better=True) == [Ranks(2, 2), Ranks(1, 1)]
+    assert ranks([Items(rows, 1, range(100))], higher_is_better=True, runs=[3, 3]) == [Ranks(1, 2)] * 2
+    far = [*rows[:3], *(row + 10 for row in rows[3:])]
+    assert ranks([Items(far, 1, range(100))], higher_is_better=True, runs=[3, 3]) == [Ranks(2, 2), Ranks(1, 1)]
+
+
+# The difference of two tests within relations
+
+
+def facts(generator: np.random.Generator, count: int, relations: str, level: float) -> Items:
+    names = generator.choice(list(relations), count).tolist()
+    values = level + generator.normal(size=count) + np.array([ord(name) - ord("a") for name in names])
+    return Items(values, 1, generator.integers(0, 30, count).tolist(), (), names)
+
+
+def regression(changed: Items, unchanged: Items) -> float:
+    """Return the coefficient of "changed" in a regression with an effect for each relation."""
+    values = np.concatenate([changed.numerators, unchanged.numerators])
+    relations = np.array([*changed.relations, *unchanged.relations])
+    is_changed = np.arange(len(values)) < len(changed.clusters)
+    table = np.column_stack([is_changed, *(relations == one for one in np.unique(relations))]).astype(float)
+    return float(np.linalg.lstsq(table, values, rcond=None)[0][0])
+
+
+def test_matched_by_hand() -> None:
+    """Relation a: 5 - 1 with weight 1 * 2 / 3, b: 4 - 2 with weight 1 / 2; c and d are on one side only."""
+    changed = Items([5, 4, 99], 1, "uvw", (), "abc")
+    unchanged = Items([0, 2, 2, -99], 1, "wxyz", (), "aabd")
+    found = estimate([changed, unchanged], MATCHED)
+    assert found.value == pytest.approx((4 * 2 / 3 + 2 / 2) / (2 / 3 + 1 / 2))
+    assert (found.items, found.clusters) == (5, 5)
+
+
+def test_matched_is_the_regression_with_an_effect_for_each_relation_and_so_are_its_intervals() -> None:
+    generator = np.random.default_rng(10)
+    changed, unchanged = facts(generator, 60, "abcd", 1.0), facts(generator, 200, "bcde", 0.0)
+    value = regression(changed, unchanged)
+    found = estimate([changed, unchanged], MATCHED)
+    assert found.value == pytest.approx(value) == value_of([changed, unchanged], MATCHED)
+
+    def left_out(drop: Callable[[Any, Any], bool]) -> float:
+        sides = []
+        for side in (changed, unchanged):
+            kept = [i for i in range(len(side.clusters)) if not drop(side.clusters[i], side.relations[i])]
+            own, relations = [side.clusters[i] for i in kept], [side.relations[i] for i in kept]
+            sides.append(Items(np.asarray(side.numerators)[kept], 1, own, (), relations))
+        return regression(*sides)
+
+    subjects = sorted({*changed.clusters, *unchanged.clusters})
+    by_subject = jackknife([left_out(lambda s, r, one=one: s == one) for one in subjects], value)
+    by_relation = jackknife([left_out(lambda s, r, one=one: r == one) for one in "bcd"], value)
+    cells = {*zip(changed.clusters, changed.relations, strict=True)}
+    cells |= {*zip(unchanged.clusters, unchanged.relations, strict=True)}
+    cells = {cell for cell in cells if cell[1] in "bcd"}
+    by_both = jackknife([left_out(lambda s, r, one=one: (s, r) == one) for one in cells], value)
+    variance = by_subject + max(by_relation - min(by_both, by_subject), 0)
+    half = width(found) / 2
+    assert stats.t.ppf(0.975, 29) * math.sqrt(variance) <= half * 1.01  # t has at most that many degrees of freedom
+    assert half <= stats.t.ppf(0.975, 1) * math.sqrt(variance)
+
+
+def test_what_all_facts_of_a_relation_gain_cancels_out() -> None:
+    generator = np.random.default_rng(11)
+    changed, unchanged = facts(generator, 60, "abc", 1.0), facts(generator, 200, "abc", 0.0)
+    shift = {"a": 5.0, "b": -3.0, "c": 0.5}
+    moved = [
+        side._replace(numerators=np.asarray(side.numerators) + [shift[str(r)] for r in side.relations])
+        for side in (changed, unchanged)
+    ]
+    before, after = estimate([changed, unchanged], MATCHED), estimate(moved, MATCHED)
+    assert (after.value, after.low, after.high) == pytest.approx((before.value, before.low, before.high))
+
+
+def test_matched_facts_of_one_subject_or_with_one_pair_have_no_interval() -> None:
+    pair = [Items([3], 1, "x", (), "a"), Items([1, 2], 1, "xx", (), "aa")]
+    assert estimate(pair, MATCHED) == Estimate(1.5, None, None, 3, 1)
+    assert estimate([pair[0], pair[1]._replace(clusters="yz")], MATCHED).low is None
+    with pytest.raises(InputError, match="no relation has facts in both tests"):
+        estimate([pair[0], pair[1]._replace(relations="bb")], MATCHED)
+
+
+# A quotient of sums of tests
+
+
+def test_fieller_by_its_definition() -> None:
+    """At both ends q, the t value of a - q b is the t quantile."""
+    generator = np.random.default_rng(12)
+    above, below = generator.normal(3, 1, 50), generator.normal(2, 1, 50)
+    found = quotient([Items(above, 1, range(50)), Items(below, 1, range(50))], [1, 0], [0, 1])
+    assert found.value == pytest.approx(above.mean() / below.mean())
+    for end in (found.low, found.high):
+        assert end is not None
+        assert abs(stats.ttest_1samp(above - end * below, 0).statistic) == pytest.approx(stats.t.ppf(0.975, 49))
+
+
+def test_a_divisor_that_may_be_0_has_no_upper_end() -> None:
+    generator = np.random.default_rng(13)
+    one, noise = Items(1 + generator.normal(size=50) / 9, 1, range(50)), Items(generator.normal(size=50), 1, range(50))
+    found = quotient([one, noise._replace(numerators=np.asarray(noise.numerators) + 0.1)], [1, 0], [0, 1])
+    assert found.high == math.inf and found.low is not None and 0 < found.low < found.value
+    lost = quotient([one, one], [1, 0], [0, -1])
+    assert (lost.value, lost.low, lost.high) == (math.inf, math.inf, math.inf)
+    kept = quotient([one, one], [-1, 0], [0, 1])
+    assert (kept.value, kept.low, kept.high) == (0, 0, 0)
+    assert quotient([Items([1], 1, "a"), Items([1, 1], 1, "ab")], [1, 0], [0, 1]).low is None
 
 
 # Order and labels of the items
 
 VALUES = st.floats(-100, 100).map(lambda x: round(x, 3))
-ITEMS = st.lists(st.tuples(VALUES, st.integers(1, 9), st.integers(0, 12)), min_size=1, max_size=40)
+ITEMS = st.lists(st.tuples(VALUES, st.integers(1, 9), st.integers(0, 12), st.integers(0, 3)), min_size=1, max_size=40)
 
 
-def few(items: Sequence[tuple[float, float, Any]], transform: Any = None, seed: int = 0) -> Estimate:
-    return ratio(*zip(*items, strict=True), transform=transform, resamples=60, seed=seed)
-
-
-def close(left: Estimate, value: float, low: float | None, high: float | None) -> bool:
-    pairs = ((left.value, value), (left.low, low), (left.high, high))
-    return all(a == b or a == pytest.approx(b, rel=1e-9, abs=1e-9) for a, b in pairs)
+def few(items: Sequence[tuple[float, int, Any, Any]], scale: Scale = MEAN) -> Estimate:
+    above, below, subjects, relations = zip(*items, strict=True)
+    return estimate([Items(above, below, subjects, (), relations)], scale)
 
 
 @given(ITEMS, st.randoms(use_true_random=False))
-def test_order_of_items_and_type_of_labels_do_not_matter(items: list[tuple[float, int, int]], random: Any) -> None:
-    shuffled = random.sample(items, len(items))
-    estimate = few(items)
-    assert estimate == few(shuffled)
-    assert estimate == few([(n, d, str(c)) for n, d, c in shuffled])
-    assert estimate == few([(n, d, np.int64(c)) for n, d, c in shuffled])
+def test_order_of_items_and_type_of_labels_do_not_matter(items: list[Any], random: Any) -> None:
+    found = few(items)
+    assert found == few(random.sample(items, len(items)))
+    assert found == few([(n, d, str(c), r) for n, d, c, r in items])
+    assert found == few([(n, d, np.int64(c), r) for n, d, c, r in items])
 
 
 @given(ITEMS)
-def test_only_the_sums_of_a_cluster_matter(items: list[tuple[float, int, int]]) -> None:
-    sums = {
-        c: (math.fsum(n for n, _, k in items if k == c), sum(d for _, d, k in items if k == c), c) for _, _, c in items
-    }
-    estimate = few(items)
-    assert close(few(list(sums.values())), estimate.value, estimate.low, estimate.high)
-
-
-@given(ITEMS)
-def test_interval_has_two_ends_and_stays_within_the_clusters_own_ratios(items: list[tuple[float, int, int]]) -> None:
-    estimate = few(items)
-    clusters = {c for *_, c in items}
-    assert estimate.clusters == len(clusters) and estimate.items == len(items)
-    if len(clusters) == 1:
-        assert (estimate.low, estimate.high) == (None, None)
-        return
-    ratios = [few([item for item in items if item[2] == c]).value for c in clusters]
-    assert estimate.low is not None and estimate.high is not None
-    assert estimate.low <= estimate.high
-    assert min(ratios) - 1e-9 <= estimate.low and estimate.high <= max(ratios) + 1e-9
+def test_interval_has_two_ends_around_the_value_or_none(items: list[Any]) -> None:
+    found = few(items)
+    subjects = {c for _, _, c, _ in items}
+    assert found.clusters == len(subjects) and found.items == len(items)
+    assert (found.low is None) == (found.high is None) == (len(subjects) == 1)
+    if found.low is not None and found.high is not None:
+        assert found.low <= found.value <= found.high
 
 
 @given(ITEMS, VALUES, VALUES.filter(lambda x: abs(x) > 0.01))
 def test_scores_that_are_shifted_and_scaled_shift_and_scale_the_interval(
-    items: list[tuple[float, int, int]], shift: float, scale: float
+    items: list[Any], shift: float, scale: float
 ) -> None:
-    estimate = few(items)
-    assume(estimate.low is not None)
-    moved = few([(scale * n + shift * d, d, c) for n, d, c in items])
-    ends = [scale * end + shift for end in (estimate.low, estimate.high)]
-    assert close(moved, scale * estimate.value + shift, min(ends), max(ends))
-    transformed = few(items, lambda x: scale * x + shift)
-    assert close(transformed, moved.value, moved.low, moved.high)
-
-
-def test_seed_is_what_is_drawn_and_nothing_else() -> None:
-    items = clustered(np.random.default_rng(6), 30, 0.5)
-    one, again, other = (ratio(items.numerators, 1, items.clusters, seed=seed) for seed in (0, 0, 1))
-    assert one == again and one.value == other.value and one.low != other.low
+    found, moved = few(items), few([(scale * n + shift * d, d, c, r) for n, d, c, r in items])
+    if found.low is None or found.high is None or moved.low is None or moved.high is None:
+        assert (found.low, moved.low) == (None, None)
+        return
+    close = partial(pytest.approx, rel=1e-6, abs=1e-6 * (1 + abs(scale)))
+    assert moved.value == close(scale * found.value + shift)
+    if width(found) < 1e6:  # a few clusters of very unequal size
+        assert width(moved) == close(abs(scale) * width(found))
 
 
 def test_hash_seed_does_not_matter() -> None:
     code = (
-        "from temporalwiki.eval_harness.statistics import ratio\n"
-        "print(ratio([i * i / 7 for i in range(50)], 1, [f'Q{i % 17}' for i in range(50)]))"
+        "from temporalwiki.eval_harness.statistics import Items, estimate\n"
+        "print(estimate([Items([i * i / 7 for i in range(50)], 1, [f'Q{i % 17}' for i in range(50)])]))"
     )
     command = [sys.executable, "-c", code]
     outputs = {
@@ -214,64 +403,8 @@ NO_SCORE = {
     "infinite": (([1, 2], [1, math.inf], ["a", "b"]), "item 1 of cluster 'b' has the score 2 / inf"),
     "nothing to predict": (([0, 0, 1], [0, 0, 1], ["a", "b", "c"]), r"item 0 of cluster 'a' .* 0 / 0 \(1 more"),
     "negative": (([1], [-1], ["a"]), "item 0 of cluster 'a' has the score 1 / -1"),
-    "too much": (([800, 800], 1, ["a", "b"]), "the score inf or one of its resamples is not a finite number"),
+    "too much": (([800, 800], 1, ["a", "b"]), "the score inf or an end of its interval is not a finite number"),
 }
-
-
-# The mean of several tests
-
-
-def test_average_is_the_mean_of_the_perplexities_not_that_of_all_items() -> None:
-    unchanged, changed = Items([2, 4, 3], 1, ["a", "b", "c"]), Items([5], 1, ["a"])
-    average = mean_of_ratios([unchanged, changed], np.exp)
-    assert average == Estimate(pytest.approx((math.exp(3) + math.exp(5)) / 2), None, None, items=4, clusters=3)
-
-
-def test_average_of_one_test_is_that_test_and_of_a_test_with_itself_too() -> None:
-    items = clustered(np.random.default_rng(7), 40, 0.5)
-    alone = ratio(items.numerators, 1, items.clusters, np.exp)
-    assert mean_of_ratios([items], np.exp) == alone
-    twice = mean_of_ratios([items, items], np.exp)
-    assert (twice.value, twice.low, twice.high) == pytest.approx((alone.value, alone.low, alone.high))
-    assert (twice.items, twice.clusters) == (2 * alone.items, alone.clusters)
-
-
-def test_average_knows_which_clusters_the_tests_share() -> None:
-    """Two equal tests vary like one of them; tests about other subjects vary less, by the root of 2."""
-    items = clustered(np.random.default_rng(8), 1000, 0.5)
-    elsewhere = items._replace(clusters=[f"other {label}" for label in items.clusters])
-    together, apart = mean_of_ratios([items, items]), mean_of_ratios([items, elsewhere])
-    assert width(apart) / width(together) == pytest.approx(1 / math.sqrt(2), rel=0.1)
-    assert apart.clusters == 2 * together.clusters
-
-
-def test_a_resample_without_items_of_a_test_is_drawn_again() -> None:
-    """Two of 102 clusters hold the second test: every seventh resample has neither, and both have the ratio 1."""
-    first, second = Items([1] * 100, 1, range(100)), Items([1, 1], 1, ["x", "y"])
-    assert mean_of_ratios([first, second]) == Estimate(1.0, 1.0, 1.0, items=102, clusters=102)
-
-
-# A function of several tests
-
-
-def test_the_mean_is_a_function_of_ratios() -> None:
-    groups = [clustered(np.random.default_rng(seed), 300, 0.5) for seed in (40, 41)]
-    mean, found = mean_of_ratios(groups, np.exp), function_of_ratios(lambda row: float(row.mean()), groups, np.exp)
-    assert (found.value, found.items, found.clusters) == (mean.value, mean.items, mean.clusters)
-    assert (found.low, found.high) == pytest.approx((mean.low, mean.high), abs=0.02 * width(mean))
-
-
-def test_an_end_may_be_infinite() -> None:
-    """Two clusters have four equally likely resamples: 1 / 0, 1 / 1 twice, and 1 / 2."""
-    ones, some = Items([1, 1], 1, ["a", "b"]), Items([0, 2], 1, ["a", "b"])
-
-    def function(row: Any) -> float:
-        return float(row[0] / row[1]) if row[1] else math.inf
-
-    assert function_of_ratios(function, [ones, some]) == Estimate(1.0, 0.5, math.inf, items=4, clusters=2)
-    assert function_of_ratios(lambda row: math.inf, [ones]) == Estimate(math.inf, math.inf, math.inf, 2, 2)
-    alone = Items([1], 1, ["a"])
-    assert function_of_ratios(lambda row: math.inf, [alone, ones]) == Estimate(math.inf, None, None, 3, 2)
 
 
 # Two models
@@ -284,53 +417,50 @@ def two_models(generator: np.random.Generator, clusters: int, gain: float) -> tu
     return first, first._replace(numerators=values + gain + 0.3 * generator.normal(size=len(values)))
 
 
-def test_difference_by_hand() -> None:
-    """Exact match 25 and 75 %. Of two clusters the mixed resample gains 50, the others 0 and 100."""
-    first = Items([0, 100, 0, 0], 1, ["a", "a", "b", "b"], "wxyz")
-    second = Items([0, 100, 100, 100], 1, ["a", "a", "b", "b"], "wxyz")
-    result = compare([first], [second])
-    assert (result.difference, result.low, result.high) == (50.0, 0.0, 100.0)
-    assert (result.items, result.clusters) == (4, 2)
-    assert result.p_value == pytest.approx(2 * 0.25, abs=0.03)
+def test_with_equal_clusters_it_is_the_paired_t_test() -> None:
+    means, items = equal(np.random.default_rng(14), 12, models=2)
+    expected = stats.ttest_rel(means[1], means[0])
+    sides = [items._replace(numerators=row) for row in np.asarray(items.numerators)]
+    found = compare([sides[0]], [sides[1]])
+    interval = expected.confidence_interval()
+    assert (found.low, found.high, found.p_value) == pytest.approx((interval.low, interval.high, expected.pvalue))
+    assert (found.difference, found.items, found.clusters) == (
+        pytest.approx(float(np.diff(means.mean(axis=1))[0])),
+        36,
+        12,
+    )
 
 
 def test_a_model_compared_with_itself_differs_by_nothing() -> None:
     items = clustered(np.random.default_rng(9), 50, 0.5)
-    result = compare([items], [items], np.exp)
+    result = compare([items], [items], PERPLEXITY)
     assert (result.difference, result.low, result.high, result.p_value) == (0, 0, 0, 1)
 
 
 def test_swapped_models_have_the_opposite_difference_and_the_same_p_value() -> None:
     one, other = two_models(np.random.default_rng(10), 50, 0.05)
-    there, back = compare([one], [other], np.exp), compare([other], [one], np.exp)
+    there, back = compare([one], [other], PERPLEXITY), compare([other], [one], PERPLEXITY)
     assert (back.difference, back.low, back.high) == pytest.approx((-there.difference, -there.high, -there.low))
-    assert there.p_value == back.p_value
+    assert there.p_value == pytest.approx(back.p_value)
 
 
 def test_paired_interval_is_narrower_than_two_separate_ones() -> None:
     one, other = two_models(np.random.default_rng(11), 300, 0.1)
-    separate = math.hypot(*(width(ratio(items.numerators, 1, items.clusters)) for items in (one, other)))
+    separate = math.hypot(*(width(estimate([items])) for items in (one, other)))
     paired = compare([one], [other])
     assert width(paired) < separate / 3
     assert paired.low is not None and paired.low > 0
-    assert repr(paired.p_value) == repr(2 / 10_001)  # no resample is on the other side; the p-value is never 0
 
 
-def test_difference_is_that_of_the_estimates_also_of_averages_and_perplexities() -> None:
+def test_difference_of_perplexities_is_that_of_their_logs() -> None:
     generator = np.random.default_rng(12)
     (a, c), (b, d) = two_models(generator, 30, 0.2), two_models(generator, 20, -0.3)
-    result = compare([a, b], [c, d], np.exp, resamples=100)
-    before, after = (mean_of_ratios(side, np.exp) for side in ([a, b], [c, d]))
-    assert result.difference == pytest.approx(after.value - before.value)
+    result = compare([a, b], [c, d], PERPLEXITY)
+    before, after = (estimate(side, PERPLEXITY) for side in ([a, b], [c, d]))
+    assert math.exp(result.difference) == pytest.approx(after.value / before.value)
     assert (result.items, result.clusters) == (before.items, before.clusters)
-
-
-def test_without_a_transform_it_is_the_log_of_the_perplexities_ratio() -> None:
-    one, other = two_models(np.random.default_rng(13), 40, 0.2)
-    perplexities = [ratio(items.numerators, 1, items.clusters, np.exp).value for items in (one, other)]
-    assert math.exp(compare([one], [other], resamples=1).difference) == pytest.approx(
-        perplexities[1] / perplexities[0]
-    )
+    quotient_of_them = estimate([c, a], QUOTIENT)
+    assert quotient_of_them.value == pytest.approx(math.exp(compare([a], [c], PERPLEXITY).difference))
 
 
 def test_items_are_matched_by_id_in_any_order() -> None:
@@ -339,23 +469,22 @@ def test_items_are_matched_by_id_in_any_order() -> None:
     shuffled = Items(
         np.asarray(other.numerators)[order], 1, [other.clusters[i] for i in order], [str(other.ids[i]) for i in order]
     )
-    assert compare([one], [shuffled], resamples=100) == compare([one], [other], resamples=100)
+    assert compare([one], [shuffled]) == compare([one], [other])
 
 
-def test_p_value_is_below_a_level_as_often_as_the_level_says_if_models_are_equal() -> None:
-    """300 times 60 clusters, no gain: of p < 0.05, 15 are expected, and 15 +- 12 are three standard errors."""
+@pytest.mark.parametrize("clusters", [10, 60])
+def test_p_value_is_below_a_level_as_often_as_the_level_says_if_models_are_equal(clusters: int) -> None:
+    """400 times, no gain: of p < 0.05, 20 are expected, and three standard errors are 13."""
     generator = np.random.default_rng(15)
-    results = [compare(*([side] for side in two_models(generator, 60, 0.0)), resamples=199) for _ in range(300)]
-    assert 4 <= sum(result.p_value is not None and result.p_value < 0.05 for result in results) <= 30
-    assert 110 <= sum(result.p_value is not None and result.p_value < 0.5 for result in results) <= 190
+    results = [compare(*([side] for side in two_models(generator, clusters, 0.0))) for _ in range(400)]
+    assert 7 <= sum(result.p_value is not None and result.p_value < 0.05 for result in results) <= 33
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.04, 0.06, 0.08, 0.2])
 def test_p_value_agrees_with_the_interval(gain: float) -> None:
-    result = compare(*([side] for side in two_models(np.random.default_rng(16), 60, gain)), resamples=999)
+    result = compare(*([side] for side in two_models(np.random.default_rng(16), 60, gain)))
     assert result.low is not None and result.high is not None and result.p_value is not None
-    if not 0.048 < result.p_value < 0.052:
-        assert (result.p_value < 0.05) == (result.low > 0 or result.high < 0)
+    assert (result.p_value < 0.05) == (result.low > 0 or result.high < 0)
 
 
 def test_one_cluster_has_neither_interval_nor_p_value() -> None:
@@ -411,7 +540,7 @@ def test_who_is_not_told_apart_from_others_has_their_ranks_too() -> None:
 @given(st.integers(1, 6), st.booleans())
 def test_models_that_are_the_same_share_all_ranks(models: int, higher: bool) -> None:
     values = np.random.default_rng(22).normal(size=30)
-    found = ranks([side_by_side(*[values] * models)], np.exp, higher_is_better=higher, resamples=50)
+    found = ranks([side_by_side(*[values] * models)], PERPLEXITY, higher_is_better=higher)
     assert found == [Ranks(1, models)] * models
 
 
@@ -421,7 +550,7 @@ def test_one_that_is_as_much_better_everywhere_is_better() -> None:
     tokens = np.random.default_rng(24).integers(1, 9, 30)
     for step in (1e-3, 1.0, 7.3):
         items = side_by_side(values, values - step * tokens, values, denominators=tokens)
-        assert ranks([items], np.exp, higher_is_better=False) == [Ranks(2, 3), Ranks(1, 1), Ranks(2, 3)]
+        assert ranks([items], PERPLEXITY, higher_is_better=False) == [Ranks(2, 3), Ranks(1, 1), Ranks(2, 3)]
     hits = side_by_side([100] * 8, [0] * 8, [0] * 8)
     assert ranks([hits], higher_is_better=True) == [Ranks(1, 1), Ranks(2, 3), Ranks(2, 3)]
 
@@ -433,31 +562,31 @@ MODELS = st.lists(
 
 @given(MODELS, st.booleans(), st.randoms(use_true_random=False))
 def test_the_order_of_models_and_items_does_not_matter(models: Any, higher: bool, random: Any) -> None:
-    found = ranks([side_by_side(*models)], higher_is_better=higher, resamples=60)
+    found = ranks([side_by_side(*models)], higher_is_better=higher)
     assert found is not None
     order = random.sample(range(len(models)), len(models))
     items = random.sample(range(8), 8)
     shuffled = side_by_side(*([models[i][k] for k in items] for i in order), clusters=items)
-    again = ranks([shuffled], higher_is_better=higher, resamples=60)
+    again = ranks([shuffled], higher_is_better=higher)
     assert again == [found[i] for i in order]
 
 
 @given(MODELS)
 def test_ranks_are_a_set_around_the_order_of_the_scores(models: Any) -> None:
-    found = ranks([side_by_side(*models)], higher_is_better=True, resamples=60)
+    found = ranks([side_by_side(*models)], higher_is_better=True)
     assert found is not None
     means = [sum(values) for values in models]
     for own, mean in zip(found, means, strict=True):
         assert 1 <= own.best <= 1 + sum(other > mean for other in means)
         assert len(means) - sum(other < mean for other in means) <= own.worst <= len(means)
-    backwards = ranks([side_by_side(*models)], higher_is_better=False, resamples=60)
+    backwards = ranks([side_by_side(*models)], higher_is_better=False)
     assert backwards == [Ranks(len(means) + 1 - own.worst, len(means) + 1 - own.best) for own in found]
 
 
 @given(MODELS)
 def test_one_that_is_better_in_every_cluster_is_first(models: Any) -> None:
     best = [max(values) + 1.0 for values in zip(*models, strict=True)]
-    found = ranks([side_by_side(*models, best)], higher_is_better=True, resamples=60)
+    found = ranks([side_by_side(*models, best)], higher_is_better=True)
     assert found is not None
     means = [sum(values) for values in models]
     assert found[-1].best == 1
@@ -470,9 +599,9 @@ def test_of_equal_models_none_is_told_apart_as_often_as_the_level_says(models: i
     """400 times: 20 are expected. Three standard errors are 13; 20 clusters are few, and cost 12 more."""
     generator = np.random.default_rng(25)
     wrong = 0
-    for seed in range(400):
+    for _ in range(400):
         values = generator.normal(size=clusters) + generator.normal(size=(models, clusters))
-        found = ranks([side_by_side(*values)], higher_is_better=True, resamples=300, seed=seed)
+        found = ranks([side_by_side(*values)], higher_is_better=True)
         wrong += found != [Ranks(1, models)] * models
     assert 6 <= wrong <= (33 if clusters > 50 else 45)
 
@@ -483,7 +612,7 @@ def test_two_models_are_told_apart_where_compare_says_so() -> None:
     agree = 0
     for gain in np.linspace(0, 0.12, 12):
         one, other = two_models(generator, 200, float(gain))
-        p_value = compare([one], [other], resamples=2000).p_value
+        p_value = compare([one], [other]).p_value
         assert p_value is not None
         if not 0.03 < p_value < 0.07:
             both = side_by_side(one.numerators, other.numerators, clusters=one.clusters)
@@ -523,7 +652,7 @@ def test_of_few_clusters_there_are_no_ranks() -> None:
 
 def test_numbers_of_any_size_are_ranked() -> None:
     values = np.random.default_rng(30).normal(size=40)
-    for size in (1e-290, 1e-9, 1e9, 1e290):
+    for size in (1e-100, 1e-9, 1e9, 1e100):
         items = side_by_side(size * values, size * (values + 1), size * (values + 1.5))
         assert ranks([items], higher_is_better=True) == [Ranks(3, 3), Ranks(2, 2), Ranks(1, 1)]
     assert ranks([side_by_side([0] * 9, [0] * 9)], higher_is_better=True) == [Ranks(1, 2)] * 2
@@ -541,26 +670,15 @@ def test_ranks_of_many_models_and_facts_take_a_moment() -> None:
 
 
 NOT_RANKED = {
-    "a column": ([Items([1, 2], 1, "ab")], r"numerators of the shape \(2,\) are not \[models, items\]"),
-    "no models": ([Items(np.empty((0, 2)), 1, "ab")], r"shape \(0, 2\) are not"),
     "no tests": ([], "no test to score"),
     "too few items": ([side_by_side([1, 2], [1, 2], clusters="abc")], "3 items need as many numerators"),
     "nan": ([side_by_side([1, 2], [1, math.nan], clusters="ab")], "item 1 of cluster 'b' has the score nan / 1"),
     "no items": ([Items([[]], 1, [])], "no items to score"),
     "other models": (
         [side_by_side([1], [2], clusters="a"), side_by_side([1], clusters="a")],
-        r"groups of \[2, 1\] models: each needs a row for every model",
+        r"groups of \[1, 2\] models: each needs a row for every model",
     ),
-    "too much": ([side_by_side(*[[800] * 9] * 2)], "a model's score or one of its resamples is not a finite number"),
 }
-
-
-def test_the_correction_for_few_clusters_is_the_t_distributions() -> None:
-    """Published quantiles, two-sided 5 %: 1.96 is 2.571 of 5, 2.228 of 10 and 2.045 of 29 degrees of freedom."""
-    for degrees, quantile in ((5, 2.571), (10, 2.228), (29, 2.045)):
-        expected = quantile * math.sqrt((degrees + 1) / degrees)
-        assert statistics._for_few(1.959964, degrees + 1) == pytest.approx(expected, rel=2e-3)
-    assert statistics._for_few(1.959964, 10**7) == pytest.approx(1.959964, rel=1e-5)
 
 
 # Months
@@ -628,22 +746,20 @@ NO_MATRIX = {
 # What is refused
 
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
-    **{f"score of {case}": (partial(ratio, *columns, np.exp), said) for case, (columns, said) in NO_SCORE.items()},
-    "mean of no tests": (partial(mean_of_ratios, []), "no test to score"),
-    "score of no resamples": (partial(ratio, [1], [1], ["a"], resamples=0), "resamples must be at least 1, not 0"),
+    **{
+        f"score of {case}": (partial(estimate, [Items(*columns)], PERPLEXITY), said)
+        for case, (columns, said) in NO_SCORE.items()
+    },
+    "score of no tests": (partial(estimate, []), "no test to score"),
     **{f"comparison with {case}": (partial(compare, [PAIR], [other]), said) for case, (other, said) in UNLIKE.items()},
     "comparison with more tests": (
         partial(compare, [PAIR], [PAIR, PAIR]),
         "1 tests of one model cannot be compared with 2 of another",
     ),
     **{
-        f"ranks of {case}": (partial(ranks, groups, np.exp, higher_is_better=True), said)
+        f"ranks of {case}": (partial(ranks, groups, PERPLEXITY, higher_is_better=True), said)
         for case, (groups, said) in NOT_RANKED.items()
     },
-    "ranks of no resamples": (
-        partial(ranks, [side_by_side([1], [2])], higher_is_better=True, resamples=0),
-        "resamples must be at least 1, not 0",
-    ),
     **{
         f"transfer of {case}": (partial(transfer, matrix, baseline, higher_is_better=True), said)
         for case, (matrix, baseline, said) in NO_MATRIX.items()
@@ -657,4 +773,3 @@ def test_what_cannot_be_computed_is_refused_in_one_line(case: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
         call()
     assert "\n" not in str(caught.value)
-    assert isinstance(caught.value, UsageError) is ("resamples must" in said)

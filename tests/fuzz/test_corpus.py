@@ -16,8 +16,7 @@ from unittest import mock
 
 import pytest
 
-from temporalwiki.eval_harness.results import Result
-from temporalwiki.eval_harness.statistics import Ranks
+from temporalwiki.eval_harness.statistics import Items, Ranks
 
 from fuzz import TARGETS
 
@@ -59,8 +58,8 @@ def _whatever_its_revision(base: Any, page_id: int, _revision_id: int) -> Any:
     return base._known.get(page_id)
 
 
-def _first_is_best(results: Sequence[Result]) -> dict[tuple[int, str], Ranks]:
-    return {(0, score): Ranks(1, 1) for score in results[0].data["scores"]}
+def _third_of_two(groups: Sequence[Items], *_: Any, runs: Sequence[int], **__: Any) -> list[Ranks]:
+    return [Ranks(1, 3)] * len(runs)
 
 
 # A fault in the code, and the target that must see it in its corpus.
@@ -75,7 +74,7 @@ PLANTED: dict[str, tuple[str, Any]] = {
     "news_files": ("builders.ckl.news_pages._missing_bytes", lambda _stream: 0),
     "news_page": ("builders.ckl.html_page.web_address", lambda url: url and "ftp://a.example/"),
     "page_props": ("builders.wikipedia.page_props._ROW", re.compile(rb"(\d)(\d)")),
-    "result_items": ("eval_harness.leaderboard.rows._ranks", _first_is_best),
+    "result_items": ("eval_harness.leaderboard.rows.ranks", _third_of_two),
     "results": ("eval_harness.results.msgspec.convert", lambda data, _kind: data),
     "sentence_diff": ("builders.wikipedia.sentence_diff._without", lambda _known, paragraph: paragraph),
     "server_answers": ("builders.fetch.server._SHA1", re.compile(".*")),

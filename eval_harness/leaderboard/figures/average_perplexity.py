@@ -46,7 +46,7 @@ def _draw(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
 PLOT = Plot(
     "Average perplexity of unchanged and changed facts",
     "The mean of the zero-shot perplexities of each month's unchanged and changed facts (TWiki-Probes), for models "
-    "trained up to that month; lower is better. Bars: 95 % intervals, bootstrapped over subjects. Overlapping bars do "
-    "not mean that two models are equal: see their ranks. TemporalWiki, figure 3.",
+    "trained up to that month; lower is better. Bars: 95 % intervals over subjects and relations. Overlapping bars "
+    "do not mean that two models are equal: see their ranks. TemporalWiki, figure 3.",
     _draw,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.tables import ckl_table_2, temporalwiki_table_3
+from temporalwiki.eval_harness.leaderboard.tables import ckl_table_2, learned_and_forgotten, temporalwiki_table_3
 from temporalwiki.eval_harness.leaderboard.tables.table import Maker, Score, Table, to_csv, to_markdown
 
 __all__ = ["TABLES", "Maker", "Score", "Table", "to_csv", "to_markdown", "write_tables"]
@@ -16,6 +16,7 @@ _LOWER, _HIGHER = "Lower is better.", "In percent, higher is better."
 
 # name -> function that makes the table, or None if the rows lack its scores
 TABLES: dict[str, Maker] = {
+    "learned_and_forgotten": learned_and_forgotten.learned_and_forgotten,
     "temporalwiki_table_3": temporalwiki_table_3.maker(
         "TemporalWiki, table 3: zero-shot perplexity of TWiki-Probes", _LOWER, "", "perplexity"
     ),

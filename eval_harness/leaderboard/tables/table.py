@@ -46,14 +46,10 @@ def column(rows: Sequence[Row | None]) -> list[Score | None]:
     Ranks are among all models that were asked the same questions, which may be more than the table shows. A model that
     was trained on test data is never the best.
     """
-    fair = [row for row in rows if row and not row.trained_on_test and math.isfinite(row.value)]
+    fair = [row for row in rows if row and row.competes and not row.trained_on_test and math.isfinite(row.value)]
     best = max(map(_good, fair), default=-math.inf)
-
-    def score(row: Row) -> Score:
-        is_best = row in fair and (row.rank_best == 1 or _good(row) == best)
-        return Score(row.value, row.low, row.high, is_best)
-
-    return [score(row) if row else None for row in rows]
+    marked = [row for row in fair if row.rank_best == 1 or _good(row) == best]
+    return [Score(row.value, row.low, row.high, row in marked) if row else None for row in rows]
 
 
 def to_markdown(table: Table) -> str:
@@ -99,7 +95,7 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return "no gain"
     if abs(value) < 1000:
-        return f"{value:.2f}"
+        return f"{round(value, 2) + 0.0:.2f}"  # 0.0: no minus before a zero
     return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2e}"
 
 

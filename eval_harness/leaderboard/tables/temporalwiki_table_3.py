@@ -40,7 +40,7 @@ def maker(title: str, how: str, stage: str, measure: str) -> Maker:
         return Table(
             title,
             f"{how} The columns of a month show the models that were trained up to that month, and the same initial "
-            "model. In brackets: 95 % intervals, bootstrapped over subjects. Bold: the best value of a column, and "
+            "model. In brackets: 95 % intervals over subjects and relations. Bold: the best value of a column, and "
             "models whose rank may be 1 with 95 % confidence. Parameters and tokens belong to a method's newest "
             "model.",
             tuple(name for name, _ in columns),

@@ -44,6 +44,29 @@ def test_each_cell_comes_after_what_it_needs(write: Write) -> None:
     assert len({cell.note_path for cell in found.values()}) == len(found)
 
 
+def test_what_is_compared_with_the_start_is_not_asked_of_the_start(write: Write) -> None:
+    """Initial has no cell of learned_and_forgotten; the other cells depend on what all methods start from."""
+    tasks = {"experiment/tasks": {"learned_and_forgotten": {}, "deleted": {}}}
+    found = plan(write(**tasks))
+    learned = {name for name in found if "learned_and_forgotten" in name}
+    assert learned == {
+        f"{label}/{month}/learned_and_forgotten/probes-{tested}"
+        for label in ("diff", "lora")
+        for month in ("0910", "1011")
+        for tested in ("0910", "1011")
+    }
+    assert any(name.startswith("initial/deleted") for name in found)
+
+
+def test_runs_with_other_seeds_are_other_cells(write: Write) -> None:
+    found = plan(write(**{"experiment/seeds": [0, 1], "experiment/months": ["0910"]}))
+    assert {name for name in found if "twiki" not in name} == {
+        "initial",
+        *(f"{label}-seed{seed}/0910" for label in ("diff", "lora") for seed in (0, 1)),
+    }
+    assert len({cell.note_path for cell in found.values()}) == len(found)
+
+
 TRAINED = {"initial", "diff/0910", "diff/1011", "lora/0910", "lora/1011"}
 # change in a recipe -> the trainings that are new then, with all their evaluations
 CHANGES: dict[str, tuple[dict[str, Any], set[str]]] = {

@@ -45,6 +45,12 @@ def test_a_method_has_a_line_of_checkpoints_one_a_month(write: Write) -> None:
     assert (lines["adapters"].past, lines["diff"].past) == ("unchanged-0910", None)
 
 
+def test_seeds_are_runs_of_every_method_that_trains(write: Write) -> None:
+    recipe = write(**{"experiment/seeds": [0, 7], "experiment/methods": {"initial": None, "diff": {"seed": 3}}})
+    lines = [(line.label, line.run, line.options.seed) for line in read_experiment(str(recipe)).lines]
+    assert lines == [("initial", "", 0), ("diff", "-seed0", 0), ("diff", "-seed7", 7)]
+
+
 def test_phases_are_configs_of_any_name(write: Write) -> None:
     recipe = write(**{"experiment/months": None, "experiment/phases": ["recentnews-small-p1", "recentnews-small-p2"]})
     experiment = read_experiment(str(recipe))
@@ -131,6 +137,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a month that YAML read as octal": ({"experiment/months": [0o112]}, "YAML reads 0112 as a number"),
     "a month of a path": ({"experiment/months": ["../x"]}, "'../x' is not an interval"),
     "a month twice": ({"experiment/months": ["1112", "1112"]}, "is listed twice"),
+    "a seed twice": ({"experiment/seeds": [1, 1]}, "a seed is listed twice"),
+    "no seeds": ({"experiment/seeds": []}, "Expected `array` of length >= 1 - at `seeds`"),
+    "a seed that is too large": ({"experiment/seeds": [1 << 32]}, "Expected `int` <= 4294967295 - at `seeds[0]`"),
     "months that are no list": ({"experiment/months": "1112"}, "months: Expected `array | null`, got `str`"),
     "months since a short name": ({"experiment/months": {"since": "1112"}}, "long name of the first one"),
     "months since nothing": ({"experiment/months": {}}, "long name of the first one"),

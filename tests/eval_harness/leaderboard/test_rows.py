@@ -290,6 +290,48 @@ def test_without_its_items_a_result_is_not_ranked_and_damaged_ones_are_named(tmp
         rows(results, tmp_path)
 
 
+# Runs of one recipe
+
+
+def write_run(folder: Path, label: str, seed: int, nll: float, recipe: str | None = None) -> Result:
+    model = {"name": f"{label}-{seed}", "label": label, "method": label, "seed": seed, "recipe": recipe or label}
+    items = facts(*(nll + np.linspace(-0.1, 0.1, 10)))
+    return write_probes(folder, "probes-0910", {"changed": items}, trained_on=["diffset-0910"], **model)
+
+
+def test_runs_that_differ_by_their_seed_are_one_model(tmp_path: Path) -> None:
+    """The value is of the mean NLL, and the interval holds the spread of 0.4, 1.0 and 1.6 nats, with t(2) = 4.3."""
+    for seed, nll in enumerate((0.4, 1.6, 1.0)):
+        write_run(tmp_path, "lora", seed, nll)
+    write_run(tmp_path, "diff", 0, 1.5)
+    found = rows(read_results(tmp_path), tmp_path)
+    lora, diff = find(found, label="lora"), find(found, label="diff")
+    assert (lora.runs, lora.value, lora.items) == (3, pytest.approx(np.e), 10)
+    assert lora.spread == pytest.approx(np.std(np.exp([0.4, 1.0, 1.6]), ddof=1))
+    assert lora.high == pytest.approx(np.exp(1 + 4.303 * 0.6 / np.sqrt(3)), rel=0.02)
+    assert (diff.runs, diff.spread) == (1, None)
+    assert {(row.rank_best, row.rank_worst) for row in found} == {(1, 2)}
+
+
+def test_two_runs_of_one_recipe_do_not_compete(tmp_path: Path) -> None:
+    write_run(tmp_path, "lora", 0, 0.4)
+    write_run(tmp_path, "lora", 1, 1.6)
+    [row] = rows(read_results(tmp_path), tmp_path)
+    assert (row.runs, row.rank_best) == (2, None)
+
+
+@pytest.mark.parametrize("recipe", ["other options", None])
+def test_runs_with_other_options_or_the_same_seed_are_other_models(recipe: str | None, tmp_path: Path) -> None:
+    write_run(tmp_path, "lora", 0, 0.4)
+    result = write_run(tmp_path, "lora", 1, 1.6, recipe)
+    if recipe is None:
+        results = [*read_results(tmp_path)[:1], changed(result, "model", seed=0)]
+        found = rows(sorted(results, key=lambda result: result.path), tmp_path)
+    else:
+        found = rows(read_results(tmp_path), tmp_path)
+    assert [row.runs for row in found] == [1, 1]
+
+
 # The scores of every task can be computed again from its items
 
 
@@ -313,8 +355,8 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
         {
             "probes-1112": {
                 "unchanged": known(tiny_probes.UNCHANGED),
-                "changed": known(tiny_probes.CHANGED),
-                "deleted": known([(s, r, f"Old {o}") for s, r, o in tiny_probes.CHANGED]),
+                "changed": known([*tiny_probes.CHANGED, ("Carl Ito", "capital", "Weston")]),
+                "deleted": known([(s, "capital", f"Old {o}") for s, _, o in tiny_probes.CHANGED]),
             },
             "lighttuning-1112": {"unchanged": tiny_probes.rows(tiny_probes.LIGHT_TUNING)},
             "invariantlama": {"test": statements},
@@ -323,24 +365,30 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
         },
     )
     model = str(tiny_models.save("gpt2", folder / "model"))
-    names = ("twiki_probes", "deleted", "multiple_choice", "lama", "new_questions", "kilt")
-    wanted = Evaluation(model, str(data), {name: find_task(name)() for name in names}, (), folder / "results", None)
+    names = ("twiki_probes", "learned_and_forgotten", "deleted", "multiple_choice", "lama", "new_questions", "kilt")
+    tasks = {name: find_task(name)() for name in names}
+    wanted = Evaluation(model, str(data), tasks, (), folder / "results", None, start=model)
     return evaluate(wanted, CachedModel(model, folder / "kept"))
 
 
 @pytest.mark.usefixtures("quick")
 def test_what_every_score_was_made_of_is_known(evaluated: list[Result]) -> None:
-    assert len(evaluated) == 6
+    assert len(evaluated) == 7
     for result in evaluated:
         items = read_items(result)
         assert items is not None
         for score, stored in result.data["scores"].items():
             made = read_score(result, items, score)
             assert made is not None, (result.data["task"]["name"], score)
-            if not score.endswith("over_unchanged"):  # counts only the deleted facts
-                assert sum(len(group.ids) for group in made.groups) == stored["items"]
+            assert sum(len(group.ids) for group in made.groups) == stored["items"]
     names = {score for result in evaluated for score in result.data["scores"]}
-    assert {"average/perplexity", "light-tuned/average/f1", "ended/over_unchanged", "zero-shot/rouge_l"} <= names
+    assert {
+        "average/perplexity",
+        "light-tuned/average/f1",
+        "ended/let_go",
+        "all/learned",
+        "zero-shot/rouge_l",
+    } <= names
 
 
 def test_thousands_of_facts_take_a_moment(tmp_path: Path) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from temporalwiki.eval_harness import stored_scores
 from temporalwiki.eval_harness.facts import FactScore
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.tasks import deleted
 from temporalwiki.eval_harness.tasks.deleted import Deleted
 
 
@@ -19,14 +20,20 @@ def row(subject: str, label: str, kind: str) -> dict[str, Any]:
     return {"subject": subject, "relation": "head", "object": label, "kind": kind, **ids}
 
 
-def run(monkeypatch: pytest.MonkeyPatch, rows: dict[str, list[Any]], scored: dict[str, FactScore | None]) -> Outcome:
-    """Run the task with a model that gives the objects these scores."""
+def run(
+    monkeypatch: pytest.MonkeyPatch,
+    rows: dict[str, list[Any]],
+    scored: dict[str, FactScore | None],
+    before: dict[str, FactScore | None] | None = None,
+) -> Outcome:
+    """Run the task with a model that gives the objects these scores, and with a start model that gave ``before``."""
 
     def score_facts(model: Any, pairs: list[tuple[str, str]], what: str) -> list[FactScore | None]:
-        return [scored[label] for _, label in pairs]
+        return [model.scored[label] for _, label in pairs]
 
-    monkeypatch.setattr(deleted, "score_facts", score_facts)
-    return Deleted().run(None, rows)  # type: ignore[arg-type]
+    monkeypatch.setattr(stored_scores, "score_facts", score_facts)
+    start = before and SimpleNamespace(scored=before, reference="start")
+    return Deleted().run(SimpleNamespace(scored=scored, reference="model", start=start), rows)  # type: ignore[arg-type]
 
 
 ROWS = {
@@ -69,7 +76,11 @@ def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
             "removed/over_unchanged": 1 / 1 - control,
         }
     )
-    sizes = {name.split("/")[0]: (score.items, score.clusters) for name, score in outcome.scores.items()}
+    sizes = {
+        name.split("/")[0]: (score.items, score.clusters)
+        for name, score in outcome.scores.items()
+        if not name.endswith("over_unchanged")
+    }
     assert sizes == {"deleted": (4, 4), "replaced": (2, 2), "ended": (1, 1), "removed": (1, 1)}
     assert [item["split"] for item in outcome.items] == ["deleted"] * 4 + ["unchanged"] * 2
 
@@ -101,6 +112,20 @@ def test_what_is_forgotten_alike_does_not_count_as_let_go(monkeypatch: pytest.Mo
         estimate = found["deleted/over_unchanged"]
         assert estimate.low < estimate.value < estimate.high
     assert forgotten["deleted/perplexity"].value == pytest.approx(let_go["deleted/perplexity"].value)
+
+
+def test_let_go_is_what_deleted_facts_lost_more_than_unchanged_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Per token, a loses 2 nats, b 1, c 3 and d nothing; e loses 1 and f nothing."""
+    lost = {"a": 2.0, "b": 1.0, "c": 3.0, "d": 0.0, "e": 1.0, "f": 0.0}
+    before = {
+        label: score._replace(object_nll=score.object_nll - lost[label] * score.object_tokens)
+        for label, score in SCORED.items()
+        if score
+    }
+    found = run(monkeypatch, ROWS, dict(SCORED), dict(before)).scores
+    let_go = {name.split("/")[0]: score.value for name, score in found.items() if name.endswith("let_go")}
+    assert let_go == pytest.approx({"deleted": 1.5 - 0.5, "replaced": 1.5 - 0.5, "ended": 3 - 0.5, "removed": -0.5})
+    assert not [name for name in run(monkeypatch, ROWS, dict(SCORED)).scores if "let_go" in name]
 
 
 def test_without_unchanged_facts_there_is_nothing_to_compare_with(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,8 @@ def test_intervals_are_drawn_over_subjects(monkeypatch: pytest.MonkeyPatch) -> N
     rows = [row("Ann", ["Bob"]) | {"relation_id": f"P{i}"} for i in range(50)] + [row("Cid", ["Bob"])]
     assert run(monkeypatch, rows, dict(nll)).scores["changed/acc"].low is None
     found = run(monkeypatch, [*rows, row("Cid", ["Bob"], "Weston")], dict(nll)).scores["changed/acc"]
-    assert (found.items, found.clusters, found.low, found.high) == (52, 2, 0.0, pytest.approx(100 * 50 / 51))
+    assert (found.items, found.clusters) == (52, 2)
+    assert found.low is not None and found.high is not None and found.low < 1 and found.high > 99
 
 
 NO_OTHER, TOO_LONG = "changed: no previous object of another name", "changed: a choice is longer than the context"

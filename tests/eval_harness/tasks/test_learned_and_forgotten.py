@@ -1,0 +1,200 @@
+"""Learned and forgotten: by hand, from models and from their results, and what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoTokenizer, GPT2LMHeadModel
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.eval_harness.results import Result, read_result
+from temporalwiki.eval_harness.runner import Evaluation, evaluate
+from temporalwiki.eval_harness.stored_scores import StoredScores, open_scores
+from temporalwiki.eval_harness.tasks import find_task
+
+import tiny_models
+from a_dataset import write_dataset
+
+
+def fact(subject: str, relation: str, label: str, **columns: Any) -> dict[str, Any]:
+    return {"subject": subject, "relation": relation, "object": label, **columns}
+
+
+UNCHANGED = [
+    fact("Norland", "capital", "Easton", support="stated", strict=True),
+    fact("Sudland", "capital", "Weston", support="list", strict=True),
+    fact("Norland", "anthem", "Easton, Easton", support="stated", strict=False),
+    fact("Norland", "motto", "in the north", support="mentioned", strict=False),
+]
+CHANGED = [
+    fact("Eastland", "capital", "Weber", support="stated", strict=True),
+    fact("Norland", "anthem", "1961", support="mentioned", strict=False),
+    fact("Westland", "head", "Anna Weber", support="stated", strict=True),
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset, a start model, and a model that was trained from it."""
+    folder = tmp_path_factory.mktemp("world")
+    write_dataset(folder / "data", {"probes-1112": {"unchanged": UNCHANGED, "changed": CHANGED}})
+    tokenizer = tiny_models.tokenizer("gpt2")
+    for seed, name in enumerate(("start", "model")):
+        tiny_models.model("gpt2", len(tokenizer), seed).save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+    return folder
+
+
+def run(world: Path, out: Path, start: Path | None, model: str = "model", **changes: Any) -> list[Result]:
+    tasks = changes.pop("tasks", ("learned_and_forgotten",))
+    found = open_scores(str(world / model), world / "kept", "fp32")
+    wanted = Evaluation(
+        str(world / model), str(world / "data"), {name: find_task(name)() for name in tasks}, (), out, None,
+        start=None if start is None else str(start),
+    )  # fmt: skip
+    return evaluate(replace(wanted, **changes), found)
+
+
+def object_nll(folder: Path, row: dict[str, Any]) -> float:
+    """Return the NLL per token of a fact's object, computed with transformers only."""
+    model, tokenizer = GPT2LMHeadModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    prompt, text = f"{row['subject']} {row['relation']}", f"{row['subject']} {row['relation']} {row['object']}"
+    ids = tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+    of_object = [int(end) > len(prompt) for _, end in ids.offset_mapping[0]]
+    inputs = torch.cat([torch.tensor([[tokenizer.bos_token_id]]), ids.input_ids], dim=1)
+    with torch.no_grad():
+        logs = model(inputs).logits[0, :-1].log_softmax(-1)
+    nll = -logs[torch.arange(len(of_object)), ids.input_ids[0]]
+    return float(nll[torch.tensor(of_object)].mean())
+
+
+def test_it_is_the_formula_of_the_design(world: Path, tmp_path: Path) -> None:
+    [result] = run(world, tmp_path, world / "start")
+    start, model = world / "start", world / "model"
+    gain = {str(row): object_nll(start, row) - object_nll(model, row) for row in UNCHANGED + CHANGED}
+
+    def gains(rows: list[dict[str, Any]], relation: str | None = None) -> list[float]:
+        chosen = [row for row in rows if relation in (None, row["relation"])]
+        return [gain[str(row)] for row in chosen]
+
+    def mean(values: list[float]) -> float:
+        return sum(values) / len(values)
+
+    tests = {
+        "all": (UNCHANGED, CHANGED),
+        **{
+            name: tuple([row for row in rows if row[column] == value] for rows in (UNCHANGED, CHANGED))
+            for name, column, value in (("stated", "support", "stated"), ("strict", "strict", True))
+        },
+    }
+    scores = result.manifest.scores
+    assert scores.keys() == {f"{test}/{measure}" for test in tests for measure in ("learned", "forgotten")}
+    for test, (unchanged, changed) in tests.items():
+        above = below = 0.0
+        for relation in ("capital", "anthem", "motto", "head"):
+            c, u = gains(changed, relation), gains(unchanged, relation)
+            if c and u:
+                weight = len(c) * len(u) / (len(c) + len(u))
+                above, below = above + weight * (mean(c) - mean(u)), below + weight
+        assert scores[f"{test}/learned"].value == pytest.approx(above / below, abs=1e-4)
+        assert scores[f"{test}/forgotten"].value == pytest.approx(-mean(gains(unchanged)), abs=1e-4)
+    assert result.manifest.excluded == {
+        "relations with unchanged facts only: not in learned": 1,
+        "relations with changed facts only: not in learned": 1,
+    }
+    assert result.manifest.start is not None and result.manifest.start.name == str(world / "start")
+
+
+def test_a_model_learned_and_forgot_nothing_since_itself(world: Path, tmp_path: Path) -> None:
+    [result] = run(world, tmp_path, world / "model")
+    assert {score.value for score in result.manifest.scores.values()} == {0.0}
+
+
+@pytest.fixture(scope="module")
+def results(world: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folders of the results of both models on twiki_probes."""
+    out = tmp_path_factory.mktemp("results")
+    return {name: run(world, out, None, name, tasks=("twiki_probes",))[0].path.parent for name in ("start", "model")}
+
+
+def test_results_stand_for_their_models(world: Path, results: dict[str, Path], tmp_path: Path) -> None:
+    """From two result files, or a folder of results, come the scores of the two models."""
+    [expected] = run(world, tmp_path / "models", world / "start")
+    [start] = results["start"].glob("*.json")
+    for model, before in ((world / "model", start), (results["model"], world / "start"), (results["model"], start)):
+        [found] = run(world, tmp_path / str(len(list(tmp_path.iterdir()))), before, str(model))
+        assert found.manifest.scores == expected.manifest.scores
+        assert found.manifest.model.revision == expected.manifest.model.revision
+        assert found.manifest.start is not None and expected.manifest.start is not None
+        assert found.manifest.start.revision == expected.manifest.start.revision
+
+
+def edited(source: Path, folder: Path, **task: Any) -> Path:
+    """Return a copy of a folder of results, with changes of the task."""
+    shutil.copytree(source, folder)
+    for path in folder.glob("*.json"):
+        content = json.loads(path.read_text("utf-8"))
+        content["task"] |= task
+        path.write_text(json.dumps(content, sort_keys=True), "utf-8")
+    return folder
+
+
+def test_results_of_other_facts_tokenizers_or_versions_are_refused(
+    world: Path, results: dict[str, Path], tmp_path: Path
+) -> None:
+    old = edited(results["start"], tmp_path / "old", version=1)
+    with pytest.raises(InputError, match=r"old: of other task versions \(twiki_probes version 1, now \d+\)"):
+        run(world, tmp_path / "out", old)
+    other = tmp_path / "other"
+    write_dataset(other / "data", {"probes-1112": {"unchanged": UNCHANGED[1:], "changed": CHANGED[:-1]}})
+    shutil.copytree(world / "start", other / "start")
+    [few] = run(other, tmp_path / "few", None, "start", tasks=("twiki_probes",))
+    with pytest.raises(InputError, match="of other facts: 1 of 4 are not in it, such as Norland capital 'Easton'"):
+        run(world, tmp_path / "out", few.path)
+
+
+def test_models_with_other_tokenizers_are_refused(world: Path, tmp_path: Path) -> None:
+    t5 = tiny_models.save("t5", tmp_path / "t5")
+    with pytest.raises(InputError, match=r"have different tokenizers: 'Easton' has \d+ tokens of the first and \d+"):
+        run(world, tmp_path / "out", t5)
+
+
+START_MISSING = {
+    "not named": (None, r"learned_and_forgotten: name the model that .*model started from, or its results, with"),
+    "not there": ("no/such/model", "learned_and_forgotten: --start no/such/model"),
+}
+
+
+@pytest.mark.parametrize("case", START_MISSING)
+def test_a_missing_start_model_is_named_and_other_tasks_are_scored(
+    case: str, world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    start, said = START_MISSING[case]
+    [result] = run(world, tmp_path, start and Path(start), tasks=("learned_and_forgotten", "twiki_probes"))
+    assert result.manifest.task.name == "twiki_probes"
+    error = capfd.readouterr().err
+    assert "left out: learned_and_forgotten" in error
+    with pytest.raises(InputError, match=said):
+        run(world, tmp_path, start and Path(start))
+
+
+def test_results_do_not_answer_for_a_model_otherwise(world: Path, results: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"twiki_probes: .* holds results; this task needs the model itself"):
+        run(world, tmp_path, None, str(results["model"]), tasks=("twiki_probes",))
+    with pytest.raises(InputError, match="holds results of 2 models"):
+        StoredScores(results["model"].parent)
+
+
+def test_a_month_without_a_shared_relation_has_only_forgotten(tmp_path: Path, world: Path) -> None:
+    write_dataset(tmp_path / "data", {"probes-1112": {"unchanged": UNCHANGED[:2], "changed": CHANGED[2:]}})
+    for name in ("start", "model"):
+        shutil.copytree(world / name, tmp_path / name)
+    [result] = run(tmp_path, tmp_path / "out", tmp_path / "start")
+    assert "all/learned" not in result.manifest.scores and "all/forgotten" in result.manifest.scores
+    assert read_result(result.path).manifest.scores == result.manifest.scores
