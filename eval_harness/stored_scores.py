@@ -50,6 +50,9 @@ class StoredScores:
         """The processes that share the work."""
         return processes()
 
+    def check(self) -> None:
+        """Do nothing: the results have been read."""
+
     def training(self) -> dict[str, Any]:
         """Return how the model was trained, from its results; see ``cached_model.training``."""
         known = self._results[0].data["model"]
