@@ -1,7 +1,7 @@
 """Files and folders that are written whole or not at all, even in a power cut, and folders for one process at a time.
 
 A power cut may lose the content of every file, and every change of a folder's list of names, that was not synced. So a
-file is synced before it gets its name, and its folder after that. What comes later can rely on what came before.
+file is synced before it gets its name, and its folder after that. Each step can rely on the steps before it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 def read_small(path: Path) -> bytes:
     """Return the content of a file that strangers may have made.
 
-    Raises OSError if it is no regular file, such as a pipe that nobody writes to, or larger than ``LARGEST_TEXT``.
+    Raises OSError for a file that is not regular, such as a pipe, and for one larger than ``LARGEST_TEXT``.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):

@@ -14,7 +14,7 @@ POLL = 0.2  # seconds; a wait for threads looks for an interrupt this often
 def held_interrupts() -> Iterator[Callable[[], None]]:
     """Hold Ctrl-C back in a block that shares locks with threads. Yield a function that raises it.
 
-    The end of the block raises it, too. Otherwise KeyboardInterrupt may come just after the main thread has taken a
+    The end of the block also raises it. Otherwise KeyboardInterrupt may come just after the main thread has taken a
     lock and before it can release the lock, as in ``threading.Condition.__enter__``: the other threads then wait
     forever. And Python notices an interrupt that comes just before an endless wait only after the wait.
     """

@@ -14,7 +14,7 @@ from typing import Any
 from tqdm import tqdm
 
 # Control characters but tab and newline, characters that change the direction of writing, lone surrogates. They could
-# change what stands elsewhere on the screen, or how it reads.
+# change other text on the screen, or the order of its letters.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

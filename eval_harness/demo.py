@@ -429,8 +429,8 @@ def summary(rows: Sequence[Row], months: Sequence[str]) -> Iterator[str]:
     }
     yield _wrapped(
         "",
-        f"Perplexity of each method's last model divided by Initial's (below 1 is better), on what is new in {last} "
-        f"and on what Initial knew and {first} left unchanged:",
+        "Perplexity of each method's last model divided by Initial's (below 1 is better): on text and facts that are "
+        f"new in {last}, and on text and facts that Initial knew and {first} left unchanged:",
     )
     lowest = {name: min((of[name] for of in ratios.values() if name in of), default=None) for name in _LOWEST}
     width = max(map(len, ratios), default=0)
