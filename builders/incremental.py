@@ -19,7 +19,7 @@ import msgspec
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
-from temporalwiki.builders.stages import checksums_in, first_lost
+from temporalwiki.builders.stages import FileName, checksums_in, first_lost
 
 _FINISHED = "finished.json"
 _PATTERNS = ("[!.]*.*", "reports/*.json", "executor/completions/*")  # all files of a stage but logs
@@ -61,7 +61,7 @@ class _Finished(msgspec.Struct):
 
     plan: str
     base: Base | None
-    files: dict[str, str]  # checksums
+    files: dict[FileName, str]  # checksums
 
 
 def sizes(tasks: Sequence[Task]) -> list[int]:

@@ -370,7 +370,7 @@ def base_options(reference: str, base: str, options: Mapping[str, Any]) -> dict[
     here = {**options, "local_files_only": True}
     downloads = {name: here[name] for name in DOWNLOAD_OPTIONS if name in here}
     try:
-        if any(hub_file(base, name, **downloads) for name in ("config.json", ADAPTER)):
+        if any(hub_file(base, name, **downloads) for name in (_WEIGHTS, _INDEX, ADAPTER_WEIGHTS, WEIGHTS)):
             return here
     except InputError:  # no such repository or revision in the cache
         pass

@@ -117,8 +117,8 @@ def is_leaderboard(path: Path) -> bool:
 def read_parquet(path: Path) -> list[Row]:
     """Return the rows of a file from ``write_parquet``. Raises InputError for any other file."""
     try:
-        return [Row(**row) for row in read_table(path, _MOST_ROWS).to_pylist()]
-    except (OSError, pa.ArrowException, TypeError):
+        return msgspec.convert(read_table(path, _MOST_ROWS).to_pylist(), list[Row])
+    except (OSError, pa.ArrowException, msgspec.ValidationError):
         raise InputError(f"{path}: not the rows of a leaderboard; `temporalwiki leaderboard` writes them") from None
 
 

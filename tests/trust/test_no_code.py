@@ -239,7 +239,7 @@ HOSTILE: dict[Callable[[Path], None], str] = {
     pickles_with_the_name_of_safetensors: "cannot load a language model",
     configuration_names_pickles: "names weights that are not a safetensors file in its folder, 'adapter_model.bin'",
     index_names_pickles: "names weights that are not a safetensors file in its folder, 'part.bin'",
-    index_names_another_folder: "names weights that are not a safetensors file in its folder, '../other/x.safetensors'",
+    index_names_another_folder: "names weights that are not a safetensors file in its folder, '../other/x.safe",
     code_of_a_model: "cannot load a language model",
     code_of_a_tokenizer: "cannot load a tokenizer",
     code_of_the_hub: "config.json names code on the Hub, 'evil/kernel'",

@@ -138,7 +138,7 @@ def test_a_machine_that_lacks_the_model_of_the_recipe_brings_it(
 ) -> None:
     """A checkpoint in a folder downloads nothing, but the model that the recipe names is asked for."""
     hub.commit("model", "ORG/base", contents(there / "model"))
-    recipe = write(**{"model": "ORG/base"})
+    recipe = write(model="ORG/base")
     for number, name in enumerate(("lora/0910", "lora/1011", "lora/0910/twiki_probes/probes-0910")):
         hub.online(monkeypatch, "hf_me", tmp_path / f"another machine {number}")
         assert plan(recipe)[name].run()
