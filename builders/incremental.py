@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -34,8 +35,8 @@ GENERATIONS = 6
 class Base:
     """A finished extract that the next one reuses. Both folders lie next to each other."""
 
-    name: str  # of its folder
-    generation: int
+    name: Annotated[str, msgspec.Meta(pattern=r"\A[^./\0][^/\0]*\Z")]  # of its folder
+    generation: Annotated[int, msgspec.Meta(ge=0, lt=GENERATIONS)]
     made: str  # a fingerprint of how it was made, with its own base
 
 

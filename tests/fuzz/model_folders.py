@@ -61,8 +61,12 @@ _FILES |= {"expansion": checkpoint.SPEC}
 _SHARD = save({"wte.weight": np.zeros((8, 4), np.float32)})
 
 
-class _Reached(Exception):
-    """The library would read the weights now."""
+class _Reached(BaseException):
+    """The library would read the weights now; no handler of errors takes it."""
+
+
+class _Broken(BaseException):
+    """A promise is broken within a call; no handler of errors takes it."""
 
 
 def check(data: bytes) -> None:
@@ -99,17 +103,21 @@ def check(data: bytes) -> None:
                 assert "\n" not in str(error) and len(str(error)) < 2000 + len(data), f"not one line: {str(error)!a}"
             except _Reached:
                 pass
+            except _Broken as broken:
+                raise AssertionError(*broken.args) from None
     assert "\x1b" not in said.getvalue(), "control characters reach the terminal"
 
 
 def _read(path: str, *, config: Any = None, **options: Any) -> Any:
     """Check what the library would read, where it would begin."""
-    assert options["trust_remote_code"] is False and options.get("use_safetensors")
+    if options["trust_remote_code"] is not False or not options.get("use_safetensors"):
+        raise _Broken("code or pickles would be read")
     index = Path(path) / _FILES["index"]
     if index.is_file():
         for name in json.loads(index.read_text("utf-8"))["weight_map"].values():
             whole = (Path(path) / name).resolve()
-            assert whole.parent == Path(path).resolve() and whole.suffix == ".safetensors", f"{name} would be read"
+            if whole.parent != Path(path).resolve() or whole.suffix != ".safetensors":
+                raise _Broken(f"{name} would be read")
     raise _Reached
 
 
@@ -122,7 +130,7 @@ def _parts(place: str) -> None:
 
 
 def _connect(*_: Any, **__: Any) -> None:
-    raise AssertionError("what lies here opens a connection")
+    raise _Broken("what lies here opens a connection")
 
 
 library_logging.set_verbosity_error()  # as the commands do

@@ -35,6 +35,8 @@ SEEDS = tuple(
         _ALL | {"report": _REPORT | {"files": {"../../victim/kept.json": _SUM}}},
         _ALL | {"finished": _FINISHED | {"base": None, "files": {"/dev/zero": _SUM}}},
         _ALL | {"report": {"run": {}, "files": {}}},
+        _ALL | {"finished": _FINISHED | {"base": _BASE | {"generation": -1}}},
+        _ALL | {"finished": _FINISHED | {"base": _BASE | {"name": "../victim"}}},
         {"ready": None},
     )
 )

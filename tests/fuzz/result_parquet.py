@@ -41,7 +41,9 @@ SEEDS = (
     json.dumps({"rows": _rows(), "items": _ITEMS}).encode(),
     json.dumps({"rows": {name: values[:1] for name, values in _rows().items()}, "items": {"id": []}}).encode(),
     json.dumps({"rows": _rows() | {"value": ["30.5", "x"], "items": [None, 1]}, "items": _ITEMS}).encode(),
+    json.dumps({"rows": _rows() | {"month": ["%s", None]}, "items": _ITEMS}).encode(),
     _parquet(_ITEMS),
+    _parquet(_ITEMS | {"name": [1, 2]}).replace(b"\x04name", b"\x04n\xf2me"),
     _parquet({name: values for name, values in _rows().items() if any(values)}),
     b"PAR1PAR1",
 )
