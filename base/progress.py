@@ -80,7 +80,7 @@ class Progress:
     def note(self, text: str) -> None:
         """Show a text, such as the loss, after the counts from now on."""
         with self._lock:
-            self._note = text
+            self._note = text = printable(text)
             if self._bar is not None:
                 self._bar.set_postfix_str(text)
 

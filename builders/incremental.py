@@ -13,13 +13,14 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
-from temporalwiki.builders.stages import checksums_in, first_lost
+from temporalwiki.builders.stages import FileName, checksums_in, first_lost
 
 _FINISHED = "finished.json"
 _PATTERNS = ("[!.]*.*", "reports/*.json", "executor/completions/*")  # all files of a stage but logs
@@ -34,8 +35,8 @@ GENERATIONS = 6
 class Base:
     """A finished extract that the next one reuses. Both folders lie next to each other."""
 
-    name: str  # of its folder
-    generation: int
+    name: Annotated[str, msgspec.Meta(pattern=r"\A[^./\0][^/\0]*\Z")]  # of its folder
+    generation: Annotated[int, msgspec.Meta(ge=0, lt=GENERATIONS)]
     made: str  # a fingerprint of how it was made, with its own base
 
 
@@ -61,7 +62,7 @@ class _Finished(msgspec.Struct):
 
     plan: str
     base: Base | None
-    files: dict[str, str]  # checksums
+    files: dict[FileName, str]  # checksums
 
 
 def sizes(tasks: Sequence[Task]) -> list[int]:

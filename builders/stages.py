@@ -19,7 +19,7 @@ import shutil
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import loguru
 import msgspec
@@ -51,11 +51,23 @@ class _Plan(msgspec.Struct):
     tasks: int = 0
 
 
+# the path of a file in the folder of a stage: no part of it is hidden or leads out of the folder
+FileName = Annotated[str, msgspec.Meta(pattern=r"\A[^./\0][^/\0]*(/[^./\0][^/\0]*)*\Z")]
+
+
+class _Cost(msgspec.Struct):
+    """What a task has cost, as manifests sum it up."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_memory_mb: float
+
+
 class _Done(msgspec.Struct):
     """What every report says: the cost of its task, and the checksums of the files that the task wrote."""
 
-    run: dict[str, Any]
-    files: dict[str, str]
+    run: _Cost
+    files: dict[FileName, str]
 
 
 def run_stage(
@@ -187,7 +199,12 @@ def first_lost(folder: Path, checksums: Mapping[str, str]) -> str | None:
 
 
 def _checksum(path: Path) -> str:
-    """Return a checksum of a file; for Parquet, whose pages have checksums of their own, of its size and footer."""
+    """Return a checksum of a file; for Parquet, whose pages have checksums of their own, of its size and footer.
+
+    Raises FileNotFoundError if there is none, or a link or a device in its place.
+    """
+    if path.is_symlink() or not path.is_file():
+        raise FileNotFoundError(path)
     with path.open("rb") as file:
         size = ""
         if path.suffix == ".parquet":

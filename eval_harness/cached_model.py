@@ -199,24 +199,26 @@ def default_precision() -> str:
     return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "fp32"
 
 
-def revision(reference: str) -> str:
+def revision(reference: str, **options: Any) -> str:
     """Return the identity of a checkpoint: a hash of its files, or the commit of a model on the Hub.
 
-    For an adapter or added layers, "+" and the revision of the base model follow. Raises InputError if there is no
-    such checkpoint.
+    For an adapter or added layers, "+" and the revision of the base model follow. ``options`` are the options of
+    ``from_pretrained`` for downloads. Raises InputError if there is no such checkpoint.
     """
-    reference = checkpoint.pinned(reference)
-    folder = checkpoint.folder_of(reference)
+    reference = checkpoint.pinned(reference, **options)
+    folder = checkpoint.folder_of(reference, **options)
     base = checkpoint.base_of(folder)
     if base is None:
         path, more = checkpoint.library_arguments(reference)
         if "gguf_file" in more:
             return _hash([Path(path) / more["gguf_file"]])
     if checkpoint.is_hub_id(reference):
-        own = checkpoint.commit_of(reference)
-        return own if base is None else f"{own}+{revision(base)}"
-    own = _hash(sorted(file for kind in _READ for file in folder.glob(kind) if file.name not in _NOT_HASHED))
-    return own if base is None else f"{own}+{revision(base)}"
+        own = checkpoint.commit_of(reference, **options)
+    else:
+        own = _hash(sorted(file for kind in _READ for file in folder.glob(kind) if file.name not in _NOT_HASHED))
+    if base is None:
+        return own
+    return f"{own}+{revision(base, **checkpoint.base_options(reference, base, options))}"
 
 
 def training(reference: str) -> dict[str, Any]:

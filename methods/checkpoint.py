@@ -6,7 +6,8 @@ import functools
 import importlib.util
 import os
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -112,20 +113,21 @@ def load_model(
 
     Raises InputError if it cannot be loaded, or if a file is not the one that its training wrote.
     """
-    reference = pinned(reference)
-    folder = folder_of(reference)
+    downloads = {name: options[name] for name in DOWNLOAD_OPTIONS if name in options}
+    reference = pinned(reference, **downloads)
+    folder = folder_of(reference, **downloads)
     if not is_hub_id(reference):
         check_checkpoint(folder)
     if (base := base_of(folder)) is not None:
-        return _with_added(folder, load_model(base, dtype, **options), reference)
+        loaded = load_model(base, dtype, **base_options(reference, base, options))
+        return _with_added(folder, loaded, reference)
     path, more = library_arguments(reference)
     gguf = "gguf_file" in more
     try:
-        config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more, **downloads)
         _check_config(config, reference)
         if not gguf:
-            tensors = _check_index(reference, **{name: options[name] for name in DOWNLOAD_OPTIONS if name in options})
-            _check_layers(config, reference, tensors)
+            _check_layers(config, reference, _check_index(reference, **downloads))
         auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         if gguf:
             _check_gguf(Path(path) / more["gguf_file"], config)
@@ -215,22 +217,29 @@ def base_of(folder: Path) -> str | None:
         base = base_of_adapter(folder)
     else:
         return None
-    if any((folder_of(base) / name).is_file() for name in (SPEC, ADAPTER)):
+    try:
+        at = folder_of(base, local_files_only=True)
+    except InputError:  # on the Hub, and not in the cache; or not there
+        return base
+    if any((at / name).is_file() for name in (SPEC, ADAPTER)):
         raise InputError(f"{folder}: its base {base} is not a whole model, but an adapter or added layers itself")
     return base
 
 
-def load_tokenizer(reference: str) -> PreTrainedTokenizerBase:
-    """Load a checkpoint's tokenizer, or else its base model's; raise InputError if neither has one."""
-    reference = pinned(reference)
-    folder = folder_of(reference)
+def load_tokenizer(reference: str, **options: Any) -> PreTrainedTokenizerBase:
+    """Load a checkpoint's tokenizer, or else its base model's; raise InputError if neither has one.
+
+    ``options`` are the options of ``from_pretrained`` for downloads.
+    """
+    reference = pinned(reference, **options)
+    folder = folder_of(reference, **options)
     on_hub = is_hub_id(reference)
-    own = hub_file(reference, _TOKENIZER) is not None if on_hub else (folder / _TOKENIZER).is_file()
+    own = hub_file(reference, _TOKENIZER, **options) is not None if on_hub else (folder / _TOKENIZER).is_file()
     if not own and (base := base_of(folder)) is not None:
-        return load_tokenizer(base)
+        return load_tokenizer(base, **base_options(reference, base, options))
     path, more = (reference, {}) if own and not on_hub else library_arguments(reference)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, **more)
+        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, **more, **options)
     except Exception as error:  # noqa: BLE001 - hostile files cause errors of any type in the library
         raise InputError(f"{reference}: cannot load a tokenizer: {_first_line(error)}") from None
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # the library made up an empty one
@@ -335,16 +344,42 @@ def absolute(reference: str) -> str:
     return str(Path(reference).resolve()) if exists(reference) else reference
 
 
-def commit_of(reference: str) -> str:
-    """Return the commit that ``load`` loads a Hub model from; raise InputError if it does not exist."""
-    reference = pinned(reference)
-    folder = folder_of(reference)
+def commit_of(reference: str, **options: Any) -> str:
+    """Return the commit that ``load`` loads a Hub model from; raise InputError if it does not exist.
+
+    ``options`` are the options of ``from_pretrained`` for downloads.
+    """
+    reference = pinned(reference, **options)
+    folder = folder_of(reference, **options)
     if folder != Path(reference):
         return folder.name
-    found = hub_file(reference, "config.json")
+    found = hub_file(reference, "config.json", **options)
     if found is None:
         raise InputError(f"{reference}: cannot load a model: no config.json")
     return found.parent.name
+
+
+def base_options(reference: str, base: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with which the base model that a checkpoint names is loaded.
+
+    A checkpoint in a local folder may be a stranger's, so the name of its base opens no connection, unless the
+    options say ``local_files_only=False``: a base on the Hub must be in the cache. Raises InputError if it is not.
+    """
+    if "local_files_only" in options or is_hub_id(reference) or not is_hub_id(base):
+        return dict(options)
+    here = {**options, "local_files_only": True}
+    downloads = {name: here[name] for name in DOWNLOAD_OPTIONS if name in here}
+    try:
+        if any(hub_file(base, name, **downloads) for name in (_WEIGHTS, _INDEX, ADAPTER_WEIGHTS, WEIGHTS)):
+            return here
+    except InputError:  # no such repository or revision in the cache
+        pass
+    id, revision = split_revision(base)
+    words = [id, *(("--revision", revision) if revision else ())]
+    raise InputError(
+        f"{reference}: its base model {base} is not on this machine, and a local checkpoint downloads nothing: "
+        f"get it with `hf download {shlex.join(words)}`, if you trust it"
+    )
 
 
 def base_of_adapter(folder: Path) -> str:
@@ -456,7 +491,7 @@ def _check_layers(config: Any, reference: str, most: int) -> None:
 def _check_index(reference: str, **options: Any) -> int:
     """Return the number of tensors of a model's weights, or of layers that it may have if that is unknown.
 
-    Raises InputError if the index of a model in several files names a file that is not safetensors.
+    Raises InputError if the index of a model in several files names another file than safetensors in its folder.
     """
     found = {
         name: Path(reference) / name if Path(reference).is_dir() else hub_file(reference, name, **options)
@@ -474,8 +509,9 @@ def _check_index(reference: str, **options: Any) -> int:
 
 
 def _check_safetensors(name: Any, where: str) -> None:
-    if name and not (str(name).endswith(".safetensors") and str(name).isprintable()):  # bars of libraries show it
-        raise InputError(f"{where} names weights that are not a safetensors file, {str(name)!a}")
+    # bars of libraries show the name
+    if name is not None and not (re.fullmatch(r"[^/\\\0]+\.safetensors", str(name)) and str(name).isprintable()):
+        raise InputError(f"{where} names weights that are not a safetensors file in its folder, {str(name)!a}")
 
 
 def _check_adapter(folder: Path) -> None:

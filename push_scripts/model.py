@@ -128,7 +128,7 @@ def publish_model(
     if found.kind != "model" and on_hub is not None:
         checkpoint.check_added(path, f"{on_hub.id}@{on_hub.commit}")
     read = read_results(results) if results else []
-    checkpoint_revision = revision_of(str(path)) if read else ""
+    checkpoint_revision = revision_of(str(path), local_files_only=False) if read else ""
     own = [result for result in read if result.manifest.model.revision == checkpoint_revision]
     if others := [result for result in read if result not in own]:
         named = ", ".join(sorted({f"{result.path.parent.name}/{result.path.name}" for result in others})[:3])

@@ -18,6 +18,7 @@ from temporalwiki.eval_harness.misalignment import month_of
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.eval_harness.task import NothingToScoreError
+from temporalwiki.methods import checkpoint as checkpoints
 from temporalwiki.methods.options import MAY_DIFFER
 from temporalwiki.methods.train import MANIFEST, Run, train
 from temporalwiki.methods.training_data import (
@@ -105,6 +106,7 @@ def _plan_training(
     def training() -> Note:
         _load_model.cache_clear()  # free the device's memory for the training
         gc.collect()
+        _bring_base(before.folder, experiment.model)
         (manifest,) = train(run)
         return {"checkpoint": str(folder)} | {name: manifest.get(name) for name in ("steps", "loss", "parameters")}
 
@@ -159,6 +161,7 @@ def _plan_evaluation(
     )
 
     def evaluation() -> Note:
+        _bring_base(checkpoint.folder, experiment.model)
         try:
             results = evaluate(wanted, _load_model(checkpoint.folder, default_precision()), _configs(plan.data))
         except NothingToScoreError as error:  # such as a month without facts
@@ -167,6 +170,17 @@ def _plan_evaluation(
 
     note = experiment.output / "cells" / f"{_plain(name)}-{key[:8]}.json"
     return Cell(name, f"{checkpoint.cell}/evaluate", checkpoint.cell or None, note, evaluation)
+
+
+def _bring_base(folder: str, model: str) -> None:
+    """Download the base of a checkpoint, if the recipe's model is on the Hub and this machine does not have it yet."""
+    base = checkpoints.base_of(Path(folder))
+    if base is None or checkpoints.split_revision(base)[0] != checkpoints.split_revision(model)[0]:
+        return
+    try:
+        checkpoints.base_options(folder, base, {})
+    except InputError:
+        checkpoints.load_model(base, device_map="meta")
 
 
 @lru_cache(maxsize=1)  # one model at a time is in memory

@@ -133,9 +133,13 @@ def is_leaderboard(path: Path) -> bool:
 def read_parquet(path: Path) -> list[Row]:
     """Return the rows of a file from ``write_parquet``. Raises InputError for any other file."""
     try:
-        return [Row(**row) for row in read_table(path, _MOST_ROWS).to_pylist()]
-    except (OSError, pa.ArrowException, TypeError):
-        raise InputError(f"{path}: not the rows of a leaderboard; `temporalwiki leaderboard` writes them") from None
+        found = msgspec.convert(read_table(path, _MOST_ROWS).to_pylist(), list[Row])
+        months = {month for row in found for month in (row.month, row.tested) if month is not None}
+        if all(month_of(f"probes-{month}") == month for month in months):
+            return found
+    except (OSError, UnicodeError, pa.ArrowException, msgspec.ValidationError):
+        pass
+    raise InputError(f"{path}: not the rows of a leaderboard; `temporalwiki leaderboard` writes them")
 
 
 def _row(result: Result, scored: _Scored, month: str | None, tested: str | None, folder: Path) -> Row:
@@ -200,7 +204,7 @@ def read_items(result: Result) -> Columns | None:
         return None
     try:
         table = read_table(path, MOST_ITEMS).sort_by([("id", "ascending"), ("cluster", "ascending")])
-    except (OSError, KeyError, pa.ArrowException):
+    except (OSError, KeyError, UnicodeError, pa.ArrowException):
         raise InputError(f"{path}: not the items of a result; evaluate the model again") from None
     columns = {}
     for name in table.column_names:

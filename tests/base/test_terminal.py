@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import logging
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -107,6 +108,20 @@ def test_a_manifest_of_a_stranger_cannot_change_the_screen(tmp_path: Path, capsy
     path.write_text(json.dumps(manifest | {"warnings": ["\x1b[2J\u202eall is well\0"]}), "utf-8")
     assert main(["inspect", str(tmp_path / "out")]) == 0
     assert "\\x1b[2J\\u202eall is well\\x00" in capsys.readouterr().out
+
+
+def test_a_file_name_that_a_shell_passes_on_cannot_either(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["inspect", "a", "\x1b[2J\u202eb"])
+    said = capsys.readouterr().err
+    assert "unrecognized arguments: \\x1b[2J\\u202eb" in said and "\x1b" not in said
+
+
+def test_nor_can_a_traceback() -> None:
+    words = [sys.executable, "-m", "temporalwiki", "inspect", "no\x1b[2J", "--debug"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback") and "no\\x1b[2J" in done.stderr and "\x1b" not in done.stderr
 
 
 def test_nothing_else_prints() -> None:

@@ -10,12 +10,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import fields, make_dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import msgspec
 import pytest
 
+from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.statistics import Items, Ranks
 
 from fuzz import TARGETS
@@ -62,6 +65,8 @@ def _third_of_two(groups: Sequence[Items], *_: Any, runs: Sequence[int], **__: A
     return [Ranks(1, 3)] * len(runs)
 
 
+_UNTYPED = make_dataclass("Row", [(of.name, Any) for of in fields(Row)])
+
 # A fault in the code, and the target that must see it in its corpus.
 PLANTED: dict[str, tuple[str, Any]] = {
     "archives": ("builders.ckl.config.Counts.drop", lambda _self, _reason, _number=1: None),
@@ -71,13 +76,17 @@ PLANTED: dict[str, tuple[str, Any]] = {
     "experiment": ("eval_harness.experiment.recipe._checked", lambda value, _kind, _where: value),
     "extracts": ("builders.wikipedia.unchanged_pages.BaseArticles.find", _whatever_its_revision),
     "model_card": ("model_cards.model._tests", lambda _result: []),
+    "model_folders": ("methods.checkpoint._check_safetensors", lambda _name, _where: None),
     "news_files": ("builders.ckl.news_pages._missing_bytes", lambda _stream: 0),
     "news_page": ("builders.ckl.html_page.web_address", lambda url: url and "ftp://a.example/"),
     "page_props": ("builders.wikipedia.page_props._ROW", re.compile(rb"(\d)(\d)")),
+    "plans": ("builders.dataset_folder._Plan", msgspec.defstruct("_Plan", [("ends", list[str])])),
     "result_items": ("eval_harness.leaderboard.rows.ranks", _third_of_two),
+    "result_parquet": ("eval_harness.leaderboard.rows.Row", _UNTYPED),
     "results": ("eval_harness.results.msgspec.convert", lambda data, _kind: data),
     "sentence_diff": ("builders.wikipedia.sentence_diff._without", lambda _known, paragraph: paragraph),
     "server_answers": ("builders.fetch.server._SHA1", re.compile(".*")),
+    "terminal": ("base.terminal._UNSAFE", re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")),
     "wikidata_dump": ("builders.wikidata.extract._RowBuffer.add", lambda _self, _entity, _record, _size: None),
     "wikidata_json": ("builders.wikidata.entities._add_statements", lambda _entity, _relation, _statements: None),
     "wikitext": ("builders.wikipedia.prose_lines._without_sounds", lambda line, _lead: line),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickletools
+import re
 import shutil
 import subprocess
 import sys
@@ -453,7 +454,35 @@ def test_where_the_base_lies_is_no_part_of_an_adapters_own_revision(
     before = revision(str(folder))
     commit = hub.commit("model", "ORG/base", model_files(shared / "llama"))
     rewrite(folder / "adapter_config.json", base_model_name_or_path="ORG/base", revision=commit)
-    assert revision(str(folder)) == f"{before.split('+')[0]}+{commit}"
+    assert revision(str(folder), local_files_only=False) == f"{before.split('+')[0]}+{commit}"
+
+
+@pytest.mark.parametrize("at", [None, "main", "a commit"])
+@pytest.mark.parametrize("method", ["lora", "k_adapter"])
+def test_a_checkpoint_that_lies_here_asks_the_hub_for_nothing(
+    method: str, at: str | None, copied: Callable[[str, str], Path], shared: Path, hub: LoopbackHub
+) -> None:
+    folder = copied("llama", method)
+    commit = hub.commit("model", "ORG/base", model_files(shared / "llama"))
+    at = commit if at == "a commit" else at
+    base = f"ORG/base@{at}" if at else "ORG/base"
+    if method == "lora":
+        rewrite(folder / "adapter_config.json", base_model_name_or_path="ORG/base", revision=at)
+    else:
+        rewrite(folder / "expansion.json", base_model=base)
+    for name in ("training.json", *(file.name for file in folder.glob("*token*"))):
+        (folder / name).unlink()
+    missing = f"{folder}: its base model {base} is not on this machine"
+    get = f"get it with `hf download ORG/base{f' --revision {at}' if at else ''}`"
+    for ask in (checkpoint.load_model, checkpoint.load_tokenizer, revision):
+        with pytest.raises(InputError, match=re.escape(missing)) as raised:
+            ask(str(folder))
+        assert get in str(raised.value)
+    assert hub.requests == []
+    checkpoint.load(base)
+    before = len(hub.requests)
+    assert checkpoint.load(str(folder)).tokenizer.get_vocab() and revision(str(folder)).endswith(f"+{commit}")
+    assert len(hub.requests) == before
 
 
 @pytest.mark.parametrize("named", ["ORG/model", "ORG/model@main"])

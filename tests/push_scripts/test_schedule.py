@@ -157,8 +157,40 @@ def commands(text: str) -> Iterator[list[str]]:
             yield words
 
 
-def test_the_workflow_stores_no_token_and_may_do_no_more_than_it_must() -> None:
-    assert WORKFLOW["permissions"] == {"contents": "read", "id-token": "write"}
+def may(job: str) -> dict[str, str]:
+    return dict(WORKFLOW["jobs"][job].get("permissions", WORKFLOW["permissions"]))
+
+
+def test_only_jobs_that_publish_can_get_a_token_and_they_fetch_no_code() -> None:
+    publishing = ("dataset", "leaderboard")
+    for job in WORKFLOW["jobs"]:
+        assert may(job) == ({"id-token": "write"} if job in publishing else {"contents": "read"})
+        if job in publishing:
+            (step,) = steps(job)
+            ((program, *_),) = commands(step["run"])
+            assert program == "/srv/temporalwiki/venv/bin/temporalwiki" and "uses" not in step
+
+
+def test_what_a_publishing_job_runs_is_installed_by_hash_in_the_job_before() -> None:
+    (run,) = (step["run"] for step in steps("install") if "run" in step)
+    (_, *venv), *hashed, (_, _, *ours) = commands(run)
+    assert venv == ["-m", "venv", "--clear", "/srv/temporalwiki/venv"]
+    files = [word for words in hashed for word in words if word.endswith(".txt")]
+    assert files == ["requirements/build.txt", "requirements/eval.txt", "requirements/torch.txt"]
+    assert all({"--require-hashes", "--no-deps"} < set(words) for words in hashed)
+    assert "--no-build-isolation" in hashed[-1]
+    assert {"--no-index", "--no-deps", "--no-build-isolation"} < set(ours) and ours[-1] == "."
+    for job in ("dataset", "train", "leaderboard"):
+        assert WORKFLOW["jobs"][job]["needs"] in WORKFLOW["jobs"]
+
+
+def test_each_action_is_a_commit_that_its_release_names() -> None:
+    text = (SCHEDULE / "github-workflow.yml").read_text("utf-8")
+    used = re.findall(r"uses: *(.*)", text)
+    assert used and all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action) for action in used)
+
+
+def test_the_workflow_stores_no_token() -> None:
     text = (SCHEDULE / "github-workflow.yml").read_text("utf-8")
     assert "secrets." not in text and "HF_TOKEN" not in text
     for job in WORKFLOW["jobs"].values():
@@ -171,15 +203,14 @@ def test_the_workflow_stores_no_token_and_may_do_no_more_than_it_must() -> None:
 def test_two_runs_of_the_workflow_never_overlap_and_none_is_cut() -> None:
     assert WORKFLOW["concurrency"]["group"]
     assert WORKFLOW["concurrency"]["cancel-in-progress"] is False
-    assert WORKFLOW["jobs"]["leaderboard"]["needs"] == "dataset"
-    for job in WORKFLOW["jobs"].values():
-        assert job["timeout-minutes"] >= 24 * 60  # what GitHub gives by itself is too short for a first month
+    for job in ("dataset", "train"):
+        assert WORKFLOW["jobs"][job]["timeout-minutes"] >= 24 * 60  # GitHub's own limit is too short for a first month
 
 
 def test_the_workflow_runs_commands_that_are_there() -> None:
     (run,) = (step["run"] for step in steps("dataset") if "HF_OIDC_RESOURCE" in step.get("env", {}))
     ((program, command, *words),) = commands(run)
-    assert (program, command) == (".venv-monthly/bin/temporalwiki", "monthly")
+    assert (program, command) == ("/srv/temporalwiki/venv/bin/temporalwiki", "monthly")
     found = options("monthly", words)
     assert (found.wiki, found.repo, found.accept_jump) == ("enwiki", "ORG/temporalwiki", True)
     (run,) = (step["run"] for step in steps("leaderboard") if "HF_OIDC_RESOURCE" in step.get("env", {}))
@@ -213,13 +244,16 @@ def test_the_token_is_asked_for_by_the_name_that_huggingface_hub_reads(
 
 
 def test_steps_that_publish_nothing_have_no_token() -> None:
-    for job in ("dataset", "leaderboard"):
+    assert "env" not in WORKFLOW
+    for job in WORKFLOW["jobs"]:
         assert "env" not in WORKFLOW["jobs"][job]
         publishing = [step for step in steps(job) if "HF_OIDC_RESOURCE" in step.get("env", {})]
-        assert len(publishing) == 1
+        assert len(publishing) == ("id-token" in may(job))
 
 
 # A Job of the Hub
+
+RELEASE = "temporalwiki==0.1.0 --hash=sha256:" + "0123456789abcdef" * 4
 
 
 @pytest.fixture()
@@ -241,7 +275,7 @@ def schedule(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Mock]:
 def test_the_job_is_scheduled_with_what_it_needs(
     schedule: Callable[..., Mock], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    created = schedule("ORG/temporalwiki", "--bucket", "ORG/dumps")
+    created = schedule("ORG/temporalwiki", "--bucket", "ORG/dumps", "--release", RELEASE)
     created.assert_called_once()
     asked = created.call_args.kwargs
     assert asked["schedule"] == "17 3 5-25 * *"
@@ -263,6 +297,46 @@ def test_the_job_is_scheduled_with_what_it_needs(
     assert "42" in out and "hf_secret" not in out
 
 
+def test_the_job_installs_exact_files_and_its_installer_has_no_token(
+    schedule: Callable[..., Mock], tmp_path: Path
+) -> None:
+    asked = schedule("ORG/temporalwiki", "--bucket", "ORG/dumps", "--release", RELEASE).call_args.kwargs
+    assert asked["image"].startswith("python:3.11")  # for which the hashes are
+    install = asked["command"][2].rpartition(" && ")[0]
+    (tmp_path / "pip").write_text('#!/bin/bash\nprintf "%s\\n" "$*" "token=$HF_TOKEN"\ncat "${@: -1}"\n')
+    (tmp_path / "pip").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HF_TOKEN": "hf_secret"}
+    said = subprocess.run(["bash", "-c", install], env=environment, check=True, capture_output=True, text=True).stdout
+    words, token, *lines = said.splitlines()
+    assert "--require-hashes" in words and "--no-deps" in words and "--only-binary :all:" in words
+    assert token == "token="
+    assert lines[-1] == RELEASE
+    packages = [line for line in lines if not line.startswith("#")]
+    assert len(packages) > 20
+    for line in packages:
+        assert re.fullmatch(r"[\w.-]+==[\w.!]+( --hash=sha256:[0-9a-f]{64})+", line)
+
+
+@pytest.mark.parametrize(
+    "release",
+    ["temporalwiki", "temporalwiki==0.1.0", "temporalwiki>=0.1.0 --hash=sha256:" + "0" * 64, f"{RELEASE}; x"],
+)
+def test_a_release_without_version_or_hash_is_refused(
+    release: str, schedule: Callable[..., Mock], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        schedule("ORG/temporalwiki", "--bucket", "ORG/dumps", "--release", release)
+    assert stop.value.code == 2
+    assert "--release: write the exact version and its hash" in capsys.readouterr().err
+
+
+def test_what_to_install_must_be_said(schedule: Callable[..., Mock], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        schedule("ORG/temporalwiki", "--bucket", "ORG/dumps")
+    assert stop.value.code == 2
+    assert "--release" in capsys.readouterr().err
+
+
 def test_names_reach_the_job_as_they_are(schedule: Callable[..., Mock]) -> None:
     created = schedule("ORG/x", "--bucket", "ORG/d", "--wiki", "a; rm -rf $HOME", "--install", "true", "--jobs", "3")
     _, _, text = created.call_args.kwargs["command"]
@@ -276,6 +350,6 @@ def test_without_a_token_nothing_is_scheduled(
     schedule: Callable[..., Mock], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:
-        schedule("ORG/temporalwiki", "--bucket", "ORG/dumps", token=None)
+        schedule("ORG/temporalwiki", "--bucket", "ORG/dumps", "--release", RELEASE, token=None)
     assert stop.value.code == 2
     assert "set HF_TOKEN to a fine-grained one" in capsys.readouterr().err

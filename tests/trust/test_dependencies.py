@@ -10,6 +10,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import temporalwiki
 
 ROOT = Path(temporalwiki.__file__).parents[2]
@@ -72,6 +74,36 @@ def test_each_has_a_version_that_was_tested() -> None:
     pinned = [plain(line.partition("==")[0]) for line in lines if "==" in line and not line.startswith("#")]
     assert len(pinned) == len(set(pinned))
     assert set(map(plain, declared())) <= set(pinned)
+
+
+def locked(name: str) -> dict[str, str]:
+    """The lines of a file of requirements/, by package."""
+    lines = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8").splitlines()
+    return {plain(line.partition("==")[0]): line for line in lines if not line.startswith("#")}
+
+
+def test_each_locked_package_has_the_tested_version_and_a_hash() -> None:
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    tested = {plain(line.partition("==")[0]): line.partition("==")[2] for line in lines}
+    for name in ("base", "eval", "test", "torch", "build"):
+        for package, line in locked(name).items():
+            assert re.fullmatch(rf"[\w.-]+=={re.escape(tested[package])}( --hash=sha256:[0-9a-f]{{64}})+", line)
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"),
+    [
+        ("base", {"base"}),
+        ("eval", {"base", "eval", "train"}),
+        ("test", {"base", "eval", "train", "adapters", "news", "gguf", "test"}),
+    ],
+)
+def test_what_an_installation_needs_is_locked(name: str, extras: set[str]) -> None:
+    needed = {plain(package) for package, where in declared().items() if where & extras} - {"torch"}
+    assert needed <= locked(name).keys()
+    assert locked(name).keys().isdisjoint({"torch", "setuptools"})  # which have files of their own
+    assert locked("base").items() <= locked("eval").items() <= locked("test").items()
+    assert list(locked("torch")) == ["torch"] and list(locked("build")) == ["setuptools"]
 
 
 def plain(name: str) -> str:

@@ -178,6 +178,13 @@ def index_names_pickles(folder: Path) -> None:
     weights_are_pickles_in_parts(folder, "model.safetensors.index.json")
 
 
+def index_names_another_folder(folder: Path) -> None:
+    (folder.with_name("other")).mkdir()
+    (folder / "model.safetensors").rename(folder.with_name("other") / "x.safetensors")
+    named = '{"metadata": {}, "weight_map": {"transformer.wte.weight": "../other/x.safetensors"}}'
+    (folder / "model.safetensors.index.json").write_text(named)
+
+
 def code_of_a_model(folder: Path) -> None:
     (folder / "code.py").write_text(CODE)
     of = {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"}
@@ -230,8 +237,9 @@ HOSTILE: dict[Callable[[Path], None], str] = {
     weights_are_pickles: "pytorch_model.bin may run code when it is read",
     weights_are_pickles_in_parts: "part.bin may run code when it is read",
     pickles_with_the_name_of_safetensors: "cannot load a language model",
-    configuration_names_pickles: "names weights that are not a safetensors file, 'adapter_model.bin'",
-    index_names_pickles: "names weights that are not a safetensors file, 'part.bin'",
+    configuration_names_pickles: "names weights that are not a safetensors file in its folder, 'adapter_model.bin'",
+    index_names_pickles: "names weights that are not a safetensors file in its folder, 'part.bin'",
+    index_names_another_folder: "names weights that are not a safetensors file in its folder, '../other/x.safe",
     code_of_a_model: "cannot load a language model",
     code_of_a_tokenizer: "cannot load a tokenizer",
     code_of_the_hub: "config.json names code on the Hub, 'evil/kernel'",

@@ -14,6 +14,8 @@ from temporalwiki.eval_harness.experiment.cells import Cell, plan_cells
 from temporalwiki.eval_harness.experiment.recipe import read_experiment
 
 from a_dataset import write_dataset
+from a_folder import contents
+from loopback_hub import LoopbackHub
 from tiny_probes import CHANGED, UNCHANGED, rows
 
 Write = Callable[..., Path]
@@ -152,6 +154,17 @@ def test_who_plans_may_be_another_machine_than_who_scores(write: Write, monkeypa
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda: True)
     assert {name: cell.note_path for name, cell in plan(recipe).items()} == before
+
+
+def test_a_machine_that_lacks_the_model_of_the_recipe_brings_it(
+    write: Write, there: Path, hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A checkpoint in a folder downloads nothing, but the model that the recipe names is asked for."""
+    hub.commit("model", "ORG/base", contents(there / "model"))
+    recipe = write(model="ORG/base")
+    for number, name in enumerate(("lora/0910", "lora/1011", "lora/0910/twiki_probes/probes-0910")):
+        hub.online(monkeypatch, "hf_me", tmp_path / f"another machine {number}")
+        assert plan(recipe)[name].run()
 
 
 BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
