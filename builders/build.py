@@ -332,6 +332,8 @@ class _Build:
             page_items=str(extracts.page_items) if extracts.page_items else None,
             prev_date=int(self.sources.wikidata_prev.date),
             recent_date=int(self.sources.wikidata_recent.date),
+            prev_text=int(self.interval.prev),
+            recent_text=int(self.interval.recent),
             unchanged_fraction=self.options.unchanged_fraction,
             seed=self.options.seed,
         )
@@ -345,7 +347,9 @@ class _Build:
                 task.index,
                 str(candidates),
                 str(folder.parent / "wiki-diff"),
+                str(extracts.prev),
                 str(extracts.recent),
+                (str(extracts.wikidata_recent), str(extracts.wikidata_prev)),
                 task.first,
                 task.end,
                 task.language,

@@ -7,6 +7,7 @@ import pyarrow as pa
 from temporalwiki.builders.snapshot import Interval
 
 _TIME = pa.timestamp("s", "UTC")
+_LABELS = pa.list_(pa.string())
 _DIFFSET = {
     "id": pa.int64(),
     "title": pa.string(),
@@ -29,25 +30,24 @@ _PROBES = {
     "relation_id": pa.string(),
     "object_id": pa.string(),
     "kind": pa.string(),
-    "previous_objects": pa.list_(pa.string()),
+    "previous_objects": _LABELS,
     "statement_id": pa.string(),
     "page_id": pa.int64(),
     "page_revision_id": pa.int64(),
     "title": pa.string(),
     "evidence": pa.string(),
-}
-# Facts also have the other right answers, the former answers, and their start and end.
-_FACTS = {
-    **_PROBES,
+    "support": pa.string(),
+    "objects": _LABELS,
+    "aliases": _LABELS,
+    "gone_objects": _LABELS,
+    "start_time": _TIME,
+    "end_time": _TIME,
     "current": pa.bool_(),
-    "objects": pa.list_(pa.string()),
-    "objects_before": pa.list_(pa.string()),
-    "gone_objects": pa.list_(pa.string()),
-    "known_before": pa.bool_(),
-    "dead": pa.bool_(),
-    "start_time": pa.string(),
-    "end_time": pa.string(),
+    "dated": pa.string(),
+    "strict": pa.bool_(),
 }
+# What only `temporalwiki ckl` asks for.
+_FACTS = {**_PROBES, "objects_before": _LABELS, "known_before": pa.bool_(), "dead": pa.bool_()}
 
 SCHEMAS: dict[str, pa.Schema] = {
     "diffset": pa.schema(_DIFFSET),

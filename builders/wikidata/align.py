@@ -1,14 +1,14 @@
-"""Stage align: find the sentence that supports each fact (TemporalWiki, section 3.3) and filter single facts.
+"""Stage align: find the sentence that best supports each fact (TemporalWiki, section 3.3) and filter single facts.
 
-The text that must mention a fact's object is, for a changed fact, the changed text of its subject's page; for an
+The text that must name a fact's object is, for a changed fact, the changed text of its subject's page; for an
 unchanged fact, the whole recent text; for a deleted fact, the removed text.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import heapq
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,22 +19,39 @@ import pyarrow as pa
 
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, read_rows
 from temporalwiki.builders.stages import Report
+from temporalwiki.builders.wikidata.cues import Cue, cues_of
 from temporalwiki.builders.wikidata.fact_diff import CANDIDATES
+from temporalwiki.builders.wikidata.support import (
+    LIST,
+    MENTIONED,
+    STATED,
+    Names,
+    Subject,
+    fold,
+    nfc,
+    occurrences,
+    support,
+)
+from temporalwiki.builders.wikidata.tables import properties
+from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentence_diff import Articles
-from temporalwiki.builders.wikipedia.sentences import Paragraph, article_sentences
+from temporalwiki.builders.wikipedia.titles import title_hash
 
-VERSION = 3
+VERSION = 4
 MAX_OBJECT_WORDS = 5
-LONGEST_LABEL = 250  # characters; Wikidata allows no longer ones
+_MOST_SENTENCES = 40  # that name an object and are compared; no real page has so many
 
+_ONLY_HERE = ("page_id", "object_title", "object_aliases")
 ALIGNED = pa.schema(
     [
-        *(CANDIDATES.field(name) for name in CANDIDATES.names if name != "page_id"),
+        *(field for field in CANDIDATES if field.name not in _ONLY_HERE),
         pa.field("page_id", pa.int64()),
         pa.field("page_revision_id", pa.int64()),
         pa.field("title", pa.string()),
         pa.field("evidence", pa.string()),
+        pa.field("support", pa.string()),
+        pa.field("strict", pa.bool_()),
     ]
 )
 
@@ -46,7 +63,9 @@ class AlignTask:
     index: int
     candidates: str
     diffs: str  # the folder of stage wiki-diff
-    recent: str  # the extract of the recent Wikipedia dump
+    prev: str  # the extracts of the Wikipedia dumps
+    recent: str
+    wikidata: tuple[str, str]  # the extracts of the Wikidata dumps, the later one first
     first: int
     end: int
     language: str
@@ -54,53 +73,9 @@ class AlignTask:
 
 
 def says(sentence: str, label: str) -> bool:
-    """Return whether ``sentence`` contains ``label`` as whole words, after NFC and ignoring case.
-
-    An end of the label that is in a script without spaces between words needs no word boundary. A label longer than
-    LONGEST_LABEL is never found, because the search could take for ever.
-    """
-    if len(label) > LONGEST_LABEL:
-        return False
-    text, part = (unicodedata.normalize("NFC", s).casefold() for s in (sentence, label))
-    if not part:
-        return False
-    at = text.find(part)
-    while at >= 0:
-        after = at + len(part)
-        if _boundary(text[at - 1 : at], part[0]) and _boundary(text[after : after + 1], part[-1]):
-            return True
-        at = text.find(part, at + 1)
-    return False
-
-
-def _boundary(outside: str, inside: str) -> bool:
-    return not (_in_word(outside) and _in_word(inside)) or _unspaced(inside)
-
-
-def _in_word(character: str) -> bool:
-    return bool(character) and (character.isalnum() or character == "_")
-
-
-def _unspaced(character: str) -> bool:
-    """Return whether a character is of a script without spaces between words.
-
-    These are Han, kana and Hangul; Thai, Lao, Khmer, Burmese, Tibetan and Javanese.
-    """
-    c = ord(character)
-    return (
-        0x2E80 <= c <= 0x9FFF
-        or 0xAC00 <= c <= 0xD7FF
-        or 0xF900 <= c <= 0xFAFF
-        or 0x20000 <= c <= 0x3FFFF
-        or 0x0E00 <= c <= 0x109F
-        or 0x1780 <= c <= 0x17FF
-        or 0xA980 <= c <= 0xA9DF
-    )
-
-
-def evidence(paragraphs: Sequence[Paragraph], label: str) -> str | None:
-    """Return the first sentence that contains ``label``, or None."""
-    return next((s.strip() for sentences in paragraphs for s in sentences if says(s, label)), None)
+    """Return whether ``sentence`` contains ``label`` as whole words, after NFC and ignoring case."""
+    text, part = (nfc(s).casefold() for s in (sentence, label))
+    return any(True for _ in occurrences(text, part))
 
 
 def run(task: AlignTask, folder: Path) -> Report:
@@ -109,13 +84,13 @@ def run(task: AlignTask, folder: Path) -> Report:
         split: {"candidates": 0, "not_aligned": {}, "aligned": 0, "filtered": {}, "kept": 0}
         for split in ("unchanged", "changed", "deleted")
     }
-    texts = _PageTexts(task)
+    pages = _Pages(task)
     with ParquetWriter(folder / f"aligned-{task.index:05d}.parquet", ALIGNED, rows=20_000) as out:
         for row in _candidates(task):
             count = counts[row["split"]]
             count["candidates"] += 1
             try:
-                aligned = _align(row, texts)
+                aligned = _align(row, pages.at(row["page_id"]))
             except _NotAligned as problem:
                 count["not_aligned"][problem.reason] = count["not_aligned"].get(problem.reason, 0) + 1
                 continue
@@ -151,46 +126,119 @@ def _candidates_in(path: Path, task: AlignTask) -> Iterator[dict[str, Any]]:
                 yield from batch.slice(at[0], at[1] - at[0]).to_pylist()
 
 
-@dataclass(frozen=True)
-class _PageText:
-    title: str
-    revision_id: int
-    paragraphs: list[Paragraph]
+class _Text:
+    """A text in which facts can be found, and the article that it is from."""
+
+    def __init__(self, title: str, revision_id: int, sentences: Sequence[str], article: _Article) -> None:
+        self.title, self.revision_id, self.article = title, revision_id, article
+        self.sentences = [(sentence, fold(sentence)) for sentence in sentences]
+
+    def find(self, names: Names) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+        """Yield the sentences that name an object, with the places where they do."""
+        for sentence, folded in self.sentences:
+            if spans := list(names.find(sentence, folded)):
+                yield sentence, spans
 
 
-class _PageTexts:
+class _Article:
+    """An article at one date; its parts are computed on first use."""
+
+    def __init__(self, articles: Articles, page_id: int, task: AlignTask) -> None:
+        self._task = task
+        self._found = articles.find(page_id)
+
+    @functools.cached_property
+    def wikitext(self) -> str:
+        """The wikitext, or "" if there is no such article."""
+        return self._found.wikitext if self._found is not None else ""
+
+    @functools.cached_property
+    def links(self) -> dict[str, set[str]]:
+        """The titles that each text of a link stands for."""
+        return links(self.wikitext)
+
+    @functools.cached_property
+    def places(self) -> dict[str, Place]:
+        """The place of each sentence, in reading order; empty if the article cannot be read."""
+        found: dict[str, Place] = {}
+        with contextlib.suppress(UnreadablePage):  # stage wiki-diff has counted the page
+            for line in outline(self.wikitext, self._task.language, dict(self._task.namespaces)):
+                for sentence in line.sentences:
+                    found.setdefault(sentence, line.place)
+        return found
+
+    @functools.cached_property
+    def text(self) -> _Text | None:
+        """The whole text of the article, or None if there is none."""
+        if self._found is None or not self.places:
+            return None
+        return _Text(self._found["title"], self._found.revision_id, list(self.places), self)
+
+
+class _Pages:
     """Finds the texts of pages; pages must be asked for in ascending order."""
 
     def __init__(self, task: AlignTask) -> None:
+        self.task = task
         name = f"{task.index:05d}.parquet"
-        self._language, self._namespaces = task.language, dict(task.namespaces)
         columns = ["page_id", "title", "revision_id", "previous_revision_id", "sentences"]
-        self._changed = {
+        self.changed = {
             "changed": _Cursor(read_rows([Path(task.diffs) / f"diffset-{name}"], columns)),
             "deleted": _Cursor(read_rows([Path(task.diffs) / f"deletions-{name}"], columns)),
         }
-        self._articles = Articles(Path(task.recent), task.first, task.end)
-        self._article: tuple[int, _PageText | None] = (0, None)
+        self.prev, self.recent = (Articles(Path(side), task.first, task.end) for side in (task.prev, task.recent))
+        self._page: _Page | None = None
+        self._phrases = properties(*map(Path, task.wikidata))
+        self.cues = functools.cache(self._cues)
 
-    def of(self, split: str, page_id: int) -> _PageText | None:
+    def at(self, page_id: int) -> _Page:
+        """Return a page."""
+        if self._page is None or self._page.page_id != page_id:
+            self._page = _Page(self, page_id)
+        return self._page
+
+    def _cues(self, relation: int) -> list[Cue]:
+        return cues_of(relation, self._phrases.get(relation, ()), self.task.language)
+
+
+class _Page:
+    """A page and its texts, which are read on first use."""
+
+    def __init__(self, pages: _Pages, page_id: int) -> None:
+        self.page_id, self._pages = page_id, pages
+        self.cues = pages.cues
+        self.texts = functools.cache(self._text)
+
+    @functools.cached_property
+    def prev(self) -> _Article:
+        """The article in the earlier snapshot."""
+        return _Article(self._pages.prev, self.page_id, self._pages.task)
+
+    @functools.cached_property
+    def recent(self) -> _Article:
+        """The article in the later snapshot."""
+        return _Article(self._pages.recent, self.page_id, self._pages.task)
+
+    def _text(self, split: str) -> _Text | None:
         """Return the text that must mention a fact of ``split``, or None if it does not exist."""
         if split == "unchanged":
-            return self._whole_article(page_id)
-        row = self._changed[split].at(page_id)
+            return self.recent.text
+        row = self._pages.changed[split].at(self.page_id)
         if row is None:
             return None
-        revision = row["previous_revision_id"] if split == "deleted" else row["revision_id"]
-        return _PageText(row["title"], revision, row["sentences"])
+        side, revision = (self.prev, "previous_revision_id") if split == "deleted" else (self.recent, "revision_id")
+        sentences = [sentence.strip() for paragraph in row["sentences"] for sentence in paragraph]
+        return _Text(row["title"], row[revision], sentences, side)
 
-    def _whole_article(self, page_id: int) -> _PageText | None:
-        if self._article[0] != page_id:
-            text, article = None, self._articles.find(page_id)
-            if article is not None:
-                with contextlib.suppress(UnreadablePage):  # stage wiki-diff has counted the page
-                    sentences = article_sentences(article.wikitext, self._language, self._namespaces)
-                    text = _PageText(article["title"], article.revision_id, sentences)
-            self._article = page_id, text
-        return self._article[1]
+    def mentioned_before(self, row: dict[str, Any]) -> bool:
+        """Return whether the previous article mentions a fact's object anywhere: in a template or a link, too."""
+        wikitext, article = nfc(self.prev.wikitext), self.prev
+        if any(True for _ in occurrences(fold(wikitext), fold(nfc(row["object"])))):
+            return True
+        if any(True for alias in row["object_aliases"] for _ in occurrences(wikitext, nfc(alias))):
+            return True
+        title = row["object_title"]
+        return title is not None and any(title_hash(to) == title for found in article.links.values() for to in found)
 
 
 class _Cursor:
@@ -205,20 +253,39 @@ class _Cursor:
         return self._row if self._row is not None and self._row["page_id"] == page_id else None
 
 
-def _align(row: dict[str, Any], texts: _PageTexts) -> dict[str, Any]:
+def _align(row: dict[str, Any], page: _Page) -> dict[str, Any]:
     """Return a candidate with its evidence. Raises _NotAligned with the reason if nothing supports it."""
     for name in ("subject", "relation", "object"):
         if not row[name]:
             raise _NotAligned(f"{name}_without_label")
-    text = texts.of(row["split"], row["page_id"])
+    text = page.texts(row["split"])
     if text is None:
         raise _NotAligned(
             {"changed": "page_not_in_diffset", "deleted": "nothing_removed_from_page"}.get(row["split"], "no_page")
         )
-    sentence = evidence(text.paragraphs, row["object"])
-    if sentence is None:
+    names = Names(row["object"], row["object_title"], text.article.links)
+    best, rank, level = "", -1, MENTIONED
+    cues, subject = page.cues(row["p"]), Subject.of(row["subject"], text.title)
+    for number, (sentence, spans) in enumerate(text.find(names)):
+        place = text.article.places.get(sentence, Place())
+        found, word = support(row["p"], sentence, spans, place, cues, subject)
+        if found > rank:
+            best, rank, level = sentence, found, word
+        if rank == 3 or number == _MOST_SENTENCES:
+            break
+    if rank < 0:
         raise _NotAligned("object_not_in_text")
-    return row | {"page_revision_id": text.revision_id, "title": text.title, "evidence": sentence}
+    aligned = {"page_revision_id": text.revision_id, "title": text.title, "evidence": best, "support": level}
+    return row | aligned | {"strict": _is_strict(row, level, page)}
+
+
+def _is_strict(row: dict[str, Any], level: str, page: _Page) -> bool:
+    """Return whether a fact is stated or listed and right, and, if it is a changed one, whether it is new."""
+    if level not in (STATED, LIST) or not row["current"] or row["split"] == "deleted":
+        return False
+    if row["split"] == "unchanged" or row["dated"] == "within":
+        return True
+    return (row["kind"] == "new_object" and bool(row["gone_objects"])) or not page.mentioned_before(row)
 
 
 def filtered(subject: str, obj: str) -> str | None:

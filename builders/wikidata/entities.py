@@ -19,7 +19,6 @@ _ID = re.compile(r"[QP][1-9][0-9]{0,17}")
 _TIME = re.compile(r"([+-]?)(\d{1,16})-(\d\d)-(\d\d)T")
 # Why a statement is dropped. A statement that one of better rank hides is kept, and counted as not_best_rank.
 DROPPED = ("bad_property", "deprecated", "no_value", "not_an_item", "unexpected_structure", "unknown_rank")
-SOMEVALUE = "somevalue"  # Wikidata's word for a value that exists but is unknown
 
 
 # Millions of these structs are made, and none is part of a reference cycle: gc=False saves the garbage collector time.
@@ -34,8 +33,9 @@ class _Snak(msgspec.Struct, gc=False):
 
 
 class _Dates(msgspec.Struct, gc=False):
-    P580: list[_Snak] = []
-    P582: list[_Snak] = []
+    P580: list[_Snak] = []  # start time
+    P582: list[_Snak] = []  # end time
+    P585: list[_Snak] = []  # point in time
 
 
 class _EntityId(msgspec.Struct, gc=False):
@@ -96,10 +96,9 @@ class Statement(NamedTuple):
     best: bool
     rank: str
     statement_id: str
-    start: str | None
-    start_day: int | None
-    end: str | None
+    start_day: int | None  # as ``first_day`` has it; 0 is an unknown day
     end_day: int | None
+    point_day: int | None
 
 
 _new = tuple.__new__  # Statement(...) takes three times as long
@@ -112,6 +111,7 @@ class Entity(msgspec.Struct, frozen=True):
     number: int
     lastrevid: int
     label: str | None
+    aliases: list[str]
     title: str | None  # title of its page in the wiki
     statements: list[Statement] = []
     dropped: dict[str, int] = {}
@@ -134,17 +134,17 @@ def label_languages(language: str) -> tuple[str, ...]:
 
 
 class EntityReader:
-    """Decodes lines for one wiki: labels in its language (with fallbacks), its sitelinks and statements."""
+    """Decodes lines for one wiki: labels and aliases in its language (with fallbacks), its sitelinks and statements."""
 
     def __init__(self, wiki: str, language: str) -> None:
         languages = label_languages(language)
-        labels = msgspec.defstruct(
-            "Labels",
-            [(f"l{i}", _Text | None, None) for i in range(len(languages))],
-            rename={f"l{i}": code for i, code in enumerate(languages)},
-        )
+        fields = {f"l{i}": code for i, code in enumerate(languages)}
+        labels = msgspec.defstruct("Labels", [(name, _Text | None, None) for name in fields], rename=fields)
+        some = list[_Text] | dict[str, _Text] | None  # some dumps number them
+        aliases = msgspec.defstruct("Aliases", [(name, some, None) for name in fields], rename=fields)
         sitelinks = msgspec.defstruct("Sitelinks", [("page", _Sitelink | None, None)], rename={"page": wiki})
-        self._labels = [f"l{i}" for i in range(len(languages))]
+        self._languages = list(fields)
+        self._own = languages.index("mul")  # languages after it are only used if there is no label so far
         self._decoder, self._lenient = (
             msgspec.json.Decoder(
                 msgspec.defstruct(
@@ -156,6 +156,7 @@ class EntityReader:
                         ("redirect", str | None, None),
                         ("missing", str | None, None),
                         ("labels", labels | list[Any] | None, None),
+                        ("aliases", aliases | list[Any] | None, None),
                         ("claims", dict[str, list[statement]] | list[Any] | None, None),  # type: ignore[valid-type]
                         ("sitelinks", sitelinks | list[Any] | None, None),
                     ],
@@ -188,14 +189,18 @@ class EntityReader:
             raise NotAnEntity("missing")
         if not _ID.fullmatch(raw.id):
             raise NotAnEntity(raw.type if re.fullmatch(r"[a-z]{1,20}", raw.type) else "no_id")
-        label = None
-        for name in self._labels:
-            if (text := getattr(raw.labels, name, None)) is not None and text.value:
-                label = text.value
+        label, aliases = None, []
+        for number, name in enumerate(self._languages):
+            if label is not None and number > self._own:
                 break
+            if found := getattr(raw.aliases, name, None):
+                aliases += [alias.value for alias in (found if isinstance(found, list) else found.values())]
+            if label is None and (text := getattr(raw.labels, name, None)) is not None:
+                label = text.value or None
         page = getattr(raw.sitelinks, "page", None)
         kind = "item" if raw.id[0] == "Q" else "property"
-        entity = Entity(kind, int(raw.id[1:]), raw.lastrevid, label, page.title if page is not None else None)
+        title = page.title if page is not None else None
+        entity = Entity(kind, int(raw.id[1:]), raw.lastrevid, label, aliases, title)
         if kind == "item" and isinstance(raw.claims, dict):
             for relation, statements in raw.claims.items():
                 _add_statements(entity, relation, statements)
@@ -240,15 +245,17 @@ def _add_statements(entity: Entity, relation: str, statements: Sequence[_Stateme
             reason = str(target)
             dropped[reason] = dropped.get(reason, 0) + 1
             continue
-        start = start_day = end = end_day = None
+        start = end = point = None
         dates = statement.qualifiers
         if isinstance(dates, _Dates):
             if dates.P580:
-                start, start_day = _earliest(dates.P580)
+                start = _earliest(dates.P580)
             if dates.P582:
-                end, end_day = _earliest(dates.P582)
+                end = _earliest(dates.P582)
+            if dates.P585:
+                point = _earliest(dates.P585)
         rank = statement.rank
-        found = (number, target, rank == best, rank, statement.id, start, start_day, end, end_day)
+        found = (number, target, rank == best, rank, statement.id, start, end, point)
         add(_new(Statement, found))
 
 
@@ -282,25 +289,23 @@ def _item(statement: _Statement | _AnyStatement | None) -> int | str:
     return int(text[1:]) if text[:1] == "Q" and _ID.fullmatch(text) else "unexpected_structure"
 
 
-def _earliest(snaks: Sequence[_Snak]) -> tuple[str | None, int | None]:
-    """Return the earliest time of a qualifier, as written and as ``first_day``.
+def _earliest(snaks: Sequence[_Snak]) -> int | None:
+    """Return the ``first_day`` of the earliest time of a qualifier.
 
-    Returns ("somevalue", 0) if a time is unknown and (None, None) without any time: "novalue" and values that are
-    not times are ignored.
+    Returns 0 if a time is unknown and None without any time: "novalue" and values that are not times are ignored.
     """
-    times: list[tuple[int, str]] = []
+    days: list[int] = []
     for snak in snaks:
         if snak.snaktype == "somevalue":
-            return SOMEVALUE, 0
+            return 0
         if snak.snaktype == "value" and snak.datavalue is not None and snak.datavalue.type == "time":
             try:
                 value = _time.decode(snak.datavalue.value)
             except msgspec.ValidationError:
                 continue
             if (day := first_day(value.time, value.precision)) is not None:
-                times.append((day, value.time))
-    day, text = min(times, default=(None, None))
-    return text, day
+                days.append(day)
+    return min(days, default=None)
 
 
 def first_day(time: str, precision: int = 11) -> int | None:

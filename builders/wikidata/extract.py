@@ -40,7 +40,7 @@ from temporalwiki.builders.wikidata.tables import (
 )
 from temporalwiki.builders.wikipedia.titles import title_hash
 
-VERSION = 10
+VERSION = 11
 RANGE = 192 << 20  # compressed bytes a task: about 140,000 items and a million statements
 MAX_LINE = 128 << 20
 INSTANCE_OF = 31
@@ -279,7 +279,7 @@ class _LineParser:
         self.newest = max(self.newest, entity.lastrevid)
         if entity.kind == "property":
             self.counts["properties"] += 1
-            self._properties.write((entity.number, entity.lastrevid, entity.label, record))
+            self._properties.write((entity.number, entity.lastrevid, entity.label, entity.aliases, record))
             return
         self.counts["items"] += 1
         self._rows.add(entity, record, size)
@@ -394,7 +394,7 @@ def _may_be_checked(numbers: Integers) -> Mask:
 
 def digest(entity: Entity) -> str:
     """Return a short hash of all that an extract holds of an item."""
-    return fingerprint(entity.label, entity.title, entity.dropped, entity.statements)
+    return fingerprint(entity.label, entity.aliases, entity.title, entity.dropped, entity.statements)
 
 
 class _RowBuffer:
@@ -419,6 +419,7 @@ class _RowBuffer:
             number,
             entity.lastrevid,
             entity.label,
+            entity.aliases or None,
             entity.title,
             record,
             len(statements),
@@ -432,7 +433,7 @@ class _RowBuffer:
 
     def write(self) -> None:
         """Pass the rows that are held to the writers."""
-        items, revisions, labels, titles, records, lengths, reasons, digests = _columns(self._entity_values, 8)
+        items, revisions, labels, aliases, titles, records, lengths, reasons, digests = _columns(self._entity_values, 9)
         relation, target, is_best, *others = _columns(self._fact_values, len(Statement._fields))
         self._clear()
         numbers, seen, counts = _int64(items), _int64(records), _int64(lengths)
@@ -454,6 +455,7 @@ class _RowBuffer:
             numbers,
             lastrevid=revisions,
             label=labels,
+            aliases=aliases,
             title=[None if title is None else title_hash(title) for title in titles],
             **{"class": pa.array(classes, mask=no_class)},
             seen=seen,

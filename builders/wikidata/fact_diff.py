@@ -34,9 +34,9 @@ from temporalwiki.builders.wikidata.tables import (
     in_buckets,
 )
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
-from temporalwiki.builders.wikipedia.titles import are_articles, articles_titled
+from temporalwiki.builders.wikipedia.titles import HASH, are_articles, articles_titled
 
-VERSION = 7
+VERSION = 8
 FACTS_A_TASK = 4_000_000  # memory grows with it; every task opens a database and all files that have its buckets
 _PAGE_ITEMS = 1_000_000  # rows read at once; 16 MB
 
@@ -55,13 +55,17 @@ CANDIDATES = pa.schema(
         "previous_objects": pa.list_(pa.string()),
         "current": pa.bool_(),
         "objects": pa.list_(pa.string()),
+        "aliases": pa.list_(pa.string()),
         "objects_before": pa.list_(pa.string()),
         "gone_objects": pa.list_(pa.string()),
         "known_before": pa.bool_(),
         "dead": pa.bool_(),
-        "start_time": pa.string(),
-        "end_time": pa.string(),
+        "start_time": pa.timestamp("s", "UTC"),
+        "end_time": pa.timestamp("s", "UTC"),
+        "dated": pa.string(),
         "page_id": pa.int64(),
+        "object_title": HASH,  # of the object's page
+        "object_aliases": pa.list_(pa.string()),
     }
 )
 
@@ -79,8 +83,10 @@ class DiffTask:
     page_items: str | None  # a Parquet file of (page_id, item), if the Wikipedia dump has page_props
     first: int
     end: int
-    prev_date: int
+    prev_date: int  # of the Wikidata dumps
     recent_date: int
+    prev_text: int  # of the Wikipedia dumps
+    recent_text: int
     unchanged_fraction: float
     seed: int
 
@@ -97,7 +103,7 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
 
 
 _STATEMENT = ("s", "p", "o", "best", "end_day")
-_DETAILED = ("s", "p", "o", "best", "statement_id", "start", "start_day", "end", "end_day")
+_DETAILED = ("s", "p", "o", "best", "statement_id", "start_day", "end_day", "point_day")
 _MAX_PENDING = 100_000  # rows that are inserted into DuckDB together
 
 # Each SQL statement is one step of the algorithm; $-names are values of the task.
@@ -107,7 +113,7 @@ CREATE TEMP TABLE sampled (s BIGINT, p BIGINT, o BIGINT);
 CREATE TEMP TABLE prev_statements (s BIGINT, p BIGINT, o BIGINT, best BOOL, end_day INT);
 CREATE TEMP TABLE recent_statements AS FROM prev_statements;
 CREATE TEMP TABLE prev_details (
-    s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, "start" TEXT, start_day INT, "end" TEXT, end_day INT
+    s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, start_day INT, end_day INT, point_day INT
 );
 CREATE TEMP TABLE recent_details AS FROM prev_details;
 CREATE TEMP TABLE same_details AS FROM prev_details;
@@ -149,7 +155,7 @@ CREATE TEMP TABLE found AS
 # The statements of "asked" (s, p), and whether each holds at the date of its dump: it has not ended, and no start time
 # says that it has not begun.
 _HOLDS = """
-    SELECT s, p, o, best, statement_id, "start", "end", end_day,
+    SELECT s, p, o, best, statement_id, start_day, end_day, point_day,
         (end_day IS NULL OR end_day > ${side}_date) AND (start_day IS NULL OR start_day <= ${side}_date) AS holds
     FROM (FROM {side}_details UNION ALL FROM same_details) SEMI JOIN asked USING (s, p)
 """
@@ -179,12 +185,18 @@ CREATE TEMP TABLE gone_objects AS
 CREATE TEMP TABLE dead AS
     SELECT DISTINCT s FROM (FROM recent_details UNION ALL FROM same_details)
     WHERE best AND p IN (20, 509, 1196, 119);
--- The times of a fact come from a best-rank statement: preferably of recent, then one that holds.
+-- The times of a fact come from a best-rank statement: preferably of recent, then one that holds. A point in time
+-- counts as start and end.
+CREATE TEMP MACRO day_of(day) AS try_strptime(lpad(CAST(day AS TEXT), 8, '0'), '%Y%m%d');
 CREATE TEMP TABLE times AS
-    SELECT s, p, o, statement_id, "start" AS start_time, "end" AS end_time FROM (
-        SELECT 0 AS side, * FROM recent_asked UNION ALL SELECT 1, * FROM prev_asked
-    ) WHERE best
-    QUALIFY row_number() OVER (PARTITION BY s, p, o ORDER BY side, NOT holds, statement_id, "start", "end") = 1;
+    SELECT s, p, o, statement_id, day_of(start_day) AS start_time, day_of(end_day) AS end_time,
+        CASE WHEN began BETWEEN $prev_text AND $recent_text OR ended BETWEEN $prev_text AND $recent_text THEN 'within'
+             WHEN ended < $prev_text THEN 'over' WHEN began < $prev_text THEN 'before' ELSE 'undated' END AS dated
+    FROM (
+        SELECT *, nullif(coalesce(start_day, point_day), 0) AS began, coalesce(end_day, point_day) AS ended
+        FROM (SELECT 0 AS side, * FROM recent_asked UNION ALL SELECT 1, * FROM prev_asked) WHERE best
+        QUALIFY row_number() OVER (PARTITION BY s, p, o ORDER BY side, NOT holds, statement_id, began, ended) = 1
+    );
 CREATE TEMP TABLE wanted AS
     SELECT s AS id FROM facts UNION SELECT o FROM facts UNION SELECT o FROM replaced_objects
     UNION SELECT o FROM now UNION SELECT o FROM before;
@@ -200,7 +212,8 @@ CREATE TEMP TABLE previous AS
     FROM replaced_objects JOIN known ON o = id GROUP BY s, p;
 CREATE TEMP MACRO named(label, o) AS coalesce(label, concat('Q', o));
 CREATE TEMP TABLE now_labels AS
-    SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels
+    SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels,
+        flatten(list(aliases) FILTER (aliases IS NOT NULL)) AS aliases
     FROM now LEFT JOIN known ON o = id GROUP BY s, p;
 CREATE TEMP TABLE before_labels AS
     SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels
@@ -220,7 +233,7 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     with database(folder, memory) as db:
         for side in ("prev", "recent"):
             db.register(f"{side}_properties", _properties(Path(getattr(task, side))))
-        values = {"prev_date": task.prev_date, "recent_date": task.recent_date}
+        values = {name: getattr(task, name) for name in ("prev_date", "recent_date", "prev_text", "recent_text")}
         sampled = functools.partial(item_versions.sampled, task.unchanged_fraction, task.seed)
         dumps = _BothDumps(task)
         give_back_memory()
@@ -243,11 +256,13 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
                 objects.label AS object, coalesce(previous_objects, []) AS previous_objects,
                 now.s IS NOT NULL AS current,
                 coalesce(now_labels.labels, []) AS objects,
+                list_sort(list_distinct(coalesce(now_labels.aliases, []))) AS aliases,
                 coalesce(before_labels.labels, []) AS objects_before,
                 coalesce(gone_labels.labels, []) AS gone_objects,
                 (f.s, f.p, f.o) IN (SELECT (s, p, o) FROM prev_asked) AS known_before,
                 f.s IN (SELECT s FROM dead) AS dead,
-                start_time, end_time, page_id
+                start_time, end_time, coalesce(dated, 'undated') AS dated,
+                page_id, objects.title AS object_title, coalesce(objects.aliases, []) AS object_aliases
             FROM facts f
             LEFT JOIN known subjects ON subjects.id = f.s
             LEFT JOIN known objects ON objects.id = f.o

@@ -1,4 +1,4 @@
-"""Stage wikidata-labels: write the labels and classes of all items of two dumps, sorted for quick look-ups.
+"""Stage wikidata-labels: write the labels, aliases, pages and classes of all items of two dumps, sorted for quick look-ups.
 
 The object of a fact can be any item. Without these files, every task of stage wikidata-diff would have to read all
 entities of both extracts to find a few labels.
@@ -18,10 +18,20 @@ from temporalwiki.base.files import whole_file
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import buckets
 from temporalwiki.builders.wikidata.tables import ENTITIES, Integers, in_buckets
+from temporalwiki.builders.wikipedia.titles import HASH
 
-VERSION = 2
-_COLUMNS = ("s", "label", "class", "lastrevid", "seen")
-LABELS = pa.schema({"id": pa.int64(), "label": pa.large_string(), "class": pa.int64(), "recent": pa.bool_()})
+VERSION = 3
+_COLUMNS = ("s", "label", "aliases", "title", "class", "lastrevid", "seen")
+LABELS = pa.schema(
+    {
+        "id": pa.int64(),
+        "label": pa.large_string(),
+        "aliases": pa.large_list(pa.large_string()),
+        "title": HASH,  # hash of the title of its page
+        "class": pa.int64(),
+        "recent": pa.bool_(),  # whether the recent dump has the item
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -56,9 +66,9 @@ def plan(tasks: Sequence[_TaskOfBuckets]) -> list[LabelsTask]:
 
 
 def run(task: LabelsTask, folder: Path) -> Report:
-    """Write the labels and classes of the items in some buckets: the recent dump's, else the previous dump's.
+    """Write the items in some buckets as the recent dump has them, else as the previous dump has them.
 
-    The label of an item comes from its newest record that has a label, its class from its newest record.
+    The label of an item comes from its newest record that has a label, all else from its newest record.
     """
     path = folder / f"labels-{task.first:02d}-{task.end:02d}.arrow"
     with whole_file(path) as part, pa.ipc.new_file(part, LABELS) as out:
@@ -78,7 +88,7 @@ def run(task: LabelsTask, folder: Path) -> Report:
 
 
 def _newest(entities: Iterable[pa.Table]) -> pa.Table:
-    """Return ``id``, ``label`` and ``class`` of every item once, sorted by id."""
+    """Return all columns of LABELS but ``recent`` for every item once, sorted by id."""
     records = pa.concat_tables([ENTITIES.empty_table().select(_COLUMNS), *entities])
     records = records.rename_columns(["id", *_COLUMNS[1:]])
     ids = records["id"].to_numpy()
@@ -88,7 +98,7 @@ def _newest(entities: Iterable[pa.Table]) -> pa.Table:
         last = np.append(np.diff(ids[newest]) != 0, True)
         newest = np.lexsort((*keys, ids))[last]
         labelled = np.lexsort((*keys, records["label"].is_valid().to_numpy(), ids))[last]
-    items = records.select(["id", "class"]).take(pa.array(newest))
+    items = records.select(["id", "aliases", "title", "class"]).take(pa.array(newest))
     return items.add_column(1, "label", records["label"].take(pa.array(labelled)))
 
 

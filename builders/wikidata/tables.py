@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from temporalwiki.builders.parquet import ParquetWriter
+from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.wikidata.entities import DROPPED
 from temporalwiki.builders.wikipedia.titles import HASH
 
@@ -42,10 +42,9 @@ FACTS = pa.schema(
         "best": pa.bool_(),
         "rank": pa.string(),
         "statement_id": pa.string(),
-        "start": pa.string(),
-        "start_day": pa.int32(),
-        "end": pa.string(),
+        "start_day": pa.int32(),  # YYYYMMDD; 0 is an unknown day
         "end_day": pa.int32(),
+        "point_day": pa.int32(),
         "seen": pa.int64(),  # number of the record: a dump can hold several records of an item
     }
 )
@@ -55,6 +54,7 @@ ENTITIES = pa.schema(
         "s": pa.int64(),
         "lastrevid": pa.int64(),
         "label": pa.string(),
+        "aliases": pa.list_(pa.string()),
         "title": HASH,  # hash of the title of the item's page in the wiki
         "class": pa.int64(),  # object of the first best-rank "instance of" statement
         "seen": pa.int64(),
@@ -64,14 +64,22 @@ ENTITIES = pa.schema(
         "digest": pa.string(),  # only for the few items whose digest is compared with the next dump's
     }
 )
-PROPERTIES = pa.schema({"p": pa.int64(), "lastrevid": pa.int64(), "label": pa.string(), "seen": pa.int64()})
+PROPERTIES = pa.schema(
+    {
+        "p": pa.int64(),
+        "lastrevid": pa.int64(),
+        "label": pa.string(),
+        "aliases": pa.list_(pa.string()),
+        "seen": pa.int64(),
+    }
+)
 # Items that were not read from the dump because the base has them in the same revision, in files "kept-*.parquet".
 # An item with a digest was parsed all the same, to check that the base has the same content.
 UNCHANGED = pa.schema({"bucket": pa.int32(), "s": pa.int64(), "digest": pa.string()})
 # Columns that nobody filters by and whose values hardly repeat: they get no dictionary and no statistics.
 PLAIN = {
     "facts": ("s", "o", "statement_id", "seen"),
-    "entities": ("s", "lastrevid", "label", "title", "class", "seen"),
+    "entities": ("s", "lastrevid", "label", "aliases", "title", "class", "seen"),
     "kept": ("s",),
 }
 # Plain columns that are stored as differences and not compressed with zstd: "s", "lastrevid" and "seen" ascend, and
@@ -109,6 +117,22 @@ def files(folder: Path, table: str, first: int = 0, end: int = BUCKETS) -> list[
             names = [name for name in names if _can_have_buckets(name, first, end)]
         found += [place / name for name in names]
     return found
+
+
+def properties(*extracts: Path) -> dict[int, list[str]]:
+    """Return the label and aliases of each property, from the first extract that has it."""
+    found: dict[int, list[str]] = {}
+    for extract in reversed(extracts):
+        records = [row for path in files(extract, "properties") for row in _records(path)]
+        for row in sorted(records, key=lambda row: (row["lastrevid"], row["seen"])):
+            found[row["p"]] = [phrase for phrase in (row["label"], *row["aliases"]) if phrase]
+    return found
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    with KeptFile(path) as file:
+        rows: list[dict[str, Any]] = file.read(PROPERTIES.names).to_pylist()
+    return rows
 
 
 def _can_have_buckets(name: str, first: int, end: int) -> bool:

@@ -139,13 +139,25 @@ def _read(text: str, cuts: Iterable[list[Part]], wiki: _Wiki, cache: PartCache) 
     for parts in cuts:
         if (found := _read_parts(parts, wiki, cache)) is not None:
             return found
+    lines = read_lines(_lines(text, wiki), PAGE_START, wiki.headings)
+    return lines.paragraphs, lines.dropped
+
+
+def marked_lines(wikitext: str, *, namespaces: Mapping[str, int] | None = None, language: str = "en") -> str:
+    """Return a page after all passes but the last: its headings and the marks of its lists are still there.
+
+    Raises UnreadablePage as ``paragraphs`` does.
+    """
+    _check_length(wikitext)
+    return _lines(_normalized(wikitext), _Wiki(namespaces, language))
+
+
+def _lines(text: str, wiki: _Wiki) -> str:
     text, _ = _without_verbatim(text)
     text = _expand_templates(text, wiki)
     text = _without_tables(text)
     text = _unlink(text, wiki.hidden)
-    text = _without_html(text)
-    lines = read_lines(text, PAGE_START, wiki.headings)
-    return lines.paragraphs, lines.dropped
+    return _without_html(text)
 
 
 # ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,315 @@
+"""How well a sentence supports a fact: does it name the object, and does it express the relation?"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from temporalwiki.builders.wikidata.cues import Cue, stems
+from temporalwiki.builders.wikipedia.outline import Place
+from temporalwiki.builders.wikipedia.titles import title_hash
+
+LONGEST_LABEL = 250  # characters; Wikidata allows no longer ones
+STATED, LIST, MENTIONED = "stated", "list", "mentioned"
+_MOST_SENTENCES = 40  # that name the object and are examined
+_SPAN = 3  # other words among those of a cue
+_FAR = 14  # words between a cue and the object after it
+_NEAR = 7  # words between the object and a cue after it
+
+
+def fold(text: str) -> str:
+    """Return a text in NFC without case, character by character, so that places in it are places in the text."""
+    folded = text.casefold()
+    if len(folded) == len(text):
+        return folded
+    return "".join(low if len(low := character.casefold()) == 1 else character for character in text)
+
+
+def nfc(text: str) -> str:
+    """Return a text in NFC."""
+    return unicodedata.normalize("NFC", text)
+
+
+def occurrences(text: str, part: str) -> Iterator[tuple[int, int]]:
+    """Yield where ``part`` occurs in ``text`` as whole words; both are folded.
+
+    An end of the part that is in a script without spaces between words needs no word boundary. A part longer than
+    LONGEST_LABEL is never found, because the search could take for ever.
+    """
+    at = text.find(part) if 0 < len(part) <= LONGEST_LABEL else -1
+    while at >= 0:
+        end = at + len(part)
+        if _boundary(text[at - 1 : at], part[0]) and _boundary(text[end : end + 1], part[-1]):
+            yield at, end
+        at = text.find(part, at + 1)
+
+
+def _boundary(outside: str, inside: str) -> bool:
+    return not (_in_word(outside) and _in_word(inside)) or _unspaced(inside)
+
+
+def _in_word(character: str) -> bool:
+    return bool(character) and (character.isalnum() or character == "_")
+
+
+def _unspaced(character: str) -> bool:
+    """Return whether a character is of a script without spaces between words.
+
+    These are Han, kana and Hangul; Thai, Lao, Khmer, Burmese, Tibetan and Javanese.
+    """
+    c = ord(character)
+    return (
+        0x2E80 <= c <= 0x9FFF
+        or 0xAC00 <= c <= 0xD7FF
+        or 0xF900 <= c <= 0xFAFF
+        or 0x20000 <= c <= 0x3FFFF
+        or 0x0E00 <= c <= 0x109F
+        or 0x1780 <= c <= 0x17FF
+        or 0xA980 <= c <= 0xA9DF
+    )
+
+
+# ---------------------------------------------------------------------------------------------------
+# Naming the object.
+
+_TITLES = frozenset(
+    """acting administrator admiral ambassador archbishop archduke baron baroness bishop brigadier captain cardinal
+    caliph chair chairman chairwoman chairperson chancellor chief coach colonel commander commissioner congressman
+    congresswoman consul count countess crown dame director doctor dr duchess duke emir emperor empress father
+    founder general governor grand judge justice king lady lieutenant lord madam madame major marshal mayor mme
+    minister miss mister monsignor mother mr mrs ms pastor patriarch pope premier president prince princess professor
+    queen rabbi regent representative reverend saint secretary senator sergeant sheik sheikh shaykh sheikha sir
+    sister speaker sultan taoiseach tsar vice vice-president viscount""".split()
+)
+_FUNCTION = frozenset(
+    """a about according across after against all along already also although among an and are around as at based
+    because before behind being below beneath beside besides between both but by despite do does during each either
+    every except finally for formerly from had has have he her here his how however if in including inside into is it
+    its like many most near nearby neither nor not of off on once one only onto opposite or other our out outside
+    over owing per she since so some still such than that the their then there these they this those though through
+    throughout thus to today together toward towards under unlike until upon via was we were what when where whereas
+    which while who whose why will with within without yet you""".split()
+)
+_KINDS_OF_STATE = frozenset("republic kingdom state states commonwealth city province principality duchy".split())
+_BEFORE = re.compile(r"([^\W\d_][\w.'’-]*)( (?:of|of the|of The) | |-)\Z")
+_AFTER = re.compile(r"(?: |-|–)([^\W\d_][\w'’-]*)")
+
+
+class Names:
+    """The texts under which an article names an object."""
+
+    def __init__(self, label: str, title: bytes | None, links: Mapping[str, Collection[str]]) -> None:
+        self.label = fold(nfc(label))
+        self.linked: list[str] = []  # texts of links to the object's page
+        self.others: list[str] = []  # texts of links to other pages that contain the label
+        for text, targets in links.items():
+            shown = fold(nfc(text))
+            if title is not None and any(title_hash(target) == title for target in targets):
+                self.linked.append(shown)
+            elif self.label in shown and (shown != self.label or any(_is_another(t, self.label) for t in targets)):
+                self.others.append(shown)
+
+    def find(self, sentence: str, folded: str) -> Iterator[tuple[int, int]]:
+        """Yield where a sentence names the object."""
+        for text in self.linked:
+            if text != self.label:
+                yield from occurrences(folded, text)
+        covered: list[tuple[int, int]] | None = None
+        for at, end in occurrences(folded, self.label):
+            if covered is None:
+                covered = [span for other in self.others for span in occurrences(folded, other)]
+            if any(first <= at and end <= last for first, last in covered):
+                continue
+            if self.label in self.linked or not _in_longer_name(sentence, at, end):
+                yield at, end
+
+
+def _is_another(title: str, label: str) -> bool:
+    """Return whether a title says that its page is about another thing of that name: "Georgia (U.S. state)"."""
+    folded = fold(nfc(title))
+    return folded.startswith((f"{label} (", f"{label}, "))
+
+
+def _in_longer_name(sentence: str, at: int, end: int) -> bool:
+    """Return whether the name at a place is part of a longer capitalised name."""
+    if not sentence[at].isupper():
+        return False
+    after = _AFTER.match(sentence, end)
+    if after and after[1][0].isupper() and not sentence[at:end].endswith("."):
+        if sentence[end] != " " or sentence[at:end].isupper() == after[1].isupper():
+            return True
+    before = _BEFORE.search(sentence, max(0, at - 60), at)
+    if not before or not before[1][0].isupper():
+        return False
+    word = before[1].casefold()
+    if before[2].strip() in ("of", "of the", "of The"):
+        return word.rstrip(".") not in _TITLES and word not in _KINDS_OF_STATE and not _opens(sentence, before.start())
+    if word in _FUNCTION or word.rstrip(".") in _TITLES:
+        return False
+    return not (word.endswith(".") and word not in ("st.", "mt.", "u.s."))
+
+
+def _opens(sentence: str, at: int) -> bool:
+    """Return whether a word at this place opens a sentence or a part of it."""
+    before = sentence[:at].rstrip()
+    return not before or before[-1] in ".!?:;–—\"“("
+
+
+# ---------------------------------------------------------------------------------------------------
+# Expressing the relation.
+
+_WORDS_THAT_DENY = frozenset("not never denied refused rejected failed declined without neither nor no".split())
+_CLAUSE = re.compile(r";|, (?:but|while|whereas|although|though)\b|\b(?:but|while|whereas|although)\b|[.!?] (?=[A-Z])")
+_OF_ANOTHER = re.compile(r"(?:'s|’s)? of (?:the )?(?=[A-Z])")
+_NAME = re.compile(r"[A-Z][\w'’-]*(?: (?:of |the |and )*[A-Z][\w'’-]*)*")
+_LIST_GOES_ON = re.compile(r"(?:, [^,.;:]{1,60}){0,20},? (?:and|or) ")
+_OF_A_RELATIVE = re.compile(
+    r"\b(?:[Hh]is|[Hh]er|[Tt]heir|[Ii]ts|[Ww]hose|['’]s) (?:\w+ ){0,2}(?:wife|husband|father|mother|parents?|sons?|"
+    r"daughters?|brothers?|sisters?|children|child|friends?|uncle|aunt|cousin|grandfather|grandmother|partner|family)"
+    r"(?:,? [^,;.]{1,40},?)? (?:was|were|is|are|had been|has been)(?: \w+ly| then)? ?\Z"
+)
+
+
+_NOUN_AFTER = re.compile(r"[ -]([a-z]{3,})\b")
+_NOUN_BEFORE = re.compile(r"\b([a-z]{3,})[ -]\Z")
+# "(24 July 1830, Vienna – 23 March 1900, Budapest)"
+_LIFE = re.compile(r"\(([^()]*\b\d{3,4}\b[^()]*?) ?[–—-] ?([^()]*\b\d{3,4}\b[^()]*)\)")
+_BIRTH, _DEATH = 19, 20  # properties: place of birth, place of death
+
+
+class Subject(NamedTuple):
+    """The stems of the words that name an article's subject."""
+
+    words: frozenset[str]
+
+    @classmethod
+    def of(cls, *names: str) -> Subject:
+        """Return the subject with these names."""
+        return cls(frozenset(word for name in names for word, *_ in stems(name)) - _FUNCTION)
+
+
+class _Match(NamedTuple):
+    """Where the words of a cue are in a sentence."""
+
+    spans: list[tuple[int, int]]
+
+    @property
+    def start(self) -> int:
+        return self.spans[0][0]
+
+    @property
+    def end(self) -> int:
+        return self.spans[-1][1]
+
+
+def express(text: str, cues: Sequence[Cue]) -> bool:
+    """Return whether a heading or lead-in expresses a relation."""
+    return any(True for _ in _matches(text, cues))
+
+
+def _is_title(heading: str, cues: Sequence[Cue], subject: Subject) -> bool:
+    """Return whether a heading says nothing but the relation."""
+    words = {word for word, *_ in stems(heading)} - subject.words - _FUNCTION
+    return any(words == set(cue) for cue in cues if not cue.tight)
+
+
+def _matches(text: str, cues: Sequence[Cue]) -> Iterator[_Match]:
+    words = stems(text)
+    places: dict[str, list[int]] = {}
+    for number, (word, _, _) in enumerate(words):
+        places.setdefault(word, []).append(number)
+    for cue in cues:
+        if not all(word in places for word in cue):
+            continue
+        for at in places[cue[0]]:
+            if cue.tight:
+                chosen = [at + n for n in range(len(cue)) if at + n in places[cue[n]]]
+            else:
+                near = [[n for n in places[word] if abs(n - at) < len(cue) + _SPAN] for word in cue[1:]]
+                chosen = [at, *(min(found, key=lambda n: abs(n - at)) for found in near if found)]
+            if len(chosen) == len(cue):
+                yield _Match(sorted(words[n][1:] for n in chosen))
+
+
+def states(sentence: str, at: int, end: int, cues: Sequence[Cue], subject: Subject) -> bool:
+    """Return whether a sentence that names the object from ``at`` to ``end`` expresses the relation."""
+    return any(_relates(sentence, match, at, end, subject) for match in _matches(sentence, cues))
+
+
+def _relates(sentence: str, match: _Match, at: int, end: int, subject: Subject) -> bool:
+    if any(first < end and at < last for first, last in match.spans):
+        return False  # words of the object's own name
+    if match.end <= at:
+        between = sentence[match.end : at]
+        if ":" in between and _in_compound(sentence, at, end):
+            return False
+        far = _FAR if "," not in between else 10 * _FAR
+    elif end <= match.start:
+        between = sentence[end : match.start]
+        far = _NEAR
+    else:  # "Languages: French (official)"
+        between = sentence[end : next(first for first, _ in match.spans if first >= end)]
+        far = 1
+        if "," in between:
+            return False
+    if _CLAUSE.search(between) or len(between.split()) > far:
+        return False
+    clause = sentence[max(0, min(match.start, at) - 30) : max(match.end, end)]
+    if any(word in _WORDS_THAT_DENY for word in clause.casefold().split()):
+        return False
+    if _OF_A_RELATIVE.search(sentence, max(0, match.start - 100), match.start):
+        return False
+    return not _of_another(sentence, match.end, at, end, subject)
+
+
+def _in_compound(sentence: str, at: int, end: int) -> bool:
+    """Return whether a common noun is part of a longer one: "iron" in "iron ore, gold"."""
+    after, before = _NOUN_AFTER.match(sentence, end), _NOUN_BEFORE.search(sentence, max(0, at - 60), at)
+    if after and after[1] not in _FUNCTION:
+        return True
+    return before is not None and sentence[at].islower() and before[1] not in _FUNCTION
+
+
+def _of_another(sentence: str, cue_end: int, at: int, end: int, subject: Subject) -> bool:
+    """Return whether a cue is followed by the name of another thing: "the capital of Georgia"."""
+    of = _OF_ANOTHER.match(sentence, cue_end)
+    if of is None or at <= of.end() < end:
+        return False
+    name = _NAME.match(sentence, of.end())
+    assert name is not None
+    if any(word in subject.words for word, *_ in stems(name[0])):
+        return False
+    # "a member of A, the object and B" is a list
+    return not (name.end() <= at and _LIST_GOES_ON.match(sentence, end))
+
+
+def _in_life_dates(relation: int, sentence: str, at: int, end: int) -> bool:
+    """Return whether a place stands with the date of birth or death behind the subject's name."""
+    life = _LIFE.search(sentence) if relation in (_BIRTH, _DEATH) else None
+    if life is None:
+        return False
+    first, last = life.span(1 if relation == _BIRTH else 2)
+    return first <= at and end <= last
+
+
+def support(
+    relation: int,
+    sentence: str,
+    spans: Sequence[tuple[int, int]],
+    place: Place,
+    cues: Sequence[Cue],
+    subject: Subject,
+) -> tuple[int, str]:
+    """Return how well a sentence supports a fact, as a rank and a word; a higher rank is better."""
+    for at, end in spans:
+        if states(sentence, at, end, cues, subject) or _in_life_dates(relation, sentence, at, end):
+            return 3, STATED
+    heading = place.headings[-1] if place.headings else ""
+    if place.item:
+        if express(place.lead_in, cues) or express(heading, cues):
+            return 1, LIST
+    elif _is_title(heading, cues, subject):
+        return 2, STATED
+    return 0, MENTIONED
