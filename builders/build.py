@@ -172,6 +172,12 @@ class _Build:
         wikidata_recent = self._extract_wikidata("wikidata-extract recent", sources.wikidata_recent, wikidata_prev)
         if not self.accept_dates:
             self._check_wikidata_dates()
+        if not any(
+            self._extracted(f"wikidata-extract {side}", "entities")["properties"] for side in ("prev", "recent")
+        ):
+            self._warn(
+                "no properties in the Wikidata dumps: relations are named and recognised by a table of some 100"
+            )
         return _Extracts(prev, recent, wikidata_prev, wikidata_recent, self._page_items())
 
     def _extract_wikipedia(self, name: str, dump: Dump, previous: Path | None = None) -> Path:
@@ -367,7 +373,13 @@ class _Build:
         clock = _Clock()
         with measured() as cost:
             finished = finish(
-                staged, self.interval, self.options.include, folder / "wiki-diff", folder / "align", self.options.seed
+                staged,
+                self.interval,
+                self.options.include,
+                folder / "wiki-diff",
+                folder / "align",
+                self.options.seed,
+                self.options.caps,
             )
             types = entity_types.count(finished.kept, folder / "wikidata-labels")
         self.costs["finish"] = clock.cost([cost])
@@ -375,6 +387,9 @@ class _Build:
             for split, written in config["splits"].items():
                 if written["num_examples"] == 0:
                     self._warn(f"{name}: no rows in the split {split}; `datasets` will not list it")
+        if few := _left_by_caps(finished):
+            caps = ",".join(map(str, self.options.caps or ()))
+            self._warn(f"the caps of {caps} leave {few}; --caps none keeps all, or give larger shares")
         manifest = self._manifest(finished, types)
         clock = _Clock()
         with measured() as cost:
@@ -384,7 +399,16 @@ class _Build:
         manifest = self._manifest(finished, types)
         with contextlib.suppress(InputError):
             write_json(self.out / manifest.path, manifest.content)
+        self._say_short_name()
         return manifest
+
+    def _say_short_name(self) -> None:
+        """Say which interval has the short name, if another one in the folder would have the same."""
+        short = self.interval.short_name
+        same = [one.interval for one in read_intervals(self.out) if one.interval.short_name == short]
+        if len(same) > 1:
+            others = ", ".join(f"diffset-{interval.name}" for interval in same[:-1])
+            say(f"diffset-{short} is short for diffset-{same[-1].name}; use the full name for {others}")
 
     def _probe_counts(self, finished: Finished) -> dict[str, Any]:
         """Return the paper's Table 2: facts categorised, aligned and filtered, and how many each rule dropped."""
@@ -401,6 +425,7 @@ class _Build:
                 "aligned": aligned["aligned"],
                 "filtered": aligned["kept"],
                 "kept": len(finished.kept[split]),
+                **finished.grades[split],
                 "dropped": {
                     "alignment": aligned["not_aligned"],
                     "filters": aligned["filtered"],
@@ -486,6 +511,16 @@ def _run_checked(task: Any, folder: Path, *, run: Any, hashed: Mapping[str, chec
 
 def _day(date: str) -> datetime.date:
     return datetime.date.fromisoformat(date)
+
+
+def _left_by_caps(finished: Finished) -> str:
+    """Return the splits of which the caps leave less than a fifth, in words, or ""."""
+    few = []
+    for split, kept in finished.kept.items():
+        before = len(kept) + sum(finished.capped[split].values())
+        if len(kept) * 5 < before:
+            few.append(f"{len(kept):,} of {before:,} {split} facts")
+    return ", ".join(few)
 
 
 def _reuse(name: str) -> str:

@@ -49,6 +49,9 @@ _PROBES = {
 # What only `temporalwiki ckl` asks for.
 _FACTS = {**_PROBES, "objects_before": _LABELS, "known_before": pa.bool_(), "dead": pa.bool_()}
 
+SUPPORT = ("stated", "list", "mentioned")
+DATED = ("within", "before", "over", "undated")
+
 SCHEMAS: dict[str, pa.Schema] = {
     "diffset": pa.schema(_DIFFSET),
     "deletions": pa.schema(_DIFFSET),

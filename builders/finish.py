@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from tqdm import tqdm
 
-from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
+from temporalwiki.builders.configs import DATED, SCHEMAS, SPLITS, SUPPORT, names
 from temporalwiki.builders.dataset_folder import write_split
 from temporalwiki.builders.parquet import KeptFile, read_rows
 from temporalwiki.builders.snapshot import Interval
@@ -30,15 +31,22 @@ ALWAYS = INCLUDE[:-1]  # not the whole snapshot by default: it needs every artic
 
 @dataclass(frozen=True)
 class Finished:
-    """The configs for the manifest, the facts that each split keeps, and how many facts each cap dropped."""
+    """The configs for the manifest, and of each split the facts that it keeps and some counts."""
 
     configs: dict[str, Any]
     kept: dict[str, list[probes.Fact]]
-    capped: dict[str, dict[str, int]]
+    capped: dict[str, dict[str, int]]  # how many facts each cap dropped
+    grades: dict[str, dict[str, Any]]  # of all facts and of the kept ones: support, dated and strict
 
 
 def finish(
-    staged: Path, interval: Interval, include: tuple[str, ...], diffs: Path, aligned: Path, seed: int
+    staged: Path,
+    interval: Interval,
+    include: tuple[str, ...],
+    diffs: Path,
+    aligned: Path,
+    seed: int,
+    caps: probes.Caps | None = probes.CAPS,
 ) -> Finished:
     """Write the shards of all configs below ``staged``, from the folders of stages wiki-diff and align."""
     configs: dict[str, Any] = {}
@@ -54,9 +62,13 @@ def finish(
             write(kind, "train", _text_rows(kind, sorted(diffs.glob(f"{kind}-*.parquet")), interval))
     files = sorted(aligned.glob("aligned-*.parquet"))
     facts: dict[str, list[probes.Fact]] = {split: [] for split in SPLITS["probes"]}
-    for row in read_rows(files, columns=["split", "s", "p", "o"]):
+    graded: dict[str, list[_Grade]] = {split: [] for split in SPLITS["probes"]}
+    grades: dict[_Grade, _Grade] = {}  # each object once: there are few different ones
+    for row in read_rows(files, columns=["split", "s", "p", "o", *_Grade._fields]):
         facts[row["split"]].append(probes.Fact(row["s"], row["p"], row["o"]))
-    selections = {split: probes.cap(of_split, seed) for split, of_split in facts.items()}
+        grade = _Grade(row["support"], row["dated"], row["strict"])
+        graded[row["split"]].append(grades.setdefault(grade, grade))
+    selections = {split: probes.cap(of_split, seed, caps) for split, of_split in facts.items()}
     subjects = {facts[split][i].s for split, selection in selections.items() for i in selection.kept}
     for split, selection in selections.items():
         write("probes", split, _probe_rows(files, split, selection.kept))
@@ -69,7 +81,34 @@ def finish(
         configs,
         {split: [facts[split][i] for i in selection.kept] for split, selection in selections.items()},
         {split: dict(sorted(selection.dropped.items())) for split, selection in selections.items()},
+        {
+            split: {
+                "facts": _count(graded[split]),
+                "probes": _count(graded[split][position] for position in selection.kept),
+            }
+            for split, selection in selections.items()
+        },
     )
+
+
+class _Grade(NamedTuple):
+    support: str
+    dated: str
+    strict: bool
+
+
+def _count(grades: Iterable[_Grade]) -> dict[str, Any]:
+    """Return how many facts have each value of each column."""
+    numbers = Counter(grades)
+    count: dict[str, Any] = {
+        "support": dict.fromkeys(SUPPORT, 0),
+        "dated": dict.fromkeys(DATED, 0),
+        "strict": sum(number for grade, number in numbers.items() if grade.strict),
+    }
+    for grade, number in numbers.items():
+        count["support"][grade.support] += number
+        count["dated"][grade.dated] += number
+    return count
 
 
 def _text_rows(kind: str, files: list[Path], interval: Interval) -> Iterator[dict[str, Any]]:

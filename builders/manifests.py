@@ -21,6 +21,7 @@ from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.configs import SCHEMAS, SPLITS, TEST_DATA, names
 from temporalwiki.builders.snapshot import Interval, check_date
 from temporalwiki.builders.streams import digest
+from temporalwiki.builders.wikidata.probes import CAPS
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
@@ -190,14 +191,27 @@ class DiffsetCounts(msgspec.Struct, frozen=True):
     sentences_without_formula: Count = 0  # which are not in the diffset
 
 
+class Grades(msgspec.Struct, frozen=True):
+    """How many facts have each value of the columns ``support`` and ``dated``, and how many are strict."""
+
+    support: dict[str, Count]
+    dated: dict[str, Count]
+    strict: Count
+
+
 class FactCounts(msgspec.Struct, frozen=True):
-    """How many facts of one split are left after each step (Table 2 of the paper)."""
+    """How many facts of one split are left after each step (Table 2 of the paper).
+
+    ``facts`` are those before the caps, ``probes`` those that are kept. Older manifests have neither.
+    """
 
     categorised: Count
     sampled: Count
     aligned: Count
     filtered: Count
     kept: Count
+    facts: Grades | None = None
+    probes: Grades | None = None
 
 
 class ProbeCounts(msgspec.Struct, frozen=True):
@@ -227,6 +241,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     seed: int
     unchanged_fraction: float
     compare: str = "exact"  # as in older manifests
+    caps: tuple[float, float, float] | None = CAPS
 
 
 class StageRun(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.wikidata import align, labels
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata import fact_diff as wikidata_diff
+from temporalwiki.builders.wikidata.probes import CAPS, Caps
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia import page_props, sentences
 from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
@@ -33,6 +34,7 @@ class BuildOptions:
     unchanged_fraction: float = 0.001
     allow_truncated: bool = False
     compare: str = "folded"
+    caps: Caps | None = CAPS
 
     def __post_init__(self) -> None:
         if self.compare not in COMPARISONS:
@@ -42,6 +44,8 @@ class BuildOptions:
                 raise UsageError(f"there is no config {name!r} to include; there are {', '.join(INCLUDE)}")
         if not 0 <= self.unchanged_fraction <= 1:
             raise UsageError(f"the fraction of unchanged facts must be from 0 to 1, not {self.unchanged_fraction}")
+        if self.caps is not None and not (len(self.caps) == 3 and all(0 < share <= 1 for share in self.caps)):
+            raise UsageError(f"the caps must be three shares above 0 and up to 1, or none, not {self.caps}")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.snapshot import Interval, read_date
+from temporalwiki.builders.wikidata.probes import Caps
 from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
@@ -55,6 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         metavar="RULE",
         help="which sentences count as the same: folded, those that differ only in case, punctuation, quotes, dashes "
         "and white space; exact, as in the paper, only in white space (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--caps",
+        type=caps,
+        default=options.caps,
+        metavar="S,R,O",
+        help="the largest shares of the probes of a split with one subject, one relation and one object, or none to "
+        "keep all aligned facts (default: 0.01,0.05,0.05)",
     )
     parser.add_argument(
         "--allow-truncated",
@@ -142,6 +151,7 @@ def run(arguments: argparse.Namespace) -> None:
         unchanged_fraction=arguments.unchanged_fraction,
         allow_truncated=arguments.allow_truncated,
         compare=arguments.compare,
+        caps=arguments.caps,
     )
     sources = find_sources(arguments.dumps, interval, wikidata)
     work = work_folder(arguments)
@@ -152,6 +162,17 @@ def run(arguments: argparse.Namespace) -> None:
         machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
     manifest = build(sources, arguments.out, work, options, machine, folder_card, arguments.accept_dates)
     print_result(describe_manifest(arguments.out, manifest))
+
+
+def caps(text: str) -> Caps | None:
+    """Return the shares of --caps, or None for "none"."""
+    if text == "none":
+        return None
+    try:
+        subject, relation, object = map(float, text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not three shares: write 0.01,0.05,0.05 or none") from None
+    return subject, relation, object
 
 
 def size_in_bytes(text: str) -> int:

@@ -291,7 +291,7 @@ def _options(published: Sequence[BuiltManifest]) -> BuildOptions:
     include = published[-1].content["options"].get("include")
     try:
         include = tuple(map(str, include))
-        return BuildOptions(include=include, seed=options.seed, unchanged_fraction=options.unchanged_fraction)
+        return BuildOptions(include, options.seed, options.unchanged_fraction, caps=options.caps)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"the manifest of {published[-1].name} on the Hub has no options of a build: {error}"

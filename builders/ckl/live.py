@@ -195,7 +195,7 @@ def _changed(
                 good_facts.append(probes.Fact(row["s"], row["p"], row["o"]))
             else:
                 counts.drop(reason)
-        selection = probes.cap(good_facts, seed)
+        selection = probes.cap(good_facts, seed, probes.CAPS)
         counts.dropped |= selection.dropped
         for row in _complete(db, [good[position] for position in selection.kept]):
             yield _row(row, templates, counts)

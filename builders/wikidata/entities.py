@@ -134,7 +134,7 @@ def label_languages(language: str) -> tuple[str, ...]:
 
 
 class EntityReader:
-    """Decodes lines for one wiki: labels and aliases in its language (with fallbacks), its sitelinks and statements."""
+    """Decodes lines for one wiki: names in its language (with fallbacks), its sitelinks and statements."""
 
     def __init__(self, wiki: str, language: str) -> None:
         languages = label_languages(language)

@@ -433,7 +433,9 @@ class _RowBuffer:
 
     def write(self) -> None:
         """Pass the rows that are held to the writers."""
-        items, revisions, labels, aliases, titles, records, lengths, reasons, digests = _columns(self._entity_values, 9)
+        items, revisions, labels, aliases, titles, records, lengths, reasons, digests = _columns(
+            self._entity_values, 9
+        )
         relation, target, is_best, *others = _columns(self._fact_values, len(Statement._fields))
         self._clear()
         numbers, seen, counts = _int64(items), _int64(records), _int64(lengths)

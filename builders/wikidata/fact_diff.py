@@ -22,7 +22,7 @@ from temporalwiki.builders.measurement import give_back_memory
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.sql import database, run_script
 from temporalwiki.builders.stages import Report
-from temporalwiki.builders.wikidata import buckets, item_versions, labels
+from temporalwiki.builders.wikidata import buckets, cues, item_versions, labels
 from temporalwiki.builders.wikidata.tables import (
     BUCKETS,
     ENTITIES,
@@ -231,8 +231,8 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     DuckDB takes up to ``memory`` bytes and spills the rest to disk. Raises InputError if that is not enough.
     """
     with database(folder, memory) as db:
-        for side in ("prev", "recent"):
-            db.register(f"{side}_properties", _properties(Path(getattr(task, side))))
+        for side, found in zip(("prev", "recent"), _properties(Path(task.prev), Path(task.recent)), strict=True):
+            db.register(f"{side}_properties", found)
         values = {name: getattr(task, name) for name in ("prev_date", "recent_date", "prev_text", "recent_text")}
         sampled = functools.partial(item_versions.sampled, task.unchanged_fraction, task.seed)
         dumps = _BothDumps(task)
@@ -431,13 +431,22 @@ def _page_items(path: Path, first: int, end: int) -> tuple[Integers, Integers]:
     return rows["item"].to_numpy(), rows["page_id"].to_numpy()
 
 
-def _properties(extract: Path) -> pa.Table:
-    """Return all records of properties in an extract. DuckDB could read them, but would not verify checksums."""
-    found = [PROPERTIES.empty_table()]
-    for path in files(extract, "properties"):
-        with KeptFile(path) as file:
-            found.append(file.read(PROPERTIES.names))
-    return pa.concat_tables(found)
+def _properties(*extracts: Path) -> list[pa.Table]:
+    """Return the records of properties in each extract, or in the last one a table's if none has any.
+
+    DuckDB could read them, but would not verify checksums.
+    """
+    tables = []
+    for extract in extracts:
+        found = [PROPERTIES.empty_table()]
+        for path in files(extract, "properties"):
+            with KeptFile(path) as file:
+                found.append(file.read(PROPERTIES.names))
+        tables.append(pa.concat_tables(found))
+    if not any(table.num_rows for table in tables):
+        rows = [{"p": p, "lastrevid": 0, "label": label, "seen": 0} for p, label in cues.labels().items()]
+        tables[-1] = pa.Table.from_pylist(rows, PROPERTIES)
+    return tables
 
 
 def _counts(db: duckdb.DuckDBPyConnection, untouched: int, same: int, repeated: int) -> Report:

@@ -1,4 +1,4 @@
-"""Stage wikidata-labels: write the labels, aliases, pages and classes of all items of two dumps, sorted for quick look-ups.
+"""Stage wikidata-labels: write names, pages and classes of all items of two dumps, sorted for quick look-ups.
 
 The object of a fact can be any item. Without these files, every task of stage wikidata-diff would have to read all
 entities of both extracts to find a few labels.

@@ -6,9 +6,12 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
-CAPS = {"s": 0.01, "p": 0.05, "o": 0.05}  # the largest share of the probes with one subject, relation or object
+Caps = tuple[float, float, float]  # the largest shares of the probes with one subject, one relation and one object
+CAPS: Caps = (0.01, 0.05, 0.05)
+_CAPPED = ("subject", "relation", "object")
 LIGHT_TUNING = 500  # facts a split
 
 
@@ -39,41 +42,43 @@ def shuffled(facts: Sequence[Fact], seed: int, purpose: str) -> list[int]:
     return sorted(range(len(facts)), key=key)
 
 
-def cap(facts: Sequence[Fact], seed: int) -> Selection:
-    """Apply filter 3: a subject has at most 1 % of the kept facts, a relation and an object 5 %, but always 1 fact.
+def cap(facts: Sequence[Fact], seed: int, caps: Caps | None) -> Selection:
+    """Apply filter 3: a subject, a relation and an object have at most these shares of the kept facts, or 1 fact.
 
     The shares refer to the result, so the filter looks for a fixed point: it takes facts in a seeded order, within
-    limits computed from the size of the last result, until the result is as large as its limits assume.
+    limits computed from the size of the last result, until the result is as large as its limits assume. Without
+    ``caps``, all facts are kept.
     """
+    if caps is None:
+        return Selection(list(range(len(facts))), {})
     order = shuffled(facts, seed, "cap")
     size = len(facts)
     while True:
-        kept, dropped = _take(facts, order, size)
+        kept, dropped = _take(facts, order, limits(size, caps))
         if len(kept) >= size:
             return Selection(sorted(kept), dropped)
         size = len(kept)
 
 
-def limits(size: int) -> dict[str, int]:
-    """Return how often one subject, relation and object may occur among ``size`` probes."""
-    return {name: max(1, size * round(share * 100) // 100) for name, share in CAPS.items()}
+def limits(size: int, caps: Caps) -> Fact:
+    """Return how often one subject, one relation and one object may occur among ``size`` probes."""
+    return Fact(*(max(1, int(size * Fraction(str(share)))) for share in caps))
 
 
-def _take(facts: Sequence[Fact], order: Iterable[int], size: int) -> tuple[list[int], dict[str, int]]:
-    allowed = limits(size)
-    seen: dict[str, Counter[int]] = {name: Counter() for name in CAPS}
-    names = {"s": "subject_over_1_percent", "p": "relation_over_5_percent", "o": "object_over_5_percent"}
+def _take(facts: Sequence[Fact], order: Iterable[int], allowed: Fact) -> tuple[list[int], dict[str, int]]:
+    seen = [Counter[int]() for _ in allowed]
     kept: list[int] = []
     dropped: dict[str, int] = {}
     for position in order:
-        fact = facts[position]._asdict()
-        over = next((name for name in CAPS if seen[name][fact[name]] >= allowed[name]), None)
-        if over is not None:
-            dropped[names[over]] = dropped.get(names[over], 0) + 1
+        fact = facts[position]
+        over = [count[entity] >= most for count, entity, most in zip(seen, fact, allowed, strict=True)]
+        if any(over):
+            reason = f"{_CAPPED[over.index(True)]}_over_cap"
+            dropped[reason] = dropped.get(reason, 0) + 1
             continue
         kept.append(position)
-        for name in CAPS:
-            seen[name][fact[name]] += 1
+        for count, entity in zip(seen, fact, strict=True):
+            count[entity] += 1
     return kept, dropped
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from temporalwiki.builders.wikidata.cues import Cue, stems
 from temporalwiki.builders.wikipedia.outline import Place
+from temporalwiki.builders.wikipedia.prose_lines import words
 from temporalwiki.builders.wikipedia.titles import title_hash
 
 LONGEST_LABEL = 250  # characters; Wikidata allows no longer ones
@@ -74,25 +75,25 @@ def _unspaced(character: str) -> bool:
 # ---------------------------------------------------------------------------------------------------
 # Naming the object.
 
-_TITLES = frozenset(
-    """acting administrator admiral ambassador archbishop archduke baron baroness bishop brigadier captain cardinal
+_TITLES = words("""
+    acting administrator admiral ambassador archbishop archduke baron baroness bishop brigadier captain cardinal
     caliph chair chairman chairwoman chairperson chancellor chief coach colonel commander commissioner congressman
     congresswoman consul count countess crown dame director doctor dr duchess duke emir emperor empress father
     founder general governor grand judge justice king lady lieutenant lord madam madame major marshal mayor mme
     minister miss mister monsignor mother mr mrs ms pastor patriarch pope premier president prince princess professor
     queen rabbi regent representative reverend saint secretary senator sergeant sheik sheikh shaykh sheikha sir
-    sister speaker sultan taoiseach tsar vice vice-president viscount""".split()
-)
-_FUNCTION = frozenset(
-    """a about according across after against all along already also although among an and are around as at based
+    sister speaker sultan taoiseach tsar vice vice-president viscount
+""")
+_FUNCTION = words("""
+    a about according across after against all along already also although among an and are around as at based
     because before behind being below beneath beside besides between both but by despite do does during each either
     every except finally for formerly from had has have he her here his how however if in including inside into is it
     its like many most near nearby neither nor not of off on once one only onto opposite or other our out outside
     over owing per she since so some still such than that the their then there these they this those though through
     throughout thus to today together toward towards under unlike until upon via was we were what when where whereas
-    which while who whose why will with within without yet you""".split()
-)
-_KINDS_OF_STATE = frozenset("republic kingdom state states commonwealth city province principality duchy".split())
+    which while who whose why will with within without yet you
+""")
+_KINDS_OF_STATE = words("republic kingdom state states commonwealth city province principality duchy")
 _BEFORE = re.compile(r"([^\W\d_][\w.'’-]*)( (?:of|of the|of The) | |-)\Z")
 _AFTER = re.compile(r"(?: |-|–)([^\W\d_][\w'’-]*)")
 
@@ -137,9 +138,8 @@ def _in_longer_name(sentence: str, at: int, end: int) -> bool:
     if not sentence[at].isupper():
         return False
     after = _AFTER.match(sentence, end)
-    if after and after[1][0].isupper() and not sentence[at:end].endswith("."):
-        if sentence[end] != " " or sentence[at:end].isupper() == after[1].isupper():
-            return True
+    if after and after[1][0].isupper() and sentence[end - 1] != ".":
+        return True
     before = _BEFORE.search(sentence, max(0, at - 60), at)
     if not before or not before[1][0].isupper():
         return False
@@ -154,13 +154,13 @@ def _in_longer_name(sentence: str, at: int, end: int) -> bool:
 def _opens(sentence: str, at: int) -> bool:
     """Return whether a word at this place opens a sentence or a part of it."""
     before = sentence[:at].rstrip()
-    return not before or before[-1] in ".!?:;–—\"“("
+    return not before or before[-1] in '.!?:;–—"“('
 
 
 # ---------------------------------------------------------------------------------------------------
 # Expressing the relation.
 
-_WORDS_THAT_DENY = frozenset("not never denied refused rejected failed declined without neither nor no".split())
+_WORDS_THAT_DENY = words("not never denied refused rejected failed declined without neither nor no")
 _CLAUSE = re.compile(r";|, (?:but|while|whereas|although|though)\b|\b(?:but|while|whereas|although)\b|[.!?] (?=[A-Z])")
 _OF_ANOTHER = re.compile(r"(?:'s|’s)? of (?:the )?(?=[A-Z])")
 _NAME = re.compile(r"[A-Z][\w'’-]*(?: (?:of |the |and )*[A-Z][\w'’-]*)*")
@@ -211,14 +211,14 @@ def express(text: str, cues: Sequence[Cue]) -> bool:
 
 def _is_title(heading: str, cues: Sequence[Cue], subject: Subject) -> bool:
     """Return whether a heading says nothing but the relation."""
-    words = {word for word, *_ in stems(heading)} - subject.words - _FUNCTION
-    return any(words == set(cue) for cue in cues if not cue.tight)
+    said = {word for word, *_ in stems(heading)} - subject.words - _FUNCTION
+    return any(said == set(cue) for cue in cues if not cue.tight)
 
 
 def _matches(text: str, cues: Sequence[Cue]) -> Iterator[_Match]:
-    words = stems(text)
+    found = stems(text)
     places: dict[str, list[int]] = {}
-    for number, (word, _, _) in enumerate(words):
+    for number, (word, _, _) in enumerate(found):
         places.setdefault(word, []).append(number)
     for cue in cues:
         if not all(word in places for word in cue):
@@ -227,10 +227,10 @@ def _matches(text: str, cues: Sequence[Cue]) -> Iterator[_Match]:
             if cue.tight:
                 chosen = [at + n for n in range(len(cue)) if at + n in places[cue[n]]]
             else:
-                near = [[n for n in places[word] if abs(n - at) < len(cue) + _SPAN] for word in cue[1:]]
-                chosen = [at, *(min(found, key=lambda n: abs(n - at)) for found in near if found)]
+                closest = [min(places[word], key=lambda n: abs(n - at)) for word in cue[1:]]
+                chosen = [at, *(n for n in closest if abs(n - at) < len(cue) + _SPAN)]
             if len(chosen) == len(cue):
-                yield _Match(sorted(words[n][1:] for n in chosen))
+                yield _Match(sorted(found[n][1:] for n in chosen))
 
 
 def states(sentence: str, at: int, end: int, cues: Sequence[Cue], subject: Subject) -> bool:

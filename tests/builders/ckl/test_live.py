@@ -61,7 +61,7 @@ def out(dumps: Path, snapshots: dict[str, Snapshot], tmp_path_factory: pytest.Te
 
 @pytest.fixture
 def no_caps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes, "CAPS", {"s": 1.0, "p": 1.0, "o": 1.0})
+    monkeypatch.setattr(probes, "CAPS", None)
 
 
 def held(snapshot: Snapshot, subject: str, relation: str) -> set[str]:

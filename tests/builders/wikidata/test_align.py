@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.wikidata.align import evidence, filtered, says
+from temporalwiki.builders.wikidata.align import filtered, says
 
 import reference
 
@@ -44,12 +44,6 @@ WORDS = st.text("ab Aé_.!-ß\u0301", max_size=12)
 @given(WORDS, WORDS.filter(bool))
 def test_it_agrees_with_the_reference_where_words_have_spaces(sentence: str, label: str) -> None:
     assert says(sentence, label) == reference.holds(sentence, label)
-
-
-def test_evidence_is_the_first_sentence_without_its_line_break() -> None:
-    text = [["Nothing here.", "Nor here."], ["A list", "\nof Roma", "\nand Roma"]]
-    assert evidence(text, "Roma") == "of Roma"
-    assert evidence(text, "Lazio") is None
 
 
 FILTERED = {

@@ -64,6 +64,8 @@ def compared(
         page_items=str(page_items) if page_items else None,
         prev_date=20211101,
         recent_date=20211129,
+        prev_text=20211129,
+        recent_text=20211129,
         unchanged_fraction=fraction,
         seed=0,
     )

@@ -71,21 +71,18 @@ def test_what_is_no_fact_is_counted_by_reason() -> None:
 
 def test_statement_id_rank_and_dates_are_kept() -> None:
     dates = {"P580": [time("+2012-00-00T00:00:00Z", 9)], "P582": [time("+2015-07-04T00:00:00Z")]}
+    dates["P585"] = [time("+2014-06-00T00:00:00Z", 10)]
     [found] = read(item(1, {"P54": [statement(value(5), id="Q1$abc", **dates)]})).statements
     assert (found.statement_id, found.rank) == ("Q1$abc", "normal")
-    assert (found.start, found.start_day) == ("+2012-00-00T00:00:00Z", 20120101)
-    assert (found.end, found.end_day) == ("+2015-07-04T00:00:00Z", 20150704)
+    assert (found.start_day, found.end_day, found.point_day) == (20120101, 20150704, 20140601)
 
 
 ENDS = {
-    "none": ([], (None, None)),
-    "no end, said explicitly": ([{"snaktype": "novalue"}], (None, None)),
-    "an unknown day": ([{"snaktype": "somevalue"}], ("somevalue", 0)),
-    "the earliest of several": (
-        [time("+2015-01-01T00:00:00Z"), time("+2014-01-01T00:00:00Z")],
-        ("+2014-01-01T00:00:00Z", 20140101),
-    ),
-    "no time at all": ([value(5)], (None, None)),
+    "none": ([], None),
+    "no end, said explicitly": ([{"snaktype": "novalue"}], None),
+    "an unknown day": ([{"snaktype": "somevalue"}], 0),
+    "the earliest of several": ([time("+2015-01-01T00:00:00Z"), time("+2014-01-01T00:00:00Z")], 20140101),
+    "no time at all": ([value(5)], None),
 }
 
 
@@ -93,7 +90,7 @@ ENDS = {
 def test_end_times(case: str) -> None:
     snaks, expected = ENDS[case]
     [found] = read(item(1, {"P54": [statement(value(5), P582=snaks)]})).statements
-    assert (found.end, found.end_day) == expected
+    assert found.end_day == expected
 
 
 DAYS = {
@@ -145,6 +142,29 @@ def test_a_page_is_that_of_the_wiki() -> None:
 def test_empty_maps_may_be_lists_as_php_writes_them() -> None:
     entity = read({"type": "item", "id": "Q1", "labels": [], "claims": [], "sitelinks": [], "descriptions": []})
     assert (entity.label, entity.title, entity.statements) == (None, None, [])
+
+
+ALIASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "of the wiki's language": ("en", {"en": ["U.S.", "USA"], "de": ["VSA"]}, ["U.S.", "USA"]),
+    "of its base language and of all languages": ("pt-br", {"pt": ["EUA"], "mul": ["USA"]}, ["EUA", "USA"]),
+    "English ones, as the label": ("ko", {"en": ["U.S."], "de": ["VSA"]}, ["U.S."]),
+    "numbered": ("en", {"en": {"1": "U.S.", "3": "USA"}}, ["U.S.", "USA"]),
+    "none": ("en", {}, []),
+}
+
+
+@pytest.mark.parametrize("case", ALIASES)
+def test_aliases_are_those_of_the_languages_that_can_name_the_item(case: str) -> None:
+    language, texts, expected = ALIASES[case]
+
+    def terms(found: Any) -> Any:
+        if isinstance(found, dict):
+            return {number: {"language": "en", "value": text} for number, text in found.items()}
+        return [{"language": "en", "value": text} for text in found]
+
+    aliases = {code: terms(found) for code, found in texts.items()} or []
+    labels = {code: {"language": code, "value": "label"} for code in ("pt", "en")}
+    assert read(item(1, labels=labels, aliases=aliases), language).aliases == expected
 
 
 def test_a_property_has_a_label_and_no_facts() -> None:

@@ -71,9 +71,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Report]]
 def test_the_rows_of_an_item(whole: tuple[Path, list[Report]]) -> None:
     folder, reports = whole
     facts = pq.read_table(tables.files(folder, "facts")[0]).to_pylist()
-    common: dict[str, Any] = {"bucket": 2, "s": 66, "start": None, "start_day": None, "seen": 66}
-    end = {"end": "+2015-07-04T00:00:00Z", "end_day": 20150704}
-    no_end = {"end": None, "end_day": None}
+    common: dict[str, Any] = {"bucket": 2, "s": 66, "start_day": None, "point_day": None, "seen": 66}
+    end, no_end = {"end_day": 20150704}, {"end_day": None}
     assert [row for row in facts if row["s"] == 66] == [
         common | no_end | {"p": 31, "o": 5, "best": False, "rank": "normal", "statement_id": "Q66$a"},
         common | no_end | {"p": 31, "o": 6, "best": True, "rank": "preferred", "statement_id": "Q66$b"},
@@ -83,7 +82,7 @@ def test_the_rows_of_an_item(whole: tuple[Path, list[Report]]) -> None:
     [entity] = [r for r in pq.read_table(tables.files(folder, "entities")[0]).to_pylist() if r["s"] == 66]
     dropped = dict.fromkeys(("bad_property", "deprecated", "no_value", "unexpected_structure", "unknown_rank"), 0)
     assert entity == {
-        "bucket": 2, "s": 66, "lastrevid": 198, "label": "Item 66 é漢", "title": title, "class": 6, "seen": 66,
+        "bucket": 2, "s": 66, "lastrevid": 198, "label": "Item 66 é漢", "aliases": None, "title": title, "class": 6, "seen": 66,
         "facts": 2, "not_best_rank": 1, "not_an_item": 1, **dropped, "digest": None,
     }  # fmt: skip
     assert total(reports, "entities") == {"dropped": {"lexeme": 1, "missing": 1}, "items": 149, "properties": 1}

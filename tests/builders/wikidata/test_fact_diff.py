@@ -38,7 +38,7 @@ from tiny_dumps import (
     write_wikidata,
 )
 
-PREV, RECENT = 20211101, 20211129
+PREV, RECENT, RECENT_TEXT = 20211101, 20211129, 20211201
 
 
 def run_dumps(
@@ -83,6 +83,8 @@ def task_of(tmp_path: Path, fraction: float, recent_date: int = RECENT, seed: in
         page_items=str(page_items) if (page_items := tmp_path / "page_items.parquet").exists() else None,
         prev_date=PREV,
         recent_date=recent_date,
+        prev_text=PREV,
+        recent_text=RECENT_TEXT,
         unchanged_fraction=fraction,
         seed=seed,
     )
@@ -103,7 +105,7 @@ def run(tmp_path: Path, prev: list[Any], recent: list[Any], **options: Any) -> t
 )
 def test_tasks_have_so_many_facts_and_every_bucket_once(facts: int, tasks: int) -> None:
     names = ("prev", "recent", "labels", "prev_articles", "recent_articles", "page_items")
-    dates = {"prev_date": PREV, "recent_date": RECENT}
+    dates = {"prev_date": PREV, "recent_date": RECENT, "prev_text": PREV, "recent_text": RECENT_TEXT}
     planned = fact_diff.plan(facts, **dict.fromkeys(names, "x"), **dates, unchanged_fraction=0.0, seed=0)
     assert len(planned) == fact_diff.count_tasks(facts) == tasks
     assert [bucket for task in planned for bucket in range(task.first, task.end)] == list(range(tables.BUCKETS))
@@ -248,7 +250,7 @@ def test_times_are_those_of_the_statement_that_holds(tmp_path: Path) -> None:
     over, now = {**ENDED, "P580": [time("+2020-00-00T00:00:00Z", 9)]}, {**BEGUN, **LATER}
     recent = [item(1, {"P54": [S(6, id="a", **over), S(6, id="b", **now)]})]
     [row] = run(tmp_path, [item(1)], recent)[0]
-    assert (row["start_time"], row["end_time"]) == ("+2021-11-20T00:00:00Z", "+2024-11-15T00:00:00Z")
+    assert [f"{row[name]:%Y-%m-%d %Z}" for name in ("start_time", "end_time")] == ["2021-11-20 UTC", "2024-11-15 UTC"]
     assert row["statement_id"] == "b"
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.wikidata import extract, fact_diff, labels
+from temporalwiki.builders.wikipedia.titles import title_hash
 
 from a_stage import run_tasks
 from tiny_dumps import item, wikidata_file, write_wikidata
@@ -20,7 +21,7 @@ PREV = [
     item(3, label="new", lastrevid=2),
 ]
 RECENT = [
-    item(1, label="one"),
+    item(1, label="one", title="One", aliases={"en": [{"language": "en", "value": "a one"}]}),
     item(65, label="sixty-five"),
     item(4),
     item(5, label="first", lastrevid=8),
@@ -43,6 +44,8 @@ def test_labels_are_recents_and_those_of_the_newest_reading_that_has_one(
         page_items=None,
         prev_date=0,
         recent_date=0,
+        prev_text=0,
+        recent_text=0,
         unchanged_fraction=0.0,
         seed=0,
     )
@@ -57,4 +60,6 @@ def test_labels_are_recents_and_those_of_the_newest_reading_that_has_one(
         5: ("first", True),
         65: ("sixty-five", True),
     }
+    [one] = [row for row in found.to_pylist() if row["id"] == 1]
+    assert (one["aliases"], one["title"]) == (["a one"], title_hash("One"))
     assert labels.look_up(tmp_path / "labels", np.array([], np.int64)).num_rows == 0

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalwiki.builders.wikidata.probes import LIGHT_TUNING, Fact, cap, light_tuning, limits
+from temporalwiki.builders.wikidata.probes import CAPS, LIGHT_TUNING, Fact, cap, light_tuning, limits
 
 import reference
 
@@ -18,7 +18,7 @@ FACTS = st.lists(
 
 @given(FACTS, st.integers(0, 5))
 def test_no_subject_relation_or_object_has_more_than_its_share_of_what_is_kept(facts: list[Fact], seed: int) -> None:
-    selection = cap(facts, seed)
+    selection = cap(facts, seed, CAPS)
     reference.check_caps([facts[i] for i in selection.kept])
     assert len(selection.kept) + sum(selection.dropped.values()) == len(facts)
     assert bool(selection.kept) == bool(facts)
@@ -28,33 +28,33 @@ def test_no_subject_relation_or_object_has_more_than_its_share_of_what_is_kept(f
 def test_the_order_of_the_facts_does_not_matter(facts: list[Fact], random: st.randoms) -> None:  # type: ignore[valid-type]
     shuffled = facts.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert {facts[i] for i in cap(facts, 3).kept} == {shuffled[i] for i in cap(shuffled, 3).kept}
+    assert {facts[i] for i in cap(facts, 3, CAPS).kept} == {shuffled[i] for i in cap(shuffled, 3, CAPS).kept}
 
 
 def test_another_seed_keeps_other_facts() -> None:
     facts = [Fact(s, 1, s) for s in range(1, 500)]
-    assert cap(facts, 1).kept != cap(facts, 2).kept
+    assert cap(facts, 1, CAPS).kept != cap(facts, 2, CAPS).kept
 
 
 def test_nothing_is_dropped_where_all_shares_are_small() -> None:
     facts = [Fact(s, s % 40, s) for s in range(1, 1001)]
-    assert cap(facts, 0).kept == list(range(1000))
+    assert cap(facts, 0, CAPS).kept == list(range(1000))
 
 
 def test_the_fixed_point_of_one_big_relation() -> None:
     """100 relations of 10 facts and one of 1,000: 52 of its facts are at most 5 % of 1,052, and 53 are of 1,053."""
     facts = [Fact(i, 2 + i // 10, i) for i in range(1000)] + [Fact(5_000 + i, 1, 5_000 + i) for i in range(1000)]
-    kept = [facts[i] for i in cap(facts, 0).kept]
+    kept = [facts[i] for i in cap(facts, 0, CAPS).kept]
     big = sum(fact.p == 1 for fact in kept)
     assert len(kept) == 1000 + big
     assert big == 1000 * 5 // 95  # the largest n with n <= 5 % of (1,000 + n): 52
-    assert big <= limits(len(kept))["p"] < big + 2
+    assert big <= limits(len(kept), CAPS).p < big + 2
 
 
 @settings(deadline=None)
 @given(FACTS, st.integers(0, 3))
 def test_light_tuning_shares_no_subject_with_the_probes(facts: list[Fact], seed: int) -> None:
-    kept = cap(facts, seed).kept
+    kept = cap(facts, seed, CAPS).kept
     subjects = {facts[i].s for i in kept}
     chosen = light_tuning(facts, kept, subjects, seed)
     assert subjects.isdisjoint(facts[i].s for i in chosen)
