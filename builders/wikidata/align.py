@@ -25,6 +25,7 @@ from temporalwiki.builders.wikidata.support import (
     LIST,
     MENTIONED,
     STATED,
+    LinkText,
     Names,
     Subject,
     fold,
@@ -36,13 +37,12 @@ from temporalwiki.builders.wikidata.tables import properties
 from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentence_diff import Articles
-from temporalwiki.builders.wikipedia.titles import title_hash
 
 VERSION = 4
 MAX_OBJECT_WORDS = 5
 _MOST_SENTENCES = 40  # that name an object and are compared; no real page has so many
 
-_ONLY_HERE = ("page_id", "object_title", "object_aliases")
+_ONLY_HERE = ("page_id", "object_title", "object_aliases", "subject_aliases")
 ALIGNED = pa.schema(
     [
         *(field for field in CANDIDATES if field.name not in _ONLY_HERE),
@@ -135,7 +135,10 @@ class _Text:
 
     def find(self, names: Names) -> Iterator[tuple[str, list[tuple[int, int]]]]:
         """Yield the sentences that name an object, with the places where they do."""
+        label, others = names.label, names.linked
         for sentence, folded in self.sentences:
+            if not (label in folded or (others and any(text in folded for text in others))):
+                continue  # most sentences
             if spans := list(names.find(sentence, folded)):
                 yield sentence, spans
 
@@ -153,9 +156,14 @@ class _Article:
         return self._found.wikitext if self._found is not None else ""
 
     @functools.cached_property
-    def links(self) -> dict[str, set[str]]:
-        """The titles that each text of a link stands for."""
-        return links(self.wikitext)
+    def links(self) -> list[LinkText]:
+        """The texts of its links."""
+        return [LinkText.of(text, titles) for text, titles in links(self.wikitext).items()]
+
+    @functools.cached_property
+    def link_texts(self) -> frozenset[str]:
+        """The texts of its links, folded."""
+        return frozenset(link.text for link in self.links)
 
     @functools.cached_property
     def places(self) -> dict[str, Place]:
@@ -237,8 +245,7 @@ class _Page:
             return True
         if any(True for alias in row["object_aliases"] for _ in occurrences(wikitext, nfc(alias))):
             return True
-        title = row["object_title"]
-        return title is not None and any(title_hash(to) == title for found in article.links.values() for to in found)
+        return any(row["object_title"] in link.hashes for link in article.links)
 
 
 class _Cursor:
@@ -265,7 +272,8 @@ def _align(row: dict[str, Any], page: _Page) -> dict[str, Any]:
         )
     names = Names(row["object"], row["object_title"], text.article.links)
     best, rank, level = "", -1, MENTIONED
-    cues, subject = page.cues(row["p"]), Subject.of(row["subject"], text.title)
+    cues, others = page.cues(row["p"]), text.article.link_texts
+    subject = Subject.of(row["subject"], text.title, *row["subject_aliases"], others=others)
     for number, (sentence, spans) in enumerate(text.find(names)):
         place = text.article.places.get(sentence, Place())
         found, word = support(row["p"], sentence, spans, place, cues, subject)

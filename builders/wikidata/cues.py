@@ -38,7 +38,7 @@ P69: educated at|studied|educated|graduated|degree|attended|alumnus|student at|d
 P84: architect|designed by
 P86: composer|composed|music by|score
 P101: field of work|field|specialist in|expert in|researcher in
-P102: member of political party|party|member of the|joined|candidate
+P102: member of political party|party|member of the|joined|candidate|belongs to
 P103: native language|mother tongue|native speaker
 P106: occupation|was a|is a|was an|is an|worked as|became a|career as|known as a|profession
 P108: employer|employed|works for|worked for|working for|worked at|works at|professor at|professor of|taught at
@@ -51,7 +51,7 @@ P119: place of burial|buried|grave|interred|burial
 P123: publisher|published by
 P127: owned by|owned|owner|belongs to
 P131: located in the administrative territorial entity|country of|country in|state within|located in|lies in
-    |situated in|city in|town in|village in|municipality in|district of|county
+    |situated in|city in|town in|village in|municipality in|district of|county|is in
 P136: genre|is a|is an|was a|was an
 P138: named after|named for|eponym|named in honour|named in honor|namesake
 P140: religion|faith|adherent|church|converted
@@ -63,7 +63,7 @@ P157: killed by|killed|murdered|shot by
 P159: headquarters location|headquarters|headquartered|based in|head office
 P161: cast member|starring|stars|cast|played by|actor|actress|role
 P162: producer|produced
-P166: award received|awarded|won|received|award|prize|recipient|laureate|honoured|honored
+P166: award received|awarded|won|received|award|prize|recipient|laureate|honoured|honored|holds the|holder of
 P169: chief executive officer|chief executive|CEO
 P170: creator|created by|painted by
 P172: ethnic group|ethnicity|ethnic
@@ -89,7 +89,7 @@ P403: mouth of the watercourse|flows into|mouth|empties|drains
 P407: language of work or name|language|written in
 P413: position played on team / speciality|plays as|position
 P449: original broadcaster|aired|broadcast|network
-P452: industry|industries|manufactures|sector
+P452: industry|industries|manufactures|sector|active in
 P463: member of|member|joined|membership|international organizations|fellow
 P488: chairperson|chairman|chair|chaired
 P495: country of origin|country|from

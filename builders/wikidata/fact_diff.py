@@ -66,6 +66,7 @@ CANDIDATES = pa.schema(
         "page_id": pa.int64(),
         "object_title": HASH,  # of the object's page
         "object_aliases": pa.list_(pa.string()),
+        "subject_aliases": pa.list_(pa.string()),
     }
 )
 
@@ -262,7 +263,8 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
                 (f.s, f.p, f.o) IN (SELECT (s, p, o) FROM prev_asked) AS known_before,
                 f.s IN (SELECT s FROM dead) AS dead,
                 start_time, end_time, coalesce(dated, 'undated') AS dated,
-                page_id, objects.title AS object_title, coalesce(objects.aliases, []) AS object_aliases
+                page_id, objects.title AS object_title, coalesce(objects.aliases, []) AS object_aliases,
+                coalesce(subjects.aliases, []) AS subject_aliases
             FROM facts f
             LEFT JOIN known subjects ON subjects.id = f.s
             LEFT JOIN known objects ON objects.id = f.o

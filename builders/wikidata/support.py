@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple, Self
 
-from temporalwiki.builders.wikidata.cues import Cue, stems
+from temporalwiki.builders.wikidata.cues import Cue, stem, stems
 from temporalwiki.builders.wikipedia.outline import Place
 from temporalwiki.builders.wikipedia.prose_lines import words
 from temporalwiki.builders.wikipedia.titles import title_hash
@@ -98,19 +99,31 @@ _BEFORE = re.compile(r"([^\W\d_][\w.'’-]*)( (?:of|of the|of The) | |-)\Z")
 _AFTER = re.compile(r"(?: |-|–)([^\W\d_][\w'’-]*)")
 
 
+class LinkText(NamedTuple):
+    """The text of some links of an article, and the titles of the pages to which they lead; all are folded."""
+
+    text: str
+    titles: list[str]
+    hashes: frozenset[bytes]  # of the titles as they are
+
+    @classmethod
+    def of(cls, text: str, titles: Collection[str]) -> Self:
+        """Return the links with this text."""
+        return cls(fold(nfc(text)), [fold(nfc(title)) for title in titles], frozenset(map(title_hash, titles)))
+
+
 class Names:
     """The texts under which an article names an object."""
 
-    def __init__(self, label: str, title: bytes | None, links: Mapping[str, Collection[str]]) -> None:
+    def __init__(self, label: str, title: bytes | None, links: Iterable[LinkText]) -> None:
         self.label = fold(nfc(label))
         self.linked: list[str] = []  # texts of links to the object's page
         self.others: list[str] = []  # texts of links to other pages that contain the label
-        for text, targets in links.items():
-            shown = fold(nfc(text))
-            if title is not None and any(title_hash(target) == title for target in targets):
-                self.linked.append(shown)
-            elif self.label in shown and (shown != self.label or any(_is_another(t, self.label) for t in targets)):
-                self.others.append(shown)
+        for text, titles, hashes in links:
+            if title in hashes:
+                self.linked.append(text)
+            elif self.label in text and (text != self.label or any(_is_another(t, self.label) for t in titles)):
+                self.others.append(text)
 
     def find(self, sentence: str, folded: str) -> Iterator[tuple[int, int]]:
         """Yield where a sentence names the object."""
@@ -129,8 +142,7 @@ class Names:
 
 def _is_another(title: str, label: str) -> bool:
     """Return whether a title says that its page is about another thing of that name: "Georgia (U.S. state)"."""
-    folded = fold(nfc(title))
-    return folded.startswith((f"{label} (", f"{label}, "))
+    return title.startswith((f"{label} (", f"{label}, "))
 
 
 def _in_longer_name(sentence: str, at: int, end: int) -> bool:
@@ -179,15 +191,26 @@ _LIFE = re.compile(r"\(([^()]*\b\d{3,4}\b[^()]*?) ?[–—-] ?([^()]*\b\d{3,4}\b
 _BIRTH, _DEATH = 19, 20  # properties: place of birth, place of death
 
 
+_AND_ITS = re.compile(r" and (?:his|her|its|their) ")
+_OWNER = re.compile(r"\b([A-Z][\w-]*)['’]s (?:\w+ ){0,2}\Z")
+_OPENING = re.compile(r"([A-Z][\w.'’-]*(?: (?:of |the )*[A-Z][\w.'’-]*)*),? (\w+)")
+_VERBS = words("""
+    am are be became becomes began came can could did does had has have is made may might moved served that was went
+    were which who will won worked would wrote
+""")
+_NO_NAMES = _FUNCTION | _TITLES
+
+
 class Subject(NamedTuple):
-    """The stems of the words that name an article's subject."""
+    """The stems of the words that name an article's subject, and the texts of its links to other articles."""
 
     words: frozenset[str]
+    others: Collection[str] = ()
 
     @classmethod
-    def of(cls, *names: str) -> Subject:
+    def of(cls, *names: str, others: Collection[str] = ()) -> Self:
         """Return the subject with these names."""
-        return cls(frozenset(word for name in names for word, *_ in stems(name)) - _FUNCTION)
+        return cls(frozenset(word for name in names for word, *_ in stems(name)) - _FUNCTION, others)
 
 
 class _Match(NamedTuple):
@@ -210,16 +233,13 @@ def express(text: str, cues: Sequence[Cue]) -> bool:
 
 
 def _is_title(heading: str, cues: Sequence[Cue], subject: Subject) -> bool:
-    """Return whether a heading says nothing but the relation."""
+    """Return whether a heading is the property's label, the first of its cues."""
     said = {word for word, *_ in stems(heading)} - subject.words - _FUNCTION
-    return any(said == set(cue) for cue in cues if not cue.tight)
+    return bool(cues) and said == set(cues[0])
 
 
 def _matches(text: str, cues: Sequence[Cue]) -> Iterator[_Match]:
-    found = stems(text)
-    places: dict[str, list[int]] = {}
-    for number, (word, _, _) in enumerate(found):
-        places.setdefault(word, []).append(number)
+    found, places = _indexed(text)
     for cue in cues:
         if not all(word in places for word in cue):
             continue
@@ -233,6 +253,16 @@ def _matches(text: str, cues: Sequence[Cue]) -> Iterator[_Match]:
                 yield _Match(sorted(found[n][1:] for n in chosen))
 
 
+@functools.lru_cache(1024)
+def _indexed(text: str) -> tuple[list[tuple[str, int, int]], dict[str, list[int]]]:
+    """Return the stems of a text, and where each of them is among them. Many facts ask for the same sentence."""
+    found = stems(text)
+    places: dict[str, list[int]] = {}
+    for number, (word, _, _) in enumerate(found):
+        places.setdefault(word, []).append(number)
+    return found, places
+
+
 def states(sentence: str, at: int, end: int, cues: Sequence[Cue], subject: Subject) -> bool:
     """Return whether a sentence that names the object from ``at`` to ``end`` expresses the relation."""
     return any(_relates(sentence, match, at, end, subject) for match in _matches(sentence, cues))
@@ -241,6 +271,8 @@ def states(sentence: str, at: int, end: int, cues: Sequence[Cue], subject: Subje
 def _relates(sentence: str, match: _Match, at: int, end: int, subject: Subject) -> bool:
     if any(first < end and at < last for first, last in match.spans):
         return False  # words of the object's own name
+    if _of_another_owner(sentence, match.start, at, end, subject) or _opens_with_another(sentence, match, at, subject):
+        return False
     if match.end <= at:
         between = sentence[match.end : at]
         if ":" in between and _in_compound(sentence, at, end):
@@ -249,6 +281,8 @@ def _relates(sentence: str, match: _Match, at: int, end: int, subject: Subject) 
     elif end <= match.start:
         between = sentence[end : match.start]
         far = _NEAR
+        if _AND_ITS.fullmatch(between):
+            return False
     else:  # "Languages: French (official)"
         between = sentence[end : next(first for first, _ in match.spans if first >= end)]
         far = 1
@@ -262,6 +296,24 @@ def _relates(sentence: str, match: _Match, at: int, end: int, subject: Subject) 
     if _OF_A_RELATIVE.search(sentence, max(0, match.start - 100), match.start):
         return False
     return not _of_another(sentence, match.end, at, end, subject)
+
+
+def _of_another_owner(sentence: str, cue_start: int, at: int, end: int, subject: Subject) -> bool:
+    """Return whether what the cue says belongs to another thing: "Norland's capital"."""
+    owner = _OWNER.search(sentence, max(0, cue_start - 60), cue_start)
+    return owner is not None and not at <= owner.start() < end and stem(owner[1]) not in subject.words
+
+
+def _opens_with_another(sentence: str, match: _Match, at: int, subject: Subject) -> bool:
+    """Return whether the sentence begins with the name of another thing, of which it then says something."""
+    opening = _OPENING.match(sentence)
+    if opening is None or at < opening.end(1) or match.start < opening.end(1):
+        return False
+    name, verb = opening.groups()
+    if any(word in subject.words for word, *_ in stems(name)) or fold(name.split(" ", 1)[0]) in _NO_NAMES:
+        return False
+    known = " " in name or fold(name) in subject.others
+    return known and (verb in _VERBS or match.start <= opening.start(2) < match.end)
 
 
 def _in_compound(sentence: str, at: int, end: int) -> bool:

@@ -82,7 +82,8 @@ def test_the_rows_of_an_item(whole: tuple[Path, list[Report]]) -> None:
     [entity] = [r for r in pq.read_table(tables.files(folder, "entities")[0]).to_pylist() if r["s"] == 66]
     dropped = dict.fromkeys(("bad_property", "deprecated", "no_value", "unexpected_structure", "unknown_rank"), 0)
     assert entity == {
-        "bucket": 2, "s": 66, "lastrevid": 198, "label": "Item 66 é漢", "aliases": None, "title": title, "class": 6, "seen": 66,
+        "bucket": 2, "s": 66, "lastrevid": 198, "label": "Item 66 é漢", "aliases": None, "title": title,
+        "class": 6, "seen": 66,
         "facts": 2, "not_best_rank": 1, "not_an_item": 1, **dropped, "digest": None,
     }  # fmt: skip
     assert total(reports, "entities") == {"dropped": {"lexeme": 1, "missing": 1}, "items": 149, "properties": 1}
