@@ -27,6 +27,7 @@ Item = Mapping[str, Any]  # an item's figures, "id" and "cluster"; a figure may 
 Columns = Mapping[str, npt.NDArray[Any]]  # the same of many items: arrays of figures, with nan for None, and of texts
 
 UNCHANGED = "unchanged"  # the facts that some measures compare with
+STRICT = "strict/"  # before the names of tests that count only strict facts
 _LABELS = ("cluster", "id", "relation")
 SUBSETS = ("all", "stated", "strict")  # of changed and unchanged facts: tests of learned_and_forgotten
 
@@ -165,10 +166,15 @@ def composition(items: Columns, test: str, measure: str) -> Composition | None:
 
     The items of a test have its name as "split"; without that column, all items count. The test
     "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind". Tests
-    of ``learned_and_forgotten`` are subsets, which have columns except for "all".
+    of ``learned_and_forgotten`` are subsets, which have columns except for "all". A test that begins with ``STRICT``
+    has only the items whose column "strict" is 1.
     """
     if measure not in MEASURES:
         return None
+    if test.startswith(STRICT):
+        if "strict" not in items:
+            return None
+        return composition(_chosen(items, items["strict"] == 1), test.removeprefix(STRICT), measure)
     how = MEASURES[measure]
     stage, _, name = test.rpartition("/")
     split, kind = items.get("split"), items.get("kind")

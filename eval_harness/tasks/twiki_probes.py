@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from temporalwiki.base.options import option
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
-from temporalwiki.eval_harness.measures import scores
+from temporalwiki.eval_harness.measures import STRICT, scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Row, Rows, Task
@@ -28,7 +28,8 @@ class TwikiProbes(Task):
     A probe is the text "subject relation object". ``perplexity`` counts the whole text (for an encoder-decoder
     model: the object after ``<extra_id_0>``), ``object_perplexity`` only the object's tokens. The answer to
     "subject relation" is decoded greedily up to the end of its sentence. ``average`` is the mean of unchanged and
-    changed, as in table 3 of the paper. Light-tuning needs the config ``lighttuning-*`` of the same months and a
+    changed, as in table 3 of the paper. The tests ``strict/...`` count only facts that are strict: stated by the
+    article, right, and, if they are changed facts, new. Light-tuning needs the config ``lighttuning-*`` of the same months and a
     decoder-only model.
     """
 
@@ -62,8 +63,10 @@ class TwikiProbes(Task):
         tests: dict[str, list[list[Item]]] = {}
         for stage in ("", f"{_STAGE}/"):
             by_split = {split: [item for item in items if item["split"] == stage + split] for split in self.splits}
-            tests |= {stage + split: [of_split] for split, of_split in by_split.items()}
-            tests[f"{stage}average"] = list(by_split.values())
+            strict = {split: [item for item in of if item.get("strict")] for split, of in by_split.items()}
+            for test, groups in ((stage, by_split), (f"{STRICT}{stage}", strict)):
+                tests |= {test + split: [of_split] for split, of_split in groups.items()}
+                tests[f"{test}average"] = list(groups.values())
         return Outcome(scores(tests, _MEASURES), items, excluded)
 
     def _measure(
@@ -83,6 +86,8 @@ class TwikiProbes(Task):
                     excluded[f"{test}: {UNSCORED}"] += 1
                     continue
                 item: Item = {**identity(row), "split": test, **score._asdict(), "answer": answer}
+                if row.get("strict") is not None:  # older datasets do not say
+                    item["strict"] = int(row["strict"])
                 if answer is not None:
                     item |= {"exact_match": exact_match(answer, [label]), "f1": f1(answer, [label])}
                 elif self.answers:

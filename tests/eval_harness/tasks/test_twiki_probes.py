@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from plain_transformers import fact, load
 
@@ -16,6 +17,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.commands import main
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import UNSCORED
+from temporalwiki.eval_harness.measures import composition
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.statistics import Estimate
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes
@@ -107,6 +109,31 @@ def test_hostile_labels_do_not_stop_t5(models: dict[str, Path], tmp_path: Path) 
     outcome = run(models["t5"], tmp_path, {"changed": rows(facts)}, light_tuning=False)
     assert len(outcome.items) + sum(outcome.excluded.values()) == len(facts)
     assert all(math.isfinite(item["nll"]) for item in outcome.items)
+
+
+# Strict facts
+
+
+def test_the_strict_tests_are_those_of_the_strict_probes(models: dict[str, Path], tmp_path: Path) -> None:
+    graded = {split: [row | {"strict": i % 2 == 0} for i, row in enumerate(of)] for split, of in ROWS.items()}
+    only = {split: [row for row in of if row["strict"]] for split, of in graded.items()}
+    found = run(models["gpt2"], tmp_path, graded, light_tuning=False)
+    strict = {name.removeprefix("strict/"): of for name, of in found.scores.items() if name.startswith("strict/")}
+    alone = run(models["gpt2"], tmp_path, only, light_tuning=False).scores
+    assert strict == {name: of for name, of in alone.items() if not name.startswith("strict/")}
+    rest = {name: of for name, of in found.scores.items() if not name.startswith("strict/")}
+    assert rest == run(models["gpt2"], tmp_path, ROWS, light_tuning=False).scores
+    items = {name: np.array([item[name] for item in found.items]) for name in ("id", "cluster", "split", "strict")}
+    items |= {name: np.array([item[name] for item in found.items], float) for name in ("nll", "tokens")}
+    for test in ("changed", "average"):
+        again = composition(items, f"strict/{test}", "perplexity")
+        assert again is not None
+        assert again.value == pytest.approx(strict[f"{test}/perplexity"].value)
+
+
+def test_older_datasets_have_no_strict_tests(models: dict[str, Path], tmp_path: Path) -> None:
+    found = run(models["gpt2"], tmp_path, ROWS, light_tuning=False)
+    assert not [name for name in found.scores if name.startswith("strict/")]
 
 
 # Light-tuning
