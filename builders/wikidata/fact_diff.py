@@ -208,9 +208,12 @@ CREATE TEMP TABLE relations AS
     SELECT p, arg_max(label, (side, lastrevid, seen)) AS label FROM (
         SELECT 1 AS side, * FROM recent_properties UNION ALL SELECT 0, * FROM prev_properties
     ) WHERE label IS NOT NULL GROUP BY p;
+-- What is no longer right carries the label of its time.
+CREATE TEMP TABLE then_known AS
+    SELECT id, coalesce(former.label, known.label) AS label, known.recent FROM known LEFT JOIN former USING (id);
 CREATE TEMP TABLE previous AS
     SELECT s, p, list(label ORDER BY label, o) FILTER (label IS NOT NULL) AS previous_objects
-    FROM replaced_objects JOIN known ON o = id GROUP BY s, p;
+    FROM replaced_objects JOIN then_known ON o = id GROUP BY s, p;
 CREATE TEMP MACRO named(label, o) AS coalesce(label, concat('Q', o));
 CREATE TEMP TABLE now_labels AS
     SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels,
@@ -222,7 +225,7 @@ CREATE TEMP TABLE before_labels AS
 -- An item that recent does not have was deleted or merged into another, under which the fact may still be right.
 CREATE TEMP TABLE gone_labels AS
     SELECT s, p, list(DISTINCT named(label, o) ORDER BY named(label, o)) AS labels
-    FROM gone_objects JOIN known ON o = id WHERE recent GROUP BY s, p;
+    FROM gone_objects JOIN then_known ON o = id WHERE recent GROUP BY s, p;
 """
 
 
@@ -247,7 +250,9 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         same = db.sql("SELECT s, p, o FROM compared WHERE in_prev AND in_recent AND NOT ended").to_arrow_table()
         _insert(db, {"sampled": [same.filter(pa.array(sampled(*[column.to_numpy() for column in same])))]})
         run_script(db, _FOUND + _ASKED, values)
-        db.register("known", labels.look_up(Path(task.labels), db.sql("FROM wanted").fetchnumpy()["id"]))
+        wanted = db.sql("FROM wanted").fetchnumpy()["id"]
+        db.register("known", labels.look_up(Path(task.labels), wanted))
+        db.register("former", labels.former(Path(task.labels), wanted))
         run_script(db, _NAMES, {})
         report = _counts(db, untouched, same.num_rows, dumps.repeated)
         rows = db.sql(

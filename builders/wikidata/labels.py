@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.builders.stages import Report
@@ -29,7 +30,7 @@ LABELS = pa.schema(
         "aliases": pa.large_list(pa.large_string()),
         "title": HASH,  # hash of the title of its page
         "class": pa.int64(),
-        "recent": pa.bool_(),  # whether the recent dump has the item
+        "recent": pa.bool_(),  # whether the recent dump has the item; null in rows of ``former``
     }
 )
 
@@ -75,15 +76,21 @@ def run(task: LabelsTask, folder: Path) -> Report:
         changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
         recent = _newest(buckets.read(Path(task.recent), "entities", task.first, task.end, _COLUMNS))
         _write(out, recent, in_recent=True)
-        recent_ids = recent["id"].to_numpy()
+        recent_ids, recent_labels = recent["id"].to_numpy(), recent["label"]
         del recent
         if changes is None:
             prev = _newest(buckets.read(Path(task.prev), "entities", task.first, task.end, _COLUMNS))
         else:  # all items that are not superseded are in recent
             found = changes.read_prev("entities", _COLUMNS)
             prev = _newest(rows.filter(pa.array(buckets.subject_in(rows, changes.superseded))) for rows in found)
-        gone = prev.filter(pa.array(~np.isin(prev["id"].to_numpy(), recent_ids, assume_unique=True)))
+        prev_ids = prev["id"].to_numpy()
+        in_recent = np.isin(prev_ids, recent_ids, assume_unique=True)
+        gone = prev.filter(pa.array(~in_recent))
         _write(out, gone, in_recent=False)
+        labels = recent_labels.take(pa.array(np.searchsorted(recent_ids, prev_ids[in_recent])))
+        kept = prev.filter(pa.array(in_recent))
+        renamed = pc.fill_null(pc.not_equal(kept["label"].cast(LABELS.field("label").type), labels), False)
+        _write(out, kept.filter(renamed), in_recent=None)
     return {"labels": {"items": len(recent_ids), "gone_items": gone.num_rows}, "wrote": [path]}
 
 
@@ -102,15 +109,26 @@ def _newest(entities: Iterable[pa.Table]) -> pa.Table:
     return items.add_column(1, "label", records["label"].take(pa.array(labelled)))
 
 
-def _write(out: pa.ipc.RecordBatchFileWriter, items: pa.Table, in_recent: bool) -> None:
+def _write(out: pa.ipc.RecordBatchFileWriter, items: pa.Table, in_recent: bool | None) -> None:
     """Write items as a single batch, which ``look_up`` can search by bisection."""
     if items.num_rows:
-        items = items.append_column("recent", pa.repeat(in_recent, items.num_rows))
+        items = items.append_column("recent", pa.repeat(pa.scalar(in_recent, pa.bool_()), items.num_rows))
         out.write_table(items.cast(LABELS).combine_chunks())
 
 
 def look_up(folder: Path, ids: Integers) -> pa.Table:
     """Return the rows of LABELS for those ``ids`` that are in either dump."""
+    found = _look_up(folder, ids)
+    return found.filter(found["recent"].is_valid())
+
+
+def former(folder: Path, ids: Integers) -> pa.Table:
+    """Return the previous dump's rows for those ``ids`` that have another label in the recent one."""
+    found = _look_up(folder, ids)
+    return found.filter(found["recent"].is_null())
+
+
+def _look_up(folder: Path, ids: Integers) -> pa.Table:
     paths = sorted(folder.glob("labels-*.arrow"))
     return pa.concat_tables([LABELS.empty_table(), *(_look_up_in(path, ids) for path in paths)])
 

@@ -29,8 +29,8 @@ class TwikiProbes(Task):
     model: the object after ``<extra_id_0>``), ``object_perplexity`` only the object's tokens. The answer to
     "subject relation" is decoded greedily up to the end of its sentence. ``average`` is the mean of unchanged and
     changed, as in table 3 of the paper. The tests ``strict/...`` count only facts that are strict: stated by the
-    article, right, and, if they are changed facts, new. Light-tuning needs the config ``lighttuning-*`` of the same months and a
-    decoder-only model.
+    article, right, and, if they are changed facts, new. Light-tuning needs the config ``lighttuning-*`` of the same
+    months and a decoder-only model.
     """
 
     version: ClassVar[int] = 3  # version 2 did not know relations: its intervals are too narrow

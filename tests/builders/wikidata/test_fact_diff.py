@@ -264,7 +264,8 @@ def test_previous_objects_are_all_that_the_relation_had_by_label(tmp_path: Path)
     prev = [item(1, {"P54": [S(5), S(6), S(7)]}), item(5, label="Zeta"), item(6, label="Alpha")]
     rows, _ = run(tmp_path, prev, [item(1, {"P54": [S(7), S(8)]}), item(5, label="Zeta (now)")])
     [new] = [row for row in rows if row["kind"] == "new_object"]
-    assert new["previous_objects"] == ["Alpha", "Zeta (now)"]  # Q7 has no label
+    assert new["previous_objects"] == ["Alpha", "Zeta"]  # as they were called then; Q7 has no label
+    assert new["gone_objects"] == ["Zeta"]  # recent does not have Q6
 
 
 def test_labels_are_recents_and_prevs_where_recent_lacks_the_entity(tmp_path: Path) -> None:

@@ -62,4 +62,6 @@ def test_labels_are_recents_and_those_of_the_newest_reading_that_has_one(
     }
     [one] = [row for row in found.to_pylist() if row["id"] == 1]
     assert (one["aliases"], one["title"]) == (["a one"], title_hash("One"))
+    before = labels.former(tmp_path / "labels", np.array([1, 2, 3, 4, 5]))
+    assert [(row["id"], row["label"]) for row in before.to_pylist()] == [(1, "one, before")]
     assert labels.look_up(tmp_path / "labels", np.array([], np.int64)).num_rows == 0
