@@ -143,7 +143,10 @@ _GENERIC = words("""
 _WEAK = words("""
     work play live name make take hold move write come go know call see use own list city state birth death
 """)
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+# Characters of scripts without spaces between words: Han, kana and Hangul; Thai, Lao, Khmer, Burmese, Tibetan, Javanese.
+UNSPACED = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u109f\u1780-\u17ff\ua980-\ua9df"
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)?")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 class Cue(tuple[str, ...]):
@@ -159,7 +162,10 @@ class Cue(tuple[str, ...]):
 
 
 def stems(text: str) -> list[tuple[str, int, int]]:
-    """Return the stem of each word of a text, and where the word begins and ends."""
+    """Return the stem of each word of a text, and where the word begins and ends.
+
+    In scripts without spaces between words, each character counts as a word.
+    """
     return [(stem(match[0]), *match.span()) for match in _WORD.finditer(text)]
 
 
@@ -184,7 +190,8 @@ def cues_of(number: int, phrases: Iterable[str], language: str) -> list[Cue]:
     for phrase in (*phrases, *table):
         whole = [word for word, *_ in stems(phrase)]
         core = [word for word in whole if word not in _GENERIC_STEMS]
-        if all(word in _WEAK_STEMS for word in core):  # "works at": the words of prose say little without the others
+        # "works at": the words of prose say little without the others
+        if all(word in _WEAK_STEMS for word in core) or _UNSPACED.search(phrase):
             found[Cue(whole, tight=True)] = None
         else:
             found[Cue(core)] = None

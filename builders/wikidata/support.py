@@ -8,17 +8,19 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
-from temporalwiki.builders.wikidata.cues import Cue, stem, stems
+from temporalwiki.builders.configs import SUPPORT
+from temporalwiki.builders.wikidata.cues import UNSPACED, Cue, stem, stems
 from temporalwiki.builders.wikipedia.outline import Place
 from temporalwiki.builders.wikipedia.prose_lines import words
 from temporalwiki.builders.wikipedia.titles import title_hash
 
 LONGEST_LABEL = 250  # characters; Wikidata allows no longer ones
-STATED, LIST, MENTIONED = "stated", "list", "mentioned"
-_MOST_SENTENCES = 40  # that name the object and are examined
+STATED, LIST, MENTIONED = SUPPORT
 _SPAN = 3  # other words among those of a cue
 _FAR = 14  # words between a cue and the object after it
 _NEAR = 7  # words between the object and a cue after it
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_CAPITAL = "[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]"
 
 
 def fold(text: str) -> str:
@@ -49,28 +51,11 @@ def occurrences(text: str, part: str) -> Iterator[tuple[int, int]]:
 
 
 def _boundary(outside: str, inside: str) -> bool:
-    return not (_in_word(outside) and _in_word(inside)) or _unspaced(inside)
+    return not (_in_word(outside) and _in_word(inside)) or bool(_UNSPACED.match(inside))
 
 
 def _in_word(character: str) -> bool:
     return bool(character) and (character.isalnum() or character == "_")
-
-
-def _unspaced(character: str) -> bool:
-    """Return whether a character is of a script without spaces between words.
-
-    These are Han, kana and Hangul; Thai, Lao, Khmer, Burmese, Tibetan and Javanese.
-    """
-    c = ord(character)
-    return (
-        0x2E80 <= c <= 0x9FFF
-        or 0xAC00 <= c <= 0xD7FF
-        or 0xF900 <= c <= 0xFAFF
-        or 0x20000 <= c <= 0x3FFFF
-        or 0x0E00 <= c <= 0x109F
-        or 0x1780 <= c <= 0x17FF
-        or 0xA980 <= c <= 0xA9DF
-    )
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -173,9 +158,11 @@ def _opens(sentence: str, at: int) -> bool:
 # Expressing the relation.
 
 _WORDS_THAT_DENY = words("not never denied refused rejected failed declined without neither nor no")
-_CLAUSE = re.compile(r";|, (?:but|while|whereas|although|though)\b|\b(?:but|while|whereas|although)\b|[.!?] (?=[A-Z])")
-_OF_ANOTHER = re.compile(r"(?:'s|’s)? of (?:the )?(?=[A-Z])")
-_NAME = re.compile(r"[A-Z][\w'’-]*(?: (?:of |the |and )*[A-Z][\w'’-]*)*")
+_CLAUSE = re.compile(
+    rf"[;。；]|, (?:but|while|whereas|although|though)\b|\b(?:but|while|whereas|although)\b|[.!?] (?={_CAPITAL})"
+)
+_OF_ANOTHER = re.compile(rf"(?:'s|’s)? of (?:the )?(?={_CAPITAL})")
+_NAME = re.compile(rf"{_CAPITAL}[\w'’-]*(?: (?:of |the |and )*{_CAPITAL}[\w'’-]*)*")
 _LIST_GOES_ON = re.compile(r"(?:, [^,.;:]{1,60}){0,20},? (?:and|or) ")
 _OF_A_RELATIVE = re.compile(
     r"\b(?:[Hh]is|[Hh]er|[Tt]heir|[Ii]ts|[Ww]hose|['’]s) (?:\w+ ){0,2}(?:wife|husband|father|mother|parents?|sons?|"
@@ -192,8 +179,8 @@ _BIRTH, _DEATH = 19, 20  # properties: place of birth, place of death
 
 
 _AND_ITS = re.compile(r" and (?:his|her|its|their) ")
-_OWNER = re.compile(r"\b([A-Z][\w-]*)['’]s (?:\w+ ){0,2}\Z")
-_OPENING = re.compile(r"([A-Z][\w.'’-]*(?: (?:of |the )*[A-Z][\w.'’-]*)*),? (\w+)")
+_OWNER = re.compile(rf"\b({_CAPITAL}[\w-]*)['’]s (?:\w+ ){0, 2}\Z")
+_OPENING = re.compile(rf"({_CAPITAL}[\w.'’-]*(?: (?:of |the )*{_CAPITAL}[\w.'’-]*)*),? (\w+)")
 _VERBS = words("""
     am are be became becomes began came can could did does had has have is made may might moved served that was went
     were which who will won worked would wrote
