@@ -143,7 +143,7 @@ _GENERIC = words("""
 _WEAK = words("""
     work play live name make take hold move write come go know call see use own list city state birth death
 """)
-# Characters of scripts without spaces between words: Han, kana and Hangul; Thai, Lao, Khmer, Burmese, Tibetan, Javanese.
+# Scripts without spaces between words: Han, kana and Hangul; Thai, Lao, Khmer, Burmese, Tibetan and Javanese.
 UNSPACED = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u109f\u1780-\u17ff\ua980-\ua9df"
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)?")
 _UNSPACED = re.compile(f"[{UNSPACED}]")

@@ -158,9 +158,7 @@ def _opens(sentence: str, at: int) -> bool:
 # Expressing the relation.
 
 _WORDS_THAT_DENY = words("not never denied refused rejected failed declined without neither nor no")
-_CLAUSE = re.compile(
-    rf"[;。；]|, (?:but|while|whereas|although|though)\b|\b(?:but|while|whereas|although)\b|[.!?] (?={_CAPITAL})"
-)
+_CLAUSE = re.compile(rf"[;。；]|\b(?:but|while|whereas|although|though)\b|[.!?] (?={_CAPITAL})")
 _OF_ANOTHER = re.compile(rf"(?:'s|’s)? of (?:the )?(?={_CAPITAL})")
 _NAME = re.compile(rf"{_CAPITAL}[\w'’-]*(?: (?:of |the |and )*{_CAPITAL}[\w'’-]*)*")
 _LIST_GOES_ON = re.compile(r"(?:, [^,.;:]{1,60}){0,20},? (?:and|or) ")
@@ -179,7 +177,7 @@ _BIRTH, _DEATH = 19, 20  # properties: place of birth, place of death
 
 
 _AND_ITS = re.compile(r" and (?:his|her|its|their) ")
-_OWNER = re.compile(rf"\b({_CAPITAL}[\w-]*)['’]s (?:\w+ ){0, 2}\Z")
+_OWNER = re.compile(rf"\b({_CAPITAL}[\w-]*)['’]s (?:\w+ ){{0,2}}\Z")
 _OPENING = re.compile(rf"({_CAPITAL}[\w.'’-]*(?: (?:of |the )*{_CAPITAL}[\w.'’-]*)*),? (\w+)")
 _VERBS = words("""
     am are be became becomes began came can could did does had has have is made may might moved served that was went
