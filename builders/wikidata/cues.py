@@ -34,7 +34,7 @@ P50: author|written by|wrote|novel by|book by
 P54: member of sports team|plays for|played for|signed for|joined|team|club|transferred|midfielder|striker|footballer
 P57: director|directed|film by
 P61: discoverer or inventor|discovered|invented|discoverer|inventor
-P69: educated at|studied|educated|graduated|degree|attended|alumnus|student at|doctorate|admitted|enrolled
+P69: educated at|studied|educated|graduated|degree|attended|alumnus|student at|doctorate|admitted|enrolled|education
 P84: architect|designed by
 P86: composer|composed|music by|score
 P101: field of work|field|specialist in|expert in|researcher in
@@ -186,8 +186,7 @@ def stem(word: str) -> str:
 def cues_of(number: int, phrases: Iterable[str], language: str) -> list[Cue]:
     """Return the cues for a property: its label and aliases, and the table's phrases in English."""
     found: dict[Cue, None] = {}
-    table = _table().get(number, ()) if language == "en" else ()
-    for phrase in (*phrases, *table):
+    for phrase in (*phrases, *(table(number) if language == "en" else ())):
         whole = [word for word, *_ in stems(phrase)]
         core = [word for word in whole if word not in _GENERIC_STEMS]
         # "works at": the words of prose say little without the others
@@ -196,6 +195,11 @@ def cues_of(number: int, phrases: Iterable[str], language: str) -> list[Cue]:
         else:
             found[Cue(core)] = None
     return [cue for cue in found if len(cue) > cue.tight]
+
+
+def table(number: int) -> Sequence[str]:
+    """Return the table's phrases for a property."""
+    return _table().get(number, ())
 
 
 def labels() -> dict[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
@@ -19,6 +20,8 @@ STATED, LIST, MENTIONED = SUPPORT
 _SPAN = 3  # other words among those of a cue
 _FAR = 14  # words between a cue and the object after it
 _NEAR = 7  # words between the object and a cue after it
+_REACH = 1500  # characters between a cue and the object
+_MOST_SPANS = 8  # names of the object in a sentence that are examined
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _CAPITAL = "[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]"
 
@@ -103,26 +106,29 @@ class Names:
     def __init__(self, label: str, title: bytes | None, links: Iterable[LinkText]) -> None:
         self.label = fold(nfc(label))
         self.linked: list[str] = []  # texts of links to the object's page
-        self.others: list[str] = []  # texts of links to other pages that contain the label
-        for text, titles, hashes in links:
-            if title in hashes:
-                self.linked.append(text)
-            elif self.label in text and (text != self.label or any(_is_another(t, self.label) for t in titles)):
-                self.others.append(text)
+        others = []
+        for link in links:
+            if title in link.hashes:
+                self.linked.append(link.text)
+            else:
+                others.append(link)
+        # texts of links to other pages that contain the label or such a text
+        self.others = [
+            text
+            for text, titles, _ in others
+            if any(name in text and name != text for name in (self.label, *self.linked))
+            or (text == self.label and any(_is_another(to, text) for to in titles))
+        ]
 
     def find(self, sentence: str, folded: str) -> Iterator[tuple[int, int]]:
         """Yield where a sentence names the object."""
-        for text in self.linked:
-            if text != self.label:
-                yield from occurrences(folded, text)
-        covered: list[tuple[int, int]] | None = None
-        for at, end in occurrences(folded, self.label):
-            if covered is None:
-                covered = [span for other in self.others for span in occurrences(folded, other)]
-            if any(first <= at and end <= last for first, last in covered):
-                continue
-            if self.label in self.linked or not _in_longer_name(sentence, at, end):
-                yield at, end
+        covered = [span for other in self.others for span in occurrences(folded, other)]
+        for text in dict.fromkeys((*self.linked, self.label)):
+            for at, end in occurrences(folded, text):
+                if any(first <= at and end <= last for first, last in covered):
+                    continue
+                if text in self.linked or not _in_longer_name(sentence, at, end):
+                    yield at, end
 
 
 def _is_another(title: str, label: str) -> bool:
@@ -172,7 +178,7 @@ _OF_A_RELATIVE = re.compile(
 _NOUN_AFTER = re.compile(r"[ -]([a-z]{3,})\b")
 _NOUN_BEFORE = re.compile(r"\b([a-z]{3,})[ -]\Z")
 # "(24 July 1830, Vienna – 23 March 1900, Budapest)"
-_LIFE = re.compile(r"\(([^()]*\b\d{3,4}\b[^()]*?) ?[–—-] ?([^()]*\b\d{3,4}\b[^()]*)\)")
+_LIFE = re.compile(r"\(([^()]{0,90}\b\d{3,4}\b[^()]{0,90}?) ?[–—-] ?([^()]{0,90}\b\d{3,4}\b[^()]{0,90})\)")
 _BIRTH, _DEATH = 19, 20  # properties: place of birth, place of death
 
 
@@ -232,10 +238,16 @@ def _matches(text: str, cues: Sequence[Cue]) -> Iterator[_Match]:
             if cue.tight:
                 chosen = [at + n for n in range(len(cue)) if at + n in places[cue[n]]]
             else:
-                closest = [min(places[word], key=lambda n: abs(n - at)) for word in cue[1:]]
+                closest = [_closest(places[word], at) for word in cue[1:]]
                 chosen = [at, *(n for n in closest if abs(n - at) < len(cue) + _SPAN)]
             if len(chosen) == len(cue):
                 yield _Match(sorted(found[n][1:] for n in chosen))
+
+
+def _closest(numbers: Sequence[int], number: int) -> int:
+    """Return the element of ``numbers``, which ascend, that is closest to a number."""
+    at = bisect_left(numbers, number)
+    return min(numbers[max(0, at - 1) : at + 1], key=lambda n: abs(n - number))
 
 
 @functools.lru_cache(1024)
@@ -254,6 +266,8 @@ def states(sentence: str, at: int, end: int, cues: Sequence[Cue], subject: Subje
 
 
 def _relates(sentence: str, match: _Match, at: int, end: int, subject: Subject) -> bool:
+    if at - match.end > _REACH or match.start - end > _REACH:
+        return False
     if any(first < end and at < last for first, last in match.spans):
         return False  # words of the object's own name
     if _of_another_owner(sentence, match.start, at, end, subject) or _opens_with_another(sentence, match, at, subject):
@@ -262,6 +276,8 @@ def _relates(sentence: str, match: _Match, at: int, end: int, subject: Subject) 
         between = sentence[match.end : at]
         if ":" in between and _in_compound(sentence, at, end):
             return False
+        if between[:1] == ")" and sentence[match.spans[-1][0] - 1] == "(":
+            return False  # "French (official), German"
         far = _FAR if "," not in between else 10 * _FAR
     elif end <= match.start:
         between = sentence[end : match.start]
@@ -340,7 +356,7 @@ def support(
     subject: Subject,
 ) -> tuple[int, str]:
     """Return how well a sentence supports a fact, as a rank and a word; a higher rank is better."""
-    for at, end in spans:
+    for at, end in spans[:_MOST_SPANS]:
         if states(sentence, at, end, cues, subject) or _in_life_dates(relation, sentence, at, end):
             return 3, STATED
     heading = place.headings[-1] if place.headings else ""

@@ -21,7 +21,7 @@ class Place(NamedTuple):
     """Where a sentence stands in its article."""
 
     headings: tuple[str, ...] = ()  # of its section and the sections around that, outermost first
-    lead_in: str = ""  # of a list item: the items above it and the paragraph before the list; else ""
+    lead_in: str = ""  # of a list item: the two items above it and the sentence before the list; else ""
     item: bool = False  # whether it is in a list
 
 
@@ -46,7 +46,7 @@ def _lines(text: str, language: str) -> Iterator[Line]:
     headings: list[tuple[int, str]] = []
     prose: list[str] = []
     above: list[str] = []  # the items that the current list item is part of, by depth
-    lead_in = ""  # the paragraph before the list
+    lead_in = ""  # the sentence before the list
 
     def read(lines: str, place: Place) -> Iterator[Line]:
         nonlocal state
@@ -74,7 +74,7 @@ def _lines(text: str, language: str) -> Iterator[Line]:
         if mark:
             depth = len(mark[0])
             del above[depth - 1 :]
-            items = list(read(bare, Place(here(), " ".join([lead_in, *above]).strip(), item=True)))
+            items = list(read(bare, Place(here(), " ".join([lead_in, *above[-2:]]).strip(), item=True)))
             yield from items
             above += [" ".join(items[0].sentences) if items else ""] * (depth - len(above))
         elif heading:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from dump_forms import split_dump, wikidata_as_bz2, write_page_props
 from odd_world import write_odd_world
 from oracle import Changes, changes
+from word_lists import TABLE, WORDS
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.build import DROPPED_TEMPLATES, BuildOptions, build, find_sources
@@ -267,21 +269,49 @@ def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) ->
         entity: reference.label(wikidata[0 if entity not in wikidata[1].labels else 1].labels[entity], "en")
         for entity in {**wikidata[0].labels, **wikidata[1].labels}
     }
+    articles = [reference.articles(pages) for pages in (prev, recent)]
+    old, new = (
+        {i: (p.title, reference.links_of(p.text), reference.places_of(p.text, sentences)) for i, p in pages.items()}
+        for pages in articles
+    )
+
+    def of(texts: dict[int, list[list[str]]], side: dict[int, Any]) -> dict[int, reference.RefArticle]:
+        return {i: reference.RefArticle(side[i][0], text, *side[i][1:]) for i, text in texts.items()}
+
+    phrases = {int(p[1:]): [label] for p, label in labels.items() if p[0] == "P" and label}
+    phrases = {p: [*phrases.get(p, []), *TABLE.get(p, ())] for p in {*phrases, *TABLE}}
     candidates = reference.align_and_filter(
         categories,
         labels,
+        wikidata[0].sitelinks | wikidata[1].sitelinks,
         reference.subject_pages(wikidata[1], recent),
         reference.deleted_subject_pages(wikidata[0], prev, recent),
-        {i: row.paragraphs for i, row in diffset.items()},
-        {i: sentences(page.text) for i, page in reference.articles(recent).items()},
-        {i: row.paragraphs for i, row in deletions.items()},
+        of({i: row.paragraphs for i, row in diffset.items()}, new),
+        of({i: sentences(page.text) for i, page in articles[1].items()}, new),
+        of({i: row.paragraphs for i, row in deletions.items()}, old),
+        replace(WORDS, phrases=phrases),
     )
     [manifest] = read_manifests(out)
     for name in ("changed", "unchanged", "deleted"):
-        expected_rows = {p.fact: (p.kind, p.page_id, p.evidence.strip()) for p in getattr(candidates, name)}
-        assert manifest.content["counts"]["probes"][name]["filtered"] == len(expected_rows)
-        for row in rows(out, f"probes-{MONTH.name}", name):
-            assert (row["kind"], row["page_id"], row["evidence"]) == expected_rows[fact_of(row)]
+        expected_rows = {p.fact: (p.kind, p.page_id, p.evidence, p.support) for p in getattr(candidates, name)}
+        facts = rows(out, f"facts-{MONTH.name}", name)
+        assert {fact_of(r): (r["kind"], r["page_id"], r["evidence"], r["support"]) for r in facts} == expected_rows
+        for row in facts:
+            before = prev.get(row["page_id"])
+            wikitext = before.text if before is not None and row["page_id"] in articles[0] else ""
+            title = wikidata[1].sitelinks.get(row["object_id"])
+            linked = any(title in titles for titles in reference.links_of(wikitext).values())
+            mentioned = linked or reference.holds(wikitext, row["object"])
+            grades = (row["support"], row["current"], row["dated"], row["gone_objects"], mentioned)
+            assert row["strict"] == reference.is_strict(name, row["kind"], *grades), row
+        probes = rows(out, f"probes-{MONTH.name}", name)
+        counts = manifest.content["counts"]["probes"][name]
+        for graded, of_split in (("facts", facts), ("probes", probes)):
+            for column in ("support", "dated"):
+                found = {value: n for value, n in counts[graded][column].items() if n}
+                assert found == Counter(row[column] for row in of_split)
+            assert counts[graded]["strict"] == sum(row["strict"] for row in of_split)
+        assert {fact_of(row) for row in probes} <= expected_rows.keys()
 
 
 def test_other_cuts_into_tasks_give_the_same_bytes(

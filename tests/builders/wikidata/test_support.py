@@ -1,0 +1,238 @@
+"""How an article names an object, and how well a sentence supports a fact."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+from word_lists import TABLE, WORDS
+
+from temporalwiki.builders.wikidata import cues, support
+from temporalwiki.builders.wikidata.cues import cues_of
+from temporalwiki.builders.wikidata.support import LinkText, Names, Subject, fold
+from temporalwiki.builders.wikipedia.outline import Place, links, outline
+from temporalwiki.builders.wikipedia.titles import title_hash
+
+import reference
+
+LINKS = {
+    "Democratic Republic of the Congo": {"Democratic Republic of the Congo"},
+    "Congo": {"Republic of the Congo"},
+    "British": {"United Kingdom"},
+    "Georgia": {"Georgia (U.S. state)"},
+    "Oslo": {"Oslo"},
+}
+# sentence, label, the object's page, whether the sentence names the object
+NAMED: dict[str, tuple[str, str, str | None, bool]] = {
+    "a label": ("Angola borders Zambia.", "Zambia", "Zambia", True),
+    "inside a longer linked name": (
+        "Angola borders the Democratic Republic of the Congo.",
+        "Republic of the Congo", "Republic of the Congo", False,
+    ),
+    "both": (
+        "The Democratic Republic of the Congo borders the Republic of the Congo.",
+        "Republic of the Congo", "Republic of the Congo", True,
+    ),
+    "a link with another text": ("Angola borders Congo.", "Republic of the Congo", "Republic of the Congo", True),
+    "a link with an adjective": ("He was a British painter.", "United Kingdom", "United Kingdom", True),
+    "a link to another thing of that name": ("He was born in Georgia.", "Georgia", "Georgia", False),
+    "a longer capitalised name, before": ("The Dutch West India Company came.", "India", "India", False),
+    "a longer capitalised name, after": ("Great Zimbabwe lies here.", "Zimbabwe", "Zimbabwe", False),
+    "a name with a hyphen": ("Trade with Guinea-Bissau grew.", "Guinea", "Guinea", False),
+    "a name of a place in a name": ("She visited the University of Vienna.", "Vienna", None, False),
+    "a kind of state": ("He visited the Republic of Kenya.", "Kenya", None, True),
+    "a title": ("They met President Ann Weber.", "Ann Weber", None, True),
+    "a title with a stop": ("They met Dr. Ann Weber.", "Ann Weber", None, True),
+    "after a word that opens the sentence": ("In Zambia it rained.", "Zambia", "Zambia", True),
+    "after a comma": ("She lives in Bergen, Norway.", "Norway", None, True),
+    "a linked label in a longer name": ("The City of Oslo Council met.", "Oslo", "Oslo", True),
+    "a common noun": ("Natural resources: Iron ore, gold.", "gold", None, True),
+    "in capitals": ("ZAMBIA", "Zambia", None, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_a_sentence_names_an_object(case: str) -> None:
+    sentence, label, title, expected = NAMED[case]
+    texts = [LinkText.of(text, titles) for text, titles in LINKS.items()]
+    names = Names(label, None if title is None else title_hash(title), texts)
+    assert bool(list(names.find(sentence, fold(sentence)))) is expected
+    assert bool(reference.names_at(sentence, label, title, LINKS, WORDS)) is expected
+
+
+PHRASES = {
+    6: ["head of government"],
+    19: ["place of birth", "born in", "birthplace"],
+    20: ["place of death"],
+    26: ["spouse", "wife", "husband"],
+    35: ["head of state"],
+    36: ["capital"],
+    37: ["official language"],
+    47: ["shares border with", "bordered by"],
+    69: ["educated at"],
+    102: ["member of political party"],
+    108: ["employer", "works at"],
+    127: ["owned by"],
+    166: ["award received"],
+    190: ["twinned administrative body"],
+    463: ["member of"],
+    9008: ["natural resource"],
+}
+
+
+class Case(NamedTuple):
+    """A sentence of an article, and what it does for a fact about the article's subject."""
+
+    subject: str
+    relation: int
+    object: str
+    sentence: str
+    expected: str
+    heading: str = ""
+    lead_in: str | None = None  # of a list item
+
+
+CASES = [
+    Case("Veska", 36, "Oslun", "Its capital is Oslun.", "stated"),
+    Case("Veska", 36, "Oslun", "Oslun is the capital of Veska.", "stated"),
+    Case("Veska", 36, "Oslun", "Capital of Veska: Oslun.", "stated"),
+    Case(
+        "Veska", 36, "Oslun", "In 1920 it moved from Marn to Oslun, which has been the capital ever since.", "stated"
+    ),
+    Case("Veska", 36, "Oslun", "Many people of Oslun spend their holidays here.", "mentioned"),
+    Case("Veska", 36, "Oslun", "The capital of Norland, Oslun, lies across the strait.", "mentioned"),
+    Case("Veska", 36, "Oslun", "Norland's capital Oslun lies across the strait.", "mentioned"),
+    Case("Veska", 36, "Oslun", "Marn is the capital, but Oslun is larger.", "mentioned"),
+    Case("Veska", 36, "Oslun", "Oslun is not the capital.", "mentioned"),
+    Case("Veska", 36, "Oslun", "It lies on the river.", "mentioned", "Capital"),
+    Case("Veska", 36, "Oslun", "Oslun has a large harbour.", "stated", "Capital"),
+    Case("Veska", 36, "Oslun", "Oslun has a large harbour.", "mentioned", "Capital punishment"),
+    Case("Veska", 37, "French", "Languages of Veska: French (official), German.", "stated"),
+    Case("Veska", 37, "German", "Languages of Veska: French (official), German.", "mentioned"),
+    Case("Veska", 47, "Norland", "It is bordered to the east by Ostland, to the west by Norland.", "stated"),
+    Case("Veska", 47, "Norland", "In 1950 it signed a treaty with Norland.", "mentioned"),
+    Case("Veska", 47, "Norland", "Norland", "list", "Geography", "It has borders with the following countries:"),
+    Case("Veska", 47, "Norland", "Norland", "list", "Border countries", ""),
+    Case("Veska", 47, "Norland", "Norland", "mentioned", "Trade", "Its main trading partners are:"),
+    Case("Veska", 463, "SAARC", "Veska is a member of WTO, SAARC, ECO, and OIC.", "stated"),
+    Case("Veska", 9008, "gold", "Natural resources of Veska: Iron ore, gold.", "stated"),
+    Case("Veska", 9008, "iron", "Natural resources of Veska: Iron ore, gold.", "mentioned"),
+    Case("Veska", 9008, "petroleum", "Natural resources of Veska: refined petroleum, gold.", "mentioned"),
+    Case("Veska", 6, "Ana Holt", "Ana Holt took office as prime minister in May.", "stated"),
+    Case("Veska", 6, "Ana Holt", "Prime Minister Ana Holt opened the fair.", "stated"),
+    Case("Veska", 6, "Ana Holt", "Ana Holt, the prime minister of Norland, visited the town.", "mentioned"),
+    Case("Veska", 6, "Ana Holt", "Ana Holt refused to become prime minister.", "mentioned"),
+    Case("Veska", 35, "Ana Holt", "Head of state: Ana Holt", "stated", "", ""),
+    Case("Bo Lind", 19, "Marn", "Bo Lind was born in Marn in 1950.", "stated"),
+    Case("Bo Lind", 19, "Marn", "Records give Marn as the place of birth.", "stated"),
+    Case("Bo Lind", 19, "Marn", "Bo Lind (4 May 1950, Marn – 3 June 2010, Oslun) was a painter.", "stated"),
+    Case("Bo Lind", 20, "Oslun", "Bo Lind (4 May 1950, Marn – 3 June 2010, Oslun) was a painter.", "stated"),
+    Case("Bo Lind", 20, "Marn", "Bo Lind (4 May 1950, Marn – 3 June 2010, Oslun) was a painter.", "mentioned"),
+    Case("Bo Lind", 19, "Marn", "His wife was born in Marn.", "mentioned"),
+    Case("Bo Lind", 19, "Marn", "Ida Lund was born in Marn.", "mentioned"),
+    Case("Bo Lind", 19, "Marn", "Bo Lind was born in 1950; he studied in Marn.", "mentioned"),
+    Case("Bo Lind", 19, "Marn", "He moved to Marn in 1970.", "mentioned"),
+    Case("Bo Lind", 20, "Marn", "After his death, a museum was opened in Marn.", "mentioned"),
+    Case("Bo Lind", 26, "Ida Lund", "In 1980 he married Ida Lund.", "stated"),
+    Case("Bo Lind", 26, "Ida Lund", "He painted a portrait of Ida Lund and her husband.", "mentioned"),
+    Case("Bo Lind", 108, "Marn University", "He has been a professor at Marn University since 1990.", "stated"),
+    Case("Bo Lind", 108, "Marn University", "The library of Marn University has his work.", "mentioned", "Work"),
+    Case("Bo Lind", 69, "Marn University", "Marn University", "list", "Education", ""),
+    Case("Bo Lind", 166, "Silver Medal", "Silver Medal (1999)", "list", "Awards and honours", ""),
+    Case("Bo Lind", 102, "Green League", "He was a sharp critic of the Green League.", "mentioned"),
+    Case("Kestrel", 127, "Hale Group", "Owner: Hale Group", "stated"),
+    Case("Oslun", 190, "Marn", "Marn, Veska", "list", "Twin towns", "Oslun is twinned with:"),
+]
+
+
+def graded(case: Case, language: str = "en") -> str:
+    names, subject = Names(case.object, None, ()), Subject.of(case.subject)
+    spans = list(names.find(case.sentence, fold(case.sentence)))
+    if not spans:
+        return "mentioned"  # the sentence is no evidence
+    place = Place((case.heading,) if case.heading else (), case.lead_in or "", case.lead_in is not None)
+    phrases = PHRASES.get(case.relation, [])
+    cues = cues_of(case.relation, phrases, language)
+    return support.support(case.relation, case.sentence, spans, place, cues, subject)[1]
+
+
+def graded_by_reference(case: Case) -> str:
+    phrases = {case.relation: [*PHRASES.get(case.relation, ()), *TABLE.get(case.relation, ())]}
+    words, place = replace(WORDS, phrases=phrases), reference.RefPlace(case.heading, case.lead_in)
+    spans = reference.names_at(case.sentence, case.object, None, {}, words)
+    return reference.GRADES[
+        reference.rank(case.sentence, spans, place, case.relation, case.subject, set(), words) if spans else 0
+    ]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.relation} {case.sentence}"[:60])
+def test_support(case: Case) -> None:
+    assert graded(case) == case.expected
+    assert graded_by_reference(case) == case.expected
+
+
+@pytest.mark.parametrize(
+    ("language", "phrase", "sentence", "label", "expected"),
+    [
+        ("fr", "capitale", "La capitale est Marn.", "Marn", "stated"),
+        ("fr", "capitale", "La cité de Marn est grande.", "Marn", "mentioned"),
+        ("ja", "首都", "ノルランドの首都はマルンである。", "マルン", "stated"),
+        ("ja", "首都", "マルンで会議があった。", "マルン", "mentioned"),
+    ],
+)
+def test_other_languages_have_the_cues_of_the_dump(
+    language: str, phrase: str, sentence: str, label: str, expected: str
+) -> None:
+    spans = list(Names(label, None, ()).find(sentence, fold(sentence)))
+    cues = cues_of(36, [phrase], language)
+    assert support.support(36, sentence, spans, Place(), cues, Subject.of("x"))[1] == expected
+
+
+def test_a_dump_without_properties_has_the_cues_of_the_table() -> None:
+    case = Case("Bo Lind", 36, "Oslun", "The seat of government is Oslun.", "stated")
+    assert (
+        support.support(36, case.sentence, [(26, 31)], Place(), cues_of(36, (), "en"), Subject.of(""))[1] == "stated"
+    )
+    assert cues_of(36, (), "de") == []
+    assert cues.labels()[19] == "place of birth"
+
+
+WIKITEXT = """\
+'''Veska''' has borders with [[Norland]]<ref>A [[ref]].</ref>.
+
+== Geography ==
+It borders these countries:
+* [[Norland|the north]]
+** its [[island]]s
+* [[Ost_land#History|Ostland]]
+
+=== Rivers ===
+The [[marn (river)|Marn]].
+== References ==
+* A book
+"""
+
+
+def test_the_places_of_sentences() -> None:
+    found = [(place, sentence) for place, sentences in outline(WIKITEXT, "en") for sentence in sentences]
+    borders = "It borders these countries:"
+    assert found == [
+        (Place(), "Veska has borders with Norland."),
+        (Place(("Geography",)), borders),
+        (Place(("Geography",), borders, item=True), "the north"),
+        (Place(("Geography",), f"{borders} the north", item=True), "its islands"),
+        (Place(("Geography",), borders, item=True), "Ostland"),
+        (Place(("Geography", "Rivers")), "The Marn."),
+    ]
+
+
+def test_the_texts_of_links() -> None:
+    assert links(WIKITEXT) == {
+        "Norland": {"Norland"},
+        "ref": {"Ref"},
+        "the north": {"Norland"},
+        "islands": {"Island"},
+        "Ostland": {"Ost land"},
+        "Marn": {"Marn (river)"},
+    }
