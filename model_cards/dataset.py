@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from temporalwiki.base.markdown import code, escaped, table_row
-from temporalwiki.builders.configs import SCHEMAS, SPLITS
+from temporalwiki.builders.configs import DATED, SCHEMAS, SPLITS, SUPPORT
 from temporalwiki.builders.manifests import BuiltManifest, Config, ImportedManifest
 from temporalwiki.model_cards.dataset_header import CardConfig, header, languages, loadable
 from temporalwiki.model_cards.template import citations, fill, kinds
@@ -144,6 +144,8 @@ def _counts(manifest: BuiltManifest) -> str:
         interval=_dates(manifest),
         novelty=_novelty(manifest),
         facts="\n".join(facts),
+        caps=", ".join(f"{share:g}" for share in manifest.options.caps) if manifest.options.caps else "none",
+        grades=_grades(manifest),
         sources="\n".join(_sources(manifest)),
     )
 
@@ -163,6 +165,21 @@ def _novelty(manifest: BuiltManifest) -> str:
         other_typography=other_typography if manifest.options.compare == "folded" else "No",
         without_formula=f"{diffset.sentences_without_formula:,}",
     )
+
+
+def _grades(manifest: BuiltManifest) -> str:
+    """Return the section on support, dates and strict facts, or "" for an older manifest."""
+    rows = [
+        table_row(f"`{kind}`, {split}", *(f"{n:,}" for n in (*of.support.values(), *of.dated.values(), of.strict)))
+        for split, counts in manifest.counts.probes.by_split().items()
+        for kind, of in (("facts", counts.facts), ("probes", counts.probes))
+        if of is not None
+    ]
+    if not rows:
+        return ""
+    names = [name for values in (SUPPORT, DATED) for name in values]
+    heads = [table_row("", *(f"`{name}`" for name in names), "strict"), "|---" + "|---:" * (len(names) + 1) + "|"]
+    return "\n".join(["How well the text supports them, and when they began or ended:", "", *heads, *rows])
 
 
 def _imported(manifests: Sequence[ImportedManifest]) -> str:

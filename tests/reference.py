@@ -839,7 +839,7 @@ def dated(start: int | None, end: int | None, point: int | None, prev: int, rece
         return "within"
     if end is not None and end < prev:
         return "over"
-    return "before" if start and start < prev else "undated"
+    return "before" if start and start < prev else "undated"  # 0 is an unknown day
 
 
 def is_strict(

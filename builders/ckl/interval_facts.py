@@ -44,7 +44,7 @@ class Facts:
 
 _NEVER_NULL = [name for name in SCHEMAS["facts"].names if name not in ("start_time", "end_time")]
 _IDS = {"subject_id": "Q", "relation_id": "P", "object_id": "Q"}
-_LISTS = ("objects", "objects_before", "gone_objects")
+_LISTS = ("objects", "aliases", "objects_before", "gone_objects")
 _SOUND = " AND ".join(
     [
         *(f"{name} IS NOT NULL" for name in _NEVER_NULL),
@@ -52,6 +52,11 @@ _SOUND = " AND ".join(
         *(f"list_count({name}) = len({name})" for name in _LISTS),  # list_count leaves out null
     ]
 )
+
+
+def _is_stored_as(kind: pa.DataType, found: pa.DataType) -> bool:
+    """Return whether Parquet stores a type as ``found``: it has no times in seconds."""
+    return found == (pa.timestamp("ms", kind.tz) if pa.types.is_timestamp(kind) else kind)
 
 
 def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
@@ -62,7 +67,9 @@ def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
         raise InputError(f"{path}: {str(error).splitlines()[0]}; build its month again") from None
     wanted = SCHEMAS["facts"]
     if other := [
-        name for name in wanted.names if name not in schema.names or schema.field(name).type != wanted.field(name).type
+        field.name
+        for field in wanted
+        if field.name not in schema.names or not _is_stored_as(field.type, schema.field(field.name).type)
     ]:
         raise InputError(f"{path}: not the columns of facts ({', '.join(other)}); build its month again")
     bad = db.execute(

@@ -30,8 +30,8 @@ _LIVE = {
     "old_answers": _TEXTS,  # right in the earlier snapshot only; empty in newlama
     "template": pa.string(),
     "kind": pa.string(),  # new_subject, new_relation, new_object or unchanged
-    "start_time": pa.string(),  # of the object, if Wikidata has it: P580 and P582
-    "end_time": pa.string(),
+    "start_time": _TIME,  # of the object, if Wikidata has it: P580 and P582
+    "end_time": _TIME,
     "evidence": pa.string(),  # the sentence with the object, of the diffset or of an unchanged article
     "title": pa.string(),
     "page_id": pa.int64(),

@@ -158,7 +158,8 @@ def test_every_probe_is_a_fact_of_the_world_with_its_kind_and_its_sentence(
     for row in unchanged:
         assert any(row["evidence"] in p for p in flat(recent.articles[row["page_id"]].paragraphs))
     previous = {
-        fact: sorted(labels[o] for o in objects if o in labels) for fact, objects in expected.previous_objects.items()
+        fact: sorted({**recent.labels, **prev.labels}[o] for o in objects if o in labels)
+        for fact, objects in expected.previous_objects.items()
     }
     assert all(row["previous_objects"] == previous.get(fact_of(row), []) for row in changed)  # type: ignore[call-overload]
 

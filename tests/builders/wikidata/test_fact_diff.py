@@ -254,6 +254,69 @@ def test_times_are_those_of_the_statement_that_holds(tmp_path: Path) -> None:
     assert row["statement_id"] == "b"
 
 
+WITHIN, BEFORE = time("+2021-11-20T00:00:00Z"), time("+2019-05-01T00:00:00Z")
+SOMETIME, NEXT_YEAR = {"snaktype": "somevalue"}, time("+2022-05-01T00:00:00Z")
+# qualifiers of a new statement, and where they lie in the interval of the text, 2021-11-01 to 2021-12-01
+DATES: dict[str, tuple[dict[str, list[Any]], str]] = {
+    "none": ({}, "undated"),
+    "a start within": ({"P580": [WITHIN]}, "within"),
+    "a start on the first day": ({"P580": [time("+2021-11-01T00:00:00Z")]}, "within"),
+    "a start on the last day, after Wikidata's dump": ({"P580": [time("+2021-12-01T00:00:00Z")]}, "within"),
+    "an end within": ({"P580": [BEFORE], "P582": [WITHIN]}, "within"),
+    "a point in time within": ({"P585": [WITHIN]}, "within"),
+    "a start before": ({"P580": [BEFORE]}, "before"),
+    "a start in the year": ({"P580": [time("+2021-00-00T00:00:00Z", 9)]}, "before"),
+    "a start before, an end to come": ({"P580": [BEFORE], "P582": [NEXT_YEAR]}, "before"),
+    "an end before": ({"P582": [BEFORE]}, "over"),
+    "an end of unknown date": ({"P580": [BEFORE], "P582": [SOMETIME]}, "over"),
+    "a point in time before": ({"P585": [BEFORE]}, "over"),
+    "a start of unknown date": ({"P580": [SOMETIME]}, "undated"),
+    "a start to come": ({"P580": [NEXT_YEAR]}, "undated"),
+    "before our era": ({"P580": [time("-0044-03-15T00:00:00Z")]}, "before"),
+}
+
+
+def test_where_the_dates_of_a_fact_lie(tmp_path: Path) -> None:
+    numbers = dict(enumerate(DATES, 1))
+    recent = [item(number, {"P166": [S(100, **DATES[case][0])]}) for number, case in numbers.items()]
+    rows, _ = run(tmp_path, [item(number) for number in numbers], recent)
+    assert {numbers[row["s"]]: row["dated"] for row in rows} == {case: dated for case, (_, dated) in DATES.items()}
+    for row in rows:
+        days = [
+            fact_day(found[0]) if (found := DATES[numbers[row["s"]]][0].get(p)) else None
+            for p in ("P580", "P582", "P585")
+        ]
+        assert row["dated"] == reference.dated(*days, PREV, RECENT_TEXT)
+    [bc] = [row for row in rows if numbers[row["s"]] == "before our era"]
+    assert bc["start_time"] is None
+
+
+def fact_day(snak: dict[str, Any]) -> int:
+    """The first day of a time as YYYYMMDD, by the reference; 0 if it is unknown."""
+    if snak["snaktype"] == "somevalue":
+        return 0
+    value = snak["datavalue"]["value"]
+    found = reference.earliest_day(value["time"], value["precision"])
+    assert found is not None
+    year, month, day = found
+    return year * 10_000 + (month * 100 + day) * (1 if year > 0 else -1)
+
+
+def test_aliases_are_those_of_all_right_objects(tmp_path: Path) -> None:
+    named = [item(n, label=f"L{n}", aliases={"en": [{"value": f"A{n}"}, {"value": "A"}]}) for n in (5, 6, 7)]
+    rows, _ = run(tmp_path, [item(1), *named], [item(1, {"P54": [S(5), S(6)], "P69": [S(7), S(8)]}), *named])
+    assert {(row["p"], tuple(row["aliases"])) for row in rows} == {(54, ("A", "A5", "A6")), (69, ("A", "A7"))}
+
+
+def test_without_properties_a_table_names_the_relations(tmp_path: Path) -> None:
+    claims = {"P19": [S(5)], "P999999": [S(6)]}
+    for properties, names in (([], ["place of birth", None]), ([property_(19, "born in")], ["born in", None])):
+        folder = tmp_path / str(len(properties))
+        folder.mkdir()
+        rows, _ = run(folder, [item(1)], [item(1, claims), *properties])
+        assert [row["relation"] for row in rows] == names
+
+
 def test_a_subject_that_prev_does_not_have_is_new(tmp_path: Path) -> None:
     rows, report = run(tmp_path, [item(1)], [item(1), item(2, {"P54": [S(5)]})])
     assert kinds(rows) == {(2, 54, 5): "new_subject"}
