@@ -33,7 +33,20 @@ def probe(i: int, label: str = "Ann") -> dict[str, Any]:
     numbers = {"subject_id": f"Q{i}", "relation_id": "P54", "object_id": "Q5", "page_id": i, "page_revision_id": 7}
     texts = {"subject": label, "relation": "member of sports team", "object": "Roma", "kind": "new_object"}
     more = {"previous_objects": ["Lazio"], "statement_id": "Q1$x", "title": label, "evidence": f"{label} left."}
-    return numbers | texts | more
+    right = {"objects": ["Roma"], "aliases": ["AS Roma"], "gone_objects": [], "current": True}
+    return (
+        numbers
+        | texts
+        | more
+        | right
+        | {
+            "support": "stated",
+            "start_time": NOON,
+            "end_time": None,
+            "dated": "within",
+            "strict": True,
+        }
+    )
 
 
 def stage_month(

@@ -56,7 +56,7 @@ _SOUND = " AND ".join(
 
 def _is_stored_as(kind: pa.DataType, found: pa.DataType) -> bool:
     """Return whether Parquet stores a type as ``found``: it has no times in seconds."""
-    return found == (pa.timestamp("ms", kind.tz) if pa.types.is_timestamp(kind) else kind)
+    return bool(found == (pa.timestamp("ms", kind.tz) if pa.types.is_timestamp(kind) else kind))
 
 
 def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:

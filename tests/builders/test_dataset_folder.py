@@ -84,8 +84,11 @@ def test_columns_have_the_types_of_the_contract(folder: Path, tmp_path: Path) ->
     probes = load("probes-1112", tmp_path / "cache")
     assert list(probes["changed"].features) == [
         "subject", "relation", "object", "subject_id", "relation_id", "object_id", "kind", "previous_objects",
-        "statement_id", "page_id", "page_revision_id", "title", "evidence",
+        "statement_id", "page_id", "page_revision_id", "title", "evidence", "support", "objects", "aliases",
+        "gone_objects", "start_time", "end_time", "current", "dated", "strict",
     ]  # fmt: skip
+    types = {name: str(probes["changed"].features[name].dtype) for name in ("start_time", "end_time", "strict")}
+    assert types == {"start_time": "timestamp[s, tz=UTC]", "end_time": "timestamp[s, tz=UTC]", "strict": "bool"}
     assert probes["changed"][0] == probe(1)
 
 

@@ -52,11 +52,11 @@ def test_caps_that_leave_little_are_said_and_can_be_left_out(dumps: Path, tmp_pa
     assert capped.counts.probes.changed.kept == 1
     [said] = [text for text in capped.warnings if "caps" in text]
     assert said.startswith("the caps of 0.01,0.05,0.05 leave 1 of 6 unchanged facts, 1 of 6 changed facts")
-    assert capped.content["options"]["caps"] == [0.01, 0.05, 0.05]
+    assert capped.options.caps == (0.01, 0.05, 0.05)
     free = run(dumps, tmp_path / "b", *YEARS[:2], caps=None)
     assert (free.counts.probes.changed.kept, free.counts.probes.unchanged.kept) == (6, 6)
     assert not [text for text in free.warnings if "caps" in text]
-    assert free.content["options"]["caps"] is None
+    assert free.options.caps is None
     half = run(dumps, tmp_path / "c", *YEARS[:2], caps=(0.5, 1.0, 1.0))
     assert half.counts.probes.changed.kept == 6
 
