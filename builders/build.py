@@ -176,7 +176,7 @@ class _Build:
             self._extracted(f"wikidata-extract {side}", "entities")["properties"] for side in ("prev", "recent")
         ):
             self._warn(
-                "no properties in the Wikidata dumps: relations are named and recognised by a table of some 130"
+                "no properties in the Wikidata dumps: relations are named and recognised by a table of some 110"
             )
         return _Extracts(prev, recent, wikidata_prev, wikidata_recent, self._page_items())
 
