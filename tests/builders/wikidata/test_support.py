@@ -12,6 +12,7 @@ from temporalwiki.builders.wikidata import cues, support
 from temporalwiki.builders.wikidata.cues import cues_of
 from temporalwiki.builders.wikidata.support import LinkText, Names, Subject, fold
 from temporalwiki.builders.wikipedia.outline import Place, links, outline
+from temporalwiki.builders.wikipedia.sentences import article_sentences
 from temporalwiki.builders.wikipedia.titles import title_hash
 
 import reference
@@ -225,6 +226,25 @@ def test_the_places_of_sentences() -> None:
         (Place(("Geography",), borders, item=True), "Ostland"),
         (Place(("Geography", "Rivers")), "The Marn."),
     ]
+
+
+ODD = [
+    "A.\n\n* b\n* c. D.\n:e",
+    "; term : text\nprose\n{|\n| x\n|}\nmore",
+    "= h =\n== References ==\n* a\nprose",
+    "A.\n[[File:x.png]]\nB.",
+    " * not an item",
+    "=no heading\n==",
+    "* a\n\n** b\nc {{x}} d\n {{x}}\ne",
+    "<poem>a\nb</poem>\n----\n#c",
+    "{{x}} * a\n<!-- c -->\n* b",
+]
+
+
+@pytest.mark.parametrize("wikitext", [WIKITEXT, *ODD])
+def test_an_outline_has_the_sentences_of_the_article(wikitext: str) -> None:
+    found = [sentence for line in outline(wikitext, "en") for sentence in line.sentences]
+    assert found == [s.strip() for paragraph in article_sentences(wikitext, "en") for s in paragraph]
 
 
 def test_the_texts_of_links() -> None:
