@@ -23,7 +23,7 @@ from temporalwiki.builders import checksums, dataset_folder, incremental
 from temporalwiki.builders.finish import Finished, finish
 from temporalwiki.builders.incremental import Base
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.manifests import BuiltManifest, checked_as
+from temporalwiki.builders.manifests import BuiltManifest, checked_as, read_intervals
 from temporalwiki.builders.measurement import measured
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.sources import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, find_sources
