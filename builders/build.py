@@ -206,7 +206,7 @@ class _Build:
         self._check_order(self.interval.wiki, list(newest.items()), "revision is of")
 
     def _check_wikidata_dates(self) -> None:
-        """Raise InputError if the newest revision of the later Wikidata dump is older than that of the earlier one."""
+        """Raise InputError if the later Wikidata dump has no revision as new as the earlier one's newest."""
         dates = self.sources.wikidata_prev.date, self.sources.wikidata_recent.date
         newest = [self._newest(f"wikidata-extract {side}") for side, _ in self._sides()]
         self._check_order("wikidata", list(zip(dates, newest, strict=True)), "revision is")
@@ -293,7 +293,7 @@ class _Build:
         return functools.partial(_run_checked, run=run, hashed=self.hashed)
 
     def _extracted(self, name: str, part: str) -> dict[str, Any]:
-        """Return the counts of an extract, with those of the base's rows that it reuses."""
+        """Return the counts of an extract, with the base's rows that it reuses."""
         return total([*self.reports[name], *self.reports.get(_reuse(name), [])], part)
 
     # Stages 3 to 5: changed pages, changed facts, and the sentences that state them
@@ -514,7 +514,7 @@ def _day(date: str) -> datetime.date:
 
 
 def _left_by_caps(finished: Finished) -> str:
-    """Return the splits of which the caps leave less than a fifth, in words, or ""."""
+    """Return, in words, the splits that the caps cut to less than a fifth; or ""."""
     few = []
     for split, kept in finished.kept.items():
         before = len(kept) + sum(finished.capped[split].values())

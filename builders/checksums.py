@@ -111,7 +111,7 @@ def known(folder: Path, tasks: Sequence[ChecksumTask]) -> dict[ChecksumTask, Rep
 
 
 def compute(tasks: Sequence[ChecksumTask], folder: Path, machine: Machine | None = None) -> dict[ChecksumTask, Report]:
-    """Return the reports of all files; only those that are not ``known`` in ``folder`` are read."""
+    """Return the reports of all files; files that are ``known`` in ``folder`` are not read again."""
     found = known(folder, tasks)
     new = [task for task in tasks if task not in found]
     made = run_stage("checksums", run, new, folder / fingerprint(new), machine, [task.size for task in new])

@@ -115,7 +115,7 @@ def problems(folder: Path, manifest: manifests.Manifest) -> list[str]:
 
 
 def warn_of_damage(folder: Path, made_now: str) -> None:
-    """Print a line for each damaged file in the folder, but not for files of what is ``made_now``."""
+    """Print a line for each damaged file in the folder, but not for files of the manifest ``made_now``."""
     for manifest in manifests.read_manifests(folder):
         if manifest.name != made_now:
             for file in manifest.files:
@@ -125,7 +125,7 @@ def warn_of_damage(folder: Path, made_now: str) -> None:
 
 
 def _command(manifest: manifests.Manifest) -> str:
-    """Return the command that makes the data of a manifest again, as far as the manifest tells."""
+    """Return the command that makes the data of a manifest again."""
     if manifest.imported:
         return "import PATHS"
     if not isinstance(manifest, manifests.BuiltManifest):

@@ -202,7 +202,7 @@ class Grades(msgspec.Struct, frozen=True):
 class FactCounts(msgspec.Struct, frozen=True):
     """How many facts of one split are left after each step (Table 2 of the paper).
 
-    ``facts`` are those before the caps, ``probes`` those that are kept. Older manifests have neither.
+    ``facts`` counts facts before the caps, ``probes`` facts after them. Older manifests have neither.
     """
 
     categorised: Count

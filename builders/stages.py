@@ -138,7 +138,7 @@ def _prepare(name: str, folder: Path, key: str, tasks: int, machine: Machine) ->
 def remove(folder: Path) -> None:
     """Delete the folder of a stage, or a folder of such folders, and cancel the Slurm jobs of these stages.
 
-    If the process is killed halfway, the rest counts as not started. Of a link, only the link is deleted.
+    If the process is killed halfway, the rest counts as not started. If it is a link, only the link is deleted.
     """
     if folder.is_symlink():
         folder.unlink()

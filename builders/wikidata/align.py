@@ -127,7 +127,7 @@ def _candidates_in(path: Path, task: AlignTask) -> Iterator[dict[str, Any]]:
 
 
 class _Text:
-    """A text in which facts can be found, and the article that it is from."""
+    """A text to find facts in, and the article that it comes from."""
 
     def __init__(self, title: str, revision_id: int, sentences: Sequence[str], article: _Article) -> None:
         self.title, self.revision_id, self.article = title, revision_id, article
@@ -177,7 +177,7 @@ class _Article:
 
     @functools.cached_property
     def text(self) -> _Text | None:
-        """The whole text of the article, or None if there is none."""
+        """The whole text of the article, or None without an article."""
         if self._found is None or not self.places:
             return None
         return _Text(self._found["title"], self._found.revision_id, list(self.places), self)
@@ -239,7 +239,7 @@ class _Page:
         return _Text(row["title"], row[revision], sentences, side)
 
     def mentioned_before(self, row: dict[str, Any]) -> bool:
-        """Return whether the previous article mentions a fact's object anywhere: in a template or a link, too."""
+        """Return whether the previous article mentions a fact's object anywhere, templates and links included."""
         wikitext, article = nfc(self.prev.wikitext), self.prev
         if any(True for _ in occurrences(fold(wikitext), fold(nfc(row["object"])))):
             return True

@@ -1,4 +1,4 @@
-"""Words that express a relation: those of the property in the dump, and a table for the most frequent properties."""
+"""Words that express a relation: labels of the property in the dump, and a table for the most frequent properties."""
 
 from __future__ import annotations
 

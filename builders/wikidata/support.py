@@ -17,7 +17,7 @@ from temporalwiki.builders.wikipedia.titles import title_hash
 
 LONGEST_LABEL = 250  # characters; Wikidata allows no longer ones
 STATED, LIST, MENTIONED = SUPPORT
-_SPAN = 3  # other words among those of a cue
+_SPAN = 3  # other words between the words of a cue
 _FAR = 14  # words between a cue and the object after it
 _NEAR = 7  # words between the object and a cue after it
 _REACH = 1500  # characters between a cue and the object
@@ -306,7 +306,7 @@ def _of_another_owner(sentence: str, cue_start: int, at: int, end: int, subject:
 
 
 def _opens_with_another(sentence: str, match: _Match, at: int, subject: Subject) -> bool:
-    """Return whether the sentence begins with the name of another thing, of which it then says something."""
+    """Return whether the sentence begins with the name of another thing, and is about that thing."""
     opening = _OPENING.match(sentence)
     if opening is None or at < opening.end(1) or match.start < opening.end(1):
         return False

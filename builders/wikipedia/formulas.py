@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-LONGEST = 400  # characters; a longer formula is no part of a sentence
+LONGEST = 400  # characters; a longer formula is not shown
 DEEPEST = 20  # groups in groups
 
 _TOKEN = re.compile(r"\\(?:[A-Za-z]+\*?|.)|[{}^_&]|[^\\{}^_&]", re.DOTALL)

@@ -16,7 +16,7 @@ from rapidfuzz.process import extractOne
 from temporalwiki.builders.wikipedia.sentences import sentence_key
 
 ALIKE = 60  # percent of the characters of two sentences that are the same, in order; `Indel` misses exactly .6
-# Bound of the work on a page: the characters of one side times those of the other. Two texts of 140,000
+# Bound of the work on a page: characters of one side times characters of the other. Two texts of 140,000
 # characters without a common sentence have it; it takes about half a second.
 MOST_CELLS = 20_000_000_000
 
@@ -28,7 +28,7 @@ def _patterns(module: Any, letter: str, number: str, symbol: str) -> tuple[Any, 
     return (
         # The stop and the blank after an initial before another one: J. R. Smith.
         module.compile(rf"(?<=(?<!{letter}){letter})\. (?={letter}\.)"),
-        # Full stops and apostrophes, but not those of 1.5, .5 or 6'2.
+        # Full stops and apostrophes, but not in 1.5, .5 or 6'2.
         module.compile(rf"\.(?!\d)|(?<={letter})\.|'(?!\d)"),
         # A dash before a number is its sign, unless it joins the number to what is before it.
         module.compile(
@@ -66,7 +66,7 @@ def folded_key(sentence: str) -> str:
     return key or exact
 
 
-# The rules by which two sentences are the same, by their names in --compare.
+# The rules of --compare: sentences with the same key are the same.
 Key = Callable[[str], str]
 COMPARISONS: dict[str, Key] = {"folded": folded_key, "exact": sentence_key}
 

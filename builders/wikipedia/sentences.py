@@ -53,7 +53,7 @@ def article_sentences(
 
 
 def split_sentences(paragraph: str, language: str) -> Paragraph:
-    """Return the sentences of a paragraph in order, without those that lost a formula; no other text is lost."""
+    """Return the sentences of a paragraph in order, except sentences that lost a formula; no other text is lost."""
     sentences: Paragraph = []
     for number, line in enumerate(paragraph.split("\n")):
         opening = "\n" if number and sentences else ""
