@@ -104,15 +104,22 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
 
     def do_GET(self) -> None:
+        self._at_work = True
         self.owner.enter(1)
         try:
             self._answer()
         except OSError:
             self.close_connection = True  # the other side has gone
         finally:
-            self.owner.enter(-1)
+            self._finish()
 
     do_HEAD = do_GET
+
+    def _finish(self) -> None:
+        """Count the request as answered: before its last bytes, because the client may ask again at once."""
+        if self._at_work:
+            self._at_work = False
+            self.owner.enter(-1)
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -178,9 +185,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._endless(data, fault)
             return
         end = len(data) if fault.cut is None else fault.cut
-        for at in range(0, min(end, len(data)), 4096):
-            self._write(data[at : min(at + 4096, end)], fault)
+        end = min(end, len(data))
+        for at in range(0, end, 4096):
             time.sleep(fault.delay)
+            if at + 4096 >= end:
+                self._finish()
+            self._write(data[at : min(at + 4096, end)], fault)
         if fault.cut is not None or (fault.length is not None and not fault.chunked):
             self.close_connection = True  # without what makes a body whole
         elif fault.chunked:

@@ -266,7 +266,6 @@ def test_jobs_are_cancelled_before_their_folder_is_deleted(tmp_path: Path, spool
 def test_jobs_that_the_killed_command_did_not_record_are_cancelled(tmp_path: Path, spool: Path) -> None:
     killed_while_jobs_wait(tmp_path, spool)
     (tmp_path / "out" / SLURM_JOBS).write_text('{"jobs": {}, "cancelled": false}')
-    (spool / "100.held").unlink()
     run_stage("square", write_square, [1, 2], tmp_path / "out", SLURM)
     assert calls(tmp_path) == [1, 2]
     assert arrays(spool) == 2

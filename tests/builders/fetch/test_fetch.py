@@ -592,7 +592,7 @@ def test_named_wikidata_dates(server: FileServer, tmp_path: Path) -> None:
     for dates, said in {
         ("20211101", "20211102"): "no finished JSON dump of 20211102 .*20211129, 20211201, 20211206",
         ("20211129", "20211101"): "forward in time",
-        ("20211101", "20211301"): "not a date",
+        ("20211101", "20211301"): "no such day",
     }.items():
         with pytest.raises(InputError, match=said):
             fetch(MONTH, tmp_path, [server.url], dates)
