@@ -54,7 +54,7 @@ def cap(facts: Sequence[Fact], seed: int, caps: Caps | None) -> Selection:
     order = shuffled(facts, seed, "cap")
     size = len(facts)
     while True:
-        kept, dropped = _take(facts, order, limits(size, caps))
+        kept, dropped = _take(facts, order, size, caps)
         if len(kept) >= size:
             return Selection(sorted(kept), dropped)
         size = len(kept)
@@ -65,7 +65,9 @@ def limits(size: int, caps: Caps) -> Fact:
     return Fact(*(max(1, int(size * Fraction(str(share)))) for share in caps))
 
 
-def _take(facts: Sequence[Fact], order: Iterable[int], allowed: Fact) -> tuple[list[int], dict[str, int]]:
+def _take(facts: Sequence[Fact], order: Iterable[int], size: int, caps: Caps) -> tuple[list[int], dict[str, int]]:
+    allowed = limits(size, caps)
+    reasons = [f"{name}_over_{100 * share:g}_percent" for name, share in zip(_CAPPED, caps, strict=True)]
     seen = [Counter[int]() for _ in allowed]
     kept: list[int] = []
     dropped: dict[str, int] = {}
@@ -73,7 +75,7 @@ def _take(facts: Sequence[Fact], order: Iterable[int], allowed: Fact) -> tuple[l
         fact = facts[position]
         over = [count[entity] >= most for count, entity, most in zip(seen, fact, allowed, strict=True)]
         if any(over):
-            reason = f"{_CAPPED[over.index(True)]}_over_cap"
+            reason = reasons[over.index(True)]
             dropped[reason] = dropped.get(reason, 0) + 1
             continue
         kept.append(position)

@@ -225,10 +225,7 @@ def test_the_caps_are_those_of_the_probes(out: Path) -> None:
 
 
 def test_an_update_in_full(tmp_path: Path) -> None:
-    start, end = (
-        datetime.datetime(2021, 11, 9, tzinfo=datetime.UTC),
-        datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC),
-    )
+    start, end = (datetime(*day, tzinfo=UTC) for day in ((2021, 11, 9), (2025, 1, 1)))
     row = fact(
         objects=["Zed [Y]", "Ann Weber"],
         gone_objects=["Carl Ito", "Di Anker", "The carl Ito!"],
