@@ -35,6 +35,7 @@ from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.manifests import Manifest
 from temporalwiki.builders.parquet import rows_at_once
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.wikidata.probes import CAPS, Caps
 
 
 @dataclass
@@ -52,6 +53,7 @@ class TemporalWikiConfig(datasets.BuilderConfig):  # type: ignore[misc]
     unchanged_fraction: float = 0.001
     allow_truncated: bool = False
     compare: str = "folded"
+    caps: Caps | None = CAPS
     accept_dates: bool = False
 
 
@@ -73,7 +75,7 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         tasks = checksums.plan(sources.files)
         hashed = checksums.compute(tasks, Path(config.work) / "build" / "checksums")
         inputs = [(task.file, hashed[task]["sha1"]) for task in tasks]
-        options = (config.seed, config.unchanged_fraction, config.allow_truncated, config.compare)
+        options = (config.seed, config.unchanged_fraction, config.allow_truncated, config.compare, config.caps)
         super().__init__(
             cache_dir=cache_dir,
             dataset_name="temporalwiki",
@@ -95,6 +97,7 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
             unchanged_fraction=config.unchanged_fraction,
             allow_truncated=config.allow_truncated,
             compare=config.compare,
+            caps=config.caps,
         )
         work = Path(config.work)
         folder = work / "dataset"

@@ -291,7 +291,9 @@ def _options(published: Sequence[BuiltManifest]) -> BuildOptions:
     include = published[-1].content["options"].get("include")
     try:
         include = tuple(map(str, include))
-        return BuildOptions(include, options.seed, options.unchanged_fraction, caps=options.caps)
+        return BuildOptions(
+            include, options.seed, options.unchanged_fraction, compare=options.compare, caps=options.caps
+        )
     except (TypeError, ValueError) as error:
         raise InputError(
             f"the manifest of {published[-1].name} on the Hub has no options of a build: {error}"

@@ -57,7 +57,8 @@ def test_a_config_is_built_and_loaded(dumps: Path) -> None:
 def test_other_dumps_or_options_are_another_dataset_in_the_cache(dumps: Path) -> None:
     first = builder("diffset", dumps)
     assert builder("diffset", dumps).cache_dir == first.cache_dir
-    assert builder("diffset", dumps, seed=1).cache_dir != first.cache_dir
+    for option in ({"seed": 1}, {"compare": "exact"}, {"caps": None}):
+        assert builder("diffset", dumps, **option).cache_dir != first.cache_dir
     multistream(articles_file(dumps, "20211201"), [page(1, "Ann", "Ann lives in Bergen.", revision_id=2)])
     assert builder("diffset", dumps).cache_dir != first.cache_dir
 

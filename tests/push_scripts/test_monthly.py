@@ -574,7 +574,7 @@ def test_a_month_is_built_with_the_options_of_the_one_before(run: Run, hub: Loop
     publish_first(run, hub, has)
 
     def options(found: dict[str, Any]) -> None:
-        found["options"] |= {"include": ["wikipedia"], "seed": 7}
+        found["options"] |= {"include": ["wikipedia"], "seed": 7, "compare": "exact", "caps": None}
 
     change_manifest(hub, options)
     has(*DATES[:3])
@@ -582,7 +582,8 @@ def test_a_month_is_built_with_the_options_of_the_one_before(run: Run, hub: Loop
     assert "  + data/wikipedia-20211001/train-*.parquet" in said
     assert run()[0] == 0
     made = manifest(hub, "20210901-20211001")
-    assert (made["options"]["include"], made["options"]["seed"]) == (["wikipedia"], 7)
+    options_made = [made["options"][name] for name in ("include", "seed", "compare", "caps")]
+    assert options_made == [["wikipedia"], 7, "exact", None]
     assert "wikipedia-20211001" in made["configs"]
 
 
