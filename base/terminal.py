@@ -34,7 +34,7 @@ def open_closed_streams() -> None:
 
 
 def printable(text: str) -> str:
-    """Return a text whose control characters are escapes such as ``\\x1b``; it may come from strangers."""
+    """Replace control characters by escapes such as ``\\x1b``, so that untrusted text is safe to print."""
     return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 

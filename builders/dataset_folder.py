@@ -232,7 +232,7 @@ def _put(staged: Path, manifest: manifests.Manifest, target: Path, card: Card | 
 
 
 def _with_shared_configs(other: manifests.Manifest, manifest: manifests.Manifest) -> manifests.Manifest:
-    """Return ``other`` with the files that ``manifest`` has for the configs of both."""
+    """Return a copy of ``other``. For each config in both manifests, it lists the files of ``manifest``."""
     configs = manifest.content["configs"]
     shared = {name: configs[name] for name in other.configs if name in configs}
     content = other.content | {"configs": other.content["configs"] | shared}

@@ -133,9 +133,9 @@ class CKLConfig(datasets.BuilderConfig):  # type: ignore[misc]
 
 
 class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
-    """Makes a config of CKL's when it is prepared, and keeps it in the cache of ``datasets``.
+    """Builds a CKL config when ``datasets`` prepares it, and keeps it in the cache of ``datasets``.
 
-    Takes the fields of CKLConfig; an interval may stand in the name, ``updatedlama-1112``. ``open_model`` opens the
+    Takes the fields of CKLConfig. The name may include an interval, as in ``updatedlama-1112``. ``open_model`` opens the
     models that options name: pass ``temporalwiki.eval_harness.text_model.open_model``. A split without rows is left
     out, as ``datasets`` cannot load one. Raises UsageError for an unknown name or option, InputError for sources that
     cannot be used or give no rows.

@@ -174,7 +174,7 @@ def _report(rank: int) -> str:
 
 
 def _lost(folder: Path, rank: int) -> str | None:
-    """Return the first lost file of a finished task, or None: its report, or a file that the report lists."""
+    """Return the first missing or changed file of a finished task, or None. The report itself is checked first."""
     try:
         files = read_json(folder / _report(rank), _Done).files
     except InputError:

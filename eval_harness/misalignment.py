@@ -49,15 +49,15 @@ class Matrix:
 
     @property
     def methods(self) -> list[str]:
-        """The methods that have a model trained up to a month of the columns, in the order of the rows."""
+        """The methods with at least one model trained up to a month that has a column, in the order of the rows."""
         return list(dict.fromkeys(row.method for row in self.rows if row.method and row.month in self.columns))
 
 
 def matrix(results: Sequence[Result], task: str, score: str) -> Matrix:
-    """Return the matrix of a score, such as "average/perplexity", from the results of a task.
+    """Return one score, such as "average/perplexity", of each model (rows) on the test of each month (columns).
 
-    The month of a model is the last one in "trained_on" of its result, or the one in its name if its method is not
-    known. Raises InputError if the task or score is missing, a config has no month, a model has two results for a
+    A model's month is the last one in the "trained_on" of its result. If its method is not known, its name gives the
+    month. Raises InputError if the task or score is missing, a config has no month, a model has two results for a
     month, or two models were not asked the same questions.
     """
     found = [result for result in results if result.manifest.task.name == task]

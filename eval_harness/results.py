@@ -160,7 +160,10 @@ def aligned(lines: Sequence[Sequence[str]], left: int) -> str:
 
 
 def place_of_test(test: str) -> tuple[str, int, str]:
-    """Return a sort key for tests: zero-shot before light-tuned, and unchanged, changed, average within each."""
+    """Return a sort key for tests.
+
+    Zero-shot tests come before light-tuned ones. In each group the order is unchanged, changed, average.
+    """
     stage, _, name = test.rpartition("/")
     return stage, _FIRST.index(name) if name in _FIRST else len(_FIRST), test
 

@@ -535,7 +535,7 @@ def _columns(items: Items) -> _Columns:
 
 
 def _together(one: Items, other: Items) -> Items:
-    """Return the items of two models as those of one test. Raises InputError unless the items are the same."""
+    """Combine the scores of two models on the same items into one test. Raises InputError if their items differ."""
     _match(one, other)
     place = {str(name): i for i, name in enumerate(other.ids)}
     order = [place[str(name)] for name in one.ids]

@@ -1,4 +1,4 @@
-"""The scores of facts in a model's result files, which stand for the model."""
+"""Read a model's scores of facts from its result files, so that the model need not run again."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _files(manifest: BuiltManifest) -> dict[str, list[tuple[str, str]]]:
 
 
 def _check_unchanged(head: Head, manifest: BuiltManifest, published: Sequence[BuiltManifest]) -> None:
-    """Raise InputError if a config is published with other bytes, or the interval with other configs."""
+    """Raise InputError if the Hub already has a config with other bytes, or the interval with other configs."""
     files = _files(manifest)
     for other in published:
         for name, theirs in sorted(_files(other).items()):

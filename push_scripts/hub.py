@@ -345,7 +345,7 @@ def _branches(refs: GitRefs) -> dict[str, str]:
 
 
 def _difference(head: Head, changes: Changes, files: Mapping[str, RemoteFile]) -> str | None:
-    """Return the first path at which ``files`` differ from ``head`` with ``changes``, or None."""
+    """Return the first path where ``files`` are not what ``head`` would be after ``changes``, or None."""
     expected = (head.files.keys() - set(changes.remove)) | changes.add.keys()
     different = expected ^ files.keys()
     for path in expected & files.keys():

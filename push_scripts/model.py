@@ -441,7 +441,7 @@ def _datasets(results: Sequence[Result]) -> dict[str, HubDataset]:
 
 
 def _dataset_info(named: str) -> DatasetInfo | None:
-    """Return what the Hub knows about a dataset, named ``id`` or ``id@revision``, or None if it lacks it."""
+    """Return what the Hub knows about a dataset (``id`` or ``id@revision``), or None if the Hub does not have it."""
     id, at = split_revision(named)
     try:
         return ask(named, lambda: HfApi().dataset_info(id, revision=at))

@@ -67,8 +67,8 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
     With ``dry_run`` the lines say what would be done. It only reads listings, and fetches, builds, trains and sends
     nothing.
 
-    Raises InputError before any costly step if this user may not write; if a dump is missing or unusable; if counts
-    changed too much since the month before; and, after everything else, if the dumps of an earlier month are gone.
+    Raises InputError before any costly step if this user may not write, if a dump is missing or unusable, or if counts
+    changed too much since the month before. Raises it at the end if the dumps of an earlier month are gone.
     """
     if job.recipe is not None:
         _check_takes_new_months(job.recipe)

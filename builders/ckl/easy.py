@@ -42,7 +42,7 @@ _CHARACTERS = 20  # the largest average length of a word
 
 @dataclass(frozen=True)
 class EasyOptions:
-    """The options that decide the rows."""
+    """The options that decide which sentences become rows, and how the rows are worded."""
 
     spans: str = option(RULES, "what finds names and dates: rules, or a spaCy pipeline (name or folder)")
     decontextualization: str = option(

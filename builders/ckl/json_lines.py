@@ -1,4 +1,4 @@
-"""Files with one JSON object a line, plain or ``.gz``: LAMA, KILT, C4, records of news-please, decisions."""
+"""Read and write files with one JSON object a line, plain or ``.gz``: LAMA, KILT, C4, news records, review files."""
 
 from __future__ import annotations
 

@@ -353,7 +353,10 @@ def windows(text: str, offsets: Ints, ranges: Sequence[Span], longest: int) -> I
 
 
 def choose(ranges: Sequence[Span], wanted: float, most: int, draw: bytes) -> list[Span]:
-    """Return ranges with about ``wanted`` tokens in all, drawn by their place; adjacent ones are joined."""
+    """Return at most ``most`` ranges with about ``wanted`` tokens in all. Adjacent ranges are joined.
+
+    A hash of each range's position, with the key ``draw``, decides which ranges are taken.
+    """
     order = sorted(ranges, key=lambda tokens: hashlib.blake2b(b"%d" % tokens[0], digest_size=8, key=draw).digest())
     chosen: list[Span] = []
     masked = 0

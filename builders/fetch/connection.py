@@ -189,7 +189,7 @@ class Connection:
 class _Watch:
     """A thread that cuts a request's connection when the request is too slow, or when all downloads are to stop.
 
-    A timeout of the library ends a read that gets no byte, but no read that gets a byte now and then.
+    The library's timeout ends a read that gets nothing, but not a read that gets a byte now and then.
     """
 
     def __init__(self, stopped: threading.Event, longest: float) -> None:

@@ -28,7 +28,10 @@ _FILES = {file.stem.partition("_")[2]: file for file in Path(__file__).parent.gl
 
 @functools.cache  # every page of a wiki has the same
 def language_of(code: str) -> Language:
-    """Return the tables of a language: those of its file, or of its base language ("de" of "de-at"), come first."""
+    """Return the tables of a language.
+
+    Entries from its own file, or else from the file of its base language ("de" for "de-at"), replace the default ones.
+    """
     file = _FILES.get(code) or _FILES.get(code.partition("-")[0])
     if file is None:
         return Language(TEMPLATES, Headings(APPARATUS, LISTS_ARE_APPARATUS))

@@ -75,9 +75,9 @@ def both_paragraphs(
     language: str = "en",
     dropped: list[str] | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Return the ``paragraphs`` of two versions of a page; the parts that both versions have are read once.
+    """Return the ``paragraphs`` of two versions of a page. Parts in both versions are read once.
 
-    The names of templates of the recent version that were dropped inside prose are added to ``dropped``.
+    If a template inside prose of the recent version is dropped, its name is added to ``dropped``.
     Raises UnreadablePage. If the previous version cannot be read, the reason ends in "_in_prev".
     """
     wiki = _Wiki(namespaces, language)

@@ -1,6 +1,6 @@
 """An invented Wikipedia and Wikidata over several months, in the dumps' own formats.
 
-``temporalwiki demo`` goes from these dumps to a leaderboard. Equal worlds give equal bytes.
+``temporalwiki demo`` goes from these dumps to a leaderboard. The same settings always give the same bytes.
 """
 
 from __future__ import annotations

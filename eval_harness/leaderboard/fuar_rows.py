@@ -28,7 +28,7 @@ class _Scored(NamedTuple):
 
 
 class _Cell(NamedTuple):
-    """A test on the rows of a config; models with the same cell were asked the same questions."""
+    """One test on one set of rows of a config. Models with equal cells answered the same questions."""
 
     config: str
     hash: str  # of its rows

@@ -27,8 +27,9 @@ class LearnedAndForgotten(Task):
       model wins or loses by the form of a probe cancels out
     - ``forgotten``: minus the mean gain of all unchanged facts
 
-    The test ``all`` has all facts. If the data has the columns, ``stated`` has the facts whose sentence states them
-    (``support``), and ``strict`` the facts with ``strict``. ``--start`` names the start model.
+    The test ``all`` has all facts. If the data has the columns ``support`` and ``strict``, the test ``stated`` has the
+    facts that a sentence states, and the test ``strict`` has the facts that are stated, right and, if changed, new.
+    ``--start`` names the start model.
     """
 
     configs: ClassVar[tuple[str, ...]] = ("probes-",)

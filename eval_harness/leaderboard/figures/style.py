@@ -94,7 +94,7 @@ ON_LIGHT, ON_DARK = "#010101", "#fefefe"
 
 
 class Look(NamedTuple):
-    """The look of a line of checkpoints."""
+    """The look of the line that joins a method's checkpoints in a figure."""
 
     colour: str
     marker: str
