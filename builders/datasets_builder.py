@@ -135,10 +135,10 @@ class CKLConfig(datasets.BuilderConfig):  # type: ignore[misc]
 class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
     """Builds a CKL config when ``datasets`` prepares it, and keeps it in the cache of ``datasets``.
 
-    Takes the fields of CKLConfig. The name may include an interval, as in ``updatedlama-1112``. ``open_model`` opens the
-    models that options name: pass ``temporalwiki.eval_harness.text_model.open_model``. A split without rows is left
-    out, as ``datasets`` cannot load one. Raises UsageError for an unknown name or option, InputError for sources that
-    cannot be used or give no rows.
+    Takes the fields of CKLConfig. The name may include an interval, as in ``updatedlama-1112``. ``open_model`` opens
+    the models that options name: pass ``temporalwiki.eval_harness.text_model.open_model``. A split without rows is
+    left out, as ``datasets`` cannot load one. Raises UsageError for an unknown name or option, InputError for sources
+    that cannot be used or give no rows.
     """
 
     BUILDER_CONFIG_CLASS = CKLConfig
