@@ -80,9 +80,9 @@ def run(task: LabelsTask, folder: Path) -> Report:
         del recent
         if changes is None:
             prev = _newest(buckets.read(Path(task.prev), "entities", task.first, task.end, _COLUMNS))
-        else:  # all items that are not superseded are in recent
+        else:  # all other items are the same in recent
             found = changes.read_prev("entities", _COLUMNS)
-            prev = _newest(rows.filter(pa.array(buckets.subject_in(rows, changes.superseded))) for rows in found)
+            prev = _newest(rows.filter(pa.array(buckets.subject_in(rows, changes.touched))) for rows in found)
         prev_ids = prev["id"].to_numpy()
         in_recent = np.isin(prev_ids, recent_ids, assume_unique=True)
         gone = prev.filter(pa.array(~in_recent))
