@@ -64,9 +64,9 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
     unused = set(wanted.configs) - {config for _, _, config in plan}
     if unused:
         raise UsageError(f"--config {min(unused)}: none of the tasks {', '.join(wanted.tasks)} reads it")
-    model.check()  # a wrong model or a missing tagger must not cost the download of the data
     for task in wanted.tasks.values():
-        task.recorded_options()
+        task.recorded_options()  # a missing tagger must not cost the download of the model or the data
+    model.check()  # nor a wrong model that of the data
     results = []
     missing = _set_start(wanted, model) if any(task.start for task in wanted.tasks.values()) else ""
     for name, task, config in plan:

@@ -290,9 +290,12 @@ def _options(published: Sequence[BuiltManifest]) -> BuildOptions:
     options = published[-1].options
     include = published[-1].content["options"].get("include")
     try:
-        include = tuple(map(str, include))
         return BuildOptions(
-            include, options.seed, options.unchanged_fraction, compare=options.compare, caps=options.caps
+            include=tuple(map(str, include)),
+            seed=options.seed,
+            unchanged_fraction=options.unchanged_fraction,
+            compare=options.compare,
+            caps=options.caps,
         )
     except (TypeError, ValueError) as error:
         raise InputError(

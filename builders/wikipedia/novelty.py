@@ -20,7 +20,7 @@ ALIKE = 60  # percent of the characters of two sentences that are the same, in o
 # characters without a common sentence have it; it takes about half a second.
 MOST_CELLS = 20_000_000_000
 
-_PLAIN = tuple(zip("’‘ʻʼʾʿ´−–—‒‑‐“”„«»…", ["'"] * 7 + ["-"] * 6 + [" "] * 6, strict=True))
+_PLAIN = tuple(zip("’‘ʻʼʾʿ´−–—‒‑‐“”„«»…", ["'"] * 7 + ["-"] * 6 + ['"'] * 5 + [" "], strict=True))
 
 
 def _patterns(module: Any, letter: str, number: str, symbol: str) -> tuple[Any, Any, Any]:

@@ -703,6 +703,7 @@ _STYLES: dict[str | None, Callable[[str], str]] = {None: str, ",": _thousands, "
 
 
 def phrase(pattern: str) -> Renderer:
+    """Return a renderer that fills a pattern's {...} with arguments; the comment above explains the form."""
     parts = [(part, [names.split("/") for names, _ in _FIELD.findall(part)]) for part in _OPTIONAL.split(pattern)]
 
     def render(args: Arguments) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -342,7 +343,8 @@ def record(folder: Path, method: str, config: str, before: str, steps: int | Non
     return folder
 
 
-UNTRAINED = {"method": None, "trained_on": [], "learning_rate": None, "parameters": None, "tokens": None}
+UNKNOWN = ("method", "learning_rate", "recipe", "seed", "parameters", "tokens")
+UNTRAINED = dict.fromkeys(UNKNOWN) | {"trained_on": []}
 
 
 def test_its_training_is_read_back_to_the_beginning(tmp_path: Path) -> None:
@@ -352,13 +354,17 @@ def test_its_training_is_read_back_to_the_beginning(tmp_path: Path) -> None:
         tmp_path / "first", "lora", "diffset-1011", str(base), 3, batch_size=4, sequence_length=10, learning_rate=0.1
     )
     last = record(
-        tmp_path / "last", "ewc", "diffset-1112", str(first), 5, batch_size=2, sequence_length=100, learning_rate=0.2
-    )
-    assert training(str(last)) == {
+        tmp_path / "last", "ewc", "diffset-1112", str(first), 5, batch_size=2, sequence_length=100, learning_rate=0.2,
+        seed=3,
+    )  # fmt: skip
+    found = training(str(last))
+    assert re.fullmatch("[0-9a-f]{16}", found.pop("recipe"))
+    assert found == {
         "method": "ewc",
         "trained_on": ["diffset-1011", "diffset-1112"],
         "base": "openai-community/gpt2",
         "learning_rate": 0.2,
+        "seed": 3,
         "parameters": {"trainable": 5, "total": 100},
         "tokens": 1120,
     }

@@ -108,7 +108,7 @@ def test_models_are_read_by_from_pretrained_without_code_and_from_safetensors() 
         for name, call in calls(tree)
         if name.endswith(".from_pretrained") and not name.startswith("Peft") and not path.startswith("benchmarks/")
     ]
-    assert len(autos) >= 7
+    assert len(autos) >= 6
     for path, name, call in autos:
         assert given(call, "trust_remote_code") is False, (path, ast.unparse(call))
         if "Model" in name:
@@ -297,7 +297,7 @@ def test_a_hostile_small_t5_is_refused(harm: Callable[[Path], None], models: Pat
     shutil.copytree(models / "t5", here / "t5")
     model = load(str(models / "t5")).model
     harm(here / "t5")
-    with pytest.raises(temporalwiki.base.errors.InputError, match="cannot load a T5"):
+    with pytest.raises(temporalwiki.base.errors.InputError, match="cannot load a (T5|language model)"):
         modular.Modular(small=str(here / "t5")).prepare(model, 0)
     assert not (here / "owned").exists()
 

@@ -85,6 +85,7 @@ TEXTS = st.lists(st.sampled_from([*PIECES.split(" "), " ", " ", " "]), max_size=
 @given(TEXTS)
 @example("a. b. c. d")
 @example("x .5e-3e")
+@example("J.“J.")
 def test_folding_agrees_with_the_reference(text: str) -> None:
     assert folded_key(text) == reference.folded(text)
 
