@@ -358,8 +358,12 @@ def test_two_processes_find_what_one_does(
     assert two.data["run"]["processes"] == 2
     assert two.data["scores"].keys() == one.data["scores"].keys()
     for name, estimate in one.data["scores"].items():
-        # weights tuned by two processes differ slightly more than scores do
-        assert two.data["scores"][name] == pytest.approx(estimate, rel=1e-4 if "light" in name else 1e-5), name
+        # Weights tuned by two processes differ slightly more than scores do. The ends of an interval differ most: the
+        # jackknife's variance is a small difference of larger numbers, so of few facts it grows their rounding.
+        found, light = two.data["scores"][name], "light" in name
+        for part in estimate.keys() | found.keys():
+            rel = (1e-3 if part in {"low", "high"} else 1e-4) if light else 1e-5
+            assert found[part] == pytest.approx(estimate[part], rel=rel), (name, part)
     assert two.data["excluded"] == one.data["excluded"]
     for there, here in zip(two.items(), one.items(), strict=True):
         assert there.keys() == here.keys()
