@@ -69,7 +69,8 @@ def fill(bench: Bench, place: Place, share: float) -> None:
         assert any(said in last for said in SAID), last
         assert str(at) in last or last.split()[2].startswith(place.folder), last
         assert "Traceback" not in ended.err
-        bench.check_whole(name, top, before, "full")
+        if name != "experiment":  # its leaderboard has the cells that are done, which are other bytes
+            bench.check_whole(name, top, before, "full")
         resize("100m")
         bench.check_same(name, top, "with room")
 
