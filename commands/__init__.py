@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import atexit
-import gc
 import importlib
 import os
 import sys
@@ -91,7 +89,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     report = print_result if sys.stderr is None else say
     open_closed_streams()
     guard()
-    atexit.register(gc.freeze)  # the last collection of a process with many libraries loaded can crash in one of them
     try:
         _run(argv, wanted)
     except Exception as error:

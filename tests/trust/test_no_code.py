@@ -297,7 +297,7 @@ def test_a_hostile_small_t5_is_refused(harm: Callable[[Path], None], models: Pat
     shutil.copytree(models / "t5", here / "t5")
     model = load(str(models / "t5")).model
     harm(here / "t5")
-    with pytest.raises(temporalwiki.base.errors.InputError, match="cannot load a (T5|language model)"):
+    with pytest.raises(temporalwiki.base.errors.InputError, match=r"cannot load a (T5|language model)"):
         modular.Modular(small=str(here / "t5")).prepare(model, 0)
     assert not (here / "owned").exists()
 
