@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from a_disk import disk
@@ -69,8 +70,10 @@ def fill(bench: Bench, place: Place, share: float) -> None:
         assert any(said in last for said in SAID), last
         assert str(at) in last or last.split()[2].startswith(place.folder), last
         assert "Traceback" not in ended.err
-        if name != "experiment":  # its leaderboard has the cells that are done, which are other bytes
-            bench.check_whole(name, top, before, "full")
+        # the leaderboard of an experiment has the cells that are done: other bytes, but whole ones
+        bench.check_whole(name, top, before, "full", "out/leaderboard/" if name == "experiment" else "-")
+        for table in top.glob("out/leaderboard/*.parquet"):
+            assert pq.read_table(table).num_rows
         resize("100m")
         bench.check_same(name, top, "with room")
 
