@@ -83,7 +83,7 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
 
 
 def _set_start(wanted: Evaluation, model: Scored) -> str:
-    """Give the model its start model, and return why there is none, or nothing."""
+    """Give the model its start model. Return "", or the reason why no start model can be used."""
     model.start = None
     if wanted.start is None:
         base = model.training().get("base")

@@ -193,8 +193,8 @@ def quotient(groups: Sequence[Items], above: npt.ArrayLike, below: npt.ArrayLike
 def compare(first: Sequence[Items], second: Sequence[Items], scale: Scale = MEAN) -> Comparison:
     """Compare two models on the same items, item by item.
 
-    Each side is a sequence of tests with ids. The difference is that of the logs for perplexities. The p-value is
-    two-sided and below 0.05 exactly if the interval does not contain 0.
+    Each side is a sequence of tests with ids. For perplexities, the difference is between their logarithms. The
+    p-value is two-sided and below 0.05 exactly if the interval does not contain 0.
 
     Raises the errors of ``estimate``, and InputError if the sides do not have the same items in the same clusters.
     """

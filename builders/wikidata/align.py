@@ -152,7 +152,7 @@ class _Article:
 
     @functools.cached_property
     def wikitext(self) -> str:
-        """The wikitext, or "" if there is no such article."""
+        """The wikitext, or "" without an article."""
         return self._found.wikitext if self._found is not None else ""
 
     @functools.cached_property
