@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import atexit
-import gc
 import os
 
 from temporalwiki.base.errors import InputError, UsageError
@@ -46,7 +44,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the experiment and write its leaderboard; raise InputError if cells failed."""
     if arguments.jobs < 1:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
-    atexit.register(gc.freeze)  # the last collection of the process crashed in a library
     read_recipe(arguments.recipe, None)  # report a wrong name before torch is imported, which takes seconds
     with needs("eval"):
         from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show

@@ -60,7 +60,8 @@ class Checkpoint:
 
 _Rank = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
 # peft takes these for regular expressions, some of which take for ever; names of modules are enough
-_Module = Annotated[str, msgspec.Meta(pattern=r"\A[\w.-]+\Z")]
+_MODULE = r"\A[\w.-]+\Z"
+_Module = Annotated[str, msgspec.Meta(pattern=_MODULE)]
 
 
 class _AdapterConfig(msgspec.Struct):
@@ -71,11 +72,17 @@ class _AdapterConfig(msgspec.Struct):
     r: _Rank = 8
     rank_pattern: dict[_Module, _Rank] | None = None
     alpha_pattern: dict[_Module, float] | None = None
-    target_modules: list[str] | _Module | None = None
-    exclude_modules: list[str] | _Module | None = None
-    layers_pattern: list[_Module] | _Module | None = None
+    target_modules: list[str] | str | None = None
+    exclude_modules: list[str] | str | None = None
+    layers_pattern: list[_Module] | str | None = None
     layer_replication: list[tuple[int, int]] | None = None
     init_lora_weights: bool | Annotated[str, msgspec.Meta(pattern=r"\A[a-z]+(_niter_[0-9]{1,2})?\Z")] | None = None
+
+    def __post_init__(self) -> None:
+        # msgspec 0.22 crashes when it frees the type of a list or a text with a pattern
+        for modules in (self.target_modules, self.exclude_modules, self.layers_pattern):
+            if isinstance(modules, str) and not re.fullmatch(_MODULE, modules):
+                raise ValueError(f"{modules[:80]!r} is not the name of a module")
 
 
 class _WeightIndex(msgspec.Struct):
