@@ -34,6 +34,7 @@ if __name__ == "__main__":
         run_stage("work", work, [1, 2], Path(sys.argv[1], "stage"), Machine(2))
     except KeyboardInterrupt:
         print("interrupted", flush=True)
+        sys.exit(0)  # without it, Python may end with the signal's status: it remembers an interrupted exec
 """
 
 
