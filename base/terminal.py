@@ -49,7 +49,7 @@ def print_result(text: object) -> None:
 
 
 def say(text: object) -> None:
-    """Print a message of one line on standard error; a bar that is shown moves below it."""
+    """Print a message in one line on standard error, above the progress bar if there is one."""
     tqdm.write(in_line(str(text)), file=sys.stderr)
 
 

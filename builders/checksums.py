@@ -59,7 +59,7 @@ def check_unchanged(file: Path, task: ChecksumTask) -> None:
 
 
 def state(file: Path) -> list[int]:
-    """Return a file's size, time of modification and time of any change: together they reveal another content."""
+    """Return a file's size and its times of modification and status change. New content changes at least one."""
     status = file.stat()
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 

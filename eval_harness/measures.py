@@ -1,4 +1,4 @@
-"""Measures: each turns the figures of items into a score, as a ratio of sums over the items."""
+"""Measures. Each turns numbers about the scored facts, clozes or texts into a score: a ratio of two sums over them."""
 
 from __future__ import annotations
 

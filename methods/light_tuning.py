@@ -43,7 +43,7 @@ class LightTuner(ContinualMixin, SFTTrainer):
 
 
 def check_columns(columns: Collection[str], name: str) -> None:
-    """Raise InputError if one of the ``columns`` of config ``name`` is missing."""
+    """Raise InputError if ``columns``, the columns of config ``name``, lack one that light-tuning needs."""
     for column in _COLUMNS:
         if column not in columns:
             raise InputError(

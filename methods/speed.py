@@ -1,4 +1,4 @@
-"""The speed of a run: tokens per second, model FLOP per second, and MFU if the device's peak is known."""
+"""The speed of a run: tokens and model FLOPs per second, and the share of the device's peak (MFU) if it is known."""
 
 from __future__ import annotations
 

@@ -460,7 +460,7 @@ class _ConfigNames(msgspec.Struct):
 
 
 def _full_names(id: str, commit: str, files: Sequence[str]) -> dict[str, str]:
-    """Return the full names of a dataset's configs by their short names, which belong to the newest interval."""
+    """Return {short name: full name} of a dataset's configs. A short name means the newest interval that has it."""
     names: dict[str, str] = {}
     intervals = sorted((found[2], found[1], name) for name in files if (found := _INTERVAL.fullmatch(name)))
     for *_, name in intervals:

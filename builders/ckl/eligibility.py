@@ -91,7 +91,7 @@ def _cannot_be_asked(row: Row, template: Template) -> str | None:
 
 
 def _is_disambiguated(title: str, label: str) -> bool:
-    """Tell whether a title has an addition that tells it from other things of that name: "Easton (band)"."""
+    """Return whether a title is the label and an addition: "Easton (band)" or "Easton, Ohio"."""
     title, label = (unicodedata.normalize("NFC", one_line(text)).casefold() for text in (title, label))
     return title.startswith((f"{label} (", f"{label}, "))
 

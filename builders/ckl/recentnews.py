@@ -150,9 +150,9 @@ def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 
 
 
 def find_news(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1) -> News:
-    """Return the articles that pass the filters; ``work`` keeps them, and earlier results are reused.
+    """Return the articles that pass the filters. ``work`` keeps the results, and a later call reuses them.
 
-    ``paths`` may contain RecentNews itself, as Parquet, from which only duplicates are dropped.
+    ``paths`` may include Parquet files of an earlier ``recentnews``. All filters except the language apply to them.
     """
     work.mkdir(parents=True, exist_ok=True)
     with only_one(work.resolve() / "news", "reading of news"):

@@ -1,9 +1,9 @@
 """Fetch the dumps of an interval, so that a build finds them.
 
-Mirrors are tried in their order. The lists of files (``dumpstatus.json``, ``sha1sums``) come from the first mirror
-that has them, and each file from the first mirror whose bytes match its list. So if you trust the first mirror, the
-others cannot give you wrong files. The checksums are stored next to the dumps before any file is downloaded, so that a
-build checks them again and refuses an incomplete folder.
+Mirrors are tried in the given order. The lists of files (``dumpstatus.json``, ``sha1sums``) come from the first mirror
+that serves them. A file comes from the first mirror whose bytes match these lists. So as long as the first mirror
+serves the lists, the others cannot give you wrong files. The checksums are stored next to the dumps before any file is
+downloaded, so that a build checks them again and refuses an incomplete folder.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _PLAIN = tuple(zip("’‘ʻʼʾʿ´−–—‒‑‐“”„«»…", ["'"] *
 
 
 def _patterns(module: Any, letter: str, number: str, symbol: str) -> tuple[Any, Any, Any]:
-    """Return the patterns for a text with these classes of letters, other numbers and symbols."""
+    """Return three patterns: blanks between initials, stops and apostrophes to remove, and tokens."""
     return (
         # The stop and the blank after an initial before another one: J. R. Smith.
         module.compile(rf"(?<=(?<!{letter}){letter})\. (?={letter}\.)"),

@@ -92,7 +92,7 @@ class LinkedTexts:
         self._open: dict[Path, _TextFile] = {}
 
     def has(self, generation: int | None) -> bool:
-        """Return whether texts of a generation are in linked files, and not in the extract's own."""
+        """Return whether the texts of a generation are in files linked from an earlier extract; never for None."""
         return generation in self._files
 
     def packed(self, generation: int, page_id: int, revision_id: int) -> tuple[Path, pa.Buffer]:

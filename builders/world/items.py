@@ -74,7 +74,7 @@ class Item:
         return [statement for statement in self.statements if statement.relation == relation]
 
     def facts(self) -> dict[Fact, str | None]:
-        """Return the facts, each with its end: statements of the best rank whose value is an item."""
+        """Return each fact with its end, or None. Facts are the statements of the best rank whose value is an item."""
         found: dict[Fact, str | None] = {}
         for relation in dict.fromkeys(statement.relation for statement in self.statements):
             every = self.of(relation)

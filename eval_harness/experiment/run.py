@@ -1,4 +1,5 @@
-"""Run the cells of an experiment that are not done, in this process or as jobs. A failed cell stops no other."""
+"""Run the cells of an experiment that are not done, in this process or as jobs. A failed cell stops only those that
+need its checkpoint, and under ``accelerate launch`` all."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def _in_statement(row: Row) -> str:
 
 
 def _texts(row: Row, columns: Sequence[str]) -> list[str]:
-    """Return the distinct texts of columns with text or lists of text, without texts that normalise to nothing."""
+    """Return the distinct texts in ``columns``, cells of a text or a list, without those that normalise to nothing."""
     cells = [row.get(column) for column in columns]
     texts = [
         str(text).strip()

@@ -26,7 +26,7 @@ class MultipleChoice(Task):
     - ``acc_norm``: the same with the log-likelihood per byte (acc_bytes of lm-evaluation-harness, whose acc_norm is
       per character)
     - ``chance``: the mean of 1 / (number of choices), in percent
-    - ``margin``: the mean difference in log-likelihood, in nats, of the new object and the most likely previous one
+    - ``margin``: the mean difference in log-likelihood, in nats, between the new object and the most likely old one
 
     Objects whose names ``knowledge_match`` does not distinguish are one choice.
     """
