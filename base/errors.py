@@ -4,8 +4,12 @@
 class InputError(ValueError):
     """Input that cannot be used. The message is one line: what is wrong, where, and what to do.
 
-    Commands print it and exit with status 1; anything else that escapes is a bug and keeps its traceback.
+    Line breaks, which names in the input may contain, become spaces. Commands print the message and exit with status
+    1; anything else that escapes is a bug and keeps its traceback.
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(" ".join(str(message).splitlines()))
 
 
 class UsageError(InputError):
