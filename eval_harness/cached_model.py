@@ -70,7 +70,7 @@ class CachedModel:
 
     def check(self) -> None:
         """Raise InputError if there is no such model. This reads no more than the first score needs anyway."""
-        assert self.revision
+        self.revision  # noqa: B018 - looks for the model
 
     @cached_property
     def loaded(self) -> checkpoint.Checkpoint:
