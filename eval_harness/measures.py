@@ -125,7 +125,7 @@ def earned(measure: str, found: Estimate, of_test: Mapping[str, float], made: Se
     if measure in ("learned", "forgotten"):
         return {"learned", "forgotten"} <= of_test.keys() and of_test["learned"] > of_test["forgotten"]
     if is_change(measure):
-        lost = [float(np.mean(one.groups[1].numerators)) for one in made]
+        lost = [float(np.asarray(one.groups[1].numerators).mean()) for one in made]
         return bool(lost) and found.value > fmean(lost)
     return True
 

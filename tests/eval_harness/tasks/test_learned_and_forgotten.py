@@ -107,8 +107,8 @@ def test_it_is_the_formula_of_the_design(world: Path, tmp_path: Path) -> None:
         assert scores[f"{test}/learned"].value == pytest.approx(above / below, abs=1e-4)
         assert scores[f"{test}/forgotten"].value == pytest.approx(-mean(gains(unchanged)), abs=1e-4)
     assert result.manifest.excluded == {
-        "relations with unchanged facts only: not in learned": 1,
-        "relations with changed facts only: not in learned": 1,
+        "relations (not facts) with unchanged facts only: not in learned": 1,
+        "relations (not facts) with changed facts only: not in learned": 1,
     }
     assert result.manifest.start is not None and result.manifest.start.name == str(world / "start")
     assert result.manifest.start.precision == "fp32"
