@@ -105,8 +105,8 @@ def _set_start(wanted: Evaluation, model: Scored) -> str:
         return f"--start {error}"
     if start.precision != model.precision:
         return (
-            f"--start {wanted.start}: its scores are {start.precision} and those of {wanted.model} {model.precision}; "
-            "score both with the same --precision"
+            f"--start {wanted.start}: its scores are {start.precision}, but {wanted.model} is scored in "
+            f"{model.precision}; score both with the same --precision"
         )
     model.start = start
     return ""

@@ -108,7 +108,7 @@ class Month:
         if not able:
             return "No method learned more than it forgot" if both and others == both else ""
         most, least = leaders(able, LEARNED), leaders(able, FORGOTTEN)
-        within = "Of the methods that learned more than they forgot, " if others else ""
+        within = "Among the methods that learned more than they forgot, " if others else ""
         if most == least and len(most) == 1 and _learned(most[0]):
             return f"{within}{most[0].name} learned most and forgot least"
         learning = _learning(most, able, "none" if others else "No method")
@@ -122,13 +122,11 @@ class Month:
         if len(most) in (0, 1, len(self.able)) or not all(map(_learned, most)):
             return ""
         least, *others = sorted(most, key=lambda entry: entry.values[FORGOTTEN].value)
-        worst, best = (
-            least.values[FORGOTTEN].row.rank_worst,
-            [other.values[FORGOTTEN].row.rank_best for other in others],
-        )
+        worst = least.values[FORGOTTEN].row.rank_worst
+        best = [other.values[FORGOTTEN].row.rank_best for other in others]
         clear = worst is not None and all(rank is not None and worst < rank for rank in best)
         said = f"{least.name} forgot least" if clear else "none clearly forgot less than the others"
-        return f"Of the methods that learned most, {said}."
+        return f"Among the methods that learned most, {said}."
 
     @property
     def _scored(self) -> list[Entry]:

@@ -69,7 +69,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
             "lora": Method(at(0.5), at(-0.2)),
         },
         "Diff and Mix-Review learned most, with no clear difference between them; LoRA forgot least",
-        "Of the methods that learned most, none clearly forgot less than the others.",
+        "Among the methods that learned most, none clearly forgot less than the others.",
     ),
     "of those that learned most, one has better ranks": (
         {
@@ -78,7 +78,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
             "lora": Method(at(0.5), at(-0.2), ((3, 3), (1, 1))),
         },
         "Diff and Mix-Review learned most, with no clear difference between them; LoRA forgot least",
-        "Of the methods that learned most, Mix-Review forgot least.",
+        "Among the methods that learned most, Mix-Review forgot least.",
     ),
     "of those that learned most, none has better ranks, although their intervals are apart": (
         {
@@ -87,7 +87,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
             "lora": Method(at(0.5), at(-0.2), ((3, 3), (1, 1))),
         },
         "Diff and Mix-Review learned most, with no clear difference between them; LoRA forgot least",
-        "Of the methods that learned most, none clearly forgot less than the others.",
+        "Among the methods that learned most, none clearly forgot less than the others.",
     ),
     "all intervals overlap": (
         {"diff": Method(at(1.5), at(0.4)), "lora": Method(at(1.4), at(0.3))},
@@ -103,7 +103,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
         {name: Method(at(1.5), at(0.4)) for name in ("diff", "recadam", "mix_review", "full", "ewc")}
         | {"lora": Method(at(0.5), at(-0.2))},
         "5 of 6 methods learned most, with no clear difference between them; LoRA forgot least",
-        "Of the methods that learned most, none clearly forgot less than the others.",
+        "Among the methods that learned most, none clearly forgot less than the others.",
     ),
     "ranks decide, because they are of paired comparisons": (
         {
@@ -129,12 +129,12 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
             "random": Method(at(2.0), at(9.0)),  # loses changed facts less than others
             "untrained": Method(at(-0.1), at(-0.05)),
         },
-        "Of the methods that learned more than they forgot, Diff learned most; LoRA forgot least",
+        "Among the methods that learned more than they forgot, Diff learned most; LoRA forgot least",
         "",
     ),
     "one method leads in both, of those that learned more than they forgot": (
         {"diff": Method(at(0.9), at(0.1)), "lora": Method(at(0.6), at(0.5)), "random": Method(at(2.0), at(9.0))},
-        "Of the methods that learned more than they forgot, Diff learned most and forgot least",
+        "Among the methods that learned more than they forgot, Diff learned most and forgot least",
         "",
     ),
     "nobody clearly leads, of those that learned more than they forgot": (
@@ -143,8 +143,8 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
             "lora": Method(at(0.22), at(0.12)),
             "untrained": Method(at(0.0), at(0.0)),
         },
-        "Of the methods that learned more than they forgot, none clearly learned more than the others; none clearly "
-        "forgot less than the others",
+        "Among the methods that learned more than they forgot, none clearly learned more than the others; none "
+        "clearly forgot less than the others",
         "",
     ),
     "a start model that was scored forgets least": (
@@ -153,7 +153,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
             "lora": Method(at(0.3), at(0.05), ((2, 2), (1, 1))),
             "untrained": Method(at(0), at(0)),
         },
-        "Of the methods that learned more than they forgot, Diff learned most; LoRA forgot least",
+        "Among the methods that learned more than they forgot, Diff learned most; LoRA forgot least",
         "",
     ),
     "only one learned more than it forgot": (
@@ -258,7 +258,7 @@ def test_a_missing_interval_does_not_make_a_leader() -> None:
 def test_a_score_that_takes_no_knowledge_does_not_lead() -> None:
     lora = facts("lora", Method(at(0.2), at(0.1)))
     rows = facts("diff", Method(at(0.5), at(-0.4))) + lora + facts("other", Method(at(9.0), at(9.5)))
-    said = "Of the methods that learned more than they forgot, Diff learned most and forgot least"
+    said = "Among the methods that learned more than they forgot, Diff learned most and forgot least"
     assert months(rows)[0].finding == said
 
 

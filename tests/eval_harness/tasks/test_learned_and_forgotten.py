@@ -231,7 +231,9 @@ def test_items_are_read_once(
 
 def test_scores_of_two_precisions_are_not_compared(world: Path, results: dict[str, Path], tmp_path: Path) -> None:
     other = edited(results["start"], tmp_path / "other", "model", precision="bf16")
-    with pytest.raises(InputError, match=r"its scores are bf16 and those of .*model fp32; score both with the same"):
+    with pytest.raises(
+        InputError, match=r"its scores are bf16, but .*model is scored in fp32; score both with the same"
+    ):
         run(world, tmp_path / "out", other)
     shutil.copytree(results["start"], tmp_path / "both" / "fp32")
     shutil.copytree(other, tmp_path / "both" / "bf16")
