@@ -5,7 +5,7 @@ SECONDS ?= 60
 DUMPS ?= $(wildcard ../shared/data/dumps)
 
 # requirements/ has hashes for this platform only; on others, the versions in constraints.txt are fixed and no hashes.
-HASHED := $(shell $(PYTHON) -c 'import platform as p, sys; \
+HASHED = $(shell $(PYTHON) -c 'import platform as p, sys; \
   print("yes" if (p.system(), p.machine(), sys.version_info[:2]) == ("Linux", "x86_64", (3, 11)) else "")')
 HASHES = --quiet --disable-pip-version-check --require-hashes --no-deps
 

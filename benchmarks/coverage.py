@@ -4,7 +4,8 @@
 
 prints the table of docs/evaluating.md as Markdown. A simulated score is the mean of facts whose values have mean 0 and
 variance 1, half of it shared by the facts of a subject, plus an effect of the relation. Subjects have one to five
-facts, and relations are of unequal size. Columns:
+facts, and relations are of unequal size. Each model has one training run: differences between runs, which widen the
+interval of several, are not simulated. Columns:
 
 - bootstrap: coverage of the percentile bootstrap over subjects, as in version 1 of the tasks
 - subjects, wider: coverage of the interval over subjects, and of the wider one of subjects and relations

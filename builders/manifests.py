@@ -573,6 +573,7 @@ class ResultStart(msgspec.Struct, frozen=True):
 
     name: str
     revision: str
+    precision: str = ""  # older results do not say
 
 
 class ResultData(msgspec.Struct, frozen=True):

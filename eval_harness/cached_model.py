@@ -70,7 +70,7 @@ class CachedModel:
 
     def check(self) -> None:
         """Raise InputError if there is no such model. This reads no more than the first score needs anyway."""
-        assert self.revision
+        self.revision  # noqa: B018 - looks for the model
 
     @cached_property
     def loaded(self) -> checkpoint.Checkpoint:
@@ -228,7 +228,7 @@ def training(reference: str) -> dict[str, Any]:
     - "trained_on": the configs of all phases that trained, oldest first
     - "base": the model that the first phase started from: a Hub id, package:NAME, or a file name without its path
     - "learning_rate", "seed": of the last phase that trained, or None
-    - "recipe": a hash of the options of all phases but the seed, or None
+    - "recipe": a hash of the options of all phases but the seed, and of the amounts of data that they read, or None
     - "parameters": {"trainable", "total"} of the last phase, or None
     - "tokens": at most how many tokens all phases read (steps * batch size * sequence length), or None
     - "trained_on_test": the test configs that a phase read; missing if no phase did
@@ -271,9 +271,8 @@ def training(reference: str) -> dict[str, Any]:
 
 
 def _recipe(phase: TrainingManifest) -> dict[str, Any]:
-    return {
-        name: value for name, value in phase.content.get("run", {}).items() if name not in ("model", "data", "seed")
-    }
+    options = phase.content.get("run", {})
+    return {name: value for name, value in options.items() if name not in ("model", "seed")} | {"data": phase.data}
 
 
 def _without_path(reference: str) -> str:

@@ -10,10 +10,10 @@ from temporalwiki.base.terminal import in_line
 from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.misalignment import matrix, month_of, transfer
 from temporalwiki.eval_harness.misalignment import table as matrix_table
-from temporalwiki.eval_harness.results import Result, aligned, is_result, read_result, table
+from temporalwiki.eval_harness.results import Result, aligned, read_result, result_files, table
 
-# scores that are shown month by month; other tasks show their first score
 _MOST_TABLES = 20  # a folder of more results is shown with one score of each
+# scores that are shown month by month; other tasks show their first score
 _SHOWN = ("average/perplexity", "all/learned", "deleted/let_go", "changed/acc")
 
 
@@ -23,8 +23,7 @@ def describe(path: Path) -> str | None:
     If a task was scored on several months, a matrix of models and months follows. If there are many results, only
     one score of each is shown. Return None without results.
     """
-    files = [path] if path.is_file() else sorted([*path.glob("*.json"), *path.glob("*/*.json")])
-    results = [read_result(file) for file in files if is_result(file)]
+    results = [read_result(file) for file in result_files(path)]
     if not results:
         return None
     groups: dict[tuple[str, str], list[Result]] = {}

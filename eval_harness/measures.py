@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,21 +113,21 @@ def is_change(measure: str) -> bool:
     return measure in MEASURES and MEASURES[measure].scale.matched
 
 
-def earned(measure: str, made: Composition | None, found: Estimate, chance: float) -> bool:
+def earned(measure: str, found: Estimate, of_test: Mapping[str, float], made: Sequence[Composition]) -> bool:
     """Return whether a score takes knowledge: a model that knows nothing could have the others.
 
     A model must prefer right choices more often than by chance. It must learn more than it forgets, or let go of more:
-    one that forgets all facts loses most of those that its start model knew best. ``made`` is None for a score that
-    its items do not give.
+    one that forgets all facts loses most of those that its start model knew best. ``of_test`` are the scores of the
+    same test, ``made`` are the items of the score, for each run of the model.
     """
     if measure in ("acc", "acc_norm", "margin"):
-        return found.low is not None and found.low > (0.0 if measure == "margin" else chance)
-    if not is_change(measure):
-        return True
-    if made is None:
-        return False
-    of_unchanged = float(np.asarray(made.groups[1].numerators).mean())
-    return found.value > (-of_unchanged if measure == "learned" else of_unchanged)
+        return found.low is not None and found.low > (0.0 if measure == "margin" else of_test.get("chance", 0.0))
+    if measure in ("learned", "forgotten"):
+        return {"learned", "forgotten"} <= of_test.keys() and of_test["learned"] > of_test["forgotten"]
+    if is_change(measure):
+        lost = [float(np.asarray(one.groups[1].numerators).mean()) for one in made]
+        return bool(lost) and found.value > fmean(lost)
+    return True
 
 
 def scores(tests: Mapping[str, Sequence[Sequence[Item]]], measures: Sequence[str]) -> dict[str, Estimate]:

@@ -107,6 +107,12 @@ def is_result(path: Path) -> bool:
         return _BEGINNING.match(file.read(1024)) is not None
 
 
+def result_files(path: Path) -> list[Path]:
+    """Return a result file, or those in a model's folder or in a folder of such folders."""
+    files = [path] if path.is_file() else sorted([*path.glob("*.json"), *path.glob("*/*.json")])
+    return [file for file in files if is_result(file)]
+
+
 def read_results(folder: Path) -> list[Result]:
     """Return all results in a folder, sorted by path. Raises InputError for an empty folder or a damaged file."""
     found = [read_result(path) for path in sorted(folder.glob("*/*.json"))]

@@ -48,8 +48,8 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
     """Return the results of all tasks. Results that exist in ``wanted.output`` are read, the others computed.
 
     ``available`` are the configs of the data, if the caller knows them. A config without anything to score, and a task
-    whose start model cannot be used, are left out with a printed line. Raises UsageError for a config or task that
-    does not fit, and InputError for a model or data that cannot be used, or if nothing at all can be scored.
+    that needs a start model and has none, are left out with a printed line. Raises UsageError for a config or task
+    that does not fit, and InputError for a model or data that cannot be used, or if nothing at all can be scored.
     """
     if wanted.output.exists() and not wanted.output.is_dir():
         raise InputError(f"{wanted.output}: is a file; name a folder with --output")
@@ -68,7 +68,10 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
         task.recorded_options()  # a missing tagger must not cost the download of the model or the data
     model.check()  # nor a wrong model that of the data
     results = []
-    missing = _set_start(wanted, model) if any(task.start for task in wanted.tasks.values()) else ""
+    missing = _set_start(wanted, model)
+    for name, task in wanted.tasks.items():
+        if task.start == "used" and missing and wanted.start and model.state.is_main_process:
+            say(f"{name}: without let_go: {missing}")
     for name, task, config in plan:
         try:
             if task.start == "needed" and missing:
@@ -84,16 +87,27 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
 
 def _set_start(wanted: Evaluation, model: Scored) -> str:
     """Give the model its start model. Return "", or the reason why no start model can be used."""
-    model.start = None
+    if not any(task.start for task in wanted.tasks.values()):
+        model.start = None  # two models may not fit in memory
+        return ""
     if wanted.start is None:
+        model.start = None
         base = model.training().get("base")
         known = f"; it was trained from {base}" if base and model.training().get("method") else ""
         return f"name the model that {wanted.model} started from, or its results, with --start{known}"
+    if isinstance(model.start, CachedModel) and model.start.reference == wanted.start:
+        return ""  # an experiment calls ``evaluate`` many times
+    model.start = None
     try:
         start = open_scores(wanted.start, cache_folder(), model.precision)
-        start.revision  # noqa: B018 - looks for the model
+        start.check()
     except InputError as error:
         return f"--start {error}"
+    if start.precision != model.precision:
+        return (
+            f"--start {wanted.start}: its scores are {start.precision}, but {wanted.model} is scored in "
+            f"{model.precision}; score both with the same --precision"
+        )
     model.start = start
     return ""
 
@@ -137,7 +151,11 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
         },
     }
     if task.start and model.start is not None:
-        inputs["start"] = {"name": model.start.name, "revision": model.start.revision}
+        inputs["start"] = {
+            "name": model.start.name,
+            "revision": model.start.revision,
+            "precision": model.start.precision,
+        }
     path = path_of(wanted.output, inputs)
     if path.is_file():
         return read_result(path)

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
+import pyarrow as pa
 from accelerate import PartialState
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of, score_facts
-from temporalwiki.eval_harness.results import is_result, read_result
+from temporalwiki.eval_harness.results import Result, read_result, result_files
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 from temporalwiki.eval_harness.tasks import find_task
+from temporalwiki.methods.checkpoint import ADAPTER
+from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.processes import processes
 
 Item = dict[str, Any]
 
 _TASKS = ("twiki_probes", "learned_and_forgotten", "deleted")  # they store the likelihoods of facts
+_OF_MODELS = ("config.json", ADAPTER, SPEC)  # a model's folder has one of these files
+
+
+class _LeftOut(NamedTuple):
+    """A split of a result with facts that could not be scored."""
+
+    split: str
+    scored: frozenset[str]  # the ids of the others
+    unscored: int
 
 
 class StoredScores:
@@ -30,20 +44,17 @@ class StoredScores:
 
     def __init__(self, path: Path) -> None:
         """Read a result file, or all results in a folder. Raises InputError unless they are of one model."""
-        found = [read_result(file) for file in _files(path)]
+        found = [read_result(file) for file in result_files(path)]
         self.reference = str(path)
         self._results = [result for result in found if result.manifest.task.name in _TASKS]
         if not self._results:
             raise InputError(f"{path}: holds no results of {', '.join(_TASKS)}, which store the scores of facts")
-        models = {(result.manifest.model.name, result.manifest.model.revision) for result in self._results}
-        if len(models) > 1:
-            names = ", ".join(sorted(name for name, _ in models))
-            raise InputError(
-                f"{path}: holds results of {len(models)} models ({names}); name the folder or file of one"
-            )
-        self.name = self._results[0].manifest.model.name
-        self.revision = self._results[0].manifest.model.revision
-        self.precision = self._results[0].manifest.model.precision
+        models = [result.manifest.model for result in self._results]
+        known = sorted({(model.name, model.revision, model.precision) for model in models})
+        if len(known) > 1:
+            names = ", ".join(f"{name} in {precision}" for name, _, precision in known)
+            raise InputError(f"{path}: holds results of {len(known)} models ({names}); name the folder or file of one")
+        self.name, self.revision, self.precision = known[0]
 
     @cached_property
     def state(self) -> PartialState:
@@ -58,34 +69,61 @@ class StoredScores:
         known = self._results[0].data["model"]
         return {name: value for name, value in known.items() if name not in ("name", "revision", "precision")}
 
-    def facts(self, rows: Sequence[Row]) -> list[FactScore | None]:
-        """Return the scores of facts, or None for those that the results left out as not scorable.
+    def facts(self, rows: Sequence[Row], split: str) -> list[FactScore | None]:
+        """Return the scores of the facts of a split, or None for those that a result left out as not scorable.
 
-        Raises NothingToScoreError if the results are of other versions of their tasks, or of other facts.
+        Raises NothingToScoreError if the results are of other versions of their tasks, or of other facts, and
+        InputError for damaged results.
         """
+        known, left_out = self._read
+        ids = [identity(row)["id"] for row in rows]
+        missing = [row for row, id in zip(rows, ids, strict=True) if id not in known]
+        asked = set(ids)
+        if missing and not any(
+            of.split == split and of.scored < asked and len(asked - of.scored) == of.unscored for of in left_out
+        ):
+            raise NothingToScoreError(
+                f"{self.reference}: of other facts: {len(missing):,} of {len(rows):,} are not in it, such as "
+                f"{prompt_of(missing[0])} {missing[0]['object']!r}; evaluate {self.name} on this data"
+            )
+        return [known.get(id) for id in ids]
+
+    @cached_property
+    def _read(self) -> tuple[dict[str, FactScore], list[_LeftOut]]:
+        """The scores of facts by id, and the splits that lack some."""
         known: dict[str, FactScore] = {}
-        left_out, other = 0, []
+        left_out: list[_LeftOut] = []
+        other = []
         for result in self._results:
             task = result.manifest.task
             if task.version != find_task(task.name).version:
                 other.append(f"{task.name} version {task.version}, now {find_task(task.name).version}")
                 continue
-            left_out += sum(n for why, n in result.manifest.excluded.items() if why.endswith(UNSCORED))
-            for item in result.items():
-                if "/" not in item["split"]:  # not after light-tuning
-                    known.setdefault(item["id"], FactScore(*(item[name] for name in FactScore._fields)))
+            for split, scores in _scores_in(result).items():
+                known |= scores
+                if unscored := result.manifest.excluded.get(f"{split}: {UNSCORED}"):
+                    left_out.append(_LeftOut(split, frozenset(scores), unscored))
         if other and not known:
             raise NothingToScoreError(
                 f"{self.reference}: of other task versions ({'; '.join(other)}); evaluate it again"
             )
-        found = [known.get(identity(row)["id"]) for row in rows]
-        missing = [row for row, score in zip(rows, found, strict=True) if score is None]
-        if len(missing) > left_out:
-            raise NothingToScoreError(
-                f"{self.reference}: of other facts: {len(missing):,} of {len(rows):,} are not in it, such as "
-                f"{prompt_of(missing[0])} {missing[0]['object']!r}; evaluate {self.name} on this data"
-            )
-        return found
+        return known, left_out
+
+
+def _scores_in(result: Result) -> dict[str, dict[str, FactScore]]:
+    """Return split -> id -> score, without splits of a light-tuned model. Raises InputError for a damaged file."""
+    found: dict[str, dict[str, FactScore]] = {}
+    damaged = InputError(f"{result.path.with_suffix('.parquet')}: not the items of a result; evaluate the model again")
+    try:
+        for item in result.items():
+            if "/" not in item["split"]:
+                score = msgspec.convert([item[name] for name in FactScore._fields], FactScore)
+                if score.object_tokens < 1 or not math.isfinite(score.object_nll):
+                    raise damaged
+                found.setdefault(item["split"], {})[item["id"]] = score
+    except (OSError, KeyError, TypeError, UnicodeError, pa.ArrowException, msgspec.ValidationError):
+        raise damaged from None
+    return found
 
 
 Scored = CachedModel | StoredScores
@@ -94,7 +132,11 @@ Scored = CachedModel | StoredScores
 def open_scores(reference: str, cache: Path, precision: str) -> Scored:
     """Return a model, or the stored scores if ``reference`` is a result file or a folder of results."""
     path = Path(reference)
-    return StoredScores(path) if _files(path) else CachedModel(reference, cache, precision)
+    try:
+        stored = not any((path / name).is_file() for name in _OF_MODELS) and bool(result_files(path))
+    except (OSError, ValueError):  # the name of a model may not be a path
+        stored = False
+    return StoredScores(path) if stored else CachedModel(reference, cache, precision)
 
 
 def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
@@ -105,8 +147,8 @@ def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Co
     """
     items: list[Item] = []
     for split, rows in facts.items():
-        after = _scores(model, rows, f"{split}: facts")
-        before = after if model.start is None else _scores(model.start, rows, f"{split}: facts, start model")
+        after = _scores(model, rows, split, "facts")
+        before = after if model.start is None else _scores(model.start, rows, split, "facts, start model")
         for row, score, first in zip(rows, after, before, strict=True):
             if score is None or first is None:
                 excluded[f"{split}: {UNSCORED}"] += 1
@@ -124,15 +166,7 @@ def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Co
     return items
 
 
-def _scores(model: Scored, rows: Sequence[Row], what: str) -> list[FactScore | None]:
+def _scores(model: Scored, rows: Sequence[Row], split: str, what: str) -> list[FactScore | None]:
     if isinstance(model, StoredScores):
-        return model.facts(rows)
-    return score_facts(model, [(prompt_of(row), row["object"]) for row in rows], what)
-
-
-def _files(path: Path) -> list[Path]:
-    try:
-        files = [path] if path.is_file() else sorted([*path.glob("*.json"), *path.glob("*/*.json")])
-    except (OSError, ValueError):  # the name of a model may not be a path
-        return []
-    return [file for file in files if is_result(file)]
+        return model.facts(rows, split)
+    return score_facts(model, [(prompt_of(row), row["object"]) for row in rows], f"{split}: {what}")

@@ -48,7 +48,7 @@ class _Expanded:
         folder = checkpoint.folder_of(reference, **downloads)
         if not (folder / SPEC).is_file():
             raise InputError(f"{reference}: not an expanded model (no {SPEC})")
-        model = checkpoint.load_expanded(folder, options.pop("dtype", "auto"), **options)
+        model = checkpoint.load_model(reference, options.pop("dtype", "auto"), **options)
         if model.config.is_encoder_decoder != cls.encoder_decoder:
             auto = "AutoModelForCausalLM" if cls.encoder_decoder else "AutoModelForSeq2SeqLM"
             raise InputError(f"{reference}: its model type is {model.config.model_type}; load it with {auto}")

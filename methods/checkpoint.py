@@ -166,11 +166,6 @@ def load_model(
     return model
 
 
-def load_expanded(folder: Path, dtype: torch.dtype | str = torch.float32, **options: Any) -> PreTrainedModel:
-    """Load the base model that a folder with K-Adapter or Modular layers names, and add the layers; see ``load``."""
-    return _with_added(folder, load_model(read_expansion(folder).base_model, dtype, **options), str(folder))
-
-
 def check_added(folder: Path, base: str) -> None:
     """Raise InputError unless an adapter or added layers fit the model ``base``.
 

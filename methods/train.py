@@ -273,9 +273,8 @@ def _save(
             manifest["files"] = msgspec.to_builtins(files)
             manifest["settings"] = {path.name: settings_of(path) for path in written if path.name in _NAME_BASE}
             for path in sorted(part.iterdir()):
-                if (
-                    there := run.output / path.name
-                ).is_dir():  # a tokenizer's folder of templates, of a killed process
+                there = run.output / path.name
+                if there.is_dir():  # a tokenizer's folder of templates, of a killed process
                     shutil.rmtree(there)
                 path.replace(there)
             part.rmdir()

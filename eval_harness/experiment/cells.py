@@ -162,8 +162,14 @@ def _plan_evaluation(
 
     def evaluation() -> Note:
         _bring_base(checkpoint.folder, experiment.model)
+        model = _load_model(checkpoint.folder, default_precision())
+        if compared:
+            _bring_base(compared.folder, experiment.model)
+            if model.start is None or model.start.reference != compared.folder:
+                model.start = CachedModel(compared.folder, cache_folder(), model.precision)
+            model.start.check()  # ``evaluate`` leaves out what needs a model that it cannot use
         try:
-            results = evaluate(wanted, _load_model(checkpoint.folder, default_precision()), _configs(plan.data))
+            results = evaluate(wanted, model, _configs(plan.data))
         except NothingToScoreError as error:  # such as a month without facts
             return {"results": [], "nothing": str(error)}
         return {"results": [result.path.relative_to(experiment.output).as_posix() for result in results]}

@@ -91,41 +91,46 @@ class Month:
     entries: tuple[Entry, ...]
 
     @property
+    def able(self) -> list[Entry]:
+        """The methods that learned more than they forgot; a model that knows nothing is not one of them."""
+        return [entry for entry in self._scored if _able(entry)]
+
+    @property
     def finding(self) -> str:
         """A sentence on who learned most and who forgot least, and how clear that is."""
-        both = self._scored
-        if not both:
+        both, able = self._scored, self.able
+        others = [entry for entry in both if entry not in able and not entry.row.trained_on_test]
+        if len(both) == 1 or (len(able) == 1 and not others):
+            return _alone((able or both)[0])
+        if len(able) == 1:
+            forgot = "it forgot" if len(others) == 1 else "they forgot"
+            return f"{_alone(able[0])}; {_named(others, both)} did not learn more than {forgot}"
+        if not able:
+            return "No method learned more than it forgot" if both and others == both else ""
+        most, least = leaders(able, LEARNED), leaders(able, FORGOTTEN)
+        within = "Among the methods that learned more than they forgot, " if others else ""
+        if most == least and len(most) == 1 and _learned(most[0]):
+            return f"{within}{most[0].name} learned most and forgot least"
+        learning = _learning(most, able, "none" if others else "No method")
+        none = "none clearly forgot less than the others"
+        return f"{within}{learning}; {none if len(least) == len(able) else _led(least, able, 'forgot least')}"
+
+    @property
+    def advice(self) -> str:
+        """A sentence on which of the methods that learned most forgot least, by the ranks of paired comparisons."""
+        most = leaders(self.able, LEARNED)
+        if len(most) in (0, 1, len(self.able)) or not all(map(_learned, most)):
             return ""
-        if len(both) == 1:
-            learned, forgot = (both[0].values[column].value for column in (LEARNED, FORGOTTEN))
-            return f"{both[0].name} learned {signed(learned)} and forgot {signed(forgot)} nats per token"
-        most, least = self._learners, leaders(both, FORGOTTEN)
-        if not most:
-            learning = "No method clearly learned the changed facts"
-        elif most == least and len(most) == 1:
-            return f"{most[0].name} learned most and forgot least"
-        else:
-            learning = _led(most, both, "learned most", "No method clearly learned more than the others")
-        return f"{learning}; {_led(least, both, 'forgot least', 'none clearly forgot less than the others')}"
+        least, *others = sorted(most, key=lambda entry: entry.values[FORGOTTEN].value)
+        worst = least.values[FORGOTTEN].row.rank_worst
+        best = [other.values[FORGOTTEN].row.rank_best for other in others]
+        clear = worst is not None and all(rank is not None and worst < rank for rank in best)
+        said = f"{least.name} forgot least" if clear else "none clearly forgot less than the others"
+        return f"Among the methods that learned most, {said}."
 
     @property
     def _scored(self) -> list[Entry]:
         return [entry for entry in self.entries if LEARNED in entry.values and FORGOTTEN in entry.values]
-
-    @property
-    def _learners(self) -> list[Entry]:
-        """The methods that learned most; none if no one clearly learned anything."""
-        found = leaders(self._scored, LEARNED)
-        return found if any((entry.values[LEARNED].row.low or 0) > 0 for entry in found) else []
-
-    @property
-    def advice(self) -> str:
-        """A sentence on the methods that learned most: which of them forgot least, if one clearly did."""
-        most = self._learners
-        least = leaders(most, FORGOTTEN, ranked=False)
-        if len(most) < 2 or len(least) > 1:
-            return ""
-        return f"Of the methods that learned most, {least[0].name} forgot least."
 
 
 def months(rows: Sequence[Row]) -> list[Month]:
@@ -147,21 +152,19 @@ def months(rows: Sequence[Row]) -> list[Month]:
     return made
 
 
-def leaders(entries: Sequence[Entry], column: Column, *, ranked: bool = True) -> list[Entry]:
+def leaders(entries: Sequence[Entry], column: Column) -> list[Entry]:
     """Return the entries that may be the best ones in a column, the best first.
 
-    A model that forgot as much as it learned, such as one with random weights, is never one of them.
-    Paired comparisons decide if all entries of the month are given (``ranked``) and have ranks. Otherwise the entries
-    whose intervals overlap the best one's are returned.
+    Paired comparisons decide if the entries have ranks. Otherwise the entries whose intervals overlap the best one's
+    are returned.
     """
     sign = 1 if column.higher_is_better else -1
-    able = [entry for entry in entries if _able(entry)]
-    best_first = sorted(able, key=lambda entry: -sign * entry.values[column].value)
+    best_first = sorted(entries, key=lambda entry: -sign * entry.values[column].value)
     rows = [entry.values[column].row for entry in best_first]
     if not rows:
         return []
     ranks = [row.rank_best for row in rows if row.rank_best is not None]
-    if ranked and ranks:
+    if ranks:
         return [entry for entry, row in zip(best_first, rows, strict=True) if row.rank_best == min(ranks)]
     best = rows[0]
     worst_of_best = best.low if sign > 0 else best.high
@@ -173,18 +176,62 @@ def leaders(entries: Sequence[Entry], column: Column, *, ranked: bool = True) ->
     return [entry for entry, row in zip(best_first, rows, strict=True) if reaches(row)]
 
 
+def training_runs(rows: Iterable[Row]) -> str:
+    """Return a sentence on the training runs that scores come from."""
+    counts = [row.runs for row in rows]
+    fewest, most = min(counts), max(counts)
+    if most == 1:
+        return "One training run for each method; differences between runs are not included."
+    if fewest == 1:
+        return f"Means of up to {most} training runs; for methods with one, differences between runs are not included."
+    how_many = most if fewest == most else f"{fewest} to {most}"
+    return f"Means of {how_many} training runs; the intervals include the differences between runs."
+
+
 def signed(value: float) -> str:
     """Return nats with two digits and a true minus."""
-    return f"{value:.2f}".replace("-", "−")
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # 0.0: no minus before a zero
 
 
-def _led(first: Sequence[Entry], of: Sequence[Entry], what: str, nobody: str) -> str:
-    if len(first) in (0, len(of)):
-        return nobody
-    if len(first) > _MOST_LEADERS:
-        return f"{len(first)} of {len(of)} methods {what}, with no clear difference between them"
+def _learned(entry: Entry) -> bool:
+    """Return whether a method clearly learned changed facts."""
+    return (entry.values[LEARNED].row.low or 0) > 0
+
+
+def _learning(most: Sequence[Entry], of: Sequence[Entry], nobody: str) -> str:
+    """Return a clause on the methods that may have learned most."""
+    clear = [entry for entry in most if _learned(entry)]
+    if not clear:
+        return f"{nobody} clearly learned the changed facts"
+    if len(most) == len(of):
+        return f"{nobody} clearly learned more than the others"
+    if unclear := [entry for entry in most if entry not in clear]:
+        return f"{_named(clear, of)} learned the changed facts, but not clearly more than {_named(unclear, of)}"
+    return _led(most, of, "learned most")
+
+
+def _alone(entry: Entry) -> str:
+    """Return a sentence on what one method learned and forgot."""
+    learned, forgot = (signed(entry.values[column].value) for column in (LEARNED, FORGOTTEN))
+    nothing = entry.values[FORGOTTEN].value < 0
+    if not _learned(entry):
+        lost = f"lost nothing of the unchanged ones ({forgot})" if nothing else f"forgot {forgot} nats per token"
+        return f"{entry.name} did not clearly learn the changed facts and {lost}"
+    if nothing:
+        return f"{entry.name} learned {learned} nats per token and lost nothing of the unchanged facts ({forgot})"
+    return f"{entry.name} learned {learned} and forgot {forgot} nats per token"
+
+
+def _led(first: Sequence[Entry], of: Sequence[Entry], what: str) -> str:
     between = ", with no clear difference between them" if len(first) > 1 else ""
-    return f"{listed([entry.name for entry in first])} {what}{between}"
+    return f"{_named(first, of)} {what}{between}"
+
+
+def _named(entries: Sequence[Entry], of: Sequence[Entry]) -> str:
+    """Return the names of entries, or how many there are."""
+    if len(entries) > _MOST_LEADERS:
+        return f"{len(entries)} of {len(of)} methods"
+    return listed([entry.name for entry in entries])
 
 
 def _values(board: Board, columns: Iterable[Column]) -> dict[int, dict[Line, dict[Column, Value]]]:
@@ -201,10 +248,9 @@ def _values(board: Board, columns: Iterable[Column]) -> dict[int, dict[Line, dic
 
 
 def _able(entry: Entry) -> bool:
-    """Return whether a model learned more than it forgot; one that knows nothing could have its scores otherwise."""
-    both = [entry.values[column] for column in (LEARNED, FORGOTTEN) if column in entry.values]
-    fair = all(value.row.competes and not value.row.trained_on_test for value in both)
-    return fair and (len(both) < 2 or both[0].value > both[1].value)
+    """Return whether a model learned more than it forgot, without test data; see ``measures.earned``."""
+    rows = [entry.values[column].row for column in (LEARNED, FORGOTTEN) if column in entry.values]
+    return all(row.competes and not row.trained_on_test for row in rows)
 
 
 def _place(entry: Entry) -> tuple[bool, bool, float]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import stdev
+from statistics import fmean, stdev
 from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
@@ -72,6 +72,7 @@ class Row:
 
 # columns of text; the other columns of items are figures and answers
 _NAMES = ("id", "cluster", "relation", "split", "kind")
+_COMPARED = ("chance", "learned", "forgotten")  # scores that decide whether others of their test take knowledge
 _MOST_ROWS = 200_000  # of a leaderboard
 _FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
 
@@ -242,10 +243,12 @@ def _of_score(
         comparable.setdefault(made[runs[0]].asked if runs[0] in made else runs, []).append(runs)
     better = higher_is_better(results[same[0]].manifest.task.name, measure)
 
-    def competes(i: int, found: Estimate) -> bool:
-        chance = results[i].manifest.scores.get(f"{test}/chance")
-        fair = better is not None and not results[i].manifest.model.trained_on_test
-        return fair and earned(measure, made.get(i), found, chance.value if chance else 0.0)
+    def competes(runs: Sequence[int], found: Estimate) -> bool:
+        of_runs = [results[i].manifest for i in runs]
+        stored = {name: [run.scores.get(f"{test}/{name}") for run in of_runs] for name in _COMPARED}
+        of_test = {name: fmean(one.value for one in of if one) for name, of in stored.items() if all(of)}
+        fair = better is not None and not any(run.model.trained_on_test for run in of_runs)
+        return fair and earned(measure, found, of_test, [made[i] for i in runs if i in made])
 
     for models in comparable.values():
         estimates: dict[tuple[int, ...], Estimate] = {}
@@ -255,7 +258,7 @@ def _of_score(
             if len(runs) > 1:
                 estimates[runs] = estimate(_together(made, runs), made[runs[0]].scale)
         ranked: dict[tuple[int, ...], Ranks] = {}
-        able = [runs for runs in models if competes(runs[0], estimates[runs])]
+        able = [runs for runs in models if competes(runs, estimates[runs])]
         known = [runs for runs in able if runs[0] in made]
         if len(models) > 1 and known:
             groups = _together(made, [i for runs in known for i in runs])

@@ -54,5 +54,7 @@ class LearnedAndForgotten(Task):
             found |= scores({test: [changed, unchanged]}, ("learned",)) | scores({test: [unchanged]}, ("forgotten",))
         of_split = {split: {item["relation"] for item in items if item["split"] == split} for split in self.splits}
         for split, other in (self.splits, self.splits[::-1]):
-            excluded[f"relations with {split} facts only: not in learned"] = len(of_split[split] - of_split[other])
+            excluded[f"relations (not facts) with {split} facts only: not in learned"] = len(
+                of_split[split] - of_split[other]
+            )
         return Outcome(found, items, excluded)

@@ -378,6 +378,21 @@ def test_its_training_is_read_back_to_the_beginning(tmp_path: Path) -> None:
     assert (found["base"], found["trained_on"], found["tokens"]) == ("first", ["diffset-1112"], 1000)
 
 
+def test_runs_of_a_recipe_differ_by_their_seed_and_read_the_same_data(tmp_path: Path) -> None:
+    """Where the data lies does not matter, but how much there was of it."""
+
+    def recipe(name: str, tokens: int, **run: Any) -> Any:
+        folder = record(tmp_path / name, "lora", "diffset-1112", "gpt2", 3, **run)
+        rewrite(folder / "training.json", data={"new": {"config": "diffset-1112", "tokens": tokens}})
+        return training(str(folder))["recipe"]
+
+    first = recipe("first", 1000, seed=0, data="data")
+    assert recipe("another seed", 1000, seed=1, data="data") == first
+    assert recipe("another folder", 1000, seed=2, data="moved/data") == first
+    assert recipe("other data", 1001, seed=3, data="data") != first
+    assert recipe("another option", 1000, seed=4, data="data", learning_rate=9.0) != first
+
+
 def test_one_that_was_not_trained_here(tmp_path: Path) -> None:
     run = {"method": "lora", "config": "diffset-0809", "model": "a\0b", "data": "data"}
     no_path = json.dumps({"run": run, "architecture": "decoder-only"})

@@ -169,33 +169,49 @@ def test_which_end_is_the_better(measure: str) -> None:
     assert higher_is_better("deleted", measure) == (True if measure == "let_go" else None)
 
 
-def gained(measure: str, changed: float, unchanged: float) -> bool:
-    """Return whether a model may have a rank if facts gained this much."""
-    items = [
-        item(f"{split}{i}", {"split": split, "kind": "ended", "relation": "r", "gain": gain})
-        for split, gain in (("changed" if measure == "learned" else "deleted", changed), ("unchanged", unchanged))
-        for i in range(3)
-    ]
-    made = composition(columns_of(items), "all" if measure == "learned" else "deleted", measure)
-    assert made is not None
-    return earned(measure, made, Estimate(made.value, None, None, 6, 6), 0.0)
-
-
-# measure, gain of changed or deleted facts, gain of unchanged facts -> whether the model competes
+# learned, forgotten -> whether the model competes in both
 EARNED = {
-    "learned and forgot nothing": ("learned", 1.0, 0.0, True),
-    "learned more than it forgot": ("learned", 0.5, -1.0, True),
-    "forgot all, most of what it knew": ("learned", -5.0, -9.0, False),
-    "is the start model": ("learned", 0.0, 0.0, False),
-    "let go of deleted facts": ("let_go", -2.0, 0.0, True),
-    "forgot all, most of what is deleted": ("let_go", -9.0, -5.0, False),
+    "learned and forgot nothing": (1.0, 0.0, True),
+    "learned more than it forgot": (1.5, 1.0, True),
+    "forgot all, most of what it knew": (4.0, 9.0, False),
+    "is the start model": (0.0, 0.0, False),
+    "forgot unchanged facts only": (None, -1.0, False),  # no relation has both kinds of facts
 }
 
 
 @pytest.mark.parametrize("case", EARNED)
-def test_a_model_that_only_forgets_does_not_compete(case: str) -> None:
-    measure, changed, unchanged, competes = EARNED[case]
-    assert gained(measure, changed, unchanged) is competes
+def test_a_model_must_learn_more_than_it_forgets(case: str) -> None:
+    learned, forgotten, competes = EARNED[case]
+    of_test = {"forgotten": forgotten} | ({} if learned is None else {"learned": learned})
+    for measure, value in of_test.items():
+        assert earned(measure, Estimate(value, None, None, 6, 6), of_test, []) is competes
+
+
+# by run: gain of deleted facts, gain of unchanged facts -> whether the model competes
+LET_GO = {
+    "let go of deleted facts": ([(-2.0, 0.0)], True),
+    "forgot all, most of what is deleted": ([(-9.0, -5.0)], False),
+    "one run forgot all": ([(-9.0, -5.0), (-9.0, 0.0)], True),
+    "one run let go": ([(-9.0, 0.0), (-9.0, -8.0), (-9.0, -8.0)], False),
+    "its items are not known": ([], False),
+}
+
+
+@pytest.mark.parametrize("case", LET_GO)
+def test_a_model_must_let_go_of_more_than_it_forgets_in_the_mean_of_its_runs(case: str) -> None:
+    runs, competes = LET_GO[case]
+    made = []
+    for gains in runs:
+        items = [
+            item(f"{split}{i}", {"split": split, "kind": "ended", "relation": "r", "gain": gain})
+            for split, gain in zip(("deleted", "unchanged"), gains, strict=True)
+            for i in range(3)
+        ]
+        made.append(composition(columns_of(items), "deleted", "let_go"))
+    known = [one for one in made if one is not None]
+    assert len(known) == len(runs)
+    value = sum(one.value for one in known) / len(known) if known else 9.0
+    assert earned("let_go", Estimate(value, None, None, 6, 6), {}, known) is competes
 
 
 @pytest.mark.parametrize(("measure", "low", "chance", "competes"), [
@@ -203,7 +219,7 @@ def test_a_model_that_only_forgets_does_not_compete(case: str) -> None:
     ("margin", 0.1, 50.0, True), ("margin", -0.1, 50.0, False), ("exact_match", 0.0, 0.0, True),
 ])  # fmt: skip
 def test_choices_must_be_better_than_by_chance(measure: str, low: float | None, chance: float, competes: bool) -> None:
-    assert earned(measure, None, Estimate(90.0, low, low and 100.0, 9, 9), chance) is competes
+    assert earned(measure, Estimate(90.0, low, low and 100.0, 9, 9), {"chance": chance}, []) is competes
 
 
 # Composition of a score

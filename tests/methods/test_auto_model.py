@@ -14,7 +14,7 @@ import temporalwiki.methods.auto_model  # noqa: F401 - registers
 from temporalwiki.base.errors import InputError
 from temporalwiki.methods import find_method
 
-from a_folder import model_files
+from a_folder import model_files, rewrite
 from loopback_hub import LoopbackHub
 
 KINDS = [("gpt2", "k_adapter"), ("t5", "k_adapter"), ("t5", "modular")]
@@ -71,6 +71,17 @@ def test_it_loads_from_the_hub(
     assert torch.equal(logits(auto(kind).from_pretrained("ORG/expanded", revision=commit)), said)
     with pytest.raises(InputError, match="not a file of tensors"):
         auto(kind).from_pretrained("ORG/expanded")
+
+
+def test_a_folder_of_a_stranger_downloads_no_base(models: dict[str, Path], tmp_path: Path, hub: LoopbackHub) -> None:
+    """As with `temporalwiki`'s own commands, a base on the Hub must be on this machine."""
+    said = expanded("gpt2", "k_adapter", models, tmp_path / "out")
+    hub.commit("model", "ORG/base", model_files(models["gpt2"]))
+    rewrite(tmp_path / "out" / "expansion.json", base_model="ORG/base")
+    with pytest.raises(InputError, match="its base model ORG/base is not on this machine, and a local checkpoint"):
+        AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    AutoModelForCausalLM.from_pretrained("ORG/base")
+    assert torch.equal(logits(AutoModelForCausalLM.from_pretrained(tmp_path / "out")), said)
 
 
 def test_what_is_asked_of_the_base_is_so_of_all(adapted: Path) -> None:

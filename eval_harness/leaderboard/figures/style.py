@@ -213,10 +213,10 @@ def legend(figure: Figure, labels: Sequence[str], handles: Sequence[Any]) -> Non
 
 def annotate(
     figure: Figure, axes: Axes, texts: Iterable[tuple[Point, str]], lines: Iterable[tuple[Point, Point]]
-) -> None:
+) -> bool:
     """Write texts next to their points without covering other texts, points or ``lines``.
 
-    A text that has no room is left out.
+    A text that has no room is left out. Return whether all have room.
     """
     figure.draw_without_rendering()  # computes the layout, and with it the positions of points
     figure.set_layout_engine("none")
@@ -226,6 +226,7 @@ def annotate(
         Bbox.from_extents(box.xmin - radius, box.ymin - radius, box.xmax + radius, box.ymax + radius) for box in taken
     ]
     places = {point: axes.transData.transform(point) for point, _ in known}
+    written = 0
     for point, text in known:
         for offset, horizontal, vertical in _BESIDE:
             drawn = axes.annotate(text, point, offset, textcoords="offset points", ha=horizontal, va=vertical)
@@ -236,8 +237,10 @@ def annotate(
             nearest = min(places, key=lambda at: math.dist(places[at], centre))
             if inside and nearest == point and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
+                written += 1
                 break
             drawn.remove()
+    return written == len(known)
 
 
 def save(figure: Figure, path: Path, title: str = "") -> None:

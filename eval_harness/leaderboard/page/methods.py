@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Protocol
 
-from temporalwiki.eval_harness.leaderboard.headline import FORGOTTEN, LEARNED, Column, Entry, Month, signed
+from temporalwiki.eval_harness.leaderboard.headline import (
+    FORGOTTEN,
+    LEARNED,
+    Column,
+    Entry,
+    Month,
+    signed,
+    training_runs,
+)
 from temporalwiki.eval_harness.leaderboard.names import METHOD_NAMES
 from temporalwiki.eval_harness.leaderboard.page.scores import compact, href, score_text
 from temporalwiki.eval_harness.leaderboard.rows import Row
@@ -14,10 +22,10 @@ from temporalwiki.eval_harness.leaderboard.rows import Row
 _HERO = ("learned_and_forgotten", "learning_rate")  # the picture at the top: the first that there is
 _HOW = """<p class="legend"><b>Learned</b>: how much more likely the objects of changed facts became, compared with
 those of unchanged facts with the same relations. <b>Forgotten</b>: how much less likely the objects of unchanged facts
-became. 0.69 nats per token mean that each token became twice (or half) as likely. Below: the 95&nbsp;% interval.
-<b>New text</b>: names in text that changed in the month. <b>Old text</b>: names in text that did not change.</p>"""
+became. Below both: the 95&nbsp;% interval. A change of 0.69 nats per token means that a token became, on average,
+twice (or half) as likely. <b>New text</b> and <b>Old text</b>: the perplexity of names in text that changed in the
+month, and in text that did not, divided by the start model’s, without an interval. Below both: the perplexity.</p>"""
 _SURE = "A difference is clear if chance in the choice of facts does not explain it (95 %)."
-_ONE_RUN = "One training run for each method; differences between runs are not included."
 
 
 class Captioned(Protocol):
@@ -115,13 +123,10 @@ def _cell(entry: Entry, column: Column) -> str:
 
 
 def _runs(month: Month) -> str:
-    """Return a sentence on the training runs that the scores come from."""
-    runs = sorted({value.row.runs for entry in month.entries if not entry.start for value in entry.values.values()})
-    if runs[-1] == 1:
-        return _ONE_RUN
-    if runs[0] > 1:
-        return f"Means of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} training runs, ± their spread."
-    return "Some methods have one training run: for these, differences between runs are not included."
+    """Return what the page says of training runs."""
+    rows = [value.row for entry in month.entries if not entry.start for value in entry.values.values()]
+    spread = " ±: the standard deviation between runs." if any(row.runs > 1 for row in rows) else ""
+    return training_runs(rows) + spread
 
 
 def _interval(row: Row) -> str:

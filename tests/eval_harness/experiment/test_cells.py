@@ -12,6 +12,7 @@ import pytest
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness.experiment.cells import Cell, plan_cells
 from temporalwiki.eval_harness.experiment.recipe import read_experiment
+from temporalwiki.eval_harness.task import NothingToScoreError
 
 from a_dataset import write_dataset
 from a_folder import contents
@@ -165,6 +166,27 @@ def test_a_machine_that_lacks_the_model_of_the_recipe_brings_it(
     for number, name in enumerate(("lora/0910", "lora/1011", "lora/0910/twiki_probes/probes-0910")):
         hub.online(monkeypatch, "hf_me", tmp_path / f"another machine {number}")
         assert plan(recipe)[name].run()
+    start = {"experiment/start": {"method": "lora", "config": "wikipedia-10"}}
+    recipe = write("start", model="ORG/base", **start, **{"experiment/tasks": {"learned_and_forgotten": {}}})
+    for number, name in enumerate(("start", "diff/0910", "diff/0910/learned_and_forgotten/probes-0910")):
+        hub.online(monkeypatch, "hf_me", tmp_path / f"another machine {number} with a start")
+        note = plan(recipe)[name].run()
+    assert note["results"]
+
+
+@pytest.mark.parametrize("task", ["learned_and_forgotten", "deleted"])
+def test_a_start_model_that_cannot_be_read_fails_the_cell(
+    task: str, write: Write, there: Path, tmp_path: Path
+) -> None:
+    """A finished cell is never run again, so it must not lack scores that a repaired start model would give."""
+    model = Path(shutil.copytree(there / "model", tmp_path / "model"))
+    recipe = write(model=str(model), **{"experiment/tasks": {task: {}}})
+    planned = plan(recipe)
+    planned["diff/0910"].run()
+    shutil.rmtree(model)
+    with pytest.raises(InputError, match=r"model: (no such folder|cannot load a model)") as raised:
+        planned[f"diff/0910/{task}/probes-0910"].run()
+    assert not isinstance(raised.value, NothingToScoreError)
 
 
 BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {

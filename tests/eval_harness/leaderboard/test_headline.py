@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,13 +21,14 @@ Interval = tuple[float, float, float]  # low, value, high
 class Method(NamedTuple):
     learned: Interval
     forgotten: Interval
-    ranks: tuple[int | None, int | None] = (None, None)  # rank_best of both
+    # the best and the worst rank in both
+    ranks: tuple[tuple[int, int] | None, tuple[int, int] | None] = (None, None)
 
 
 def facts(label: str, scores: Method, tested: str = MONTH, **of: Any) -> list[Row]:
     """Rows of learned and forgotten facts of a checkpoint on its own month."""
     what = {"label": label, "method": label, "month": tested, "tested": tested, "config": f"probes-{tested}"}
-    what |= {"task": "learned_and_forgotten", "test": "all"}
+    what |= {"task": "learned_and_forgotten", "test": "all", "competes": scores.learned[1] > scores.forgotten[1]}
     return [
         make_row(**what | {"measure": measure, "low": low, "value": value, "high": high} | ranks(rank) | of)
         for measure, (low, value, high), rank in (
@@ -36,8 +38,8 @@ def facts(label: str, scores: Method, tested: str = MONTH, **of: Any) -> list[Ro
     ]
 
 
-def ranks(rank: int | None) -> dict[str, Any]:
-    return {"rank_best": rank, "rank_worst": rank}
+def ranks(ranks: tuple[int, int] | None) -> dict[str, Any]:
+    return dict(zip(("rank_best", "rank_worst"), ranks or (None, None), strict=True))
 
 
 def newest(methods: Mapping[str, Method]) -> Month:
@@ -67,7 +69,25 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
             "lora": Method(at(0.5), at(-0.2)),
         },
         "Diff and Mix-Review learned most, with no clear difference between them; LoRA forgot least",
-        "Of the methods that learned most, Mix-Review forgot least.",
+        "Among the methods that learned most, none clearly forgot less than the others.",
+    ),
+    "of those that learned most, one has better ranks": (
+        {
+            "diff": Method(at(1.5), at(0.4), ((1, 2), (3, 3))),
+            "mix_review": Method(at(1.4), at(0.35), ((1, 2), (2, 2))),
+            "lora": Method(at(0.5), at(-0.2), ((3, 3), (1, 1))),
+        },
+        "Diff and Mix-Review learned most, with no clear difference between them; LoRA forgot least",
+        "Among the methods that learned most, Mix-Review forgot least.",
+    ),
+    "of those that learned most, none has better ranks, although their intervals are apart": (
+        {
+            "diff": Method(at(1.5), at(0.4), ((1, 2), (2, 3))),
+            "mix_review": Method(at(1.4), at(0.1), ((1, 2), (2, 3))),
+            "lora": Method(at(0.5), at(-0.2), ((3, 3), (1, 1))),
+        },
+        "Diff and Mix-Review learned most, with no clear difference between them; LoRA forgot least",
+        "Among the methods that learned most, none clearly forgot less than the others.",
     ),
     "all intervals overlap": (
         {"diff": Method(at(1.5), at(0.4)), "lora": Method(at(1.4), at(0.3))},
@@ -83,37 +103,89 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
         {name: Method(at(1.5), at(0.4)) for name in ("diff", "recadam", "mix_review", "full", "ewc")}
         | {"lora": Method(at(0.5), at(-0.2))},
         "5 of 6 methods learned most, with no clear difference between them; LoRA forgot least",
-        "",
+        "Among the methods that learned most, none clearly forgot less than the others.",
     ),
     "ranks decide, because they are of paired comparisons": (
-        {"diff": Method(at(1.5), at(0.4), (1, 2)), "lora": Method(at(1.4), at(0.35), (2, 1))},
+        {
+            "diff": Method(at(1.5), at(0.4), ((1, 1), (2, 2))),
+            "lora": Method(at(1.4), at(0.35), ((2, 2), (1, 1))),
+        },
         "Diff learned most; LoRA forgot least",
         "",
     ),
-    "a model with random weights loses changed facts less than others, and leads nowhere": (
+    "one of those that may have learned most did not clearly learn": (
+        {
+            "diff": Method(at(0.5), at(0.1)),
+            "mix_review": Method(at(0.45, 0.5), at(0.1)),
+            "lora": Method(at(0.2), at(-0.4)),
+        },
+        "Diff learned the changed facts, but not clearly more than Mix-Review; LoRA forgot least",
+        "",
+    ),
+    "models that know nothing lead nowhere, and the sentence says why": (
+        {
+            "diff": Method(at(0.5), at(0.3)),
+            "lora": Method(at(0.2), at(-0.1)),
+            "random": Method(at(2.0), at(9.0)),  # loses changed facts less than others
+            "untrained": Method(at(-0.1), at(-0.05)),
+        },
+        "Among the methods that learned more than they forgot, Diff learned most; LoRA forgot least",
+        "",
+    ),
+    "one method leads in both, of those that learned more than they forgot": (
+        {"diff": Method(at(0.9), at(0.1)), "lora": Method(at(0.6), at(0.5)), "random": Method(at(2.0), at(9.0))},
+        "Among the methods that learned more than they forgot, Diff learned most and forgot least",
+        "",
+    ),
+    "nobody clearly leads, of those that learned more than they forgot": (
+        {
+            "diff": Method(at(0.25), at(0.15)),
+            "lora": Method(at(0.22), at(0.12)),
+            "untrained": Method(at(0.0), at(0.0)),
+        },
+        "Among the methods that learned more than they forgot, none clearly learned more than the others; none "
+        "clearly forgot less than the others",
+        "",
+    ),
+    "a start model that was scored forgets least": (
+        {
+            "diff": Method(at(0.5), at(0.1), ((1, 1), (2, 2))),
+            "lora": Method(at(0.3), at(0.05), ((2, 2), (1, 1))),
+            "untrained": Method(at(0), at(0)),
+        },
+        "Among the methods that learned more than they forgot, Diff learned most; LoRA forgot least",
+        "",
+    ),
+    "only one learned more than it forgot": (
         {
             "diff": Method(at(0.5), at(0.1)),
             "random": Method(at(2.0), at(9.0)),
-            "shuffled": Method(at(-0.1), at(-0.05)),
+            "untrained": Method(at(0.0, 0), at(0.0, 0)),
         },
-        "Diff learned most and forgot least",
+        "Diff learned 0.50 and forgot 0.10 nats per token; random and untrained did not learn more than they forgot",
         "",
     ),
-    "a start model that was scored forgets least, and leads nowhere": (
-        {
-            "diff": Method(at(0.5), at(0.1), (1, 3)),
-            "lora": Method(at(0.3), at(0.05), (2, 2)),
-            "untrained": Method(at(0), at(0), (3, 1)),
-        },
-        "Diff learned most; LoRA forgot least",
+    "nobody learned more than it forgot": (
+        {"diff": Method(at(0.5), at(0.6)), "random": Method(at(2.0), at(9.0))},
+        "No method learned more than it forgot",
         "",
     ),
-    "an untrained model forgets nothing, and leads nowhere": (
-        {"diff": Method(at(0.5), at(0.1)), "untrained": Method(at(0.0, 0), at(0.0, 0))},
-        "Diff learned most and forgot least",
+    "one method": ({"diff": Method(at(1.48), at(0.05))}, "Diff learned 1.48 and forgot 0.05 nats per token", ""),
+    "one method, which forgot nothing": (
+        {"diff": Method(at(1.48), at(-0.05))},
+        "Diff learned 1.48 nats per token and lost nothing of the unchanged facts (−0.05)",
         "",
     ),
-    "one method": ({"diff": Method(at(1.48), at(-0.05))}, "Diff learned 1.48 and forgot −0.05 nats per token", ""),
+    "one method, whose interval holds zero": (
+        {"diff": Method(at(0.08), at(0.05))},
+        "Diff did not clearly learn the changed facts and forgot 0.05 nats per token",
+        "",
+    ),
+    "one method, which changed nothing": (
+        {"diff": Method(at(0.08), at(-0.05))},
+        "Diff did not clearly learn the changed facts and lost nothing of the unchanged ones (−0.05)",
+        "",
+    ),
 }
 
 
@@ -184,12 +256,17 @@ def test_a_missing_interval_does_not_make_a_leader() -> None:
 
 
 def test_a_score_that_takes_no_knowledge_does_not_lead() -> None:
-    rows = facts("diff", Method(at(0.5), at(0.4))) + facts("other", Method(at(9.0), at(0.0)), competes=False)
-    assert months(rows)[0].finding == "Diff learned most and forgot least"
+    lora = facts("lora", Method(at(0.2), at(0.1)))
+    rows = facts("diff", Method(at(0.5), at(-0.4))) + lora + facts("other", Method(at(9.0), at(9.5)))
+    said = "Among the methods that learned more than they forgot, Diff learned most and forgot least"
+    assert months(rows)[0].finding == said
 
 
 def test_a_model_that_was_trained_on_test_data_does_not_lead() -> None:
     cheat = facts("lora (trained on test data)", Method(at(9.0), at(-1.0)), method="lora", trained_on_test=True)
-    (month,) = months(facts("diff", Method(at(0.5), at(0.4))) + cheat)
+    (month,) = months(facts("diff", Method(at(0.5), at(-0.4))) + facts("ewc", Method(at(0.2), at(0.1))) + cheat)
     assert month.finding == "Diff learned most and forgot least"
-    assert [entry.name for entry in month.entries] == ["Diff", "LoRA (trained on test data)"]
+    assert [entry.name for entry in month.entries] == ["Diff", "EWC", "LoRA (trained on test data)"]
+    (month,) = months(facts("diff", Method(at(0.5), at(0.4))) + cheat)
+    assert month.finding == "Diff learned 0.50 and forgot 0.40 nats per token"
+    assert months([*cheat, *(replace(row, label="other", method="ewc") for row in cheat)])[0].finding == ""

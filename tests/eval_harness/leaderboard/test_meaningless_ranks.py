@@ -153,7 +153,7 @@ def test_none_of_them_is_above_the_others_on_the_page(found: list[Row]) -> None:
     [month] = months(found)
     assert month.entries[0].line.label == "updated"
     for column in (LEARNED, FORGOTTEN):
-        assert not [entry for entry in leaders(month.entries, column) if entry.line.label in NOTHING]
+        assert not [entry for entry in leaders(month.able, column) if entry.line.label in NOTHING]
     table = TABLES["learned_and_forgotten"](found)
     assert table is not None and table.lines[0][0] == "updated"
 

@@ -230,9 +230,9 @@ def text_between(text: str, begin: str, end: str) -> str:
     ("runs", "says"),
     [
         ((1, 1), "One training run for each method; differences between runs are not included."),
-        ((3, 3), "Means of 3 training runs, ± their spread."),
-        ((2, 3), "Means of 2 to 3 training runs, ± their spread."),
-        ((1, 3), "Some methods have one training run: for these, differences between runs are not included."),
+        ((3, 3), "Means of 3 training runs; the intervals include the differences between runs."),
+        ((2, 3), "Means of 2 to 3 training runs; the intervals include the differences between runs."),
+        ((1, 3), "Means of up to 3 training runs; for methods with one, differences between runs are not included."),
     ],
 )
 def test_it_says_how_many_training_runs_there_are(tmp_path: Path, runs: tuple[int, int], says: str) -> None:
@@ -243,7 +243,7 @@ def test_it_says_how_many_training_runs_there_are(tmp_path: Path, runs: tuple[in
     ]
     page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
     assert says in page
-    assert ("3 runs ± 0.04" in page) == (3 in runs)
+    assert ("3 runs ± 0.04" in page) == (3 in runs) == (f"{says} ±: the standard deviation between runs." in page)
 
 
 def test_older_months_are_folded(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.leaderboard.page.scores import scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, read_parquet, read_score, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.selection import Board
+from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks import find_task
@@ -318,6 +320,52 @@ def test_two_runs_of_one_recipe_do_not_compete(tmp_path: Path) -> None:
     write_run(tmp_path, "lora", 1, 1.6)
     [row] = rows(read_results(tmp_path), tmp_path)
     assert (row.runs, row.rank_best) == (2, None)
+
+
+def write_gains(folder: Path, seed: int, changed_facts: float, unchanged: float, **model: Any) -> Result:
+    """Write what a run learned and forgot, from the gains of changed and of unchanged facts."""
+    splits = {
+        split: [{"id": f"{split}{i}", "cluster": f"Q{i}", "relation": "P1", "gain": gain} for i in range(10)]
+        for split, gain in (("changed", changed_facts), ("unchanged", unchanged))
+    }
+    tests = {"all": [splits["changed"], splits["unchanged"]]}
+    model = {"name": f"lora-{seed}", "label": "lora", "seed": seed, "recipe": "lora", **model}
+    result = write(folder, "learned_and_forgotten", "probes-0910", splits, tests, ("learned",), **model)
+    forgotten = scores({"all": [splits["unchanged"]]}, ("forgotten",))
+    return changed(result, "scores", **{name: asdict(estimate) for name, estimate in forgotten.items()})
+
+
+# the gains of changed and unchanged facts in three runs, and whether the method competes
+RUNS = {
+    "the lowest seed forgot all, the others little": ([(-5.0, -9.0), (3.0, 0.0), (3.0, 0.0)], True),
+    "the lowest seed learned, the others forgot all": ([(3.0, 0.0), (-5.0, -9.0), (-5.0, -9.0)], False),
+}
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_the_mean_of_all_runs_decides_whether_a_method_competes(case: str, tmp_path: Path) -> None:
+    gains, competes = RUNS[case]
+    found = rows([write_gains(tmp_path, seed, *of_run) for seed, of_run in enumerate(gains)], tmp_path)
+    assert {(row.measure, row.runs, row.competes) for row in found} == {
+        ("learned", 3, competes),
+        ("forgotten", 3, competes),
+    }
+
+
+def test_a_method_does_not_compete_if_any_of_its_runs_was_trained_on_test_data(tmp_path: Path) -> None:
+    results = [write_gains(tmp_path, 0, 3.0, 0.0), write_gains(tmp_path, 1, 3.0, 0.0, trained_on_test=["probes-0910"])]
+    assert {(row.runs, row.competes) for row in rows(results, tmp_path)} == {(2, False)}
+
+
+def test_a_model_that_forgot_more_than_it_learned_has_no_rank_in_either(tmp_path: Path) -> None:
+    """Both measures have the same rule; a model that knows nothing must not count as forgetting most either."""
+    gains = {"good": (3.0, 0.0), "also good": (2.0, -0.5), "random": (-5.0, -9.0)}
+    results = [write_gains(tmp_path, 0, *of, name=name, label=name, recipe=name) for name, of in gains.items()]
+    found = rows(results, tmp_path)
+    for measure in ("learned", "forgotten"):
+        given = ranks(found, measure=measure)
+        assert given.pop("random") == (None, None)
+        assert None not in {rank for both in given.values() for rank in both}
 
 
 @pytest.mark.parametrize("recipe", ["other options", None])

@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 from transformers import AutoTokenizer, GPT2LMHeadModel
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.results import Result, read_result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.stored_scores import StoredScores, open_scores
@@ -105,10 +107,11 @@ def test_it_is_the_formula_of_the_design(world: Path, tmp_path: Path) -> None:
         assert scores[f"{test}/learned"].value == pytest.approx(above / below, abs=1e-4)
         assert scores[f"{test}/forgotten"].value == pytest.approx(-mean(gains(unchanged)), abs=1e-4)
     assert result.manifest.excluded == {
-        "relations with unchanged facts only: not in learned": 1,
-        "relations with changed facts only: not in learned": 1,
+        "relations (not facts) with unchanged facts only: not in learned": 1,
+        "relations (not facts) with changed facts only: not in learned": 1,
     }
     assert result.manifest.start is not None and result.manifest.start.name == str(world / "start")
+    assert result.manifest.start.precision == "fp32"
 
 
 def test_a_model_learned_and_forgot_nothing_since_itself(world: Path, tmp_path: Path) -> None:
@@ -135,12 +138,12 @@ def test_results_stand_for_their_models(world: Path, results: dict[str, Path], t
         assert found.manifest.start.revision == expected.manifest.start.revision
 
 
-def edited(source: Path, folder: Path, **task: Any) -> Path:
-    """Return a copy of a folder of results, with changes of the task."""
+def edited(source: Path, folder: Path, part: str, **values: Any) -> Path:
+    """Return a copy of a folder of results, with other values in one part of the result files."""
     shutil.copytree(source, folder)
     for path in folder.glob("*.json"):
         content = json.loads(path.read_text("utf-8"))
-        content["task"] |= task
+        content[part] |= values
         path.write_text(json.dumps(content, sort_keys=True), "utf-8")
     return folder
 
@@ -148,7 +151,7 @@ def edited(source: Path, folder: Path, **task: Any) -> Path:
 def test_results_of_other_facts_tokenizers_or_versions_are_refused(
     world: Path, results: dict[str, Path], tmp_path: Path
 ) -> None:
-    old = edited(results["start"], tmp_path / "old", version=1)
+    old = edited(results["start"], tmp_path / "old", "task", version=1)
     with pytest.raises(InputError, match=r"old: of other task versions \(twiki_probes version 1, now \d+\)"):
         run(world, tmp_path / "out", old)
     other = tmp_path / "other"
@@ -157,6 +160,93 @@ def test_results_of_other_facts_tokenizers_or_versions_are_refused(
     [few] = run(other, tmp_path / "few", None, "start", tasks=("twiki_probes",))
     with pytest.raises(InputError, match="of other facts: 1 of 4 are not in it, such as Norland capital 'Easton'"):
         run(world, tmp_path / "out", few.path)
+
+
+def test_a_result_that_could_not_score_a_fact_stands_for_its_own_facts_only(world: Path, tmp_path: Path) -> None:
+    """A missing fact is one that the result left out only if the result has all others, and left out as many."""
+    long = fact("Sudland", "anthem", "Easton " * 300, support="", strict=False)
+    other = fact("Sudland", "motto", "1961", support="", strict=False)
+    asked: dict[str, dict[str, Any]] = {
+        "same": {"unchanged": [*UNCHANGED, long], "changed": CHANGED},
+        "one more": {"unchanged": [*UNCHANGED, long, other], "changed": CHANGED},
+        "one more in another split": {
+            "unchanged": [*UNCHANGED, long],
+            "changed": [*CHANGED, other],
+        },
+        "other facts": {"unchanged": [other], "changed": CHANGED},
+    }
+    data = {name: str(write_dataset(tmp_path / name, {"probes-1112": of})) for name, of in asked.items()}
+    [start] = run(world, tmp_path / "results", None, "start", tasks=("twiki_probes",), data=data["same"])
+    [result] = run(world, tmp_path / "out", start.path.parent, data=data["same"])
+    assert result.manifest.excluded["unchanged: longer than the context, or nothing to predict"] == 1
+    for name in ("one more", "one more in another split", "other facts"):
+        with pytest.raises(InputError, match="of other facts: "):
+            run(world, tmp_path / "out", start.path.parent, data=data[name])
+
+
+DAMAGED: dict[str, Any] = {  # a column and its values, or the content of the file
+    "missing": None,
+    "no Parquet": b"PAR1",
+    "without a column": ("bytes", None),
+    "text for a number": ("object_tokens", "2"),
+    "no tokens": ("object_tokens", 0),
+    "no number": ("object_nll", float("nan")),
+    "nothing": ("nll", None),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_results_are_named(case: str, world: Path, results: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(results["start"], tmp_path / "results"))
+    (path,) = folder.glob("*.parquet")
+    damage = DAMAGED[case]
+    if isinstance(damage, tuple):
+        column, value = damage
+        items = pq.read_table(path).drop_columns(column)
+        if case != "without a column":
+            items = items.append_column(column, [[value] * len(items)])
+        pq.write_table(items, path)
+    else:
+        path.unlink()
+        if damage is not None:
+            path.write_bytes(damage)
+    with pytest.raises(InputError, match=rf"{path.name}: not the items of a result; evaluate the model again"):
+        run(world, tmp_path / "out", folder)
+
+
+def test_items_are_read_once(
+    world: Path, results: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    items = Result.items
+
+    def counted(result: Result) -> list[dict[str, Any]]:
+        read.append(result.path)
+        return items(result)
+
+    monkeypatch.setattr(Result, "items", counted)
+    run(world, tmp_path, results["start"])
+    assert len(read) == 1
+
+
+def test_scores_of_two_precisions_are_not_compared(world: Path, results: dict[str, Path], tmp_path: Path) -> None:
+    other = edited(results["start"], tmp_path / "other", "model", precision="bf16")
+    with pytest.raises(
+        InputError, match=r"its scores are bf16, but .*model is scored in fp32; score both with the same"
+    ):
+        run(world, tmp_path / "out", other)
+    shutil.copytree(results["start"], tmp_path / "both" / "fp32")
+    shutil.copytree(other, tmp_path / "both" / "bf16")
+    with pytest.raises(InputError, match=r"holds results of 2 models \(.*start in bf16, .*start in fp32\)"):
+        StoredScores(tmp_path / "both")
+
+
+def test_a_models_folder_with_results_in_it_is_the_model(
+    world: Path, results: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(world / "start", tmp_path / "start"))
+    shutil.copytree(results["model"], folder / "results")
+    assert isinstance(open_scores(str(folder), tmp_path / "kept", "fp32"), CachedModel)
 
 
 def test_models_with_other_tokenizers_are_refused(world: Path, tmp_path: Path) -> None:
@@ -182,6 +272,38 @@ def test_a_missing_start_model_is_named_and_other_tasks_are_scored(
     assert "left out: learned_and_forgotten" in error
     with pytest.raises(InputError, match=said):
         run(world, tmp_path, start and Path(start))
+
+
+def test_deleted_facts_are_scored_without_a_start_model_that_cannot_be_used(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    facts = {
+        split: [row | {"kind": "ended"} for row in of]
+        for split, of in (("deleted", CHANGED), ("unchanged", UNCHANGED))
+    }
+    data = str(write_dataset(tmp_path / "data", {"probes-1112": facts}))
+    [result] = run(world, tmp_path, Path("no/such/model"), tasks=("deleted",), data=data)
+    assert "deleted/perplexity" in result.manifest.scores and "deleted/let_go" not in result.manifest.scores
+    assert "deleted: without let_go: --start no/such/model: " in capfd.readouterr().err
+    run(world, tmp_path / "plain", None, tasks=("deleted",), data=data)
+    assert "without let_go" not in capfd.readouterr().err  # nobody asked for it
+
+
+def test_a_start_model_is_kept_while_it_is_needed(world: Path, tmp_path: Path) -> None:
+    model = CachedModel(str(world / "model"), world / "kept")
+    task, other = (find_task(name)() for name in ("learned_and_forgotten", "twiki_probes"))
+    wanted = Evaluation(
+        str(world / "model"), str(world / "data"), {"learned_and_forgotten": task}, (), tmp_path / "1", None,
+        start=str(world / "start"),
+    )  # fmt: skip
+    evaluate(wanted, model)
+    first = model.start
+    evaluate(replace(wanted, output=tmp_path / "2"), model)
+    assert model.start is first is not None
+    evaluate(replace(wanted, output=tmp_path / "3", start=str(world / "model")), model)
+    assert model.start is not first
+    evaluate(replace(wanted, tasks={"twiki_probes": other}, output=tmp_path / "4"), model)
+    assert model.start is None
 
 
 def test_results_do_not_answer_for_a_model_otherwise(world: Path, results: dict[str, Path], tmp_path: Path) -> None:

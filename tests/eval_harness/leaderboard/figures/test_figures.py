@@ -143,6 +143,18 @@ def test_no_text_is_cut_off_or_lies_over_another(case: str) -> None:
             assert len({row.tested for row in rows}) == 1
 
 
+@pytest.mark.parametrize("width", [WIDTH, NARROW])
+@pytest.mark.parametrize(("case", "legends"), [("one method", 0), ("many models of nobody's", 1)])
+def test_every_method_that_learned_and_forgot_has_a_name(case: str, legends: int, width: float) -> None:
+    """A legend names all of them if the points leave no room for a name."""
+    rows = list(CASES[case]())
+    figure = FIGURES["learned_and_forgotten"].draw(rows, width)
+    assert figure is not None
+    assert len(figure.legends) == legends
+    named = figure.legends[0].get_texts() if legends else figure.axes[0].texts
+    assert len({text.get_text() for text in named}) == len({row.label for row in rows})
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_without_its_scores_there_is_no_figure(name: str) -> None:
     assert FIGURES[name].draw([]) is None

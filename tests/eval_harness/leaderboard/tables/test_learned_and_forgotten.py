@@ -32,7 +32,7 @@ def make_rows(**changes: Any) -> list[Row]:
             value=value,
             low=value - 0.1,
             high=value + 0.1,
-            competes=competes or measure == "forgotten",
+            competes=competes,
             **changes,
         )
         for label, (first, second, competes) in VALUES.items()
@@ -58,8 +58,8 @@ def test_a_line_for_each_method_the_most_learned_first_and_the_newest_month_firs
 def test_the_caption_says_what_the_intervals_hold() -> None:
     one, several = (TABLES["learned_and_forgotten"](make_rows(**runs)) for runs in ({}, {"runs": 3, "spread": 0.25}))
     assert one is not None and several is not None
-    assert "One training run; differences between runs are not included." in one.caption
-    assert "Means of 3 training runs; their standard deviation, at most 0.25, is in the intervals." in several.caption
+    assert "One training run for each method; differences between runs are not included." in one.caption
+    assert "Means of 3 training runs; the intervals include the differences between runs." in several.caption
 
 
 def test_without_the_task_there_is_no_table() -> None:
