@@ -14,7 +14,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -44,7 +44,9 @@ class Page:
     id: int  # the same at every date
     title: str
     text: str = ""  # wikitext
-    revision: int = 0  # another one whenever the text changes; 0: a number made from title and text
+    revision: int = (
+        0  # another one whenever the text changes, and higher at later dates; 0: a number made from the date
+    )
     timestamp: str = ""  # of the revision, as 2021-12-01T08:15:30Z; "": the dump's date
     parent: int | None = None  # the revision before
     ns: int = 0  # the namespace: 0 for articles
@@ -86,7 +88,7 @@ class Item:
     aliases: dict[str, list[str]] = field(default_factory=dict)  # by language
     description: str = ""  # in English
     other_claims: dict[str, list[Json]] = field(default_factory=dict)  # by property: values that are not items
-    revision: int = 0  # another one whenever something changes; 0: a number made from the content
+    revision: int = 0  # another one whenever something changes, and higher at later dates; 0: as in a page
     modified: str = ""  # as 2021-12-01T08:15:30Z
 
     def content(self) -> Json:
@@ -108,10 +110,8 @@ class Item:
 
     def json(self) -> Json:
         """Return the item as a line of the dump holds it."""
-        content = self.content()
-        revision = self.revision or stable_number(json.dumps(content, sort_keys=True))
-        numbers = {"pageid": int(self.id[1:]) + 200, "ns": 0, "title": self.id, "lastrevid": revision}
-        return {"type": "item", "id": self.id} | content | numbers | {"modified": self.modified}
+        numbers = {"pageid": int(self.id[1:]) + 200, "ns": 0, "title": self.id, "lastrevid": self.revision}
+        return {"type": "item", "id": self.id} | self.content() | numbers | {"modified": self.modified}
 
 
 def write_dumps(
@@ -136,9 +136,25 @@ def write_dumps(
         raise InputError(f"{dumps}: a dump of {date} needs pages and items; there are {len(pages)} and {len(items)}")
     _check_pages(pages)
     _check_items(items, properties)
+    midnight = f"{date[:4]}-{date[4:6]}-{date[6:]}T00:00:00Z"
+    first = int(date) * 10**9  # a build wants later dumps to have higher revisions
+    for number, page in enumerate(pages):
+        stamp = page.timestamp or midnight
+        pages[number] = replace(page, revision=page.revision or first + number, timestamp=stamp)
+    items = [replace(item, revision=item.revision or first + number) for number, item in enumerate(items)]
     write_pages(Path(dumps) / wiki / date, wiki, date, pages)
     lines = entities(items, properties)
     write_entities(Path(dumps) / "wikidatawiki" / "entities" / wikidata_date, wikidata_date, lines)
+
+
+def wikitext(text: str) -> str:
+    """Return a line of plain text as wikitext that shows the same, so that a source can bring no markup.
+
+    Characters that no escape can keep out of wikitext (brackets, braces, bars) become others.
+    """
+    text = text.translate(str.maketrans("[]{}|~", "()()/-")).replace("''", '"')
+    text = re.sub("__+", "_", text)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").lstrip(" *#:;=-!/_")
 
 
 def stable_number(text: str) -> int:
@@ -210,17 +226,15 @@ def header(wiki: str) -> str:
     )
 
 
-def page_xml(page: Page, date: str) -> str:
+def page_xml(page: Page) -> str:
     """Return a page with its newest revision."""
-    timestamp = page.timestamp or f"{date[:4]}-{date[4:6]}-{date[6:]}T00:00:00Z"
     redirect = "" if page.redirect is None else f'    <redirect title="{escape(page.redirect)}" />\n'
     parent = "" if page.parent is None else f"      <parentid>{page.parent}</parentid>\n"
     data = page.text.encode()
-    revision = page.revision or stable_number(f"{page.title}\n{page.text}")
     return (
         f"  <page>\n    <title>{escape(page.title)}</title>\n    <ns>{page.ns}</ns>\n    <id>{page.id}</id>\n"
-        f"{redirect}    <revision>\n      <id>{revision}</id>\n{parent}"
-        f"      <timestamp>{timestamp}</timestamp>\n      <contributor>\n        <username>Mossback</username>\n"
+        f"{redirect}    <revision>\n      <id>{page.revision}</id>\n{parent}"
+        f"      <timestamp>{page.timestamp}</timestamp>\n      <contributor>\n        <username>Mossback</username>\n"
         "        <id>7</id>\n      </contributor>\n"
         '      <comment>/* Career */ [[WP:CE|copy edit]] &amp; "fixes"</comment>\n'
         f"      <model>wikitext</model>\n      <format>text/x-wiki</format>\n"
@@ -241,7 +255,7 @@ def write_pages(folder: Path, wiki: str, date: str, pages: Iterable[Page]) -> No
         offset = out.write(bz2.compress(header(wiki).encode()))
         for batch in _batches(pages, 100):
             index.write("".join(f"{offset}:{page.id}:{escape(page.title)}\n" for page in batch).encode())
-            offset += out.write(bz2.compress("".join(page_xml(page, date) for page in batch).encode()))
+            offset += out.write(bz2.compress("".join(map(page_xml, batch)).encode()))
         out.write(bz2.compress(b"</mediawiki>\n"))
 
 
