@@ -17,10 +17,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from temporalwiki.builders.dumps import Page, entities, write_entities, write_pages
 from temporalwiki.builders.world import Story, World
-from temporalwiki.builders.world.dumps import write_entities, write_pages
 from temporalwiki.builders.world.names import Names
-from temporalwiki.builders.world.pages import Page
+from temporalwiki.builders.world.relations import LABELS
 
 Json = dict[str, Any]
 
@@ -48,8 +48,9 @@ def _write_month(dumps: Path, world: World, load: Load, month: int) -> None:
         story.next_month()
     pages = itertools.chain(sorted(story.pages, key=lambda page: page.id), load.pages_of(world, month))
     write_pages(dumps / world.wiki / date, world.wiki, date, pages)
-    entities = itertools.chain(story.entities(), load.entities(world, month))
-    write_entities(dumps / "wikidatawiki" / "entities" / wikidata_date, wikidata_date, entities)
+    items = (item.written(world.wiki) for item in story.items)
+    lines = itertools.chain(entities(items, LABELS), load.entities(world, month))
+    write_entities(dumps / "wikidatawiki" / "entities" / wikidata_date, wikidata_date, lines)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,13 @@ def read_date(text: str) -> str:
     return check_date(text.replace("-", "") if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text)
 
 
+def check_wiki(text: str) -> str:
+    """Return ``text`` if it is a wiki's database name. Raises UsageError otherwise."""
+    if not _WIKI.fullmatch(text):
+        raise UsageError(f"{text!r} is not a wiki's database name: for example enwiki, simplewiki, kowiki")
+    return text
+
+
 @dataclass(frozen=True)
 class Interval:
     """Two snapshots of one wiki: ``prev`` and ``recent`` are dates written YYYYMMDD."""
@@ -61,8 +68,7 @@ class Interval:
     recent: str
 
     def __post_init__(self) -> None:
-        if not _WIKI.fullmatch(self.wiki):
-            raise UsageError(f"{self.wiki!r} is not a wiki's database name: for example enwiki, simplewiki, kowiki")
+        check_wiki(self.wiki)
         if check_date(self.prev) >= check_date(self.recent):
             raise UsageError(f"the interval must go forward in time: {self.prev} is not before {self.recent}")
 

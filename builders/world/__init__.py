@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from temporalwiki.builders.world.dumps import write_entities, write_pages
+from temporalwiki.builders.dumps import write_dumps
 from temporalwiki.builders.world.items import Fact
+from temporalwiki.builders.world.relations import LABELS
 from temporalwiki.builders.world.story import Article, Snapshot, Story
 
 __all__ = ["Article", "Fact", "Snapshot", "Story", "World", "write_month", "write_world"]
@@ -47,5 +48,5 @@ def write_world(dumps: Path, world: World = World()) -> list[Snapshot]:
 def write_month(dumps: Path, story: Story) -> None:
     """Write the dumps of a story's present month."""
     world, date, wikidata_date = story.world, story.world.dates[story.month], story.world.wikidata_dates[story.month]
-    write_pages(dumps / world.wiki / date, world.wiki, date, sorted(story.pages, key=lambda page: page.id))
-    write_entities(dumps / "wikidatawiki" / "entities" / wikidata_date, wikidata_date, story.entities())
+    items = [item.written(world.wiki) for item in story.items]
+    write_dumps(dumps, date, story.pages, items, LABELS, wiki=world.wiki, wikidata_date=wikidata_date)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from temporalwiki.builders import dumps
 from temporalwiki.builders.world.names import Text
 
 
@@ -25,21 +26,13 @@ class Block:
 
 
 @dataclass(eq=False)
-class Page:
-    """A page and its newest revision."""
+class Page(dumps.Page):
+    """A page of the generated Wikipedia: its text is written from its blocks."""
 
-    id: int
-    title: str
     item: str | None = None
-    ns: int = 0
-    redirect: str | None = None  # the title of its target
     blocks: list[Block] = field(default_factory=list)
     tail: str = ""
     told: dict[tuple[str, str], Text] = field(default_factory=dict)  # (relation, object) -> the sentence that says so
-    text: str = ""
-    revision: int = 0
-    parent: int | None = None
-    timestamp: str = ""
 
     def paragraphs(self) -> list[Block]:
         """Return its paragraphs without its lists."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import json
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle
 from random import Random
 from typing import TYPE_CHECKING
 
-from temporalwiki.builders.world.items import Fact, Item, Json, Statement, property_json, snak, time_value
+from temporalwiki.builders.dumps import Json, Statement, snak, time_value
+from temporalwiki.builders.world.items import Fact, Item
 from temporalwiki.builders.world.names import (
     GIVEN_NAMES,
     KINDS,
@@ -143,7 +142,7 @@ class Story:
     def state(self, item: Item, relation: str, object: str | None, start: str | None = None) -> Statement:
         """Add a statement."""
         guid = str(uuid.UUID(int=self.rng.getrandbits(128))).upper()
-        item.statements.append(Statement(f"{item.id}${guid}", relation, object, start=start))
+        item.statements.append(Statement(relation, object, start, id=f"{item.id}${guid}"))
         return item.statements[-1]
 
     # Articles
@@ -151,7 +150,7 @@ class Story:
     def add_page(self, item: Item) -> Page:
         """Add an empty page about an item; its id is above all others."""
         self.last_page += self.rng.randint(1, 40)
-        item.page = Page(self.last_page, self.title_of(item), item.id)
+        item.page = Page(self.last_page, self.title_of(item), item=item.id)
         self.pages.append(item.page)
         return item.page
 
@@ -310,7 +309,7 @@ class Story:
             page.text, page.parent, page.revision = text, page.revision or None, self.last_revision
             page.timestamp = f"{first + (last - first) * number / (len(edited) + 1):%Y-%m-%dT%H:%M:%SZ}"
         for item in self.items:
-            content = item.content(self.world.wiki)
+            content = item.written(self.world.wiki).content()
             if self._saved.get(item.id) != content:
                 self._saved[item.id] = content
                 self.last_revision += self.rng.randint(1, 300)
@@ -325,12 +324,6 @@ class Story:
         infobox = {"name": link(None, item.name).wiki}
         infobox |= {LABELS[fact.relation].replace(" ", "_"): self.link(fact.object).wiki for fact in item.facts()}
         return page.wikitext(item.kind, infobox)
-
-    def entities(self) -> Iterator[str]:
-        """Yield the lines of Wikidata's dump."""
-        properties = (property_json(number, *each) for number, each in enumerate(LABELS.items()))
-        for entity in (*(item.json(self.world.wiki) for item in self.items), *properties):
-            yield json.dumps(entity, separators=(",", ":"))
 
     def snapshot(self) -> Snapshot:
         """Return all that is true this month."""

@@ -22,8 +22,8 @@ from dump_forms import split_dump, wikidata_as_bz2, write_page_props
 from odd_world import FACT_EVENTS, HOSTILE, PAGE_EVENTS, OddStory, write_odd_world
 from oracle import changes
 
+from temporalwiki.builders.dumps import base36_sha1
 from temporalwiki.builders.world import Fact, Snapshot, World, write_world
-from temporalwiki.builders.world.dumps import base36_sha1
 
 from a_folder import contents
 
