@@ -236,12 +236,13 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class BuildOptions(msgspec.Struct, frozen=True):
-    """The options that the card names."""
+    """The options that decide the rows."""
 
     seed: int
     unchanged_fraction: float
     compare: str = "exact"  # as in older manifests
     caps: tuple[float, float, float] | None = CAPS
+    allow_truncated: bool = False
 
 
 class StageRun(msgspec.Struct, frozen=True):
