@@ -251,8 +251,9 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         _insert(db, {"sampled": [same.filter(pa.array(sampled(*[column.to_numpy() for column in same])))]})
         run_script(db, _FOUND + _ASKED, values)
         wanted = db.sql("FROM wanted").fetchnumpy()["id"]
-        db.register("known", labels.look_up(Path(task.labels), wanted))
-        db.register("former", labels.former(Path(task.labels), wanted))
+        known, former = labels.look_up(Path(task.labels), wanted)
+        db.register("known", known)
+        db.register("former", former)
         run_script(db, _NAMES, {})
         report = _counts(db, untouched, same.num_rows, dumps.repeated)
         rows = db.sql(
