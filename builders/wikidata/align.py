@@ -156,6 +156,16 @@ class _Article:
         return self._found.wikitext if self._found is not None else ""
 
     @functools.cached_property
+    def normalised(self) -> str:
+        """The wikitext in NFC."""
+        return nfc(self.wikitext)
+
+    @functools.cached_property
+    def folded(self) -> str:
+        """The wikitext in NFC, without case."""
+        return fold(self.normalised)
+
+    @functools.cached_property
     def links(self) -> list[LinkText]:
         """The texts of its links."""
         return [LinkText.of(text, titles) for text, titles in links(self.wikitext).items()]
@@ -240,10 +250,10 @@ class _Page:
 
     def mentioned_before(self, row: dict[str, Any]) -> bool:
         """Return whether the previous article mentions a fact's object anywhere, templates and links included."""
-        wikitext, article = nfc(self.prev.wikitext), self.prev
-        if any(True for _ in occurrences(fold(wikitext), fold(nfc(row["object"])))):
+        article = self.prev
+        if any(True for _ in occurrences(article.folded, fold(nfc(row["object"])))):
             return True
-        if any(True for alias in row["object_aliases"] for _ in occurrences(wikitext, nfc(alias))):
+        if any(True for alias in row["object_aliases"] for _ in occurrences(article.normalised, nfc(alias))):
             return True
         return any(row["object_title"] in link.hashes for link in article.links)
 
