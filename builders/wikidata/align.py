@@ -11,6 +11,7 @@ import functools
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata.cues import Cue, cues_of
 from temporalwiki.builders.wikidata.fact_diff import CANDIDATES
 from temporalwiki.builders.wikidata.support import (
+    BEST,
     LIST,
     MENTIONED,
     STATED,
@@ -38,9 +40,9 @@ from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentence_diff import Articles
 
-VERSION = 4
+VERSION = 5
 MAX_OBJECT_WORDS = 5
-_MOST_SENTENCES = 40  # that name an object and are compared; no real page has so many
+_MOST_SENTENCES = 40  # of a page that name an object and are compared; later ones are not
 
 _ONLY_HERE = ("page_id", "object_title", "object_aliases", "subject_aliases")
 ALIGNED = pa.schema(
@@ -284,12 +286,12 @@ def _align(row: dict[str, Any], page: _Page) -> dict[str, Any]:
     best, rank, level = "", -1, MENTIONED
     cues, others = page.cues(row["p"]), text.article.link_texts
     subject = Subject.of(row["subject"], text.title, *row["subject_aliases"], others=others)
-    for number, (sentence, spans) in enumerate(text.find(names)):
+    for sentence, spans in islice(text.find(names), _MOST_SENTENCES):
         place = text.article.places.get(sentence, Place())
-        found, word = support(row["p"], sentence, spans, place, cues, subject)
+        found, word = support(row["p"], row["relation"], sentence, spans, place, cues, subject)
         if found > rank:
             best, rank, level = sentence, found, word
-        if rank == 3 or number == _MOST_SENTENCES:
+        if rank == BEST:
             break
     if rank < 0:
         raise _NotAligned("object_not_in_text")
