@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from word_lists import TABLE
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.builders.build import BuildOptions, WorkFolder, build, find_sources
@@ -80,7 +81,8 @@ def test_another_version_of_a_library_repeats_the_interval(
 
 def test_a_dump_without_properties_builds_with_the_table(dumps: Path, tmp_path: Path) -> None:
     manifest = run(dumps, tmp_path / "a", *YEARS[:2], caps=None)
-    assert [text for text in manifest.warnings if text.startswith("no properties in the Wikidata dumps")]
+    [said] = [text for text in manifest.warnings if text.startswith("no properties in the Wikidata dumps")]
+    assert said.endswith(f"names and cue words from a built-in table of {len(TABLE)} properties")
     for split in ("changed", "unchanged"):
         rows = list(read_rows(sorted((tmp_path / "a").rglob(f"probes-*/{split}-*.parquet"))))
         assert len(rows) == 6
