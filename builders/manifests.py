@@ -188,7 +188,7 @@ class DiffsetCounts(msgspec.Struct, frozen=True):
     words_new: Count | None = None
     words_reworded: Count | None = None
     words_of_other_typography: Count = 0  # of sentences that are not in the diffset
-    sentences_without_formula: Count = 0  # which are not in the diffset
+    sentences_without_formula: Count = 0  # of changed paragraphs, new and old, which are not in the diffset
 
 
 class Grades(msgspec.Struct, frozen=True):
