@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, cast
 
 from tqdm import tqdm
 
-from temporalwiki.base.terminal import printable, say
+from temporalwiki.base.terminal import in_line, say
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Progress:
     """
 
     def __init__(self, name: str, total: int | None, unit: str = "it", done: int = 0, shown: bool = True) -> None:
-        self.name, self.total, self.unit, self.done, self.shown = printable(name), total, unit, done, shown
+        self.name, self.total, self.unit, self.done, self.shown = in_line(name), total, unit, done, shown
         self._earlier, self._note = done, ""
         self._bar: Any = None
         if shown and sys.stderr.isatty():
@@ -80,7 +80,7 @@ class Progress:
     def note(self, text: str) -> None:
         """Show a text, such as the loss, after the counts from now on."""
         with self._lock:
-            self._note = text = printable(text)
+            self._note = text = in_line(text)
             if self._bar is not None:
                 self._bar.set_postfix_str(text)
 

@@ -28,7 +28,7 @@ from temporalwiki.builders.measurement import measured
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.sources import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, find_sources
 from temporalwiki.builders.stages import Report, remove, run_stage, total
-from temporalwiki.builders.wikidata import align, entity_types, labels, unchanged_items
+from temporalwiki.builders.wikidata import align, cues, entity_types, labels, unchanged_items
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata import fact_diff as wikidata_diff
 from temporalwiki.builders.wikipedia import extract as wiki_extract
@@ -176,7 +176,8 @@ class _Build:
             self._extracted(f"wikidata-extract {side}", "entities")["properties"] for side in ("prev", "recent")
         ):
             self._warn(
-                "no properties in the Wikidata dumps: relations are named and recognised by a table of some 110"
+                "no properties in the Wikidata dumps: relations get their names and cue words from a built-in table "
+                f"of {len(cues.labels())} properties"
             )
         return _Extracts(prev, recent, wikidata_prev, wikidata_recent, self._page_items())
 

@@ -33,7 +33,6 @@ from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.manifests import Manifest
-from temporalwiki.builders.parquet import rows_at_once
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata.probes import CAPS, Caps
 
@@ -225,5 +224,5 @@ def _splits(folder: Path, manifest: Manifest, name: str) -> list[datasets.SplitG
 def _tables(files: list[str]) -> Iterator[tuple[Any, pa.Table]]:
     for number, path in enumerate(files):
         with pq.ParquetFile(path) as file:
-            for place, batch in enumerate(file.iter_batches(rows_at_once(file, 10_000), use_threads=False)):
-                yield (number, place), pa.Table.from_batches([batch])
+            for group in range(file.num_row_groups):
+                yield (number, group), file.read_row_group(group, use_threads=False)

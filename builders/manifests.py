@@ -188,7 +188,7 @@ class DiffsetCounts(msgspec.Struct, frozen=True):
     words_new: Count | None = None
     words_reworded: Count | None = None
     words_of_other_typography: Count = 0  # of sentences that are not in the diffset
-    sentences_without_formula: Count = 0  # which are not in the diffset
+    sentences_without_formula: Count = 0  # of changed paragraphs, new and old, which are not in the diffset
 
 
 class Grades(msgspec.Struct, frozen=True):
@@ -236,12 +236,13 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class BuildOptions(msgspec.Struct, frozen=True):
-    """The options that the card names."""
+    """The options that decide the rows."""
 
     seed: int
     unchanged_fraction: float
     compare: str = "exact"  # as in older manifests
     caps: tuple[float, float, float] | None = CAPS
+    allow_truncated: bool = False
 
 
 class StageRun(msgspec.Struct, frozen=True):

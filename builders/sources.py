@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,7 @@ class WorkFolder:
         names = [self.articles(sources.prev).name, self.articles(sources.recent).name]
         names += [self.facts(sources.wikidata_prev).name, self.facts(sources.wikidata_recent).name]
         names += [self.page_items(sources.page_props).name] if sources.page_props else []
-        text = (sentences.VERSION, importlib.metadata.version("sentencex"))
+        text = (sentences.VERSION, *map(importlib.metadata.version, ("sentencex", "rapidfuzz")))
         versions = (text, wiki_diff.VERSION, labels.VERSION, wikidata_diff.VERSION, align.VERSION, UNCHANGED_PAGES)
-        return self.path / f"{interval.wiki}-{interval.name}-{fingerprint(names, versions, self.options)}"
+        options = replace(self.options, caps=None)  # only stage finish, which every build runs, uses the caps
+        return self.path / f"{interval.wiki}-{interval.name}-{fingerprint(names, versions, options)}"

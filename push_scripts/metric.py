@@ -54,7 +54,9 @@ def metric_revision(folder: Path, repo_id: str, tag: str | None = None) -> Revis
     modules = [file for file in sorted(folder.glob("*.py")) if file.is_file() and not file.name.startswith(".")]
     for file in (*modules, folder / "requirements.txt"):
         if file.resolve().suffix != file.suffix:
-            raise InputError(f"{file}: is a link to a file of another kind, {file.resolve()}; copy it there")
+            raise InputError(
+                f"{file}: is a link to a file of another kind, {file.resolve()}; put a copy of the file here instead"
+            )
     files = {file.name: file.read_bytes() for file in modules}
     files |= {"README.md": card.encode(), "requirements.txt": (folder / "requirements.txt").read_bytes()}
     return Revision(f"Publish the metric {name}", files, tag=tag)

@@ -21,7 +21,7 @@ from temporalwiki.builders.dataset_folder import check_place, problems
 from temporalwiki.builders.fetch import NoSuchDump, dates_of_wikidata, describe_plan, fetch, newest_interval, plan
 from temporalwiki.builders.finish import ALWAYS
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.manifests import BuiltManifest, Manifest, read_intervals, read_manifests
+from temporalwiki.builders.manifests import BuiltManifest, Manifest, read_intervals
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
@@ -91,8 +91,6 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
         yield new
         dataset.check_rights(head, dry_run)
         check_place(job.out, job.wiki)  # a build would refuse the folder only after days of fetching
-        if others := sorted({manifest.owner for manifest in read_manifests(job.out)} - {job.wiki}):
-            raise InputError(f"{job.out}: it holds {', '.join(others)}; a folder has one wiki, choose another --out")
         if published:
             yield f"{dataset.name}: its newest month is {published[-1].tag} ({published[-1].name})"
         else:

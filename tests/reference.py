@@ -823,10 +823,11 @@ def rank(
         return 3
     if place.lead_in is not None:
         return int(any(next(cue_spans(text, relation, words), None) for text in (place.lead_in, place.heading)))
-    generic = {*words.generic, *map(ref_stem, words.generic)}
-    label = words.phrases.get(relation, ("",))[0]
+    generic, weak = ({*of, *map(ref_stem, of)} for of in (words.generic, words.weak))
+    label = {stem for stem, *_ in tokens(words.phrases.get(relation, ("",))[0])}
     said = {stem for stem, *_ in tokens(place.heading)} - words.function - {stem for stem, *_ in tokens(subject)}
-    return 2 if said and said == {stem for stem, *_ in tokens(label)} - generic else 0
+    says_little = label - generic <= weak
+    return 2 if said and said == (label if says_little else label - generic) - words.function else 0
 
 
 GRADES = ("mentioned", "list", "stated", "stated")  # by rank

@@ -254,6 +254,8 @@ class Patience:
 
     def wait(self, problem: Broken) -> None:
         """Wait before the next try. Raises Failed after the last one, and Stopped if another download failed."""
+        if self.connection.stopped.is_set():  # the watch has cut this connection
+            raise Stopped
         self.failed += 1
         if self.failed >= self.tries or _server(self.url) in self.connection.silent:
             self.connection.silent.add(_server(self.url))
@@ -264,7 +266,7 @@ class Patience:
             raise Failed(f"{problem}; it asks to come back in {math.ceil(seconds / 60)} minutes: try again then")
         self.waited += seconds
         if self.waited > LONGEST_WAITS:
-            raise Failed(f"{problem}; it asks to wait for more than {LONGEST_WAITS / 3600:.0f} hours in all")
+            raise Failed(f"{problem}; waited for more than {LONGEST_WAITS / 3600:.0f} hours in all; try again later")
         self.connection.say(f"{self.url}: {problem}; next try in {seconds:.0f} s{asked}")
         if self.connection.stopped.wait(seconds):
             raise Stopped

@@ -11,6 +11,7 @@ import functools
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata.cues import Cue, cues_of
 from temporalwiki.builders.wikidata.fact_diff import CANDIDATES
 from temporalwiki.builders.wikidata.support import (
+    BEST,
     LIST,
     MENTIONED,
     STATED,
@@ -38,9 +40,9 @@ from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentence_diff import Articles
 
-VERSION = 4
+VERSION = 5
 MAX_OBJECT_WORDS = 5
-_MOST_SENTENCES = 40  # that name an object and are compared; no real page has so many
+_MOST_SENTENCES = 40  # of a page that name an object and are compared; later ones are not
 
 _ONLY_HERE = ("page_id", "object_title", "object_aliases", "subject_aliases")
 ALIGNED = pa.schema(
@@ -156,6 +158,16 @@ class _Article:
         return self._found.wikitext if self._found is not None else ""
 
     @functools.cached_property
+    def normalised(self) -> str:
+        """The wikitext in NFC."""
+        return nfc(self.wikitext)
+
+    @functools.cached_property
+    def folded(self) -> str:
+        """The wikitext in NFC, without case."""
+        return fold(self.normalised)
+
+    @functools.cached_property
     def links(self) -> list[LinkText]:
         """The texts of its links."""
         return [LinkText.of(text, titles) for text, titles in links(self.wikitext).items()]
@@ -240,10 +252,10 @@ class _Page:
 
     def mentioned_before(self, row: dict[str, Any]) -> bool:
         """Return whether the previous article mentions a fact's object anywhere, templates and links included."""
-        wikitext, article = nfc(self.prev.wikitext), self.prev
-        if any(True for _ in occurrences(fold(wikitext), fold(nfc(row["object"])))):
+        article = self.prev
+        if any(True for _ in occurrences(article.folded, fold(nfc(row["object"])))):
             return True
-        if any(True for alias in row["object_aliases"] for _ in occurrences(wikitext, nfc(alias))):
+        if any(True for alias in row["object_aliases"] for _ in occurrences(article.normalised, nfc(alias))):
             return True
         return any(row["object_title"] in link.hashes for link in article.links)
 
@@ -274,12 +286,12 @@ def _align(row: dict[str, Any], page: _Page) -> dict[str, Any]:
     best, rank, level = "", -1, MENTIONED
     cues, others = page.cues(row["p"]), text.article.link_texts
     subject = Subject.of(row["subject"], text.title, *row["subject_aliases"], others=others)
-    for number, (sentence, spans) in enumerate(text.find(names)):
+    for sentence, spans in islice(text.find(names), _MOST_SENTENCES):
         place = text.article.places.get(sentence, Place())
-        found, word = support(row["p"], sentence, spans, place, cues, subject)
+        found, word = support(row["p"], row["relation"], sentence, spans, place, cues, subject)
         if found > rank:
             best, rank, level = sentence, found, word
-        if rank == 3 or number == _MOST_SENTENCES:
+        if rank == BEST:
             break
     if rank < 0:
         raise _NotAligned("object_not_in_text")

@@ -185,16 +185,18 @@ def stem(word: str) -> str:
 
 def cues_of(number: int, phrases: Iterable[str], language: str) -> list[Cue]:
     """Return the cues for a property: its label and aliases, and the table's phrases in English."""
-    found: dict[Cue, None] = {}
-    for phrase in (*phrases, *(table(number) if language == "en" else ())):
-        whole = [word for word, *_ in stems(phrase)]
-        core = [word for word in whole if word not in _GENERIC_STEMS]
-        # "works at": the words of prose say little without the others
-        if all(word in _WEAK_STEMS for word in core) or _UNSPACED.search(phrase):
-            found[Cue(whole, tight=True)] = None
-        else:
-            found[Cue(core)] = None
-    return [cue for cue in found if len(cue) > cue.tight]
+    found = dict.fromkeys(map(cue_of, (*phrases, *(table(number) if language == "en" else ()))))
+    return [cue for cue in found if len(cue) > cue.tight]  # a word that says little is no cue without another
+
+
+def cue_of(phrase: str) -> Cue:
+    """Return the cue for a phrase; it is empty if the phrase has no words."""
+    whole = [word for word, *_ in stems(phrase)]
+    core = [word for word in whole if word not in _GENERIC_STEMS]
+    # "works at": "works" says little, so both words must stand together
+    if all(word in _WEAK_STEMS for word in core) or _UNSPACED.search(phrase):
+        return Cue(whole, tight=True)
+    return Cue(core)
 
 
 def table(number: int) -> Sequence[str]:

@@ -45,6 +45,6 @@ def count(probes: Mapping[str, Iterable[Fact]], folder: Path) -> EntityTypes:
 
 def _look_up(folder: Path, column: str, ids: Iterable[int]) -> dict[int, Any]:
     """Return a column of LABELS by entity, without nulls."""
-    found = labels.look_up(folder, np.array(sorted(ids), np.int64))
+    found, _ = labels.look_up(folder, np.array(sorted(ids), np.int64))
     rows = zip(found["id"].to_pylist(), found[column].to_pylist(), strict=True)
     return {entity: value for entity, value in rows if value is not None}

@@ -30,8 +30,8 @@ from temporalwiki.builders.wikidata.tables import (
     Integers,
     Mask,
     bucket_ranges,
-    files,
     in_buckets,
+    property_records,
 )
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 from temporalwiki.builders.wikipedia.titles import HASH, are_articles, articles_titled
@@ -251,8 +251,9 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         _insert(db, {"sampled": [same.filter(pa.array(sampled(*[column.to_numpy() for column in same])))]})
         run_script(db, _FOUND + _ASKED, values)
         wanted = db.sql("FROM wanted").fetchnumpy()["id"]
-        db.register("known", labels.look_up(Path(task.labels), wanted))
-        db.register("former", labels.former(Path(task.labels), wanted))
+        known, former = labels.look_up(Path(task.labels), wanted)
+        db.register("known", known)
+        db.register("former", former)
         run_script(db, _NAMES, {})
         report = _counts(db, untouched, same.num_rows, dumps.repeated)
         rows = db.sql(
@@ -443,17 +444,11 @@ def _properties(*extracts: Path) -> list[pa.Table]:
 
     DuckDB could read them, but would not verify checksums.
     """
-    tables = []
-    for extract in extracts:
-        found = [PROPERTIES.empty_table()]
-        for path in files(extract, "properties"):
-            with KeptFile(path) as file:
-                found.append(file.read(PROPERTIES.names))
-        tables.append(pa.concat_tables(found))
-    if not any(table.num_rows for table in tables):
+    found = [property_records(extract) for extract in extracts]
+    if not any(table.num_rows for table in found):
         rows = [{"p": p, "lastrevid": 0, "label": label, "seen": 0} for p, label in cues.labels().items()]
-        tables[-1] = pa.Table.from_pylist(rows, PROPERTIES)
-    return tables
+        found[-1] = pa.Table.from_pylist(rows, PROPERTIES)
+    return found
 
 
 def _counts(db: duckdb.DuckDBPyConnection, untouched: int, same: int, repeated: int) -> Report:

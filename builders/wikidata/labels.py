@@ -30,7 +30,7 @@ LABELS = pa.schema(
         "aliases": pa.large_list(pa.large_string()),
         "title": HASH,  # hash of the title of its page
         "class": pa.int64(),
-        "recent": pa.bool_(),  # whether the recent dump has the item; null in rows of ``former``
+        "recent": pa.bool_(),  # whether the recent dump has the item; null in former rows, see ``look_up``
     }
 )
 
@@ -116,21 +116,14 @@ def _write(out: pa.ipc.RecordBatchFileWriter, items: pa.Table, in_recent: bool |
         out.write_table(items.cast(LABELS).combine_chunks())
 
 
-def look_up(folder: Path, ids: Integers) -> pa.Table:
-    """Return the rows of LABELS for those ``ids`` that are in either dump."""
-    found = _look_up(folder, ids)
-    return found.filter(found["recent"].is_valid())
+def look_up(folder: Path, ids: Integers) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of LABELS for those ``ids`` that are in either dump, and the former rows.
 
-
-def former(folder: Path, ids: Integers) -> pa.Table:
-    """Return the previous dump's rows for those ``ids`` that have another label in the recent one."""
-    found = _look_up(folder, ids)
-    return found.filter(found["recent"].is_null())
-
-
-def _look_up(folder: Path, ids: Integers) -> pa.Table:
+    A former row is the previous dump's, of an item that has another label in the recent one.
+    """
     paths = sorted(folder.glob("labels-*.arrow"))
-    return pa.concat_tables([LABELS.empty_table(), *(_look_up_in(path, ids) for path in paths)])
+    found = pa.concat_tables([LABELS.empty_table(), *(_look_up_in(path, ids) for path in paths)])
+    return found.filter(found["recent"].is_valid()), found.filter(found["recent"].is_null())
 
 
 def _look_up_in(path: Path, ids: Integers) -> pa.Table:

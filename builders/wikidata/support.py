@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 from temporalwiki.builders.configs import SUPPORT
-from temporalwiki.builders.wikidata.cues import UNSPACED, Cue, stem, stems
+from temporalwiki.builders.wikidata.cues import UNSPACED, Cue, cue_of, stem, stems
 from temporalwiki.builders.wikipedia.outline import Place
 from temporalwiki.builders.wikipedia.prose_lines import words
 from temporalwiki.builders.wikipedia.titles import title_hash
 
 LONGEST_LABEL = 250  # characters; Wikidata allows no longer ones
 STATED, LIST, MENTIONED = SUPPORT
+BEST = 3  # the rank of a sentence that expresses the relation
 _SPAN = 3  # other words between the words of a cue
 _FAR = 14  # words between a cue and the object after it
 _NEAR = 7  # words between the object and a cue after it
@@ -223,10 +224,10 @@ def express(text: str, cues: Sequence[Cue]) -> bool:
     return any(True for _ in _matches(text, cues))
 
 
-def _is_title(heading: str, cues: Sequence[Cue], subject: Subject) -> bool:
-    """Return whether a heading is the property's label, the first of its cues."""
+def _is_title(heading: str, label: str, subject: Subject) -> bool:
+    """Return whether a heading is the property's label, but for words that say little."""
     said = {word for word, *_ in stems(heading)} - subject.words - _FUNCTION
-    return bool(cues) and said == set(cues[0])
+    return bool(said) and said == set(cue_of(label)) - _FUNCTION
 
 
 def _matches(text: str, cues: Sequence[Cue]) -> Iterator[_Match]:
@@ -349,20 +350,24 @@ def _in_life_dates(relation: int, sentence: str, at: int, end: int) -> bool:
 
 def support(
     relation: int,
+    label: str,
     sentence: str,
     spans: Sequence[tuple[int, int]],
     place: Place,
     cues: Sequence[Cue],
     subject: Subject,
 ) -> tuple[int, str]:
-    """Return how well a sentence supports a fact, as a rank and a word; a higher rank is better."""
+    """Return how well a sentence supports a fact, as a rank up to BEST and a word.
+
+    ``relation`` and ``label`` are the property's number and label.
+    """
     for at, end in spans[:_MOST_SPANS]:
         if states(sentence, at, end, cues, subject) or _in_life_dates(relation, sentence, at, end):
-            return 3, STATED
+            return BEST, STATED
     heading = place.headings[-1] if place.headings else ""
     if place.item:
         if express(place.lead_in, cues) or express(heading, cues):
             return 1, LIST
-    elif _is_title(heading, cues, subject):
+    elif _is_title(heading, label, subject):
         return 2, STATED
     return 0, MENTIONED

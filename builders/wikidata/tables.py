@@ -119,20 +119,23 @@ def files(folder: Path, table: str, first: int = 0, end: int = BUCKETS) -> list[
     return found
 
 
+def property_records(extract: Path) -> pa.Table:
+    """Return the records of properties in an extract."""
+    found = [PROPERTIES.empty_table()]
+    for path in files(extract, "properties"):
+        with KeptFile(path) as file:
+            found.append(file.read(PROPERTIES.names))
+    return pa.concat_tables(found)
+
+
 def properties(*extracts: Path) -> dict[int, list[str]]:
     """Return the label and aliases of each property, from the first extract that has it."""
     found: dict[int, list[str]] = {}
     for extract in reversed(extracts):
-        records = [row for path in files(extract, "properties") for row in _records(path)]
+        records = property_records(extract).to_pylist()
         for row in sorted(records, key=lambda row: (row["lastrevid"], row["seen"])):
             found[row["p"]] = [phrase for phrase in (row["label"], *row["aliases"]) if phrase]
     return found
-
-
-def _records(path: Path) -> list[dict[str, Any]]:
-    with KeptFile(path) as file:
-        rows: list[dict[str, Any]] = file.read(PROPERTIES.names).to_pylist()
-    return rows
 
 
 def _can_have_buckets(name: str, first: int, end: int) -> bool:

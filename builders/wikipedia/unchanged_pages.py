@@ -16,6 +16,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.builders.incremental import Base, link
 from temporalwiki.builders.parquet import KeptFile, byte_strings
+from temporalwiki.builders.stages import FileName
 
 _PAGE_RANGES = "spans.json"  # in an extract's folder: the smallest and largest page id of each of its files
 _LINKED = "carried"  # the subfolder with the files that are linked from the base
@@ -160,5 +161,6 @@ def _page_ranges(folder: Path) -> list[tuple[int, int, Path]]:
     path = folder / _PAGE_RANGES
     if not path.exists():  # the extract is not finished: it has no linked files, and is nobody's base
         return []
-    ranges = read_json(path, dict[str, tuple[int, int]], f"the page ranges of an extract; delete {folder}")
+    what = f"a list of page ranges: delete {folder} and build again"
+    ranges = read_json(path, dict[FileName, tuple[int, int]], what)
     return [(low, high, folder / name) for name, (low, high) in ranges.items()]

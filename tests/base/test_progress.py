@@ -39,11 +39,11 @@ def test_a_terminal_shows_a_bar_and_no_line(monkeypatch: pytest.MonkeyPatch, clo
         clock[0] = 1000
         shown.update(2)
         shown.skip(1)
-        shown.note("2 files")
+        shown.note("2\nfiles")
     text = terminal.getvalue()
     assert text.startswith("\rread:  25%|")
     assert "| 4/4 [" in text
-    assert "2 files]" in text
+    assert r"2\nfiles]" in text
     assert text.count("\n") == 1  # the bar stays when it ends
     assert shown.done == 4
 

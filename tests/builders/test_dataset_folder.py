@@ -319,25 +319,56 @@ def test_the_loader_says_what_datasets_would_ignore(folder: Path) -> None:
         temporalwiki.load_dataset("temporalwiki", "diffset-1112", revision="2021.12")
 
 
-def test_damaged_files_are_named_with_the_command_that_makes_them_again(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+AS_BUILT = (
+    {"wikidata_prev": "20211025", "wikidata_recent": "20211129"},
+    {
+        "seed": 7,
+        "unchanged_fraction": 0.5,
+        "compare": "folded",
+        "caps": None,
+        "allow_truncated": True,
+    },
+)
+COMMANDS = {
+    "an older manifest": (
+        ({}, {}),
+        "--include wikipedia --seed 0 --unchanged-fraction 0.001 --compare exact --caps 0.01,0.05,0.05",
+    ),
+    "other options": (
+        AS_BUILT,
+        "--wikidata 20211025 20211129 --include wikipedia --seed 7 --unchanged-fraction 0.5 --compare folded "
+        "--caps none --allow-truncated",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COMMANDS)
+def test_damaged_files_are_named_with_the_command_that_makes_the_same_data(
+    case: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for prev, recent in (("20211101", "20211201"), ("20211201", "20220101")):
         add_month(folder, prev, recent, [article(1)])
+    (dates, options), named = COMMANDS[case]
     for path in (folder / "manifests").iterdir():
-        rewrite(path, interval=json.loads(path.read_text())["interval"] | {"wiki": "kowiki"})
+        manifest = json.loads(path.read_text())
+        interval = manifest["interval"] | {"wiki": "kowiki"} | dates
+        rewrite(path, interval=interval, options=manifest["options"] | options)
     next(folder.glob("data/diffset-20211101-20211201/*")).unlink()
     next(folder.glob("data/diffset-20211201-20220101/*")).unlink()
     warn_of_damage(folder, "20211201-20220101")
     [said] = capsys.readouterr().err.splitlines()
-    command = f"temporalwiki build 20211101 20211201 --wiki kowiki --include wikipedia --dumps DUMPS --out {folder}"
+    command = f"temporalwiki build 20211101 20211201 --wiki kowiki {named} --dumps DUMPS --out {folder}"
     assert said.endswith(f".parquet: missing; `{command}` makes it again")
 
 
-def test_a_file_that_is_a_link_out_of_the_folder_is_named(folder: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_a_link_out_of_the_folder_is_named(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     add_month(folder, "20211101", "20211201", [article(1)])
     path = next(folder.glob("data/diffset-*"))
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     [problem] = problems(folder, read_manifests(folder)[0])
     assert problem.endswith(".parquet: is a link out of the folder")
+    warn_of_damage(folder, "another")
+    assert f"{problem}; `temporalwiki build" in capsys.readouterr().err

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import datasets
+import pyarrow as pa
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.datasets_builder import CKL, TemporalWiki
+from temporalwiki.builders.datasets_builder import CKL, TemporalWiki, _tables
+from temporalwiki.builders.parquet import ParquetWriter
 
 from tiny_dumps import (
     articles_file,
@@ -131,3 +133,17 @@ def test_what_cannot_be_asked_of_ckl_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         ckl(name, tmp_path, **fields).download_and_prepare()
+
+
+def test_a_row_group_is_one_table(tmp_path: Path) -> None:
+    """The limit for the files of strangers would make tables of a few rows."""
+    with ParquetWriter(tmp_path / "file", pa.schema({"text": pa.string()}), rows=2000) as file:
+        for number in range(3000):
+            file.write({"text": f"{number:04}" * 1000}, size=4000)
+    tables = list(_tables([str(tmp_path / "file")] * 2))
+    assert [(key, table.num_rows) for key, table in tables] == [
+        ((0, 0), 2000),
+        ((0, 1), 1000),
+        ((1, 0), 2000),
+        ((1, 1), 1000),
+    ]

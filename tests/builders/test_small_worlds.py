@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from word_lists import TABLE
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.builders.build import BuildOptions, WorkFolder, build, find_sources
 from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.commands import main
 
+from a_folder import contents
 from tiny_dumps import articles_file, item, multistream, page, statement, time, value, wikidata_file, write_wikidata
 
 PEOPLE, TOWN = range(1, 19), 50
@@ -57,13 +60,29 @@ def test_caps_that_leave_little_are_said_and_can_be_left_out(dumps: Path, tmp_pa
     assert (free.counts.probes.changed.kept, free.counts.probes.unchanged.kept) == (6, 6)
     assert not [text for text in free.warnings if "caps" in text]
     assert free.options.caps is None
+    again = run(dumps, tmp_path / "a", *YEARS[:2], caps=None)
+    assert contents(tmp_path / "a", "*.parquet") == contents(tmp_path / "b", "*.parquet")
+    stages = again.content["run"]["stages"]
+    assert [name for name, took in stages.items() if took["kept"] < took["tasks"]] == ["finish", "install"]
     half = run(dumps, tmp_path / "c", *YEARS[:2], caps=(0.5, 1.0, 1.0))
     assert half.counts.probes.changed.kept == 6
 
 
+@pytest.mark.parametrize("library", ["sentencex", "rapidfuzz"])
+def test_another_version_of_a_library_repeats_the_interval(
+    library: str, dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = find_sources(dumps, Interval("enwiki", *YEARS[:2]))
+    folders = WorkFolder(tmp_path, sources, BuildOptions(), dict.fromkeys(sources.files, ""))
+    version, now = importlib.metadata.version, folders.interval()
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0" if name == library else version(name))
+    assert folders.interval() != now
+
+
 def test_a_dump_without_properties_builds_with_the_table(dumps: Path, tmp_path: Path) -> None:
     manifest = run(dumps, tmp_path / "a", *YEARS[:2], caps=None)
-    assert [text for text in manifest.warnings if text.startswith("no properties in the Wikidata dumps")]
+    [said] = [text for text in manifest.warnings if text.startswith("no properties in the Wikidata dumps")]
+    assert said.endswith(f"names and cue words from a built-in table of {len(TABLE)} properties")
     for split in ("changed", "unchanged"):
         rows = list(read_rows(sorted((tmp_path / "a").rglob(f"probes-*/{split}-*.parquet"))))
         assert len(rows) == 6

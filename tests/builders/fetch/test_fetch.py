@@ -435,7 +435,7 @@ def test_a_server_that_always_asks_to_wait_is_left(
 ) -> None:
     monkeypatch.setattr(connection, "LONGEST_WAITS", 0.5)
     server.fault(re.escape(BIG), Fault(status=503, headers={"Retry-After": "1"}), times=99)
-    with pytest.raises(InputError, match="asks to wait for more than 0 hours in all"):
+    with pytest.raises(InputError, match="503; waited for more than 0 hours in all; try again later"):
         fetch(MONTH, tmp_path, [server.url])
 
 
@@ -697,7 +697,11 @@ def test_ctrl_c_ends_it_at_once_and_a_rerun_completes(server: FileServer, tmp_pa
 
 @pytest.mark.parametrize("way", ["silent", "a byte at a time"])
 def test_ctrl_c_does_not_wait_for_a_server(
-    way: str, server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str,
+    server: FileServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     server.fault(re.escape(BIG), Fault(drip_after=0) if way == "a byte at a time" else Fault(delay=60))
     noted: list[str] = []
@@ -713,6 +717,18 @@ def test_ctrl_c_does_not_wait_for_a_server(
         fetch(MONTH, tmp_path, [server.url])
     assert time.monotonic() - begun < 10
     assert Path(BIG).name not in noted
+    assert "next try" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tries", [1, 9])
+def test_after_a_stop_no_server_is_asked_again(tries: int) -> None:
+    """The watch cuts the connection, which must not count as the server's fault: then the next mirror is asked."""
+    said: list[str] = []
+    with connection.Connection(said.append) as asked:
+        asked.stopped.set()
+        with pytest.raises(connection.Stopped):
+            connection.Patience(asked, "http://mirror/file", tries).wait(connection.Broken("breaks off"))
+    assert said == []
 
 
 def test_ctrl_c_while_downloads_are_handed_out_waits_for_none(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.wikidata.align import filtered, says
+from temporalwiki.builders.wikidata.align import _align, _Text, filtered, says
+from temporalwiki.builders.wikidata.cues import cues_of
 
 import reference
 
@@ -59,3 +63,14 @@ FILTERED = {
 def test_filters_1_and_2(subject: str, obj: str) -> None:
     assert filtered(subject, obj) == FILTERED[subject, obj]
     assert (filtered(subject, obj) is None) == reference.passes_filters(subject, obj)
+
+
+@pytest.mark.parametrize(("place", "support"), [(40, "stated"), (41, "mentioned")])
+def test_the_first_40_sentences_that_name_the_object_are_compared(place: int, support: str) -> None:
+    sentences = [f"In {year} it rained in Marn." for year in range(1900, 1900 + place - 1)]
+    article: Any = SimpleNamespace(links=[], link_texts=frozenset(), places={})
+    text = _Text("Ann", 1, [*sentences, "Ann was born in Marn."], article)
+    page: Any = SimpleNamespace(texts={"deleted": text}.get, cues=lambda number: cues_of(number, (), "en"))
+    labels = {"subject": "Ann", "relation": "place of birth", "object": "Marn"}
+    row = labels | {"split": "deleted", "p": 19, "object_title": None, "subject_aliases": [], "current": True}
+    assert _align(row, page)["support"] == support

@@ -77,6 +77,7 @@ PHRASES = {
     127: ["owned by"],
     166: ["award received"],
     190: ["twinned administrative body"],
+    276: ["location", "venue"],
     463: ["member of"],
     9008: ["natural resource"],
 }
@@ -109,6 +110,10 @@ CASES = [
     Case("Veska", 36, "Oslun", "It lies on the river.", "mentioned", "Capital"),
     Case("Veska", 36, "Oslun", "Oslun has a large harbour.", "stated", "Capital"),
     Case("Veska", 36, "Oslun", "Oslun has a large harbour.", "mentioned", "Capital punishment"),
+    Case("Marn Cup", 276, "Oslun", "Oslun has a large harbour.", "stated", "Location"),
+    Case("Marn Cup", 276, "Oslun", "Oslun has a large harbour.", "mentioned", "Venue"),  # an alias, not the label
+    Case("Bo Lind", 19, "Marn", "Marn was a quiet town.", "stated", "Place of birth"),
+    Case("Bo Lind", 19, "Marn", "Marn was a quiet town.", "mentioned", "Birth"),
     Case("Veska", 37, "French", "Languages of Veska: French (official), German.", "stated"),
     Case("Veska", 37, "German", "Languages of Veska: French (official), German.", "mentioned"),
     Case("Veska", 47, "Norland", "It is bordered to the east by Ostland, to the west by Norland.", "stated"),
@@ -155,7 +160,8 @@ def graded(case: Case, language: str = "en") -> str:
     place = Place((case.heading,) if case.heading else (), case.lead_in or "", case.lead_in is not None)
     phrases = PHRASES.get(case.relation, [])
     cues = cues_of(case.relation, phrases, language)
-    return support.support(case.relation, case.sentence, spans, place, cues, subject)[1]
+    label = phrases[0] if phrases else ""
+    return support.support(case.relation, label, case.sentence, spans, place, cues, subject)[1]
 
 
 def graded_by_reference(case: Case) -> str:
@@ -187,14 +193,13 @@ def test_other_languages_have_the_cues_of_the_dump(
 ) -> None:
     spans = list(Names(label, None, ()).find(sentence, fold(sentence)))
     cues = cues_of(36, [phrase], language)
-    assert support.support(36, sentence, spans, Place(), cues, Subject.of("x"))[1] == expected
+    assert support.support(36, phrase, sentence, spans, Place(), cues, Subject.of("x"))[1] == expected
 
 
 def test_a_dump_without_properties_has_the_cues_of_the_table() -> None:
     case = Case("Bo Lind", 36, "Oslun", "The seat of government is Oslun.", "stated")
-    assert (
-        support.support(36, case.sentence, [(26, 31)], Place(), cues_of(36, (), "en"), Subject.of(""))[1] == "stated"
-    )
+    of_table = cues_of(36, (), "en")
+    assert support.support(36, "", case.sentence, [(26, 31)], Place(), of_table, Subject.of(""))[1] == "stated"
     assert cues_of(36, (), "de") == []
     assert cues.labels()[19] == "place of birth"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import random
 import shutil
@@ -266,3 +267,10 @@ def test_a_text_that_is_gone_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "other").replace(file)
     with pytest.raises(InputError, match="the text of page 2 is missing; delete the folder and build again"):
         articles(tmp_path / "b")
+
+
+@pytest.mark.parametrize("name", ["../articles-0.parquet", "/articles-0.parquet", "carried/../../articles-0.parquet"])
+def test_a_list_of_page_ranges_names_only_files_of_its_folder(name: str, tmp_path: Path) -> None:
+    (tmp_path / "spans.json").write_text(json.dumps({"articles-0.parquet": [1, 2], name: [3, 4]}), "utf-8")
+    with pytest.raises(InputError, match=f"not a list of page ranges: delete {tmp_path} and build again"):
+        unchanged_pages.LinkedTexts(tmp_path)
