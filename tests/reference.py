@@ -733,7 +733,10 @@ def cue_spans(text: str, relation: int, words: RefWords) -> Iterator[list[Span]]
 
 
 def expresses(sentence: str, at: int, end: int, relation: int, subject: str, known: set[str], words: RefWords) -> bool:
-    """docs/definitions.md, "Support": whether a sentence that names the object at a place is `stated` by a cue."""
+    """docs/definitions.md, "Support": whether a sentence that names the object at a place is `stated` by a cue.
+
+    Its lists of words are those of the production code, so that only cases by hand, in test_support.py, test these.
+    """
     mine = {stem for stem, *_ in tokens(subject)} - words.function
     for spans in cue_spans(sentence, relation, words):
         first, last = spans[0][0], spans[-1][1]

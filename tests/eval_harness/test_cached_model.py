@@ -358,7 +358,12 @@ def test_its_training_is_read_back_to_the_beginning(tmp_path: Path) -> None:
         seed=3,
     )  # fmt: skip
     found = training(str(last))
-    assert re.fullmatch("[0-9a-f]{16}", found.pop("recipe"))
+    recipe = found.pop("recipe")
+    assert re.fullmatch("[0-9a-f]{16}", recipe)
+    options = {"batch_size": 2, "sequence_length": 100, "learning_rate": 0.2, "seed": 3}
+    for changed, same in (({"seed": 4}, True), ({"learning_rate": 0.3}, False)):
+        other = record(tmp_path / str(changed), "ewc", "diffset-1112", str(first), 5, **options | changed)
+        assert (training(str(other))["recipe"] == recipe) is same
     assert found == {
         "method": "ewc",
         "trained_on": ["diffset-1011", "diffset-1112"],

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -130,6 +131,12 @@ def jackknife(means: Sequence[float], value: float) -> float:
     return (len(means) - 1) / len(means) * sum((mean - value) ** 2 for mean in means)
 
 
+def freedom(shares: Any) -> float:
+    """Return the degrees of freedom of clusters with these shares of the items."""
+    variances = np.asarray(shares, float) ** 1.5
+    return float(variances.sum() ** 2 / (variances**2).sum() - 1)
+
+
 @pytest.mark.parametrize("effect", [0.0, 1.0])
 def test_what_relations_vary_more_than_subjects_is_added(effect: float) -> None:
     """The variance is that over subjects, plus that over relations in excess of facts with the same of both."""
@@ -140,11 +147,10 @@ def test_what_relations_vary_more_than_subjects_is_added(effect: float) -> None:
         jackknife(without(items, labels), value) for labels in (items.clusters, items.relations, both)
     )
     excess = max(of_relations - min(of_both, of_subjects), 0)
-    counts = np.unique(items.relations, return_counts=True)[1] ** 1.5
-    freedoms = 40 - 1, counts.sum() ** 2 / (counts**2).sum() - 1
+    of_relation = freedom(np.unique(items.relations, return_counts=True)[1])
     variance = of_subjects + excess
-    freedom = variance**2 / (of_subjects**2 / freedoms[0] + excess**2 / freedoms[1])
-    half = stats.t.ppf(0.975, freedom) * math.sqrt(variance)
+    of_all = variance**2 / (of_subjects**2 / (40 - 1) + excess**2 / of_relation)
+    half = stats.t.ppf(0.975, of_all) * math.sqrt(variance)
     found = estimate([items])
     assert (found.low, found.high) == pytest.approx((value - half, value + half))
     plain = estimate([items._replace(relations=())])
@@ -263,9 +269,12 @@ def test_matched_by_hand() -> None:
     assert (found.items, found.clusters) == (5, 5)
 
 
-def test_matched_is_the_regression_with_an_effect_for_each_relation_and_so_are_its_intervals() -> None:
+@pytest.mark.parametrize("differ", [0.0, 2.0], ids=["relations gain the same", "relations gain differently"])
+def test_matched_is_the_regression_with_an_effect_for_each_relation_and_so_are_its_intervals(differ: float) -> None:
     generator = np.random.default_rng(10)
     changed, unchanged = facts(generator, 60, "abcd", 1.0), facts(generator, 200, "bcde", 0.0)
+    gains = [differ * "abcd".index(str(name)) for name in changed.relations]
+    changed = changed._replace(numerators=np.asarray(changed.numerators) + gains)
     value = regression(changed, unchanged)
     found = estimate([changed, unchanged], MATCHED)
     assert found.value == pytest.approx(value) == value_of([changed, unchanged], MATCHED)
@@ -286,9 +295,18 @@ def test_matched_is_the_regression_with_an_effect_for_each_relation_and_so_are_i
     cells = {cell for cell in cells if cell[1] in "bcd"}
     by_both = jackknife([left_out(lambda s, r, one=one: (s, r) == one) for one in cells], value)
     variance = by_subject + max(by_relation - min(by_both, by_subject), 0)
-    half = width(found) / 2
-    assert stats.t.ppf(0.975, 29) * math.sqrt(variance) <= half * 1.01  # t has at most that many degrees of freedom
-    assert half <= stats.t.ppf(0.975, 1) * math.sqrt(variance)
+    subject_shares, relation_shares = Counter[Any](), Counter[Any]()
+    for side, other in ((changed, unchanged), (unchanged, changed)):
+        own, others = Counter(side.relations), Counter(other.relations)
+        for s, r in zip(side.clusters, side.relations, strict=True):
+            share = others[r] / (own[r] + others[r])  # the weight of a fact; those of a relation's sides are equal
+            subject_shares[s] += share
+            relation_shares[r] += share / 2
+    freedoms = [freedom(list(shares.values())) for shares in (subject_shares, relation_shares)]
+    parts = by_subject, variance - by_subject
+    of_both_parts = variance**2 / sum(part**2 / of for part, of in zip(parts, freedoms, strict=True))
+    assert (parts[1] > 0) == (differ > 0)
+    assert width(found) / 2 == pytest.approx(stats.t.ppf(0.975, of_both_parts) * math.sqrt(variance))
 
 
 def test_what_all_facts_of_a_relation_gain_cancels_out() -> None:
@@ -474,10 +492,13 @@ def test_items_are_matched_by_id_in_any_order() -> None:
 
 @pytest.mark.parametrize("clusters", [10, 60])
 def test_p_value_is_below_a_level_as_often_as_the_level_says_if_models_are_equal(clusters: int) -> None:
-    """400 times, no gain: of p < 0.05, 20 are expected, and three standard errors are 13."""
+    """400 times, no gain: of p < 0.05, 20 are expected, of p < 0.5, 200; three standard errors are 13 and 30."""
     generator = np.random.default_rng(15)
     results = [compare(*([side] for side in two_models(generator, clusters, 0.0))) for _ in range(400)]
-    assert 7 <= sum(result.p_value is not None and result.p_value < 0.05 for result in results) <= 33
+    p_values = [result.p_value for result in results if result.p_value is not None]
+    assert len(p_values) == 400
+    assert 7 <= sum(p_value < 0.05 for p_value in p_values) <= 33
+    assert 170 <= sum(p_value < 0.5 for p_value in p_values) <= 230
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.04, 0.06, 0.08, 0.2])
@@ -651,6 +672,7 @@ def test_of_few_clusters_there_are_no_ranks() -> None:
 
 
 def test_numbers_of_any_size_are_ranked() -> None:
+    """Any but those above 1e154 or below 1e-154, whose squares are infinite or 0; no score is."""
     values = np.random.default_rng(30).normal(size=40)
     for size in (1e-100, 1e-9, 1e9, 1e100):
         items = side_by_side(size * values, size * (values + 1), size * (values + 1.5))

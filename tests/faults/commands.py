@@ -152,10 +152,12 @@ class Bench:
                     found["/".join(parts)] = _lasting(json.loads(data)) if path.suffix == ".json" else data
         return found
 
-    def check_whole(self, name: str, folder: Path, before: Mapping[str, Any], why: str, but: str = "-") -> None:
+    def check_whole(
+        self, name: str, folder: Path, before: Mapping[str, Any], why: str, but: tuple[str, ...] = ()
+    ) -> None:
         """Fail unless every result is as before the run or as after an undisturbed one.
 
-        Paths that begin with ``but`` are left out.
+        Paths that begin with one of ``but`` are left out.
         """
         wanted, _ = self.undisturbed(name)
         for path, data in self.contents(name, folder).items():

@@ -24,18 +24,20 @@ SEEDS = tuple(
 FOUND: tuple[bytes, ...] = (
     b"== R {{respell}}",  # a blank where a pronunciation was left out
     b"{{respell|>\n\n=c''}}",  # a mark, of a pronunciation over two paragraphs
+    b"a \x08 b",  # the mark of a formula, in the page
 )
 WORDS = (
     *b"{{ }} {{{ }}} [[ ]] {| |} |- || <ref> </ref> <!-- --> <nowiki> </nowiki> <math> </math> <poem>".split(),
     *b"</poem> <table> </table> <br> <sup>2</sup> <sub>2</sub> <li> <p> '' ''' ''''' __TOC__ [[File:".split(),
     *b"[[Category: [[de: [[: |]] &amp; &nbsp; &#1; &#xD800; {{convert| {{lang| {{lang- {{nowrap| {{zh|".split(),
     *b"{{val| {{coord| {{IPA {{frac| {{currency| {{ill| {{nihongo| {{ubl| {{hlist| {{su| |1= {{formatnum:".split(),
-    *b"{{USS| {{ship| {{harvtxt| {{langx| {{respell| {{chem| {{music| =on \xe2\x80\x8b \x01 \x02 ,".split(),
+    *b"{{USS| {{ship| {{harvtxt| {{langx| {{respell| {{chem| {{music| =on \xe2\x80\x8b \x01 \x02 \x08 ,".split(),
     *(b"\n{|", b"\n|}", b"<ref name=a/>", b"\n== See also ==\n", b"\n=== H ===\n", b"\n\n", b"\n*", b"\n#", b"\n:"),
     *(b"\n;a:b", b"\n----", b"[http://a b]", b"{{as of|", b"{{birth date|", "\u0301".encode(), b"\r"),
     *(b"#REDIRECT [[x]]", b" (;", b"\xef\xbc\x88"),
 )
 NAMESPACES = {"Datei": 6, "Kategorie": 14}
+_NO_MARKS = dict.fromkeys(map(ord, MARKS))
 _PUMPED = 40_000  # characters: what takes the square of its length does not end within the fuzzer's time
 _ONE_IN = 16  # inputs are pumped
 
@@ -44,6 +46,7 @@ def check(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     said = _read(text)
     assert _read(text) == said, "read twice, another text"
+    assert _read(text.translate(_NO_MARKS)) == said, "a mark in the page changes its text"
     if isinstance(said, list):
         for paragraph in said:
             assert paragraph and unicodedata.is_normalized("NFC", paragraph), f"not NFC: {paragraph!a}"

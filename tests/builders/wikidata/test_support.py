@@ -179,6 +179,29 @@ def test_support(case: Case) -> None:
     assert graded_by_reference(case) == case.expected
 
 
+# A word, and a sentence that it turns into no support.
+DENYING = {
+    "not": "Oslun is {} the capital.",
+    "never": "Oslun was {} the capital.",
+    "denied": "Marn {} that Oslun is the capital.",
+    "refused": "Oslun {} to be the capital.",
+    "rejected": "The people {} Oslun as the capital.",
+    "failed": "Oslun {} to become the capital.",
+    "declined": "Oslun {} to become the capital.",
+    "without": "They came to Oslun {} a capital.",
+    "neither": "Oslun is {} the capital, nor is Marn.",
+    "nor": "In 1920 {} Oslun was the capital.",
+    "no": "Oslun is {} capital.",
+}
+
+
+@pytest.mark.parametrize("word", DENYING)
+def test_a_word_that_denies(word: str) -> None:
+    for said, expected in ((word, "mentioned"), ("now", "stated")):
+        case = Case("Veska", 36, "Oslun", DENYING[word].format(said), expected)
+        assert graded(case) == graded_by_reference(case) == expected
+
+
 @pytest.mark.parametrize(
     ("language", "phrase", "sentence", "label", "expected"),
     [

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from temporalwiki.builders.wikipedia.languages import _FILES, language_of
+from temporalwiki.builders.wikipedia import languages
+from temporalwiki.builders.wikipedia.languages import language_of
 from temporalwiki.builders.wikipedia.plain_text import paragraphs
 from temporalwiki.builders.wikipedia.template_text import TEMPLATES
 
@@ -32,8 +35,9 @@ def test_a_page_reads_as_in_its_language(language: str) -> None:
 
 
 def test_every_file_can_be_read_and_adds_to_english() -> None:
-    assert set(_FILES) == set(PAGES)
-    for code in _FILES:
+    files = Path(languages.__file__).parent.glob("language_*.yaml")
+    assert {file.stem.removeprefix("language_") for file in files} == set(PAGES)
+    for code in PAGES:
         language = language_of(code)
         assert language.templates.keys() > TEMPLATES.keys()
         assert all(name == name.lower().strip() for name in language.templates)

@@ -135,8 +135,9 @@ def test_of_very_many_sentences_each_is_compared_with_its_neighbours(monkeypatch
 
 
 @pytest.mark.fault("large page", "thousands of changed sentences on both sides", "compared in bounded time")
-def test_comparing_takes_bounded_time() -> None:
+def test_comparing_takes_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(novelty, "MOST_CELLS", novelty.MOST_CELLS // 10)
     sides = [[f"{side * 40}{number} {side * 30}" for number in range(10_000)] for side in "ab"]
     began = time.process_time()
     assert not_alike(*sides) == sides[0]
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 2

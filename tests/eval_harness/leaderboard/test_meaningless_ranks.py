@@ -18,6 +18,7 @@ from temporalwiki.eval_harness.tasks import find_task
 import tiny_models
 from a_dataset import write_dataset
 
+pytestmark = pytest.mark.usefixtures("quick")
 NOTHING = ("random", "untrained", "shuffled")
 RELATIONS = ("capital", "mayor", "river")
 NAMES = ("Easton", "Weston", "Norton", "Sutton", "Anna", "Weber", "Carl", "Ito")

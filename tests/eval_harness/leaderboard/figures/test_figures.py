@@ -10,7 +10,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -298,10 +298,19 @@ def test_fuar_bars_are_of_the_newest_month_and_say_where_nothing_was_gained() ->
 
 def test_no_finding_names_a_model_that_was_trained_on_test_data() -> None:
     cheat = {"label": "lora (trained on test data)", "method": "lora", "trained_on_test": True}
+    best = {
+        "learned": {"value": 9.0, "low": 8.0, "high": 10.0},
+        "forgotten": {"value": -9.0, "low": -10.0, "high": -8.0},
+    }
     for lines in ([*of_methods(["diff"]), cheat], [cheat]):
-        rows = list(world(lines, MONTHS[:2], grow=0.1))
+        rows = [
+            replace(row, **best[row.measure]) if row.trained_on_test and row.measure in best else row
+            for row in world(lines, MONTHS[:2], grow=0.1)
+        ]
         for name in FIGURES:
-            assert "trained on test data" not in draw(name, rows).get_label() or name == "learned_and_forgotten", name
+            named = "trained on test data" in draw(name, rows).get_label()
+            # this finding describes the models that it shows, so without a fair one it names another
+            assert not named or (name == "learned_and_forgotten" and lines == [cheat]), name
 
 
 @pytest.mark.parametrize(
