@@ -76,7 +76,7 @@ def test_items(month: Path) -> None:
     samples = list(twiki_probes(data=str(month)).dataset)
     facts = [(split, fact) for split in SPLITS for fact in PROBES[split]]
     assert [s.input for s in samples] == [f"{subject} {relation}" for _, (subject, relation, *_) in facts]
-    assert [s.target for s in samples] == [o for _, (_, _, o, *_) in facts]
+    assert [s.target for s in samples] == [[o] for _, (_, _, o, *_) in facts]
     assert [s.metadata["split"] for s in samples] == [split for split, _ in facts]
     assert [s.metadata["subject"] for s in samples] == [f"Q{subject}" for _, (subject, *_) in facts]
     assert len({s.id for s in samples}) == len(samples)
