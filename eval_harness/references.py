@@ -17,11 +17,13 @@ Row = Mapping[str, Any]
 def right_answers(row: Row) -> list[str]:
     """Return what is a right answer to the prompt of a fact: its object, and all right objects with their aliases.
 
-    Of a deleted fact only its object is, which is the answer of its time. Datasets without the columns ``objects`` and
-    ``aliases`` know no more than the object.
+    A name that the subject has as well is left out: a model that repeats the subject knows nothing. Of a deleted fact
+    only its object is right, which is the answer of its time. Datasets without the columns ``objects`` and ``aliases``
+    know no more than the object.
     """
     more = () if row.get("kind") in DELETED else answers_in(row, ("objects", "aliases"))
-    return list(dict.fromkeys([row["object"], *more]))
+    subject = normalize(row["subject"])
+    return list(dict.fromkeys([row["object"], *(name for name in more if normalize(name) != subject)]))
 
 
 def choices_of(row: Row) -> tuple[list[str], list[str]]:

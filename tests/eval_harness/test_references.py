@@ -38,6 +38,10 @@ RIGHT: dict[str, tuple[dict[str, Any], list[str]]] = {
         fact("Ann", objects=["Ann"], aliases=["!", "The", "", None]),
         ["Ann"],
     ),
+    "an alias that is the subject's name as well": (
+        fact("Norland City", aliases=["norland", "N. C."]),
+        ["Norland City", "N. C."],
+    ),
     "text in place of a list": (fact("Ann", objects="Bob Ito", aliases="Bo"), ["Ann", "Bob Ito", "Bo"]),
 }
 
