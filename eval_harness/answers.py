@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import re
 
-# The end of a line, or a stop before white space, except after an initial ("J. Smith", "D.C.") or a title
-# ("St. Louis"). Stops of scripts without spaces need no white space after them.
-_TITLES = ("St", "Mt", "Ft", "Dr", "Mr", "Mrs", "Ms", "Jr", "Sr", "No", "vs")
+# A stop before white space ends a sentence, except after a number that begins the answer ("1. FC Köln"), a letter
+# ("J. Smith", "D.C.") or a title ("St. Louis"). It does there as well before a word that begins sentences, but no
+# names: "World War I. The", "D.C. It". Stops of scripts without spaces need no white space after them.
+_TITLES = "St Ste Mt Ft Dr Mr Mrs Ms Jr Sr No vs Prof Rev Gen Col Lt Capt Bros".split()  # noqa: SIM905 - readable
+_BEGINNINGS = (
+    "The|It|Its|He|She|They|We|I|His|Her|Their|This|That|These|Those|There|In|On|At|As|After|Before|During|Since|From"
+    "|With|When|While|Although|Because|However|But|And|If"
+)
 _STOPS = "。！？।"
-_NOT_AFTER = "".join(rf"(?<!\b{title})" for title in _TITLES)
-_END = re.compile(rf"\n|{_NOT_AFTER}(?<!\b[^\W\d_])\.(?=\s)|[!?](?=\s)|[{_STOPS}]")
+_IN_NAMES = (r"\b[^\W\d_]", r"\A\d", r"\A\d\d", *(rf"\b{title}" for title in _TITLES))
+_NOT_IN_A_NAME = "".join(f"(?<!{ending})" for ending in _IN_NAMES)
+_END = re.compile(
+    rf"\n|(?:{_NOT_IN_A_NAME}|(?<=\b[Ww]ar I))\.(?=\s)|\.(?=[^\S\n]+(?:{_BEGINNINGS})\s)"
+    rf"|[!?](?=\s)|[{_STOPS}]"
+)
 
 
 def answer(continuation: str) -> str:
@@ -18,7 +27,7 @@ def answer(continuation: str) -> str:
     TemporalWiki's code cuts at the first full stop and so turns "St. Louis" into "St".
     """
     text = continuation.lstrip()
-    end = _END.search(text)
+    end = _END.search(f"{text} ")
     return (text[: end.start()] if end else text).rstrip().rstrip(f".!?{_STOPS}").rstrip()
 
 

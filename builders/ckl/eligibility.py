@@ -101,6 +101,26 @@ def right_answers(row: Row) -> list[str]:
     return distinct([row["object"], *row["objects"]])
 
 
+def other_names(row: Row) -> list[str]:
+    """Return the aliases of the right answers: those that name no answer, and do not overlap with the subject."""
+    names = {normalize(label) for label in right_answers(row)}
+    return [
+        alias
+        for alias in distinct(map(one_line, row["aliases"]))
+        if normalize(alias)
+        and normalize(alias) not in names
+        and not unsafe_label(alias)
+        and filtered(row["subject"], alias) != "subject_and_object_overlap"
+    ]
+
+
+def wrong_answers(row: Row, objects: Iterable[str]) -> list[str]:
+    """Return what was right before, then ``objects`` of the same relation, without what is right now."""
+    names = {normalize(label) for label in (*right_answers(row), *row["aliases"])}
+    labels = distinct([*row["gone_objects"], *objects])
+    return [label for label in labels if normalize(label) and normalize(label) not in names]
+
+
 def distinct(labels: Iterable[str]) -> list[str]:
     """Return the labels without duplicates; labels that are equal after normalisation count as one."""
     found: dict[str, str] = {}

@@ -23,17 +23,18 @@ import pyarrow as pa
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.builders.ckl.config import Config, Counts
-from temporalwiki.builders.ckl.eligibility import distinct, reason_to_drop, right_answers
+from temporalwiki.builders.ckl.eligibility import distinct, other_names, reason_to_drop, right_answers, wrong_answers
 from temporalwiki.builders.ckl.interval_facts import Facts, consecutive, of_interval, read_facts
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.ckl.templates import find_template, one_line
+from temporalwiki.builders.ckl.templates import find_template, one_line, unsafe_label
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import database, rows_of, run_script
 from temporalwiki.builders.wikidata import probes
 
 KINDS = ("updatedlama", "newlama", "invariantlama")
 PER_RELATION = 1_000  # the most facts of one relation in invariantlama, as in LAMA
+CANDIDATES = 100  # the most wrong answers of a row
 MEMORY = 1 << 30  # bytes that DuckDB may use; it puts the rest on disk
 
 _ABOUT = {
@@ -197,8 +198,7 @@ def _changed(
                 counts.drop(reason)
         selection = probes.cap(good_facts, seed, probes.CAPS)
         counts.dropped |= selection.dropped
-        for row in _complete(db, [good[position] for position in selection.kept]):
-            yield _row(row, templates, counts)
+        yield from _finished(db, [good[position] for position in selection.kept], templates, seed, counts)
 
 
 # Why a single unchanged fact is not invariant, or null.
@@ -261,8 +261,7 @@ def _unchanged(
         _count_lost(left, _size(db), "not_unchanged_in_every_interval", counts)
         db.execute(_SHARED_LABELS)
         kept = _drawn(db, templates, counts)
-        for row in _complete(db, kept):
-            yield _row(row, templates, counts)
+        yield from _finished(db, kept, templates, seed, counts)
 
 
 def _size(db: duckdb.DuckDBPyConnection) -> int:
@@ -338,11 +337,33 @@ def _candidates(db: duckdb.DuckDBPyConnection, order: str, part: str = "") -> It
     )
 
 
-def _complete(db: duckdb.DuckDBPyConnection, places: Sequence[_Place]) -> Iterator[Row]:
-    """Yield the complete facts at some places, by subject and relation."""
-    file, row = (pa.array([place[i] for place in places], pa.int64()) for i in (0, 1))
-    db.register("kept", pa.table({"file_index": file, "file_row_number": row}))
-    return _rows(db, f"SELECT f.* FROM asked f JOIN kept USING ({_PLACE}) ORDER BY s, p")
+# Objects of the relations of the facts in "kept", drawn by hash.
+_POOL = f"""
+    SELECT p, object, row_number() OVER (
+        PARTITION BY p ORDER BY md5_number_lower(concat_ws(' ', $seed, 'candidates', p, object)), object
+    ) AS place
+    FROM (SELECT DISTINCT p, object FROM everything)
+    SEMI JOIN (SELECT p FROM asked JOIN kept USING ({_PLACE})) USING (p)
+    QUALIFY place <= {CANDIDATES} ORDER BY p, place
+"""
+
+
+def _finished(
+    db: duckdb.DuckDBPyConnection,
+    places: Sequence[_Place],
+    templates: Mapping[str, str] | None,
+    seed: int,
+    counts: Counts,
+) -> Iterator[Row]:
+    """Yield the rows of the facts at some places, by subject and relation."""
+    file, row_number = (pa.array([place[i] for place in places], pa.int64()) for i in (0, 1))
+    db.register("kept", pa.table({"file_index": file, "file_row_number": row_number}))
+    pool: dict[int, list[str]] = {}
+    for p, label, _ in db.execute(_POOL, {"seed": seed}).fetchall():
+        if not unsafe_label(one_line(label)):
+            pool.setdefault(p, []).append(one_line(label))
+    for row in _rows(db, f"SELECT f.* FROM asked f JOIN kept USING ({_PLACE}) ORDER BY s, p"):
+        yield _row(row, pool.get(row["p"], []), templates, counts)
 
 
 def _place(row: Row) -> _Place:
@@ -379,7 +400,7 @@ def _checked(
         yield row, reason
 
 
-def _row(row: Row, templates: Mapping[str, str] | None, counts: Counts) -> Row:
+def _row(row: Row, objects: Sequence[str], templates: Mapping[str, str] | None, counts: Counts) -> Row:
     template = find_template(row["relation_id"], row["relation"], templates)
     assert template is not None
     counts.kept += 1
@@ -390,6 +411,8 @@ def _row(row: Row, templates: Mapping[str, str] | None, counts: Counts) -> Row:
         "statement": template.statement(row["subject"]),
         "question": template.ask(row["subject"]),
         "answers": right_answers(row),
+        "aliases": other_names(row),
         "old_answers": distinct(row["gone_objects"]),
+        "candidates": wrong_answers(row, objects)[:CANDIDATES],
         "template": template.cloze,
     }

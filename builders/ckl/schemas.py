@@ -27,7 +27,9 @@ _LIVE = {
     "statement": pa.string(),
     "question": pa.string(),
     "answers": _TEXTS,
+    "aliases": _TEXTS,  # other names of the answers
     "old_answers": _TEXTS,  # right in the earlier snapshot only; empty in newlama
+    "candidates": _TEXTS,  # wrong answers, to rank together with the right ones: objects of the same relation
     "template": pa.string(),
     "kind": pa.string(),  # new_subject, new_relation, new_object or unchanged
     "start_time": _TIME,  # of the object, if Wikidata has it: P580 and P582

@@ -13,6 +13,7 @@ from temporalwiki.base.options import did_you_mean
 from temporalwiki.eval_harness.adapters.lm_eval.probes import load_probes, prompt
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
+from temporalwiki.eval_harness.references import right_answers
 
 
 @task
@@ -20,8 +21,8 @@ def twiki_probes(data: str = "temporalwiki", config: str = "probes-1112", splits
     """Return the task that asks for the object of each probe with the prompt "SUBJECT RELATION".
 
     ``data`` is a dataset folder, a Hub id or ``id@revision``. The first sentence of the continuation is the answer. It
-    is scored by ``metrics/knowledge_match.py``, from 0 to 1, for each split and on average. Raises UsageError for a
-    split that the config does not have.
+    is compared with all right answers (``references.py``) by ``metrics/knowledge_match.py``, and scored from 0 to 1,
+    for each split and on average. Raises UsageError for a split that the config does not have.
     """
     rows = load_probes(data, config)
     wanted = splits.split(",")
@@ -31,7 +32,7 @@ def twiki_probes(data: str = "temporalwiki", config: str = "probes-1112", splits
     samples = [
         Sample(
             input=prompt(row),
-            target=row["object"],
+            target=right_answers(row),
             id=f"{split}/{number}",
             metadata={"split": split, "subject": row["subject_id"] or row["subject"]},
         )
@@ -43,7 +44,7 @@ def twiki_probes(data: str = "temporalwiki", config: str = "probes-1112", splits
         solver=generate(),
         scorer=knowledge_match(),
         config=GenerateConfig(max_tokens=20),
-        version=1,
+        version=2,
     )
 
 

@@ -9,11 +9,10 @@ from typing import ClassVar
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, complete, identity
 from temporalwiki.eval_harness.measures import scores
+from temporalwiki.eval_harness.references import DELETED
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.stored_scores import scored_facts
 from temporalwiki.eval_harness.task import Rows, Task
-
-KINDS = ("replaced", "ended", "removed")
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Deleted(Task):
         items = [item | {"kind": kinds[item["id"]]} for item in scored_facts(model, facts, excluded)]
         deleted = [item for item in items if item["split"] == "deleted"]
         unchanged = [item for item in items if item["split"] == "unchanged"]
-        tests = {"deleted": deleted} | {kind: [item for item in deleted if item["kind"] == kind] for kind in KINDS}
+        tests = {"deleted": deleted} | {kind: [item for item in deleted if item["kind"] == kind] for kind in DELETED}
         found = scores({test: [of_test] for test, of_test in tests.items()}, ("perplexity", "object_perplexity"))
         compared = {test: [of_test, unchanged] for test, of_test in tests.items()}
         return Outcome(found | scores(compared, ("over_unchanged", "let_go")), items, excluded)

@@ -91,6 +91,7 @@ class Kilt(Task):
     train split is cut to its first ``max_new_tokens``. Cut inputs and answers are counted.
     """
 
+    version: ClassVar[int] = 2  # version 1 ended zero-shot answers after "1." and not after "World War I."
     configs: ClassVar[tuple[str, ...]] = ("kilt-",)
     columns: ClassVar[tuple[str, ...]] = ("id", "input")
     splits: ClassVar[tuple[str, ...]] = ("validation",)

@@ -13,6 +13,7 @@ from temporalwiki.base.options import option
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
+from temporalwiki.eval_harness.references import answers_in
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.scoring import SENTINEL, Text
 from temporalwiki.eval_harness.task import Row, Rows, Task, check_columns
@@ -35,7 +36,13 @@ class Cloze:
     prompt: str  # the whole statement for an encoder-decoder model, the text before the blank for others
     gap: str  # the space between prompt and answer, or nothing
     answers: list[str]  # each of them is right
+    aliases: list[str]  # other names of these
     row: Row
+
+    @property
+    def right(self) -> list[str]:
+        """All right answers."""
+        return [*self.answers, *self.aliases]
 
 
 @dataclass(frozen=True)
@@ -43,9 +50,10 @@ class Lama(Task):
     """EM, F1 and P@k of InvariantLAMA, UpdatedLAMA, NewLAMA and NewLAMA-Easy (CKL, section 3.2).
 
     Required columns are ``statement``, with ``<extra_id_0>`` in the place of the answer, and accepted answers (text or
-    a list) in ``object``, ``answer`` or ``answers``; the best answer counts. Optional columns are ``old_answers`` for
-    ``old_exact_match`` (does the model still give the old answer), ``relation_id`` for P@k, ``subject_id`` or
-    ``subject`` for the clusters of the intervals, and ``id``.
+    a list) in ``object``, ``answer`` or ``answers``; the best answer counts. Optional columns are ``aliases``, other
+    names of these answers, which are right for EM and F1, ``old_answers`` for ``old_exact_match`` (does the model
+    still give the old answer), ``relation_id`` and ``candidates`` for P@k, ``subject_id`` or ``subject`` for the
+    clusters of the intervals, and ``id``.
 
     An encoder-decoder model reads the whole statement. A decoder-only model reads the text before the blank, as in
     CKL, and skips statements that begin with the blank. No input is cut (CKL cuts at 25, 50 or 150 tokens): a cloze
@@ -53,13 +61,15 @@ class Lama(Task):
     ``max_new_tokens`` (in CKL after 4 or 10 tokens, with two beams). CKL light-tunes GPT-2 first; this task does not.
 
     P@k is the share of clozes with an accepted answer among the k most likely candidates, by total log-likelihood;
-    ties are in the order of their characters. Candidates are the accepted answers and other objects of the same
-    relation in the config, chosen by hash, ``candidates`` in all. Objects that another row has for the same subject
-    are also right and are left out (LAMA does the same). An item's ``candidates`` is their number: among ten
-    candidates P@10 is always 1. A cloze without a relation or without a wrong candidate has no P@k.
+    ties are in the order of their characters. Candidates are the accepted answers, the texts in the row's column
+    ``candidates``, and other objects of the same relation in the config, chosen by hash, ``candidates`` in all. Each
+    object is a candidate by its label only, as in ``multiple_choice``. Aliases of right answers, and objects that
+    another row has for the same subject, are also right and are left out (LAMA leaves out the latter). An item's
+    ``candidates`` is their number: among ten candidates P@10 is always 1. A cloze without a wrong candidate has no
+    P@k.
     """
 
-    version: ClassVar[int] = 2  # version 1 counted other right answers for the same subject as wrong
+    version: ClassVar[int] = 3  # version 2 did not know aliases
     configs: ClassVar[tuple[str, ...]] = ("invariantlama", "updatedlama", "newlama")
     columns: ClassVar[tuple[str, ...]] = ("statement",)
     least: ClassVar[Mapping[str, int]] = {"candidates": 0}
@@ -79,8 +89,8 @@ class Lama(Task):
         clozes = list(read(model, rows, statement, excluded))
         items = ask(model, clozes, self.max_new_tokens, self.beams, excluded)
         for cloze, item in zip(clozes, items, strict=True):
-            accepted = set(map(normalize, cloze.answers))
-            old = [text for text in _texts(cloze.row, ("old_answers",)) if normalize(text) not in accepted]
+            accepted = set(map(normalize, cloze.right))
+            old = [text for text in answers_in(cloze.row, ("old_answers",)) if normalize(text) not in accepted]
             answer = item["answer"]
             item["old_exact_match"] = exact_match(answer, old) if old and answer is not None else None
         if self.candidates:
@@ -99,13 +109,14 @@ class Lama(Task):
         asked = []
         right: dict[tuple[Any, str], set[str]] = {}  # (relation, subject) -> answers in all rows
         for cloze in clozes:
-            answers = right.setdefault((cloze.row.get("relation_id"), cloze.cluster), set())
-            answers.update(map(normalize, cloze.answers))
+            names = right.setdefault((cloze.row.get("relation_id"), cloze.cluster), set())
+            names.update(map(normalize, cloze.right))
         for cloze, item in zip(clozes, items, strict=True):
             relation: Any = cloze.row.get("relation_id")
             item |= {"relation_id": relation, "candidates": None, **{f"precision_at_{k}": None for k in RANKS}}
             true = right[relation, cloze.cluster]
-            others = [text for key, text in objects.get(relation, {}).items() if key not in true]
+            own = {normalize(text): text for text in answers_in(cloze.row, ("candidates",))}
+            others = [text for key, text in {**own, **objects.get(relation, {})}.items() if key not in true]
             others = others[: max(0, self.candidates - len(cloze.answers))]
             if others:
                 asked.append((cloze, item, cloze.answers + others))
@@ -146,7 +157,7 @@ def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], exclud
         if of_split and not any(column in of_split[0] for column in _ANSWERS):
             check_columns(of_split, ("answers",), split)
         for row in of_split:
-            text, answers = statement(row), _texts(row, _ANSWERS)
+            text, answers = statement(row), answers_in(row, _ANSWERS)
             before = text.partition(SENTINEL)[0]
             prompt, gap = (text, "") if model.encoder_decoder else (before.strip(), " " * before[-1:].isspace())
             name = str(row.get("id") or fingerprint(split, text, answers))
@@ -160,7 +171,7 @@ def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], exclud
                 excluded[f"{split}: no word {'around' if model.encoder_decoder else 'before'} the blank"] += 1
             else:
                 cluster = str(row.get("subject_id") or row.get("subject") or name)
-                yield Cloze(name, cluster, split, prompt, gap, answers, row)
+                yield Cloze(name, cluster, split, prompt, gap, answers, answers_in(row, ("aliases",)), row)
 
 
 def ask(
@@ -174,7 +185,7 @@ def ask(
         if answer is None:
             excluded[f"{cloze.split}: no room for an answer in the context"] += 1
         else:
-            figures = {"exact_match": exact_match(answer, cloze.answers), "f1": f1(answer, cloze.answers)}
+            figures = {"exact_match": exact_match(answer, cloze.right), "f1": f1(answer, cloze.right)}
         items.append({"id": cloze.id, "cluster": cloze.cluster, "split": cloze.split, "answer": answer, **figures})
     return items
 
@@ -190,24 +201,12 @@ def _in_statement(row: Row) -> str:
     return str(row["statement"] or "")
 
 
-def _texts(row: Row, columns: Sequence[str]) -> list[str]:
-    """Return the distinct texts in ``columns``, cells of a text or a list, without those that normalise to nothing."""
-    cells = [row.get(column) for column in columns]
-    texts = [
-        str(text).strip()
-        for cell in cells
-        for text in (cell if isinstance(cell, list) else [cell])
-        if text is not None
-    ]
-    return [text for text in dict.fromkeys(texts) if normalize(text)]
-
-
 def _objects(rows: Rows) -> dict[str, dict[str, str]]:
     """Return relation -> normalised object -> object, the objects ordered by hash."""
     objects: dict[str, dict[str, str]] = {}
     for of_split in rows.values():
         for row in of_split:
-            answers, relation = _texts(row, _ANSWERS), row.get("relation_id")
+            answers, relation = answers_in(row, _ANSWERS), row.get("relation_id")
             if answers and relation:
                 objects.setdefault(relation, {}).setdefault(normalize(answers[0]), answers[0])
     return {

@@ -1,4 +1,4 @@
-"""Multiple choice between the new object of a fact and its previous objects."""
+"""Multiple choice between what is right now and what was right before."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from temporalwiki.base.normalization import normalize
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.measures import scores
+from temporalwiki.eval_harness.references import choices_of
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Row, Rows, Task
 
@@ -18,62 +18,63 @@ _MEASURES = ("acc", "acc_norm", "chance", "margin")
 
 @dataclass(frozen=True)
 class MultipleChoice(Task):
-    """Is the new object of a changed fact more likely than each previous one? (Not in the papers.)
+    """Is what is right now more likely than what was right before? (Not in the papers.)
+
+    The right choices of a changed fact are its object and all others that are right. The wrong ones are the objects
+    that were right before and no longer are (``gone_objects``), unless a right object has that name as its label or
+    as an alias. In datasets without these columns, the object is the right choice, and ``previous_objects`` are the
+    wrong ones. Facts that are not right any more (``current``) are left out. Each object is named by its label only:
+    no aliases of wrong objects are known, and with more names, among them the shortest, a right object would win too
+    often even for a model without knowledge.
 
     Each choice follows "subject relation"; for an encoder-decoder model it stands in the place of ``<extra_id_0>``.
 
-    - ``acc``: percentage of facts whose new object has the highest log-likelihood; a tie does not count
+    - ``acc``: percentage of facts where a right choice has the highest log-likelihood; a tie with a wrong one does
+      not count
     - ``acc_norm``: the same with the log-likelihood per byte (acc_bytes of lm-evaluation-harness, whose acc_norm is
       per character)
-    - ``chance``: the mean of 1 / (number of choices), in percent
-    - ``margin``: the mean difference in log-likelihood, in nats, between the new object and the most likely old one
+    - ``chance``: the mean share of right choices, in percent
+    - ``margin``: the mean difference in log-likelihood, in nats, between the likeliest right and wrong choice
 
     Objects whose names ``knowledge_match`` does not distinguish are one choice.
     """
 
-    version: ClassVar[int] = 2  # version 1 did not know relations: its intervals are too narrow
+    version: ClassVar[int] = 3  # version 2 also took previous objects for wrong that are still right
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "previous_objects")
     splits: ClassVar[tuple[str, ...]] = ("changed",)
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
-        """Score each choice of every changed fact that has a previous object."""
+        """Score each choice of every changed fact that has a wrong one."""
         excluded: Counter[str] = Counter()
-        asked: list[tuple[Row, list[str]]] = []
+        asked: list[tuple[Row, int, list[str]]] = []
         for row in complete(rows["changed"], "changed", excluded):
-            choices = choices_of(row)
-            if len(choices) > 1:
-                asked.append((row, choices))
+            right, wrong = choices_of(row)
+            if right and wrong:
+                asked.append((row, len(right), right + wrong))
             else:
-                excluded["changed: no previous object of another name"] += 1
-        texts = [(prompt_of(row), choice) for row, choices in asked for choice in choices]
-        scored = iter(score_facts(model, texts, "changed: choices"))
+                excluded[f"changed: {'no previous object that is wrong now' if right else 'not right any more'}"] += 1
+        pairs = [(prompt_of(row), choice) for row, _, choices in asked for choice in choices]
+        scored = iter(score_facts(model, pairs, "changed: choices"))
         items = []
-        for row, choices in asked:
+        for row, right_ones, choices in asked:
             found = [next(scored) for _ in choices]
             likelihoods = [-score.object_nll for score in found if score is not None]
             if len(likelihoods) < len(choices):
                 excluded[f"changed: a choice is {UNSCORED}"] += 1
                 continue
             per_byte = [value / len(choice.encode()) for value, choice in zip(likelihoods, choices, strict=True)]
-            margin = likelihoods[0] - max(likelihoods[1:])
+            margin = max(likelihoods[:right_ones]) - max(likelihoods[right_ones:])
             items.append(
                 {
                     **identity(row),
                     "choices": choices,
+                    "right": right_ones,  # the first of them
                     "log_likelihoods": likelihoods,
                     "acc": float(margin > 0),
-                    "acc_norm": float(per_byte[0] > max(per_byte[1:])),
-                    "chance": 1 / len(choices),
+                    "acc_norm": float(max(per_byte[:right_ones]) > max(per_byte[right_ones:])),
+                    "chance": right_ones / len(choices),
                     "margin": margin,
                 }
             )
         return Outcome(scores({"changed": [items]}, _MEASURES), items, excluded)
-
-
-def choices_of(row: Row) -> list[str]:
-    """Return the object of a fact, then its previous objects; objects of the same name count once."""
-    named: dict[str, str] = {}
-    for label in filter(None, (row["object"], *(row["previous_objects"] or ()))):
-        named.setdefault(normalize(label) or label, label)
-    return list(named.values())

@@ -17,14 +17,15 @@ from temporalwiki.eval_harness.tasks.lama import ask, in_question, outcome, read
 class NewQuestions(Task):
     """EM and F1 of closed-book answers to questions (CKL, NewQuestions-Easy).
 
-    The columns are ``question``, and accepted answers as in ``lama``; clusters and the end of answers are also as in
-    ``lama``.
+    The columns are ``question``, and accepted answers and ``aliases`` as in ``lama``; clusters and the end of answers
+    are also as in ``lama``.
 
     An encoder-decoder model reads the question and ``<extra_id_0>``, because it was pretrained to fill blanks. A
     decoder-only model reads "Question: ...", a new line and "Answer:". CKL's code gives only the question, to models
     that it has tuned on 5,000 other questions; this task needs no such tuning.
     """
 
+    version: ClassVar[int] = 2  # version 1 did not know aliases
     configs: ClassVar[tuple[str, ...]] = ("newquestions",)
     columns: ClassVar[tuple[str, ...]] = ("question",)
 

@@ -12,6 +12,7 @@ from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.measures import STRICT, scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
+from temporalwiki.eval_harness.references import right_answers
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Row, Rows, Task
 
@@ -27,13 +28,13 @@ class TwikiProbes(Task):
 
     A probe is the text "subject relation object". ``perplexity`` counts the whole text (for an encoder-decoder
     model: the object after ``<extra_id_0>``), ``object_perplexity`` only the object's tokens. The answer to
-    "subject relation" is decoded greedily up to the end of its sentence. ``average`` is the mean of unchanged and
-    changed, as in table 3 of the paper. The tests ``strict/...`` count only facts that are strict: stated by the
-    article, right, and, if they are changed facts, new. Light-tuning needs the config ``lighttuning-*`` of the same
-    months and a decoder-only model.
+    "subject relation" is decoded greedily up to the end of its sentence; all right objects and their aliases are
+    right answers. ``average`` is the mean of unchanged and changed, as in table 3 of the paper. The tests
+    ``strict/...`` count only facts that are strict: stated by the article, right, and, if they are changed facts, new.
+    Light-tuning needs the config ``lighttuning-*`` of the same months and a decoder-only model.
     """
 
-    version: ClassVar[int] = 3  # version 2 did not know relations: its intervals are too narrow
+    version: ClassVar[int] = 4  # version 3 took only the object of the probe for right
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
@@ -81,7 +82,7 @@ class TwikiProbes(Task):
             answers: Sequence[str | None] = [None] * len(rows)
             if self.answers:
                 answers = model.generate(prompts, f"{test}: answers", self.max_new_tokens, self.beams)
-            for row, (_, label), score, answer in zip(rows, facts, scored, answers, strict=True):
+            for row, score, answer in zip(rows, scored, answers, strict=True):
                 if score is None:
                     excluded[f"{test}: {UNSCORED}"] += 1
                     continue
@@ -89,7 +90,8 @@ class TwikiProbes(Task):
                 if row.get("strict") is not None:  # older datasets do not say
                     item["strict"] = int(row["strict"])
                 if answer is not None:
-                    item |= {"exact_match": exact_match(answer, [label]), "f1": f1(answer, [label])}
+                    right = right_answers(row)
+                    item |= {"exact_match": exact_match(answer, right), "f1": f1(answer, right)}
                 elif self.answers:
                     excluded[f"{test}: no room for an answer in the context"] += 1
                 items.append(item)

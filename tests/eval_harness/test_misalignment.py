@@ -268,7 +268,7 @@ def test_a_result_says_what_its_model_was_trained_on(probes: Path, tmp_path: Pat
     found = evaluated()
     assert found.data["model"]["method"] == "recadam"
     assert found.data["model"]["trained_on"] == ["diffset-1011", "diffset-1112"]
-    assert found.data["excluded"] == {"changed: no previous object of another name": 1}
+    assert found.data["excluded"] == {"changed: no previous object that is wrong now": 1}
     assert [len(item["choices"]) for item in found.items()] == [2, 3]
     [row] = matrix([found], "multiple_choice", "changed/acc").rows
     assert row == (str(folder), found.data["model"]["revision"], "recadam", "1112")

@@ -100,7 +100,7 @@ def test_a_result_has_all_that_is_needed_to_repeat_it(
     assert data["schema"] == 1
     assert data["task"] == {
         "name": "twiki_probes",
-        "version": 3,
+        "version": 4,
         "options": {"answers": True, "beams": 1, "light_tuning": True, "max_new_tokens": 20},
     }
     assert data["model"].items() >= {"name": str(models["gpt2"]), "precision": "fp32", "method": None}.items()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
+from temporalwiki.eval_harness.references import choices_of, right_answers
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -55,8 +56,8 @@ def not_empty(rows: Dataset) -> Dataset:
 
 
 def contested(rows: Dataset) -> Dataset:
-    """Return the rows whose object replaced an object of another name."""
-    return not_empty(rows.select([i for i, row in enumerate(rows) if len(statements(row)) > 1]))
+    """Return the rows with a right and a wrong choice."""
+    return not_empty(rows.select([i for i, row in enumerate(rows) if all(choices_of(row))]))
 
 
 def prompt(row: Row) -> str:
@@ -75,10 +76,13 @@ def statement_and_prompt(row: Row) -> list[str]:
 
 
 def statements(row: Row) -> list[str]:
-    """Return the probe with its object, then with each previous object that has another name."""
-    from temporalwiki.eval_harness.tasks.multiple_choice import choices_of
+    """Return the probe with each choice, the right ones first."""
+    return [f"{prompt(row)} {choice}" for choices in choices_of(row) for choice in choices]
 
-    return [f"{prompt(row)} {choice}" for choice in choices_of(row)]
+
+def right_places(row: Row) -> list[int]:
+    """Return the places of the right choices in ``statements``."""
+    return list(range(len(choices_of(row)[0])))
 
 
 def score_statement(row: Row, results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
@@ -108,5 +112,5 @@ def score_object(row: Row, results: Sequence[tuple[float, bool]]) -> dict[str, t
 def score_answer(row: Row, results: Sequence[str]) -> dict[str, float]:
     """Return exact match and F1 of a generated continuation, from 0 to 1."""
     (continuation,) = results
-    sentence = answer(continuation)
-    return {"exact_match": exact_match(sentence, [row["object"]]), "f1": f1(sentence, [row["object"]])}
+    sentence, right = answer(continuation), right_answers(row)
+    return {"exact_match": exact_match(sentence, right), "f1": f1(sentence, right)}

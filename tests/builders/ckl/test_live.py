@@ -228,6 +228,7 @@ def test_an_update_in_full(tmp_path: Path) -> None:
     start, end = (datetime(*day, tzinfo=UTC) for day in ((2021, 11, 9), (2025, 1, 1)))
     row = fact(
         objects=["Zed [Y]", "Ann Weber"],
+        aliases=["A. Weber", "a weber", "zed  y", "!", "<extra_id_0>", "Nor", "NORLANDIA"],
         gone_objects=["Carl Ito", "Di Anker", "The carl Ito!"],
         start_time=start,
         end_time=end,
@@ -245,7 +246,9 @@ def test_an_update_in_full(tmp_path: Path) -> None:
             "statement": "The head of government of Norland is <extra_id_0>.",
             "question": "Who is the head of government of Norland?",
             "answers": ["Ann Weber", "Zed [Y]"],
+            "aliases": ["A. Weber"],
             "old_answers": ["Carl Ito", "Di Anker"],
+            "candidates": ["Carl Ito", "Di Anker"],
             "template": "The head of government of [X] is [Y].",
             "kind": "new_object",
             "start_time": start,
@@ -261,6 +264,25 @@ def test_an_update_in_full(tmp_path: Path) -> None:
     assert config.licences == ("cc0-1.0", "cc-by-sa-4.0")
     assert len(config.inputs) == 3
     assert config.options == {"wiki": "enwiki", "intervals": ["20211101-20211201"], "seed": 0, "templates": "own"}
+
+
+def test_wrong_answers_are_objects_of_the_same_relation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come from all facts of the interval; what was right before comes first, and nothing right is among them."""
+    names = ("Ann  Weber", "A. Weber", "Bo Li", "Ed [Y]", "the Fay!", "the", "<extra_id_0>", "Bo  Li")
+    others = [
+        same(subject_id=f"Q{n}", subject=f"Land {n} X", relation_id="P6", obj=name) for n, name in enumerate(names, 10)
+    ]
+    others.append(same(subject_id="Q30", subject="Land 30 X", relation_id="P36", obj="Gia"))
+    gone = [fact(subject_id="Q31", subject="Land 31 X", obj="Hal", kind="removed", current=False)]
+    asked = fact(objects=["Ann Weber", "Fay"], aliases=["a. weber"], gone_objects=["Carl Ito"])
+    folder = month(tmp_path, unchanged=others, changed=[asked], deleted=gone)
+    _, [row] = made("updatedlama", folder)
+    assert row["answers"] == ["Ann Weber", "Fay"]
+    assert row["candidates"][0] == "Carl Ito"
+    assert sorted(row["candidates"][1:]) == ["Bo Li", "Ed [Y]", "Hal"]
+    monkeypatch.setattr(module, "CANDIDATES", 2)
+    _, [cut] = made("updatedlama", folder)
+    assert cut["candidates"] == row["candidates"][:2]
 
 
 BEFORE = "an_answer_was_right_before"

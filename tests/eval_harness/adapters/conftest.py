@@ -41,14 +41,24 @@ F1 = {"unchanged": [1, 1, 0], "changed": [0, 1, 0.4, 1]}  # "carl ito of easton"
 KINDS = ("gpt2", "llama", "llama that starts with BOS itself")
 
 
-def write_probes(folder: Path, **splits: list[tuple[Any, ...]]) -> Path:
-    """Write a dataset folder with the config probes-1112."""
+# What is also known of the changed facts above: what is right now, its other names, and what no longer is right.
+RIGHT_AND_GONE: list[dict[str, Any]] = [
+    {"objects": ["Anna Weber", "Ben Ito"], "aliases": [], "gone_objects": []},  # both hold the office
+    {"objects": ["1961"], "aliases": ["sixty-one"], "gone_objects": ["1962"]},
+    {"objects": ["[Ito]", "Easton Ito"], "aliases": ["Carl Ito of Easton"], "gone_objects": ["Dee", "Carl", "[ito]"]},
+    {"objects": [], "aliases": [], "gone_objects": ["Easton"], "current": False},
+]
+
+
+def write_probes(folder: Path, known: list[dict[str, Any]] | None = None, **splits: list[tuple[Any, ...]]) -> Path:
+    """Write a dataset folder with the config probes-1112; ``known`` has more columns of the facts of each split."""
     schema = SCHEMAS["probes"]
     rows = {
         split: [
             dict.fromkeys(schema.names)
             | {"subject": s, "relation": r, "object": o, "previous_objects": previous, "subject_id": f"Q{s}"}
-            for s, r, o, previous, _ in facts
+            | (known[i] if known else {})
+            for i, (s, r, o, previous, _) in enumerate(facts)
         ]
         for split, facts in splits.items()
     }

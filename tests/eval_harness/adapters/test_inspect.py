@@ -20,7 +20,7 @@ from temporalwiki.eval_harness.metrics import knowledge_match
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes
 from temporalwiki.model_cards.eval_yaml import eval_yaml
 
-from .conftest import EXACT_MATCH, F1, KINDS, PROBES, Reference, write_probes
+from .conftest import EXACT_MATCH, F1, KINDS, PROBES, RIGHT_AND_GONE, Reference, write_probes
 
 pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
 
@@ -76,7 +76,7 @@ def test_items(month: Path) -> None:
     samples = list(twiki_probes(data=str(month)).dataset)
     facts = [(split, fact) for split in SPLITS for fact in PROBES[split]]
     assert [s.input for s in samples] == [f"{subject} {relation}" for _, (subject, relation, *_) in facts]
-    assert [s.target for s in samples] == [o for _, (_, _, o, *_) in facts]
+    assert [s.target for s in samples] == [[o] for _, (_, _, o, *_) in facts]
     assert [s.metadata["split"] for s in samples] == [split for split, _ in facts]
     assert [s.metadata["subject"] for s in samples] == [f"Q{subject}" for _, (subject, *_) in facts]
     assert len({s.id for s in samples}) == len(samples)
@@ -99,6 +99,22 @@ def test_scores_are_ours(month: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         assert {name: 100 * mean[number] for name, mean in means.items()} == pytest.approx(
             {name: ours[name] for name in means}
         )
+
+
+def test_all_that_is_right_is_accepted(tmp_path: Path) -> None:
+    folder = write_probes(tmp_path / "temporalwiki", RIGHT_AND_GONE, changed=PROBES["changed"])
+    (log,) = run(
+        twiki_probes(data=str(folder), splits="changed"),
+        says(["Ben Ito. He", "Sixty-one.", "Carl", "Easton"]),
+        tmp_path / "logs",
+    )
+    assert [sample.target for sample in log.samples] == [
+        ["Anna Weber", "Ben Ito"],
+        ["1961", "sixty-one"],
+        ["[Ito]", "Easton Ito", "Carl Ito of Easton"],
+        ["日本"],
+    ]
+    assert [sample.scores["knowledge_match"].value["exact_match"] for sample in log.samples] == [1, 1, 0, 0]
 
 
 def test_the_standard_error_is_clustered_by_subject(month: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from temporalwiki.eval_harness.tasks.deleted import Deleted
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes
 
-from .conftest import EXACT_MATCH, F1, KINDS, PROBES, Reference, write_probes
+from .conftest import EXACT_MATCH, F1, KINDS, PROBES, RIGHT_AND_GONE, Reference, write_probes
 
 pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed")
 
@@ -157,6 +157,25 @@ def test_the_numbers_are_those_of_our_tasks(
         theirs |= {f"{place}/{name}": 100 * said[name] for name in ("exact_match", "f1")}
         theirs[f"{place}/object_perplexity"] = of_object["object_perplexity"]
     assert theirs == pytest.approx({name: ours[name].value for name in theirs}, rel=1e-4)
+
+
+def test_all_that_is_right_is_accepted_and_only_what_is_gone_is_wrong(models: dict[str, Path], tmp_path: Path) -> None:
+    """The model says "Ben Ito", "1961", "Carl Ito of Easton" and "日本"."""
+    folder = write_probes(tmp_path / "temporalwiki", RIGHT_AND_GONE, changed=PROBES["changed"])
+    tasks = ["twiki_answers_changed", "twiki_multiple_choice"]
+    results = run(models["gpt2"], tasks, {"data": str(folder), "config": "probes-1112"}, add_bos_token=True)
+    assert scores(results, "twiki_answers_changed") == {"exact_match": 1, "f1": 1}
+    asked = [[text for _, text in arguments] for arguments, _ in of_samples(results, "twiki_multiple_choice")]
+    assert asked == [
+        ["Anna Weber born 1961", "Anna Weber born 1962"],
+        [f"Easton {{{{mayor}}}} {name}" for name in ("[Ito]", "Easton Ito", "Dee", "Carl")],
+    ]
+    rows = {"changed": pq.read_table(folder / "data/probes-1112/changed.parquet").to_pylist()}
+    ours = MultipleChoice().run(CachedModel(str(models["gpt2"]), tmp_path / "cache"), rows)
+    assert ours.excluded == {"changed: no previous object that is wrong now": 1, "changed: not right any more": 1}
+    # "Carl", which is wrong, is the likeliest: the model learned "Carl Ito of Easton", so it also knows its beginning
+    assert [item["acc"] for item in ours.items] == [1, 0]
+    assert scores(results, "twiki_multiple_choice") == {"acc": 0.5}
 
 
 @pytest.mark.parametrize("group", ["twiki_probes", "twiki_objects", "twiki_answers"])

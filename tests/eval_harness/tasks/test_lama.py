@@ -150,6 +150,9 @@ ANSWERS: dict[str, tuple[dict[str, Any], str, tuple[float, float] | None]] = {
     "nothing": ({"object": None}, "", None),
     "an empty list": ({"answers": []}, "", None),
     "an article alone": ({"object": "The"}, "", None),
+    "an alias": ({"answers": ["Easton"], "aliases": ["East Town", None]}, "the east town", (1, 1)),
+    "no alias": ({"answers": ["Easton"], "aliases": ["East Town"]}, "Town", (0, 2 / 3)),
+    "only aliases": ({"answers": [], "aliases": ["East Town"]}, "", None),
 }
 
 
@@ -184,12 +187,13 @@ def test_the_old_answers_of_what_was_updated() -> None:
             ]
         )
     ]
-    said = {"0": "robert", "1": "Ann", "2": None, "3": "Bob", "4": "Bob", "5": "Bob", "6": "Ann"}
+    rows.append({"statement": f"7 {BLANK}", "answers": ["Ann"], "aliases": ["Bob"], "old_answers": ["bob"]})
+    said = {"0": "robert", "1": "Ann", "2": None, "3": "Bob", "4": "Bob", "5": "Bob", "6": "Ann", "7": "Cid"}
     found = run(Canned(said), rows, candidates=0)
-    assert [item["old_exact_match"] for item in found.items] == [1, 0, None, None, None, None, 0]
+    assert [item["old_exact_match"] for item in found.items] == [1, 0, None, None, None, None, 0, None]
     assert found.scores["test/old_exact_match"].value == pytest.approx(100 / 3)
-    assert found.scores["test/exact_match"].value == pytest.approx(100 * 3 / 6)
-    assert found.scores["test/exact_match"].items == 6
+    assert found.scores["test/exact_match"].value == pytest.approx(100 * 3 / 7)
+    assert found.scores["test/exact_match"].items == 7
     assert found.excluded == {"test: no room for an answer in the context": 1}
 
 
@@ -229,6 +233,41 @@ def test_what_another_row_has_for_the_same_subject_and_relation_is_no_wrong_cand
     # Nord, Sud; the Norland, Sud; Sud, Nord, the Norland; Nord, Sud, the Norland, of another y; Far, Sud; Sud, Far
     assert [item["candidates"] for item in found.items] == [2, 2, 3, 3, 2, 2]
     assert [rank[0] for rank in ranks(found)] == [1, 1, 0, 0, 0, 1]
+
+
+def test_a_row_brings_its_own_candidates() -> None:
+    """Live configs have one cloze of most relations: without the column there would be nothing to rank."""
+    nll = {"Ann": [2.0], "Bob": [1.0], "Cid": [3.0], "Dee": [0.5], "Eve": [0.1]}
+    own = ["the Bob", "Bob", "Ann", "Cid", "!", None, "Dee", "Eve"]
+    rows = [
+        cloze("Ann", None, candidates=["Bob", "Cid"]),
+        cloze(["Ann", "Eve"], "P6", aliases=["dee"], candidates=own),  # Dee and Eve are right: no wrong candidates
+        cloze("Cid", "P6", candidates=[]),
+    ]
+    model = Canned(nll=nll)
+    found = run(model, rows)
+    assert [text.target.strip() for text in model.texts] == [
+        *("Ann", "Bob", "Cid"),
+        *("Ann", "Eve", "Bob", "Cid"),
+        *("Cid", "Ann"),  # the other row's
+    ]
+    assert [rank[0] for rank in ranks(found)] == [0, 1, 0]
+    two = Canned(nll=nll)
+    run(two, rows[:1], candidates=2)
+    assert [text.target.strip() for text in two.texts] == ["Ann", "Bob"]
+
+
+def test_aliases_are_neither_candidates_nor_wrong() -> None:
+    """The shortest of many names would win by its length, and wrong candidates have one name each."""
+    nll = {"United States": [9.0], "US": [0.1], "Canada": [5.0], "Norland": [10.0]}
+    rows = [cloze("United States", aliases=["US", "America"], subject="x"), cloze("US", subject="y")]
+    rows += [cloze("Canada", subject="z"), cloze("Norland", subject="n")]
+    model = Canned(nll=nll)
+    found = run(model, rows)
+    asked = [text.target.strip() for text in model.texts]
+    assert sorted(asked[:3]) == ["Canada", "Norland", "United States"]
+    assert [item["candidates"] for item in found.items] == [3, 4, 4, 4]
+    assert [rank[0] for rank in ranks(found)] == [0, 1, 0, 0]
 
 
 NO_RANKING: dict[str, tuple[dict[str, Any], str]] = {

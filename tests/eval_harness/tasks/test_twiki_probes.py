@@ -111,6 +111,24 @@ def test_hostile_labels_do_not_stop_t5(models: dict[str, Path], tmp_path: Path) 
     assert all(math.isfinite(item["nll"]) for item in outcome.items)
 
 
+# Right answers
+
+
+def test_every_right_object_and_alias_is_a_right_answer(models: dict[str, Path], tmp_path: Path) -> None:
+    """The model says "the Easton in Easton", "Easton", "Norland", "the Norland in Easton" and "St. Louis"."""
+    more: list[dict[str, Any]] = [
+        {"objects": ["Easton", "Easton in Easton"], "aliases": []},  # also right, and that is what the model says
+        {"objects": ["Weston"], "aliases": ["West"]},  # the fact's own object counts always
+        {"objects": ["Norland", "Sudland"], "aliases": []},
+        {"objects": ["Norland"], "aliases": ["Norland Easton"]},  # two of three words: F1 is 2 * 2 / (3 + 2)
+        {"objects": None, "aliases": None},
+    ]
+    asked = [row | columns for row, columns in zip(rows(UNCHANGED), more, strict=True)]
+    found = run(models["gpt2"], tmp_path, {"unchanged": asked}, light_tuning=False)
+    assert [item["exact_match"] for item in found.items] == [1, 1, 1, 0, 1]
+    assert [item["f1"] for item in found.items] == pytest.approx([1, 1, 1, 0.8, 1])
+
+
 # Strict facts
 
 

@@ -1,0 +1,65 @@
+"""Which answers are right: the one definition for exact match, F1, P@k, multiple choice and the adapters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from temporalwiki.base.normalization import normalize
+
+DELETED = ("replaced", "ended", "removed")  # the kinds of facts that are no longer true
+_ID = re.compile(r"Q[1-9][0-9]*")  # stands for an object without a label
+
+Row = Mapping[str, Any]
+
+
+def right_answers(row: Row) -> list[str]:
+    """Return what is a right answer to the prompt of a fact: its object, and all right objects with their aliases.
+
+    A name that the subject has as well is left out: a model that repeats the subject knows nothing. Of a deleted fact
+    only its object is right, which is the answer of its time. Datasets without the columns ``objects`` and ``aliases``
+    know no more than the object.
+    """
+    more = () if row.get("kind") in DELETED else answers_in(row, ("objects", "aliases"))
+    subject = normalize(row["subject"])
+    return list(dict.fromkeys([row["object"], *(name for name in more if normalize(name) != subject)]))
+
+
+def choices_of(row: Row) -> tuple[list[str], list[str]]:
+    """Return the right choices of a changed fact, its object first, and the wrong ones; each name is one choice.
+
+    Wrong is what was right before and no longer is, unless it has the name of something right. If the dataset does not
+    say what no longer is right, these are all previous objects. A fact that is not right any more has no choices.
+    """
+    if row.get("current") is False:
+        return [], []
+    gone = "previous_objects" if row.get("gone_objects") is None else "gone_objects"
+    right = _by_name([row["object"], *_labels(row, "objects")])
+    names = right.keys() | _by_name(right_answers(row)).keys()
+    wrong = _by_name(_labels(row, gone))
+    return list(right.values()), [label for name, label in wrong.items() if name not in names]
+
+
+def answers_in(row: Row, columns: Sequence[str]) -> list[str]:
+    """Return the distinct texts of columns, without texts that normalise to nothing: no answer equals those."""
+    return [text for text in _texts(row, columns) if normalize(text)]
+
+
+def _labels(row: Row, column: str) -> list[str]:
+    return [label for label in _texts(row, (column,)) if not _ID.fullmatch(label)]
+
+
+def _texts(row: Row, columns: Sequence[str]) -> list[str]:
+    """Return the distinct texts of columns with text or lists of text, stripped; columns may be missing."""
+    cells = [row.get(column) for column in columns]
+    all_texts = [text for cell in cells for text in (cell if isinstance(cell, list) else [cell])]
+    return [text for text in dict.fromkeys(str(text).strip() for text in all_texts if text is not None) if text]
+
+
+def _by_name(labels: Sequence[str]) -> dict[str, str]:
+    """Return the first label of each name, by the name."""
+    named: dict[str, str] = {}
+    for label in labels:
+        named.setdefault(normalize(label) or label, label)
+    return named
