@@ -18,7 +18,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.ckl.build_config import check_name
 from temporalwiki.builders.configs import SCHEMAS, SPLITS
-from temporalwiki.builders.manifests import CklManifest, read_manifests
+from temporalwiki.builders.manifests import CklManifest, Manifest, read_manifests
 
 # `datasets` would ask a second server, with the token, for information that our cards have.
 datasets.config.USE_PARQUET_EXPORT = False
@@ -41,8 +41,9 @@ def load_dataset(
       revision; ``datasets`` would silently load the other data.
     - A local folder whose card names data outside the folder raises InputError; ``datasets`` would fetch that data.
     - Splits without rows of a local folder load as empty splits; ``datasets`` cannot load them.
-    - The rows of a local folder are cached by its content. ``datasets`` caches them by the folder's name, and without
-      a network it returns them in every other folder, as if they came from the Hub.
+    - The rows of a local folder are cached by the names, sizes and times of the config's files. ``datasets`` caches
+      them by the folder's name, and without a network it returns them in every other folder, as if they came from
+      the Hub.
     """
     if name is None and _CONFIG.fullmatch(path):
         path, name = DEFAULT, path
@@ -70,7 +71,7 @@ def load_dataset(
     if split is None and not has_rows:
         return datasets.IterableDatasetDict(made) if streaming else datasets.DatasetDict(made)
     if folder.is_dir():
-        cache = Path(datasets.config.HF_DATASETS_CACHE, "temporalwiki-folders", content_of(folder))
+        cache = Path(datasets.config.HF_DATASETS_CACHE, "temporalwiki-folders", state_of(folder, name))
         options.setdefault("cache_dir", str(cache))
     loaded = datasets.load_dataset(path, name, split=split, revision=revision, **options)
     if isinstance(loaded, dict):
@@ -78,9 +79,14 @@ def load_dataset(
     return loaded
 
 
-def content_of(folder: Path) -> str:
-    """Return a fingerprint of the Parquet files in a folder, by name, size and time."""
-    files = sorted(folder.rglob("*.parquet"))
+def state_of(folder: Path, name: str | None) -> str:
+    """Return a fingerprint of a config's Parquet files, by path, size and time: a new month does not change it.
+
+    Without a config that a manifest lists, all Parquet files in the folder count.
+    """
+    folder = folder.resolve()
+    found = _find(folder, name)
+    files = sorted((folder / "data" / found[0] if found else folder).rglob("*.parquet"))
     return fingerprint([(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files])
 
 
@@ -134,19 +140,26 @@ def _nothing() -> Iterator[Any]:
     yield from ()
 
 
+def _find(folder: Path, name: str | None) -> tuple[str, Manifest] | None:
+    """Return the full name of a local config and its manifest: the newest interval's, as short names have it."""
+    for manifest in reversed(read_manifests(folder)):
+        for full_name, config in manifest.configs.items():
+            if name in (full_name, config.short_name or full_name):
+                return full_name, manifest
+    return None
+
+
 def _empty_splits(folder: Path, name: str) -> tuple[dict[str, datasets.Features], bool]:
     """Return the features of a local config's splits without rows, and whether it has splits with rows."""
-    for manifest in reversed(read_manifests(folder)):  # the newest interval first, as short names have it
-        for full_name, config in manifest.configs.items():
-            if name in (full_name, config.short_name):
-                if isinstance(manifest, CklManifest):
-                    schema = ckl.SCHEMAS[manifest.kind]
-                else:
-                    schema = SCHEMAS[full_name.split("-")[0]]
-                features = datasets.Features.from_arrow_schema(schema)
-                empty = [split for split, written in config.splits.items() if not written.num_examples]
-                return dict.fromkeys(empty, features), len(empty) < len(config.splits)
-    return {}, True
+    found = _find(folder, name)
+    if found is None:
+        return {}, True
+    full_name, manifest = found
+    schema = ckl.SCHEMAS[manifest.kind] if isinstance(manifest, CklManifest) else SCHEMAS[full_name.split("-")[0]]
+    features = datasets.Features.from_arrow_schema(schema)
+    splits = manifest.configs[full_name].splits
+    empty = [split for split, written in splits.items() if not written.num_examples]
+    return dict.fromkeys(empty, features), len(empty) < len(splits)
 
 
 def _check_revision(path: str, name: str | None, revision: str) -> None:

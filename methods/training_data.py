@@ -24,7 +24,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.configs import TEST_DATA
-from temporalwiki.builders.loading import check_card, content_of, load_dataset
+from temporalwiki.builders.loading import check_card, load_dataset, state_of
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.light_tuning import LightTuner, LightTuning, facts
@@ -217,8 +217,9 @@ def load(data: str, config: str, split: str | None) -> Any:
     path, revision = checkpoint.split_revision(data)
     try:
         loaded = load_dataset(path, config, split=split, revision=revision)
+        state = state_of(Path(path), config)  # the library's fingerprint goes by name
         for rows in loaded.values() if isinstance(loaded, dict) else [loaded]:
-            rows._fingerprint = fingerprint(rows._fingerprint, content_of(Path(path)))  # the library's goes by name
+            rows._fingerprint = fingerprint(rows._fingerprint, state)
         return loaded
     except (ValueError, DatasetsError) as error:
         if isinstance(error, InputError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import temporalwiki
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.build_config import CONFIGS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
+from temporalwiki.builders.loading import state_of
 
 from a_ckl_config import add, cloze, config, invariantlama, live
 
@@ -99,6 +102,23 @@ def test_rows_of_a_folder_stay_out_of_the_cache_that_answers_in_other_folders(
     assert len(datasets.load_dataset("ckl", "invariantlama")["test"]) > 0  # the library's own cache is as before
     monkeypatch.chdir(elsewhere)
     assert len(datasets.load_dataset("ckl", "invariantlama")["test"]) > 0
+
+
+def test_cached_rows_last_as_long_as_the_files_of_their_config(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(folder, invariantlama())
+    old, whole = state_of(Path("ckl"), "invariantlama"), state_of(Path("ckl"), None)
+    assert state_of(folder, "invariantlama") == old
+    add(folder, config("newlama-20211101-20211201", {"test": [live(7)]}, short_name="newlama-1112"))
+    assert state_of(Path("ckl"), "invariantlama") == old
+    assert state_of(Path("ckl"), None) != whole
+    new = state_of(Path("ckl"), "newlama-1112")
+    assert state_of(Path("ckl"), "newlama-20211101-20211201") == new != old
+    shutil.copytree(folder, folder.with_name("elsewhere") / "ckl")  # with the times of the files
+    os.utime(next(folder.glob("data/invariantlama/*")), (1, 1))
+    assert state_of(Path("ckl"), "invariantlama") != old
+    assert state_of(Path("ckl"), "newlama-1112") == new
+    monkeypatch.chdir(folder.with_name("elsewhere"))
+    assert state_of(Path("ckl"), "invariantlama") != old
 
 
 def test_a_local_folder_has_no_revision(folder: Path) -> None:
