@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Self
 
-from temporalwiki.builders.wikipedia.prose_lines import words
+from temporalwiki.builders.wikipedia.words import words
 
 # English phrases for the most frequent properties: first the property's label, then words of prose. A sentence that
 # has the stems of all words of a phrase, close to one another, expresses the relation.

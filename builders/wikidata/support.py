@@ -12,8 +12,8 @@ from typing import NamedTuple, Self
 from temporalwiki.builders.configs import SUPPORT
 from temporalwiki.builders.wikidata.cues import UNSPACED, Cue, cue_of, stem, stems
 from temporalwiki.builders.wikipedia.outline import Place
-from temporalwiki.builders.wikipedia.prose_lines import words
 from temporalwiki.builders.wikipedia.titles import title_hash
+from temporalwiki.builders.wikipedia.words import words
 
 LONGEST_LABEL = 250  # characters; Wikidata allows no longer ones
 STATED, LIST, MENTIONED = SUPPORT

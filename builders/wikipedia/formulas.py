@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from temporalwiki.builders.wikipedia.words import words
+
 LONGEST = 400  # characters; a longer formula is not shown
 DEEPEST = 20  # groups in groups
 
@@ -14,10 +16,6 @@ _LOWERED = str.maketrans("0123456789+-−()", "₀₁₂₃₄₅₆₇₈₉₊
 _ONE = re.compile(r"[\w.′]+[⁰¹²³⁴-⁹]*\Z")
 _NEEDLESS = re.compile(r"(?<=[(\[]) | (?=[)\]⁰¹²³⁴-⁹⁻^_,])")
 _CHARGE = re.compile(r"\^(\d*[+-])")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -41,11 +39,11 @@ _SIGNS = _pairs(r"""
     Leftrightarrow ⇔|iff ⇔|implies ⇒|mapsto ↦|land ∧|wedge ∧|lor ∨|vee ∨|oplus ⊕|otimes ⊗|models ⊨|vdash ⊢|perp ⊥
     parallel ∥|ast ∗|bullet ∙|bmod mod|rightleftharpoons ⇌
 """)  # fmt: skip
-_NAMES = _words(
+_NAMES = words(
     "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp min max sup inf lim det dim ker gcd deg"
     " arg Pr sgn"
 )
-_PLAIN = _words(
+_PLAIN = words(
     "mathrm mathbf mathit mathsf mathcal mathbb mathfrak mathscr boldsymbol text textrm textit textbf mbox hbox"
     " operatorname operatorname* rm bf it sf displaystyle textstyle scriptstyle left right big Big bigg Bigg bigl bigr"
     " limits nolimits"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import yaml
 
-from temporalwiki.builders.wikipedia.prose_lines import APPARATUS, LISTS_ARE_APPARATUS, Headings
+from temporalwiki.builders.wikipedia.prose_lines import ENGLISH, Headings
 from temporalwiki.builders.wikipedia.template_text import TEMPLATES, Rules, phrase
 
 
@@ -34,11 +34,11 @@ def language_of(code: str) -> Language:
     """
     file = _FILES.get(code) or _FILES.get(code.partition("-")[0])
     if file is None:
-        return Language(TEMPLATES, Headings(APPARATUS, LISTS_ARE_APPARATUS))
+        return Language(TEMPLATES, ENGLISH)
     table = yaml.safe_load(file.read_text("utf-8"))
     templates = dict(TEMPLATES)
     for text, names in table["templates"].items():
         renderer = TEMPLATES[text.removeprefix("as ")] if text.startswith("as ") else phrase(text)
         templates |= dict.fromkeys(names, renderer)
     references, lists = (frozenset(table[key]) for key in ("references", "lists_of_references"))
-    return Language(templates, Headings(APPARATUS | references, LISTS_ARE_APPARATUS | lists))
+    return Language(templates, Headings(ENGLISH.apparatus | references, ENGLISH.lists_only | lists))

@@ -31,9 +31,9 @@ from temporalwiki.builders.wikipedia.prose_lines import (
     Lines,
     SectionState,
     read_lines,
-    words,
 )
 from temporalwiki.builders.wikipedia.template_text import SILENT, Rules, template_name, template_text
+from temporalwiki.builders.wikipedia.words import words
 
 MAX_CHARACTERS = 4_000_000
 MAX_DEPTH = 200

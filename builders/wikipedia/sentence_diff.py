@@ -26,12 +26,12 @@ from temporalwiki.builders.wikipedia.sentences import (
     SECONDS,
     Paragraph,
     article_sentences,
+    count_words,
     join_paragraphs,
     sentence_key,
     sentences_without_formula,
     split_sentences,
     time_limit,
-    words,
 )
 from temporalwiki.builders.wikipedia.titles import titles_among
 from temporalwiki.builders.wikipedia.unchanged_pages import LinkedTexts
@@ -108,7 +108,7 @@ class ArticleVersions:
         if self._compare == "exact":
             return 0
         exact = self._new_sentences(self._previous, self._recent, sentence_key)
-        return sum(map(words, exact)) - sum(map(words, added))
+        return sum(map(count_words, exact)) - sum(map(count_words, added))
 
     def reworded(self, added: list[Paragraph], removed: list[Paragraph]) -> tuple[int, int]:
         """Return the words of added sentences that are alike to previous ones, and of removed ones to recent ones."""
@@ -120,9 +120,9 @@ class ArticleVersions:
     def _alike(self, changed: list[str], likely: list[str], others: list[Paragraph]) -> int:
         """Return the words of changed sentences that are alike to one of the other version."""
         rest = not_alike(changed, likely)
-        if rest:  # few sentences get here, and only for them all paragraphs must be split
+        if rest:  # all other sentences, which splits the paragraphs that both versions have
             rest = not_alike(rest, [*_flat(others), *self._kept])
-        return words(changed) - words(rest)
+        return count_words(changed) - count_words(rest)
 
     def _new_sentences(self, previous: list[Paragraph], recent: list[Paragraph], key: Key) -> list[Paragraph]:
         candidates = new_sentences(previous, recent)
@@ -484,7 +484,7 @@ class _RangeDiff(contextlib.ExitStack):
             self._write("diffset", after, added, reworded, kind=kind, previous_revision_id=previous_revision)
             self.text["paragraphs"] += len(added)
             self.text["sentences"] += sum(map(len, added))
-            self.text["words"] += (of_text := sum(map(words, added)))
+            self.text["words"] += (of_text := sum(map(count_words, added)))
             self.text["words_new"] += of_text - reworded
             self.text["words_reworded"] += reworded
 
@@ -527,7 +527,7 @@ class _RangeDiff(contextlib.ExitStack):
             row["text"] = join_paragraphs(paragraphs)
         else:
             row |= {"sentences": paragraphs, "words_reworded": reworded}
-            row["words_new"] = sum(map(words, paragraphs)) - reworded
+            row["words_new"] = sum(map(count_words, paragraphs)) - reworded
         out.write(row | columns, size=sum(len(s) for p in paragraphs for s in p))
 
     def report(self) -> Report:

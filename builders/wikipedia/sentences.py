@@ -171,7 +171,7 @@ def join_paragraphs(paragraphs: Sequence[Paragraph]) -> str:
     return "\n\n".join(join_sentences(sentences) for sentences in paragraphs)
 
 
-def words(sentences: Iterable[str]) -> int:
+def count_words(sentences: Iterable[str]) -> int:
     """Return the number of words. White space separates them, so a sentence in Chinese or Thai is often one word."""
     return sum(len(sentence.split()) for sentence in sentences)
 

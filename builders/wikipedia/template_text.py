@@ -17,6 +17,8 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 
+from temporalwiki.builders.wikipedia.words import words
+
 # Marks that renderers leave in the text. No XML document can contain these characters.
 SOUND, END_SOUND = "\x03", "\x04"  # around a pronunciation, which is dropped if it is in brackets
 JOINT = "\x05"  # before a fraction: 1{{frac|1|4}} is 1 1/4 and not 11/4
@@ -112,10 +114,6 @@ def _split_arguments(inside: list[str]) -> list[str]:
                 links = max(0, links - 1)
             current.append(token)
     return [*values, "".join(current)]
-
-
-def _listed(text: str) -> frozenset[str]:
-    return frozenset(" ".join(name.split()) for name in text.split("|"))
 
 
 def _table(text: str) -> dict[str, str]:
@@ -850,9 +848,9 @@ for _names, _rule in RULES:
     TEMPLATES.update(dict.fromkeys(_names.split("|"), phrase(_rule) if isinstance(_rule, str) else _rule))
 
 # Templates that add no text to a sentence: sources, notes and requests. A build does not report that it dropped them.
-SILENT = _listed(
+SILENT = words(
     """
-    citation needed|cn|fact|cite needed|citation|cite|cite web|cite book|cite news|cite journal|cite magazine|sfn
+    citation needed|cn|fact|citation|cite|sfn
     |sfnp|sfnm|efn|efn-ua|efn-lr|refn|#tag:ref|r|rp|ref|ref label|note|note label|harv|harvnb|harvp|harvs|notetag
     |reflist|snf|sfnref|clarify|clarification needed|when|who|whom|by whom|which|where|why|how|what|says who|vague
     |dubious|disputed inline|failed verification|verify source|verification needed|not in citation given
@@ -873,5 +871,6 @@ SILENT = _listed(
     |full|verify credibility|disambiguation needed|request quotation|notinsource|weasel-inline|primary source-inline
     |synthesis-inline|citation need|refimprove|unreliable medical source|buzzword inline|qualify evidence|cref
     |inflation-fn
-    """
+    """,
+    "|",
 )
