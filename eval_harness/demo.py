@@ -32,8 +32,11 @@ from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import Snapshot, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
 from temporalwiki.eval_harness.leaderboard import Card
+from temporalwiki.eval_harness.leaderboard.headline import Column, Entry, months, signed
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
+from temporalwiki.eval_harness.leaderboard.tables.learned_and_forgotten import ONE_RUN
 from temporalwiki.eval_harness.proper_nouns import Word, train_tagger
+from temporalwiki.eval_harness.results import aligned
 from temporalwiki.methods import find_method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import article
@@ -41,9 +44,10 @@ from temporalwiki.methods.recipes import HERE
 from temporalwiki.methods.train import Run, train
 
 WORLD = World(
-    dates=("20210801", "20210901", "20211001", "20211101", "20211201"),
-    wikidata_dates=("20210726", "20210830", "20210927", "20211101", "20211129"),
-    people=120,
+    dates=("20210901", "20211001", "20211101", "20211201"),
+    wikidata_dates=("20210830", "20210927", "20211101", "20211129"),
+    people=60,
+    wordings=2,
 )
 WIKI = "enwiki"  # the pretrained model for real dumps knows English
 NEWEST = 4  # intervals of real dumps to train on; time grows with the square, as all models read all text
@@ -52,12 +56,22 @@ FEWEST_FACTS = 50  # in each split to score; perplexity of fewer means little
 
 _INVENTED = "the demo invented this Wikipedia and Wikidata: no row is about the real world"
 _SHOWN = 2  # rows of each config
-_FRACTION = 0.2  # of the unchanged facts; the default is for millions of facts
+# The defaults are for millions of facts: with the papers' caps, half of the changed facts would stay.
+_FEW_FACTS = BuildOptions(unchanged_fraction=0.4, caps=(0.03, 0.1, 0.1))
+_COPIES = 3  # of each fact in the first month
 _TAGGED = 150  # articles to train the tagger on
 _END = "<|endoftext|>"
 _RECIPE = "experiment.yaml"
 _PAGE = Path("experiment", "leaderboard", "index.html")
 _WIDTH = 118
+_SURE = f"Brackets: 95 % intervals over facts. {ONE_RUN}"
+_RATIO = "perplexity of names in the month's {}, divided by the start model's; lower is better"
+_MEANINGS = {
+    "Learned": "how much likelier changed facts became, beyond unchanged ones of the same relations",
+    "Forgotten": "how much less likely unchanged facts became; both in nats per token (0.69: half as likely)",
+    "New text": _RATIO.format("diffset"),
+    "Old text": _RATIO.format("unchanged text"),
+}
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _OVER = re.compile(r"[.!?:;\n]")  # a capital letter after one of these may only begin a sentence
 
@@ -68,7 +82,7 @@ class Size:
 
     world: World = WORLD
     vocabulary: int = 1500
-    epochs: int = 6  # passes over the first month
+    epochs: int = 12  # passes over the first month
     methods: tuple[str, ...] | None = None  # a choice of the recipe's methods
     max_steps: int | None = None  # for each training
 
@@ -83,12 +97,11 @@ def demo(out: Path, dataset_card: dataset_folder.Card, card: Card, size: Size = 
     world, dumps, data = size.world, out / "dumps", out / "temporalwiki"
     # The first model reads the second snapshot: it has sentences about news, as all later text has.
     intervals = [Interval(world.wiki, *dates) for dates in pairwise(world.dates[1:])]
-    months = len(world.dates)
-    yield f"1. {months} months of an invented Wikipedia and Wikidata, in the dumps' own formats: {dumps}"
+    yield f"1. {len(world.dates)} months of an invented Wikipedia and Wikidata, in the dumps' own formats: {dumps}"
     snapshots = write_world(dumps, world)
     yield f"2. temporalwiki build: the changes from month to month, in {data}"
     for interval in intervals:
-        manifest = _build(dumps, data, interval, dataset_card, None, _FRACTION, [_INVENTED])
+        manifest = _build(dumps, data, interval, dataset_card, None, _FEW_FACTS, [_INVENTED])
         yield f"   {interval.short_name}: {_counts(manifest)}"
     yield from _rows(data, intervals[-1].short_name)
     yield f"4. A language model that has read nothing but the second month: {out / 'model'}"
@@ -101,7 +114,8 @@ def demo(out: Path, dataset_card: dataset_folder.Card, card: Card, size: Size = 
     )
     recipe = _recipe("demo") | {"model": str(out / "model")}
     yield from _experiment(out, recipe, [interval.short_name for interval in intervals], size, card)
-    yield f"Done in {time.perf_counter() - begun:.0f} s. Open this page in a browser: {out / _PAGE}"
+    yield from _end(out, begun)
+    yield "   real dumps and a pretrained model: temporalwiki demo --real DUMPS"
 
 
 def demo_real(
@@ -118,29 +132,40 @@ def demo_real(
     yield f"1. temporalwiki build: {len(intervals)} interval{'s' * (len(intervals) > 1)} of {dumps}, into {data}"
     counts: dict[str, Counts] = {}
     for interval in intervals:
-        manifest = _build(dumps, data, interval, dataset_card, _wikidata(dumps, interval), 1.0)
+        manifest = _build(
+            dumps, data, interval, dataset_card, _wikidata(dumps, interval), BuildOptions(unchanged_fraction=1.0)
+        )
         counts[interval.name] = manifest.counts
         yield f"   {interval.name}: {_counts(manifest)}"
     large = [name for name, of in counts.items() if of.diffset.words >= FEWEST_WORDS]
-    months = (large or list(counts))[-NEWEST:]
-    if len(months) < len(counts):
+    newest = (large or list(counts))[-NEWEST:]
+    if len(newest) < len(counts):
         yield (
-            f"   The experiment uses the newest {len(months)} intervals with at least {FEWEST_WORDS:,} new words: "
-            f"{', '.join(months)}.\n   To use others, name them under months in a recipe such as {out / _RECIPE}."
+            f"   The experiment uses the newest {len(newest)} intervals with at least {FEWEST_WORDS:,} new words: "
+            f"{', '.join(newest)}.\n   To use others, name them under months in a recipe such as {out / _RECIPE}."
         )
-    texts = [text for name in months for text in load_dataset(str(data), f"unchanged-{name}")["train"]["text"] if text]
+    texts = [text for name in newest for text in load_dataset(str(data), f"unchanged-{name}")["train"]["text"] if text]
     yield from _tagger(texts, out / "tagger", "2. ")
     yield f"3. temporalwiki experiment {out / _RECIPE}, with {str(recipe['model']).removeprefix('package:')}"
-    facts = min(of.kept for name in months for of in (counts[name].probes.changed, counts[name].probes.unchanged))
+    facts = min(of.kept for name in newest for of in (counts[name].probes.changed, counts[name].probes.unchanged))
     if facts >= FEWEST_FACTS:
-        recipe["experiment"]["tasks"]["twiki_probes"] = {"answers": False, "light_tuning": False}
+        recipe["experiment"]["tasks"] |= {
+            "learned_and_forgotten": {},
+            "twiki_probes": {"answers": False, "light_tuning": False},
+        }
     else:
         yield (
-            f"   The experiment scores text only, without twiki_probes: a split of an interval has {facts} facts,\n"
+            f"   The experiment scores text only, without facts: a split of an interval has {facts} facts,\n"
             f"   and the perplexity of fewer than {FEWEST_FACTS} means little."
         )
-    yield from _experiment(out, recipe, months, size, card)
-    yield f"Done in {time.perf_counter() - begun:.0f} s. Open this page in a browser: {out / _PAGE}"
+    yield from _experiment(out, recipe, newest, size, card)
+    yield from _end(out, begun)
+
+
+def _end(out: Path, begun: float) -> Iterator[str]:
+    yield f"Done in {time.perf_counter() - begun:.0f} s. Next:"
+    yield f"   all tables and figures, in a browser: {out / _PAGE}"
+    yield f"   other methods, options or seeds: change the recipe, then temporalwiki experiment {out / _RECIPE}"
 
 
 @contextlib.contextmanager
@@ -162,12 +187,11 @@ def _build(
     interval: Interval,
     card: dataset_folder.Card,
     wikidata: tuple[str, str] | None,
-    fraction: float,
+    options: BuildOptions,
     remarks: Sequence[str] = (),
 ) -> BuiltManifest:
     sources = find_sources(dumps, interval, wikidata)
     machine = Machine(jobs=min(2, os.cpu_count() or 1))
-    options = BuildOptions(unchanged_fraction=fraction)
     work = data.with_name(f"{data.name}.work")
     return build(sources, data, work, options, machine, card, remarks=remarks)
 
@@ -230,14 +254,14 @@ def _wikidata(dumps: Path, interval: Interval) -> tuple[str, str]:
 def _first_month(snapshot: Snapshot) -> Iterator[tuple[str | None, str]]:
     """Yield the model's training data: the title and text of each article, then each fact as a text without a title.
 
-    Large models have seen facts in a few words, as probes write them; this model has to see them here.
+    Large models have often seen facts in a few words, as probes write them; this model has to see them here.
     """
     for read in snapshot.articles.values():
         yield read.title, "\n\n".join(" ".join(paragraph) for paragraph in read.paragraphs)
     for fact in sorted(snapshot.facts):
         labels = [snapshot.labels.get(part) for part in fact]
         if all(labels):
-            yield None, " ".join(str(label) for label in labels)
+            yield from [(None, " ".join(str(label) for label in labels))] * _COPIES
 
 
 def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> Iterator[str]:
@@ -257,10 +281,11 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
             _gpt2(len(tokenizer)).save_pretrained(folder)
     method = find_method("full")()
     options = TrainOptions(
-        batch_size=8,
-        sequence_length=128,
+        batch_size=16,
+        micro_batch_size=16,
+        sequence_length=64,
         epochs=size.epochs,
-        learning_rate=3e-3,
+        learning_rate=4e-3,
         max_steps=size.max_steps,
         save_steps=100,  # a stop loses some twenty seconds
     )
@@ -268,7 +293,7 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
     (manifest,) = train(Run("full", method, start, data, "first-month", None, options, out / "model"))
     yield (
         f"   {manifest['parameters']['total']:,} parameters, trained on {articles:,} articles and "
-        f"{len(first) - articles:,} facts: loss {manifest['loss']['first']:.2f} to "
+        f"{(len(first) - articles) // _COPIES:,} facts: loss {manifest['loss']['first']:.2f} to "
         f"{manifest['loss']['last']:.2f} in {manifest['steps']:,} steps, {manifest['seconds']:.0f} s"
     )
 
@@ -295,7 +320,7 @@ def _gpt2(vocabulary: int) -> GPT2LMHeadModel:
         config = GPT2Config(
             vocab_size=vocabulary,
             n_positions=256,
-            n_embd=128,
+            n_embd=96,
             n_layer=3,  # K-Adapter's two new layers read the first two
             n_head=4,
             bos_token_id=0,
@@ -375,10 +400,10 @@ def _recipe(name: str) -> dict[str, Any]:
     return dict(yaml.safe_load((HERE / f"{name}.yaml").read_text("utf-8")))
 
 
-def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: Size, card: Card) -> Iterator[str]:
-    """Write the recipe with ``months`` and the folders in ``out``, run it, and yield the results."""
+def _experiment(out: Path, recipe: dict[str, Any], names: Sequence[str], size: Size, card: Card) -> Iterator[str]:
+    """Write the recipe with the months ``names`` and the folders in ``out``, run it, and yield the results."""
     wanted = recipe["experiment"]
-    wanted |= {"data": str(out / "temporalwiki"), "months": list(months), "output": str(out / "experiment")}
+    wanted |= {"data": str(out / "temporalwiki"), "months": list(names), "output": str(out / "experiment")}
     wanted["tasks"]["twiki_intrinsic"]["tagger"] = str(out / "tagger")
     if size.methods is not None:
         wanted["methods"] = {label: own for label, own in wanted["methods"].items() if label in size.methods}
@@ -392,49 +417,29 @@ def _experiment(out: Path, recipe: dict[str, Any], months: Sequence[str], size: 
         yield from report
         raise InputError(f"{len(failed)} cells failed, the first is {failed[0].cell.name}: {failed[0].why}")
     yield f"   {len(progress)} trainings and evaluations: {experiment.output / 'cells.csv'}"
-    yield from summary(read_parquet(experiment.output / "leaderboard" / "results.parquet"), months)
+    yield from summary(read_parquet(experiment.output / "leaderboard" / "results.parquet"))
 
 
-# Scores that are compared with Initial: task, test or kind of config, measure, and the place of the month.
-_ASKED = {
-    "new text": ("twiki_intrinsic", "diffset", "proper_noun_perplexity", -1),
-    "unchanged text": ("twiki_intrinsic", "unchanged", "proper_noun_perplexity", 0),
-    "changed facts": ("twiki_probes", "changed", "perplexity", -1),
-    "unchanged facts": ("twiki_probes", "unchanged", "perplexity", 0),
-}
-_LOWEST = {
-    "new text": "learns most",
-    "unchanged text": "forgets least of the text",
-    "unchanged facts": "forgets least of the facts",
-}
+def summary(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what each method learned and forgot in the newest month, as the page has it, and how sure that is."""
+    newest = months(rows)[0]
+    yield f"{newest.name}: each method's newest model and the start model"
+    lines = [["", "method", *(column.title.lower() for column in newest.columns)]]
+    lines += [["", entry.name, *(_score(entry, column) for column in newest.columns)] for entry in newest.entries]
+    yield aligned(lines, left=2)
+    for column in newest.columns:
+        if column.title in _MEANINGS:
+            yield _wrapped("   ", f"{column.title}: {_MEANINGS[column.title]}")
+    if newest.finding:
+        yield _wrapped("", f"{newest.finding}. {newest.advice}")
+        yield _SURE
 
 
-def summary(rows: Sequence[Row], months: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each method: the perplexity of its last model divided by Initial's.
-
-    New text and changed facts come from the last month, unchanged ones from the first: Initial knew them.
-    """
-    first, last = months[0], months[-1]
-    values: dict[str, dict[str, float]] = {}
-    for row in rows:
-        test = row.test if row.task == "twiki_probes" else row.kind
-        for name, (*asked, month) in _ASKED.items():
-            meant = (row.task, test, row.measure, row.tested) == (*asked, months[month])
-            if meant and row.month in (None, last):
-                values.setdefault(row.label, {})[name] = row.value
-    initial = values.pop("initial", {})
-    ratios = {
-        label: {name: of[name] / initial[name] for name in _ASKED if name in of and name in initial}
-        for label, of in values.items()
-    }
-    yield _wrapped(
-        "",
-        "Perplexity of each method's last model divided by Initial's (below 1 is better): on text and facts that are "
-        f"new in {last}, and on text and facts that Initial knew and {first} left unchanged:",
-    )
-    lowest = {name: min((of[name] for of in ratios.values() if name in of), default=None) for name in _LOWEST}
-    width = max(map(len, ratios), default=0)
-    for label, of in ratios.items():
-        figures = ", ".join(f"{name} {ratio:.2f}" for name, ratio in of.items())
-        words = [word for name, word in _LOWEST.items() if name in of and of[name] == lowest[name]]
-        yield f"   {label:<{width}}  {figures}{': ' if words else ''}{', '.join(words)}"
+def _score(entry: Entry, column: Column) -> str:
+    """Return a score with its 95 % interval; a perplexity is divided by the start model's."""
+    if column not in entry.values:
+        return "0.00" if entry.start and not column.relative else ""
+    value = entry.values[column]
+    if column.relative:
+        return f"{value.value:.2f}"
+    return f"{signed(value.value)} [{signed(value.low)}, {signed(value.high)}]"

@@ -25,6 +25,7 @@ class World:
     wikidata_dates: tuple[str, ...] = ("20211101", "20211129")  # one for each date, at or before it
     wiki: str = "enwiki"
     people: int = 240  # there are about 2.3 articles for each
+    wordings: int = 1  # sentences that state a fact; with several, an article has little else
 
     def __post_init__(self) -> None:
         rising = all(list(dates) == sorted(set(dates)) for dates in (self.dates, self.wikidata_dates))

@@ -32,7 +32,7 @@ class Page(dumps.Page):
     item: str | None = None
     blocks: list[Block] = field(default_factory=list)
     tail: str = ""
-    told: dict[tuple[str, str], Text] = field(default_factory=dict)  # (relation, object) -> the sentence that says so
+    told: dict[tuple[str, str], list[Text]] = field(default_factory=dict)  # (relation, object) -> what says so
 
     def paragraphs(self) -> list[Block]:
         """Return its paragraphs without its lists."""
@@ -55,7 +55,7 @@ class Page(dumps.Page):
                 if not block.sentences:
                     self.blocks.remove(block)
                 break
-        self.told = {fact: sentence for fact, sentence in self.told.items() if sentence is not old}
+        self.told = {fact: kept for fact, of in self.told.items() if (kept := [one for one in of if one is not old])}
 
     def wikitext(self, kind: str, infobox: Mapping[str, str]) -> str:
         """Return the wikitext of a page about a ``kind`` of thing."""

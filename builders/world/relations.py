@@ -57,5 +57,10 @@ RELATIONS = (
     Relation("P123", "publisher", "book", "company", "{S} was published by {o}."),
     Relation("P527", "has part(s)", "band", "musician", "The line-up includes {o}."),
 )
+# Other sentences that state a fact of any relation; {r} is the relation.
+WORDINGS = (
+    "The almanac lists {S} under {r} with {o}.",
+    "Asked about {S}, the registry gave as {r} the answer {o}.",
+)
 TIMES = {"P569": "date of birth", "P580": "start time", "P582": "end time"}
 LABELS = {"P31": "instance of"} | TIMES | {relation.id: relation.label for relation in RELATIONS}

@@ -23,7 +23,7 @@ from temporalwiki.builders.world.names import (
     filler_sentence,
 )
 from temporalwiki.builders.world.pages import Block, Page, link
-from temporalwiki.builders.world.relations import LABELS, RELATIONS, Relation
+from temporalwiki.builders.world.relations import LABELS, RELATIONS, WORDINGS, Relation
 
 if TYPE_CHECKING:
     from temporalwiki.builders.world import World
@@ -167,7 +167,7 @@ class Story:
         for number in range(rng.randint(3, 7)):
             if number % 2:
                 page.blocks.append(Block("raw", raw=f"== {_SECTIONS[number]} =="))
-            page.blocks.append(self.paragraph(page, rng.randint(1, 4)))
+            page.blocks.append(self.paragraph(page, rng.randint(1, 4 if self.world.wordings == 1 else 1)))
         page.blocks[0].sentences.insert(0, Text(name.plain + rest, f"'''{name.wiki}'''{rest}"))
         for statement in item.statements:
             if statement.relation != "P31" and rng.random() < 0.8:  # some facts are only in the infobox
@@ -195,23 +195,35 @@ class Story:
         page, object = item.page, statement.object
         if page is None or object is None:
             return
-        template = next(relation.sentence for relation in RELATIONS if relation.id == statement.relation)
+        before = [] if old is None else page.told.get((old.relation, str(old.object)), [])
+        told = []
+        relation = next(relation for relation in RELATIONS if relation.id == statement.relation)
+        for template in (relation.sentence, *WORDINGS)[: self.world.wordings]:
+            text = self.sentence(item, relation, template, object, news=news)
+            if page.has(text):
+                continue
+            if before:
+                page.replace(before[0], text)
+                before = before[1:]
+            else:
+                self.insert(page, text)
+            told.append(text)
+        if told:
+            page.told[statement.relation, object] = told
+            for sentence in before:
+                page.replace(sentence)
+
+    def sentence(self, item: Item, relation: Relation, template: str, object: str, *, news: bool) -> Text:
+        """Return a sentence that states a fact, perhaps with a reference."""
         name = link(None, item.name)
-        if item.kind not in ("city", "country") and self.rng.random() < 0.5:
+        short = template == relation.sentence and item.kind not in ("city", "country")
+        if short and self.rng.random() < 0.5:
             word = item.pronoun if item.pronoun != "it" else f"the {item.description}"
             name = as_is(word if news else word[0].upper() + word[1:])
         if news:
             template = f"As of {self.days()[0]:%B %Y}, {template[0].lower()}{template[1:]}"
-        text = fill(template, S=name, o=self.link(object))
-        if self.rng.random() < 0.4:
-            text = self.cite(text)
-        if page.has(text):
-            return
-        if old is not None and (before := page.told.get((old.relation, str(old.object)))) is not None:
-            page.replace(before, text)
-        else:
-            self.insert(page, text)
-        page.told[statement.relation, object] = text
+        text = fill(template, S=name, r=as_is(relation.label), o=self.link(object))
+        return self.cite(text) if self.rng.random() < 0.4 else text
 
     def cite(self, text: Text) -> Text:
         """Return a sentence with a reference."""
@@ -266,13 +278,15 @@ class Story:
             return
         if new is not None:
             self.tell(item, new, None if how == "add" else old, news=True)
-        elif old is not None and (sentence := item.page.told.get((relation.id, str(old.object)))) is not None:
-            item.page.replace(sentence)
+        elif old is not None:
+            for sentence in item.page.told.get((relation.id, str(old.object)), []):
+                item.page.replace(sentence)
 
     def edit(self, page: Page) -> None:
         """Add, replace or remove a sentence that states no fact."""
         others = [sentence for block in page.paragraphs() for sentence in block.sentences[1:]]
-        free = [sentence for sentence in others if sentence not in page.told.values()]
+        told = [sentence for of in page.told.values() for sentence in of]
+        free = [sentence for sentence in others if sentence not in told]
         if not free or self.rng.random() < 0.4:
             self.insert(page, self.filler(page))
         else:

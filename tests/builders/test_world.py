@@ -23,7 +23,7 @@ from odd_world import FACT_EVENTS, HOSTILE, PAGE_EVENTS, OddStory, write_odd_wor
 from oracle import changes
 
 from temporalwiki.builders.dumps import base36_sha1
-from temporalwiki.builders.world import Fact, Snapshot, World, write_world
+from temporalwiki.builders.world import Fact, Snapshot, Story, World, write_world
 
 from a_folder import contents
 
@@ -235,6 +235,24 @@ def test_articles_are_those_of_the_xml(dumps: Path, snapshots: list[Snapshot]) -
             assert read(page["text"]) == [" ".join(p) for p in article.paragraphs], page["title"]
             sentences = [sentence for paragraph in article.paragraphs for sentence in paragraph]
             assert len(sentences) == len(set(sentences))
+
+
+@pytest.mark.parametrize("wordings", [1, 2, 3])
+def test_an_article_states_a_fact_in_several_wordings_until_it_changes(wordings: int) -> None:
+    story = Story(World(people=30, wordings=wordings))
+    for month in range(2):
+        if month:
+            story.next_month()
+        counts: Counter[int] = Counter()
+        for page in story.pages:
+            told = {sentence.plain for of in page.told.values() for sentence in of}
+            about = [sentence.plain for block in page.blocks for sentence in block.sentences]
+            assert told <= set(about)
+            for (_, object), sentences in page.told.items():
+                assert all(story.by_id[object].name in sentence.plain for sentence in sentences)
+                counts[len(sentences)] += 1
+            assert all(text in told for text in about if "The almanac lists" in text)  # none is left of an old fact
+        assert max(counts, key=counts.__getitem__) == max(counts) == wordings
 
 
 def test_every_event_occurs_every_month() -> None:

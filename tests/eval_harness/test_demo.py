@@ -6,7 +6,6 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pytest
@@ -25,6 +24,8 @@ from temporalwiki.builders.world import World, write_world
 from temporalwiki.eval_harness import demo as module
 from temporalwiki.eval_harness.demo import Size, demo, demo_real, summary, tagged
 from temporalwiki.eval_harness.experiment import read_experiment
+from temporalwiki.eval_harness.leaderboard.headline import months
+from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.methods.recipes import HERE
 from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.model_cards.space import space_card
@@ -38,6 +39,7 @@ SMALL = Size(
         dates=("20210801", "20210901", "20211001", "20211101"),
         wikidata_dates=("20210726", "20210830", "20210927", "20211101"),
         people=30,
+        wordings=2,
     ),
     vocabulary=400,
     epochs=1,
@@ -62,7 +64,9 @@ def test_the_demo_goes_from_dumps_to_a_page(done: tuple[Path, str]) -> None:
     out, text = done
     assert (out / "dumps" / "enwiki" / "20210801").is_dir()
     assert (out / "temporalwiki" / "README.md").is_file()
-    page = Path(text.strip().splitlines()[-1].rpartition(": ")[2])
+    said = re.search(r"^   all tables and figures, in a browser: (.*)$", text, re.M)
+    assert said is not None
+    page = Path(said[1])
     assert page == out / "experiment" / "leaderboard" / "index.html"
     text = page.read_text("utf-8")
     assert "<html" in text
@@ -81,7 +85,7 @@ def test_nothing_takes_the_rows_for_real_ones(
         with pytest.raises(ConnectionError, match="Couldn't reach 'temporalwiki' on the Hub"):
             datasets.load_dataset("temporalwiki", config)
     for manifest in read_intervals(out / "temporalwiki"):
-        assert manifest.warnings == ["the demo invented this Wikipedia and Wikidata: no row is about the real world"]
+        assert manifest.warnings[0] == "the demo invented this Wikipedia and Wikidata: no row is about the real world"
     assert "no row is about the real world" in (out / "temporalwiki" / "README.md").read_text("utf-8")
 
 
@@ -112,12 +116,10 @@ def test_every_method_is_trained_and_scored_on_every_month(done: tuple[Path, str
         cells = list(csv.DictReader(file))
     assert {cell["state"] for cell in cells} == {"done"}
     assert f"   {len(cells)} trainings and evaluations" in text
-    number = r"\d+\.\d\d"
-    assert re.search(
-        rf"^   diff  new text {number}, unchanged text {number}, changed facts {number}, unchanged facts {number}: ",
-        text,
-        re.M,
-    )
+    number = r"−?\d+\.\d\d"
+    interval = rf"{number} \[{number}, {number}\]"
+    assert re.search(rf"^  Diff +{interval} +{interval} +{number} +{number}$", text, re.M)
+    assert re.search(r"^  Start model +0\.00 +0\.00 +1\.00 +1\.00$", text, re.M)
 
 
 def test_the_model_reads_articles_and_facts_of_its_month_alone(done: tuple[Path, str]) -> None:
@@ -174,46 +176,47 @@ def test_stopped_while_it_makes_the_model_it_goes_on(done: tuple[Path, str], tmp
 
 # The summary
 
-MEASURES = {"twiki_intrinsic": "proper_noun_perplexity", "twiki_probes": "perplexity"}
 
-
-def rows_of(label: str, month: str | None, new: float, kept: float, changed: float, unchanged: float) -> list[Any]:
-    """A model's rows, and others that the lines must not show."""
-    found = []
-    for tested, factor in (("0910", 1.0), ("1011", 1.0)):
-        for task, kind, test, value in (
-            ("twiki_intrinsic", "diffset", "train", new if tested == "1011" else 7.0),
-            ("twiki_intrinsic", "unchanged", "train", kept if tested == "0910" else 9.0),
-            ("twiki_probes", "probes", "changed", changed if tested == "1011" else 11.0),
-            ("twiki_probes", "probes", "unchanged", unchanged if tested == "0910" else 13.0),
-        ):
-            common = {"label": label, "month": month, "task": task, "kind": kind, "tested": tested, "test": test}
-            found.append(make_row(**common, measure=MEASURES[task], value=value * factor))
-            found.append(make_row(**common, measure="bits_per_byte", value=1000.0))
+def rows_of(label: str, month: str | None, learned: float, forgotten: float, new: float, old: float) -> list[Row]:
+    """A model's rows of the newest month."""
+    what = {"label": label, "method": label, "month": month, "tested": "1112"}
+    found = [
+        make_row(
+            **what, task="twiki_intrinsic", kind=kind, test="train", measure="proper_noun_perplexity", value=value
+        )
+        for kind, value in (("diffset", new), ("unchanged", old))
+    ]
+    for measure, value in (("learned", learned), ("forgotten", forgotten)):
+        of = {"task": "learned_and_forgotten", "test": "all", "measure": measure, "value": value}
+        if month is not None:
+            found.append(make_row(**what, **of, low=value - 0.1, high=value + 0.1))
     return found
 
 
-def test_a_line_compares_a_methods_last_model_with_initial() -> None:
+def test_the_summary_is_the_newest_month_of_the_page() -> None:
     rows = [
-        *rows_of("initial", None, 100.0, 10.0, 20.0, 4.0),
-        *rows_of("diff", "0910", 1.0, 1.0, 1.0, 1.0),  # not its last
-        *rows_of("diff", "1011", 25.0, 15.0, 30.0, 8.0),
-        *rows_of("lora", "1011", 50.0, 11.0, 18.0, 5.0),
+        *rows_of("initial", None, 0, 0, 100.0, 10.0),
+        *rows_of("diff", "1112", 1.5, 0.4, 25.0, 15.0),
+        *rows_of("lora", "1112", 0.5, -0.2, 50.0, 11.0),
     ]
-    head, *lines = summary(rows, ["0910", "1011"])
-    assert "0910" in head
-    assert "1011" in head
-    assert lines == [
-        "   diff  new text 0.25, unchanged text 1.50, changed facts 1.50, unchanged facts 2.00: learns most",
-        "   lora  new text 0.50, unchanged text 1.10, changed facts 0.90, unchanged facts 1.25: "
-        "forgets least of the text, forgets least of the facts",
-    ]
+    text = "\n".join(summary(rows))
+    month, heads, diff, lora, initial, *meanings, finding, sure = text.splitlines()
+    assert month == "November to December: each method's newest model and the start model"
+    assert " ".join(heads.split()) == "method learned forgotten new text old text"
+    assert " ".join(diff.split()) == "Diff 1.50 [1.40, 1.60] 0.40 [0.30, 0.50] 0.25 1.50"
+    assert " ".join(lora.split()) == "LoRA 0.50 [0.40, 0.60] −0.20 [−0.30, −0.10] 0.50 1.10"
+    assert " ".join(initial.split()) == "Start model 0.00 0.00 1.00 1.00"
+    assert [line.split(":")[0].strip() for line in meanings] == ["Learned", "Forgotten", "New text", "Old text"]
+    assert finding == f"{months(rows)[0].finding}."
+    assert sure.endswith("One training run; differences between runs are not included.")
 
 
-def test_without_facts_the_line_is_about_text() -> None:
-    rows = [*rows_of("initial", None, 100.0, 10.0, 1.0, 1.0), *rows_of("diff", "1011", 25.0, 15.0, 1.0, 1.0)]
-    _, line = summary([row for row in rows if row.task != "twiki_probes"], ["0910", "1011"])
-    assert line == "   diff  new text 0.25, unchanged text 1.50: learns most, forgets least of the text"
+def test_without_facts_the_summary_is_about_text_and_claims_nothing() -> None:
+    rows = [*rows_of("initial", None, 0, 0, 100.0, 10.0), *rows_of("diff", "1112", 1.5, 0.4, 25.0, 15.0)]
+    lines = "\n".join(summary([row for row in rows if row.task == "twiki_intrinsic"])).splitlines()
+    assert " ".join(lines[1].split()) == "method new text old text"
+    assert " ".join(lines[2].split()) == "Diff 0.25 1.50"
+    assert len(lines) == 6  # the month, the table and what both columns mean
 
 
 # Which words are names
@@ -268,9 +271,9 @@ def test_real_dumps_go_the_same_path_without_facts_where_there_are_few(
     text = "\n".join(demo_real(real, tmp_path / "out", folder_card, space_card, SMALL))
     manifests = tmp_path / "out" / "temporalwiki" / "manifests"
     assert sorted(path.stem for path in manifests.iterdir()) == ["20200101-20200115", "20200115-20210101"]
-    assert "without twiki_probes" in text
-    assert re.search(r"^   diff  new text \d+\.\d\d, unchanged text \d+\.\d\d: learns most", text, re.M)
-    assert text.rpartition(": ")[2] == str(tmp_path / "out" / "experiment" / "leaderboard" / "index.html")
+    assert "without facts" in text
+    assert re.search(r"^  Diff +\d+\.\d\d +\d+\.\d\d$", text, re.M)
+    assert f"in a browser: {tmp_path / 'out' / 'experiment' / 'leaderboard' / 'index.html'}\n" in text
 
 
 def test_one_snapshot_is_not_enough(real: Path, tmp_path: Path) -> None:
