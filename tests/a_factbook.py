@@ -20,8 +20,9 @@ def write_clone(clone: Path, commits: Sequence[tuple[str, Mapping[str, Content]]
     """
     stream = bytearray()
     for moment, files in commits:
-        seconds = int(datetime.datetime.fromisoformat(moment).timestamp())
-        stream += f"commit refs/heads/main\ncommitter A <a@a.example> {seconds} +0000\ndata 0\ndeleteall\n".encode()
+        at = datetime.datetime.fromisoformat(moment)
+        stream += f"commit refs/heads/main\ncommitter A <a@a.example> {at.timestamp():.0f} {at:%z}\n".encode()
+        stream += b"data 0\ndeleteall\n"
         for path, content in files.items():
             data = (content if isinstance(content, str) else json.dumps(content)).encode("utf-8", "surrogatepass")
             mode, name = ("120000", path[5:]) if path.startswith("link:") else ("100644", path)

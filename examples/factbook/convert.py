@@ -7,6 +7,7 @@ paragraph, and ``fields.yaml`` says which facts it states.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -185,7 +186,7 @@ class Snapshot:
 
 def git(clone: Path, *words: str) -> bytes:
     """Return what a git command prints. Raises InputError if it fails."""
-    done = subprocess.run(["git", "-C", str(clone), *words], capture_output=True)
+    done = subprocess.run(["git", "-C", str(clone), *words], capture_output=True, env=os.environ | {"TZ": "UTC"})
     if done.returncode:
         raise InputError(f"{clone}: git {words[0]}: {in_line(done.stderr.decode('utf-8', 'replace').strip())}")
     return done.stdout
@@ -194,7 +195,7 @@ def git(clone: Path, *words: str) -> bytes:
 def read_snapshot(clone: Path, date: str) -> Snapshot:
     """Read the newest commit up to a date that has a country. Raises InputError if there is none."""
     end = f"--before={date[:4]}-{date[4:6]}-{date[6:]}T23:59:59Z"
-    lines = git(clone, "log", end, "--date=format:%Y-%m-%d", "--format=%H %cd", "HEAD").decode().splitlines()
+    lines = git(clone, "log", end, "--date=format-local:%Y-%m-%d", "--format=%H %cd", "HEAD").decode().splitlines()
     for passed, line in enumerate(lines):
         found = Snapshot(line[:40], line[41:], passed)
         for entry in git(clone, "ls-tree", "-r", "-l", "-z", found.commit).decode("utf-8", "replace").split("\0"):

@@ -254,8 +254,8 @@ def test_the_newest_commit_of_a_day_with_countries_is_taken_and_others_are_count
                 "2021-06-01T10:00:00+00:00",
                 {"europe/no.json": country("Norland"), "europe/sm.json": country("Sudmark")},
             ),
-            ("2021-07-01T23:59:00+00:00", {"asia/no.json": country("Norland, New")}),
-            ("2021-07-02T00:01:00+00:00", {"README.md": "# A book"}),
+            ("2021-07-02T01:59:00+02:00", {"asia/no.json": country("Norland, New")}),
+            ("2021-07-02T02:01:00+02:00", {"README.md": "# A book"}),
         ],
     )
     status, said = run(tmp_path / "clone", tmp_path / "dumps", "20210601", "20210701", "20210801")
@@ -303,3 +303,16 @@ def test_readers_read_anything(text: str, relation: str) -> None:
         if reader is not convert.matched or "pattern" in convert.TABLES["relations"][relation]:
             for name in reader(relation, text):
                 assert name.label and name.relation in convert.TABLES["relations"]
+
+
+def test_the_recipes_are_experiments() -> None:
+    pytest.importorskip("torch", reason="torch, which experiments need, is not installed")
+    from temporalwiki.eval_harness.experiment.recipe import read_experiment
+
+    reduced, whole = (read_experiment(str(SCRIPT.with_name(f"{name}.yaml"))) for name in ("reduced", "experiment"))
+    assert [line.label for line in reduced.lines] == ["initial", "diff"]
+    assert whole.start is not None and whole.start.configs == ("wikipedia-20210101",)
+    assert len(whole.months) == 4
+    assert {line.name for line in whole.lines} == {
+        "initial", "diff", "recadam", "mix_review", "replay", "lora", "k_adapter",
+    }  # fmt: skip
