@@ -33,9 +33,7 @@ TITLES, NOT_NAMES = set(TABLES["titles"].split()), set(TABLES["not_names"].split
 MONTHS = TABLES["months"].split()
 
 
-class _Stripper(HTMLParser):
-    """Collects text; elements that begin a line in a browser begin one here."""
-
+class _Stripper(HTMLParser):  # elements that begin a line in a browser begin one here
     text = ""
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
@@ -73,8 +71,9 @@ def bare(text: str) -> str:
 
 
 def key(label: str, objects: str = "") -> str:
-    """Return what spellings of one name share; initials of persons do not count."""
-    words = re.sub(r"[^a-z0-9]+", " ", label.lower().replace("'", "")).split()
+    """Return what spellings of one name share; initials of persons and plurals of goods do not count."""
+    between = r"s?[^a-z0-9]+|s$" if objects == "good" else r"[^a-z0-9]+"
+    words = re.sub(between, " ", label.lower().replace("'", "")).split()
     return " ".join(word for word in words if word != "the" and (objects != "person" or len(word) > 1))
 
 

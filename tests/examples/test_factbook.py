@@ -160,6 +160,22 @@ def test_a_country_becomes_a_page_and_claims(tmp_path: Path) -> None:
     assert party.aliases == {"en": ["GP"]}
 
 
+@pytest.mark.parametrize(
+    ("objects", "one", "other", "same"),
+    [
+        ("person", "Ann M. Berg", "Ann Berg", True),
+        ("person", "Ann Bergs", "Ann Berg", False),
+        ("good", "sugar beets", "Sugar beet", True),
+        ("good", "glass", "gas", False),
+        ("place", "The Ul", "Ul", True),
+        ("party", "People's Front", "Peoples Front", True),
+        ("party", "A List", "B List", False),
+    ],
+)
+def test_which_names_are_one_item(objects: str, one: str, other: str, same: bool) -> None:
+    assert (convert.key(one, objects) == convert.key(other, objects)) is same
+
+
 def test_sections_can_be_chosen(tmp_path: Path) -> None:
     pages, items = converted(tmp_path, {"europe/no.json": NORLAND}, ("people", "economy"))
     assert re.findall("== (.*) ==", pages[0].text) == ["People and Society", "Economy"]
@@ -192,6 +208,7 @@ def test_the_name_of_a_country(short: str, long: str, title: str, tmp_path: Path
         ("Queen ELIN II (since 1 May 1990); represented by Governor Bo VIK (since 2020)", [("P35", "Elin II")]),
         ("President of the Republic Al MIR (since 2020)", [("P35", "Al Mir")]),
         ("President XU Lan (since 2020); Vice Presidents A BO and C DO (since 2020)", [("P35", "Xu Lan")]),
+        ("Taoiseach (Prime Minister) Nia ROE (since 2020)", [("P35", "Nia Roe")]),
         ("president (vacant); President Al MIR left", []),
         ("none", []),
         ("", []),
