@@ -1,4 +1,4 @@
-"""A shell for what the docs tell a reader to type: `temporalwiki`, and `python` with -c or -m.
+"""A shell for what the docs tell a reader to type: `temporalwiki`, and `python` with -c, -m or a file.
 
 A process that has imported what is slow to import and forks for each command, which therefore runs as in a process of
 its own. It reads one JSON list a line (the words of a command), appends what the command says to the file `said`, and
@@ -122,6 +122,10 @@ def run(words: list[str]) -> None:
         elif program == "python" and rest[0] == "-m":
             sys.argv = rest[1:]
             runpy.run_module(rest[1], run_name="__main__", alter_sys=True)
+            status = 0
+        elif program == "python" and rest[0].endswith(".py"):
+            sys.argv = rest
+            runpy.run_path(rest[0], run_name="__main__")
             status = 0
         else:
             print(f"{program}: this shell does not know it")

@@ -1,4 +1,4 @@
-"""Find the commands (indented lines) and Python (fenced blocks) in README.md and docs/**.md.
+"""Find the commands (indented lines) and Python (fenced blocks) in README.md, docs/**.md and examples/**/README.md.
 
 An indented line outside fences is a command; a backslash at its end continues it on the next line. Everything else,
 such as output or a folder tree, is in a fence of the language `text`.
@@ -43,7 +43,8 @@ class Typed:
 
 def documents() -> list[str]:
     """All of them, relative to the root, in the order above and the others by name."""
-    found = {"README.md", *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))}
+    paths = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("README.md")]
+    found = {"README.md", *(path.relative_to(ROOT).as_posix() for path in paths)}
     return [*(name for name in ORDER if name in found), *sorted(found - set(ORDER))]
 
 

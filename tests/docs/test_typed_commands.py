@@ -1,4 +1,4 @@
-"""Every command and every block of Python in README.md and docs/** runs, as it is written, one after the other.
+"""Every command and every block of Python in README.md, docs/** and examples/** runs as written, one after the other.
 
 They run in a folder where what the text takes for granted lies under the names that the text uses: dumps of a
 generated world, LAMA, news, and tiny models; a loopback Hub stands in for the Hub, a loopback server for Wikimedia's.
@@ -38,6 +38,7 @@ from temporalwiki.commands import COMMANDS
 
 import fake_slurm
 import tiny_models
+from a_factbook import two_years
 from a_folder import contents
 from docs_shell import Shell
 from documents import ROOT, Typed, documents, inline, typed
@@ -56,6 +57,7 @@ NOT_RUN = {
     "ACCELERATE_USE_CPU=true torchrun": MANY,
     "lm_eval run": ADAPTERS,
     "inspect eval": ADAPTERS,
+    "git clone": "needs the network; the clone that the docs find here is of an invented repository",
     "python -m fuzz": "needs atheris and time; tests/fuzz/test_corpus.py tries each target on earlier findings",
 }
 
@@ -78,6 +80,9 @@ def prepare(folder: Path) -> None:
     write_world(folder / "DUMPS", WORLD)
     (folder / "demo").mkdir()
     (folder / "demo" / "temporalwiki").symlink_to(folder / "temporalwiki")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    (folder / "factbook").mkdir()
+    two_years(folder / "factbook" / "clone")
     tokenizer = tiny_models.tokenizer("gpt2")
     sizes = {"vocab_size": len(tokenizer), "n_positions": 512, "n_embd": 8, "n_layer": 3, "n_head": 1}
     GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).save_pretrained(folder / "BASE")
@@ -253,7 +258,7 @@ def test_a_document_names_what_exists(file: str) -> None:
 
 
 TOPS = ("base", "builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts", "docs", "tests")
-TOPS += ("benchmarks",)
+TOPS += ("benchmarks", "examples")
 MADE = ("eval_harness/metrics/first_word",)  # by a reader of a guide
 
 

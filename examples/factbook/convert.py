@@ -1,0 +1,299 @@
+"""Convert a clone of github.com/factbook/factbook.json to Wikipedia and Wikidata dumps at given dates.
+
+For each date it takes the newest commit up to the end of that day (UTC). A country is a page and an item; a field is a
+paragraph, and ``fields.yaml`` says which facts it states.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.terminal import in_line, say
+from temporalwiki.builders.dumps import Item, Page, Statement, stable_number, wikitext, write_dumps
+from temporalwiki.builders.snapshot import check_date
+
+COUNTRY = re.compile(r"(?!meta/|oceans/|world/)[a-z-]{3,40}/([a-z]{2})\.json")
+LARGEST = 4 << 20  # bytes of a file; the source's largest has a tenth of it
+TABLES = yaml.safe_load(Path(__file__).with_name("fields.yaml").read_text("utf-8"))
+TITLES, NOT_NAMES = set(TABLES["titles"].split()), set(TABLES["not_names"].split())
+MONTHS = TABLES["months"].split()
+
+
+class _Stripper(HTMLParser):  # elements that begin a line in a browser begin one here
+    text = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.text += "\n" if re.fullmatch("br|p|div|li|[uo]l|h[1-6]|tr", tag) else ""
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def plain(text: str) -> str:
+    """Return text without HTML, accents, control characters and typography; lines stay."""
+    stripper = _Stripper()
+    stripper.feed(text)
+    stripper.close()
+    text = unicodedata.normalize("NFKD", stripper.text).translate(str.maketrans("’‘“”–—", "''\"\"--"))
+    text = "".join(c for c in text if c == "\n" or unicodedata.category(c)[0] not in "CM")
+    return "\n".join(line for line in (" ".join(line.split()) for line in text.split("\n")) if line)
+
+
+def parts(text: str, ends: str = ";") -> list[str]:
+    """Return the parts of a text that end with a line or one of ``ends`` and white space, not within brackets."""
+    found, depth, start = [], 0, 0
+    for number, character in enumerate(text):
+        depth = max(0, depth + (character in "([") - (character in ")]"))
+        if character == "\n" or (depth == 0 and character in ends and text[number + 1 : number + 2].isspace()):
+            found.append(text[start:number])
+            depth, start = 0, number + 1
+    return [part for part in (one.strip(" ;") for one in [*found, text[start:]]) if part]
+
+
+def bare(text: str) -> str:
+    """Return text without what is in brackets, and without quotes."""
+    text = re.sub(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\]|[\"()\[\]]", " ", text)
+    return re.sub(r"\s+([,.])", r"\1", " ".join(text.split())).strip(" ,.;:-")
+
+
+def key(label: str, objects: str = "") -> str:
+    """Return what spellings of one name share; initials of persons and plurals of goods do not count."""
+    between = r"s?[^a-z0-9]+|s$" if objects == "good" else r"[^a-z0-9]+"
+    words = re.sub(between, " ", label.lower().replace("'", "")).split()
+    return " ".join(word for word in words if word != "the" and (objects != "person" or len(word) > 1))
+
+
+class Name(NamedTuple):
+    """An object of a fact: its relation, label, other name, and first day."""
+
+    relation: str
+    label: str
+    alias: str = ""
+    start: str | None = None
+
+
+def named(relation: str, label: str, alias: str = "", start: str | None = None) -> Iterator[Name]:
+    """Yield a name if it can be one. The source writes surnames and capitals in capitals."""
+    if TABLES["relations"][relation]["objects"] in ("person", "place"):
+        label = re.sub(r"[A-Z][A-Z']+", lambda m: m[0] if re.fullmatch("[IVX]+", m[0]) else m[0].capitalize(), label)
+    words = re.split(r"[\s/:]+", label.lower())
+    strange = NOT_NAMES & {*words[:2], words[-1]} or len(words) > 6 or re.search(r"(^|\s)\d", label)
+    if label[:1].isalpha() and not strange:
+        yield Name(relation, label, alias, start)
+
+
+def listed(relation: str, text: str) -> Iterator[Name]:
+    """Yield the members of a list such as "Dari 50% (official), Pashto; note - ...", without their shares."""
+    for part in parts(text, ",;"):
+        if part.lower().startswith("note"):
+            return
+        for name in named(relation, re.split(r"\s+[<>~]?\s*-?\d", bare(part))[0].removeprefix("and ").strip(" ,")):
+            yield name
+            if relation == "P2936" and re.search(r"\(.*\bofficial\b", part):
+                yield name._replace(relation="P37")
+
+
+def first(relation: str, text: str) -> Iterator[Name]:
+    """Yield what a field begins with, such as "Congress" of "bicameral Congress or Congreso consists of ..."."""
+    ends = r"$" if relation == "P85" else r"\s+-?\d| or | per | consists| under |,"  # anthems have commas
+    for part in parts(text)[:1]:
+        label = re.sub(r"^(uni|bi|tri)cameral\s+", "", bare(part))
+        yield from named(relation, re.split(ends, label)[0].strip())
+
+
+def parties(relation: str, text: str) -> Iterator[Name]:
+    """Yield parties, one a line: "National Rally or RN (a note) [LEADER]"; the short form is an alias."""
+    for part in parts(text):
+        label, _, alias = re.split(r",|:| - |-$", bare(re.split(r"\s[(\[-]", part)[0]))[0].partition(" or ")
+        if label[:1].isupper():
+            yield from named(relation, label.strip(), alias.strip())
+
+
+def matched(relation: str, text: str) -> Iterator[Name]:
+    """Yield what the relation's pattern matches."""
+    for match in re.finditer(TABLES["relations"][relation]["pattern"], re.split(r"\bnote\b", text)[0]):
+        yield from named(relation, bare(match[1]))
+
+
+def persons(relation: str, text: str) -> Iterator[Name]:
+    """Yield the first person, such as "President Maria SILVA (since May 2021); Vice President ...", and the deputy."""
+    title, deputy = TABLES["deputies"].get(relation, ("", ""))
+    holds = re.match(TABLES["relations"][relation].get("pattern", ""), text)
+    for number, part in enumerate(parts(text) if holds else []):
+        words = re.split(r",| since\b", bare(part).replace(", Jr", " Jr"))[0].split()
+        is_deputy = deputy and " ".join(words).lower().removeprefix("first ").startswith(f"{title} ")
+        while words and (words[0].lower().strip(".,-") in TITLES or words[0].endswith(".")):
+            del words[0]
+        if words and words[0][0].isupper() and (number == 0 or (is_deputy and "and" not in words)):
+            yield from named(deputy if number else relation, " ".join(words), "", since(part))
+
+
+def since(text: str) -> str | None:
+    """Return the first day of an office, as 2021-05-00 if only the month is known."""
+    match = re.search(rf"since (?:(\d{{1,2}}) )?(?:({'|'.join(MONTHS)}),? )?(\d{{4}})\b", text)
+    month = MONTHS.index(match[2]) + 1 if match and match[2] else 0
+    return f"{match[3]}-{month:02}-{int(match[1] or 0) if month else 0:02}" if match else None
+
+
+READERS = {one.__name__: one for one in (first, listed, matched, parties, persons)}
+
+
+@dataclass
+class Snapshot:
+    """What one commit says: the files of its countries, and what could not be read."""
+
+    commit: str
+    day: str
+    passed: int  # newer commits without a country
+    countries: dict[str, Any] = field(default_factory=dict)  # by path
+    problems: list[str] = field(default_factory=list)
+
+    def text(self, path: str, name: str) -> str:
+        """Return the plain text of a field and its note, or ""; a field that cannot be read is a problem."""
+        here: Any = self.countries[path]
+        for step in name.split(" / "):
+            here = next((here[one] for one in step.split("|") if one in here), {}) if isinstance(here, dict) else None
+        texts: list[Any] = [here.get(kind, "") for kind in ("text", "note")] if isinstance(here, dict) else [None]
+        if not all(isinstance(text, str) for text in texts):
+            self.problems.append(f"{path}: {name}: not text")
+            return ""
+        joined = "; ".join(filter(None, map(plain, texts)))
+        return re.sub(r'\s+"[A-Z]\w+"(?= [A-Z])', "", joined)  # no nicknames
+
+    def title(self, path: str) -> str:
+        """Return a country's short name, or the long one if the short one is an abbreviation, cut, or has brackets."""
+        field = "Government / Country name / conventional"
+        names = [self.text(path, f"{field} {form} form") for form in ("short", "long")]
+        short, long = (re.split(r";\s", "" if name.lower() == "none" else name)[0] for name in names)
+        cut = short.startswith("The ") and not long.endswith(short)
+        return bare(long if long and (not short or short.isupper() or short.endswith(")") or cut) else short)
+
+
+def git(clone: Path, *words: str) -> bytes:
+    """Return what a git command prints. Raises InputError if it fails."""
+    done = subprocess.run(["git", "-C", str(clone), *words], capture_output=True, env=os.environ | {"TZ": "UTC"})
+    if done.returncode:
+        raise InputError(f"{clone}: git {words[0]}: {in_line(done.stderr.decode('utf-8', 'replace').strip())}")
+    return done.stdout
+
+
+def read_snapshot(clone: Path, date: str) -> Snapshot:
+    """Read the newest commit up to a date that has a country. Raises InputError if there is none."""
+    end = f"--before={date[:4]}-{date[4:6]}-{date[6:]}T23:59:59Z"
+    lines = git(clone, "log", end, "--date=format-local:%Y-%m-%d", "--format=%H %cd", "HEAD").decode().splitlines()
+    for passed, line in enumerate(lines):
+        found = Snapshot(line[:40], line[41:], passed)
+        for entry in git(clone, "ls-tree", "-r", "-l", "-z", found.commit).decode("utf-8", "replace").split("\0"):
+            head, _, path = entry.partition("\t")
+            if COUNTRY.fullmatch(path):
+                read_country(found, clone, path, *head.split())
+        if found.countries:
+            return found
+    raise InputError(f"{clone}: no commit up to {date} has a country; name a later date")
+
+
+def read_country(found: Snapshot, clone: Path, path: str, mode: str, kind: str, blob: str, size: str) -> None:
+    """Add a country's file to a snapshot, or the reason why it cannot be read."""
+    if kind != "blob" or not mode.startswith("100") or int(size) > LARGEST:
+        found.problems.append(f"{path}: a link, or larger than {LARGEST >> 20} MB")
+        return
+    try:
+        found.countries[path] = msgspec.json.decode(git(clone, "cat-file", "blob", blob), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        found.problems.append(f"{path}: not the JSON of a country ({error})")
+
+
+def convert(found: Snapshot, sections: tuple[str, ...] = ("",)) -> tuple[list[Page], list[Item]]:
+    """Return the pages and items of a snapshot, of the sections whose names begin so."""
+    countries: dict[str, Item] = {}  # by path
+    known: dict[tuple[str, str], Item] = {}  # by kind and key
+    pages: list[Page] = []
+    for path in sorted(found.countries):
+        title = found.title(path)
+        if not title or ("country", key(title)) in known:
+            found.problems.append(f"{path}: Government / Country name: no name, or that of another; it is left out")
+            continue
+        # the number of a country: its two letters in base 36
+        countries[path] = Item(f"Q{int(path[-7:-5], 36)}", {"en": title}, sitelinks={"enwiki": title})
+        known["country", key(title)] = countries[path]
+    for path, country in countries.items():
+        title, number, text, heading = country.labels["en"], int(country.id[1:]), "", ""
+        facts: dict[tuple[str, str], Statement] = {}
+        for one in TABLES["fields"]:
+            section, said = one["path"].split(" / ")[0], found.text(path, one["path"])
+            if not said or not section.lower().startswith(sections):
+                continue
+            names = list(READERS[one["read"]](one["relation"], said)) if "read" in one else []
+            for name in names:
+                objects = TABLES["relations"][name.relation]["objects"]
+                label = objects, key(name.label, objects)
+                item = known.setdefault(label, Item(f"Q{stable_number(' '.join(label))}", {"en": name.label}))
+                if name.alias and name.alias not in item.aliases.setdefault("en", []):
+                    item.aliases["en"].append(name.alias)
+                facts.setdefault((name.relation, item.id), Statement(name.relation, item.id, name.start))
+            text += (f"== {section} ==\n\n" if section != heading else "") + paragraph(one, title, said, names)
+            heading = section
+        country.statements = list(facts.values())
+        pages.append(Page(number, title, text, timestamp=f"{found.day}T00:00:00Z"))
+    return pages, list(known.values())
+
+
+def paragraph(one: dict[str, str], title: str, said: str, names: list[Name]) -> str:
+    """Return a field as wikitext: its parts are sentences; a list is one sentence, and each party a line."""
+    opening = f"{one['opening']} of {title}:" if "opening" in one else ""
+    reader, pieces = one.get("read"), parts(said)
+    if reader == "parties":
+        rows = (wikitext(re.sub(r"\s*\[[^\]]*\]", "", piece)) for piece in pieces)
+        return f"{wikitext(opening)}\n" + "".join(f"* {row}\n" for row in rows if row) + "\n"
+    if reader == "first" and names and one["opening"] == "Legislature":  # without its chambers and seats
+        pieces = [names[0].label]
+    elif reader in ("listed", "matched"):
+        rest = [piece for piece in pieces if piece.lower().startswith("note")]
+        pieces = [", ".join(piece for piece in pieces if piece not in rest), *rest]
+    said = " ".join(f"{piece[0].upper()}{piece[1:]}{'' if piece[-1] in '.!?' else '.'}" for piece in pieces if piece)
+    return wikitext(f"{opening} {said}") + "\n\n"
+
+
+def main() -> int:
+    """Write the dumps of all dates and say what each holds."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("clone", type=Path)
+    parser.add_argument("dumps", type=Path)
+    parser.add_argument("dates", nargs="+", help="YYYYMMDD")
+    parser.add_argument("--sections", default="", help="only these: government,people")
+    options = parser.parse_args()
+    seen = set[str]()
+    try:
+        for date in sorted(map(check_date, set(options.dates))):
+            found = read_snapshot(options.clone, date)
+            pages, items = convert(found, tuple(options.sections.lower().split(",")))
+            labels = {relation: one["label"] for relation, one in TABLES["relations"].items()}
+            write_dumps(options.dumps, date, pages, items, labels)
+            here = {path[-7:-5] for path in found.countries}
+            gone, seen = sorted(seen - here), seen | here
+            for problem in found.problems:
+                say(f"{date}: {in_line(problem)}")
+            say(f"{date}: commit {found.commit[:12]} of {found.day}: {len(pages)} pages, {len(items)} items")
+            say(f"{date}: {found.passed} newer commits without a country; {len(gone)} countries gone {gone}")
+    except (InputError, UsageError) as error:
+        say(f"convert.py: {error}")
+        return 2 if isinstance(error, UsageError) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
