@@ -29,7 +29,7 @@ from lm_eval.models.huggingface import HFLM
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.generation import Generator
-from temporalwiki.eval_harness.scoring import _ROW, Scorer, Text, _rows
+from temporalwiki.eval_harness.scoring import Scorer, Text
 from temporalwiki.methods import checkpoint
 
 BATCHES = (16, 32, 64, 128)  # sizes to try with lm-evaluation-harness
@@ -82,15 +82,15 @@ def floor(found: checkpoint.Checkpoint, texts: list[Text]) -> dict[str, float]:
     """Return the seconds and FLOP/s of the matrix products at the width of our batches."""
     scorer = Scorer(found.model, found.tokenizer)
     tokens = {i: made for i, made in enumerate(scorer._tokens(texts)) if made is not None}
-    rows = _rows(tokens)
+    rows = [row for batch in scorer._batches(tokens, scorer._layout(tokens)) for row in batch]
     fed = sum(len(row.ids) for row in rows)
     asked = sum(len({node for _, nodes, _ in row.asked for node in nodes}) for row in rows)
     head = found.model.get_output_embeddings()
     layers = [m for m in found.model.modules() if isinstance(m, torch.nn.Linear) and m is not head]
-    x = {m.in_features: torch.randn(_ROW, m.in_features, device=found.model.device) for m in [*layers, head]}
+    x = {m.in_features: torch.randn(512, m.in_features, device=found.model.device) for m in [*layers, head]}
     with torch.inference_mode():
-        body = best(lambda: [layer(x[layer.in_features]) for layer in layers], 3) / _ROW
-        out = best(lambda: head(x[head.in_features]), 3) / _ROW
+        body = best(lambda: [layer(x[layer.in_features]) for layer in layers], 3) / 512
+        out = best(lambda: head(x[head.in_features]), 3) / 512
     seconds = fed * body + asked * out
     flop = 2 * (fed * sum(m.weight.numel() for m in layers) + asked * head.weight.numel())
     return {"seconds": seconds, "gflop_per_s": flop / seconds / 1e9, "tokens": fed, "outputs": asked}

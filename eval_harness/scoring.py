@@ -1,8 +1,9 @@
 """Log-likelihoods of texts: the only module that reads the probabilities of a model.
 
-Many probes share a prefix, at least BOS. A decoder-only model therefore reads a batch of texts as one row that holds
-their prefix tree. Each token attends only to its ancestors, and its position is its depth in the tree. So no prefix is
-computed twice, and nothing is padded. The output layer is computed only where a token is scored.
+Many probes share a prefix, at least BOS. A row of a batch therefore holds the prefix tree of several texts: each token
+attends only to its ancestors, and its position is its depth in the tree. In longer rows, fewer prefixes are computed
+twice, but attention costs more. The scorer estimates the cost of several lengths of rows, and of one text a row, and
+takes the cheapest. The output layer is computed only where a token is scored.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -26,8 +26,9 @@ from temporalwiki.methods.packing import Encoder, Ints
 VERSION = 1  # raised by a change that moves a score; cached scores of other versions are not used
 SENTINEL = "<extra_id_0>"  # where an encoder-decoder model writes its answer
 
-# tokens per row: enough for fast matrix products, few enough that attention costs little
-_ROW = 512
+_ROWS = (64, 128, 256, 512)  # most tokens of a row that holds a tree
+_BATCH = 512  # tokens, enough for fast matrix products
+_ATTENTION = 1800  # tokens of a row in which attention costs as much as all else (135M parameters, one core)
 _LOGITS = 1 << 29  # most logits at once on a GPU (2 GB)
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -68,10 +69,14 @@ class _Tokens:
 class _Row:
     """A prefix tree of texts. Its nodes are tokens, and each parent comes before its children."""
 
+    source: tuple[int, ...]  # an encoder's input
     ids: list[int]
     depth: list[int]
     parent: list[int]  # -1: none
     asked: list[tuple[int, list[int], list[int]]]  # (text, nodes that predict its scored tokens, these tokens)
+
+    def __len__(self) -> int:
+        return len(self.source) + len(self.ids)
 
     @property
     def branches(self) -> bool:
@@ -88,11 +93,14 @@ class Scorer:
         self.encoder_decoder = is_encoder_decoder(self.model)
         self._encoder = Encoder(tokenizer)
         self._longest = context_length(self.model)
-        self._row = min(_ROW, self._longest or _ROW)  # a node's position must be in the model's table of positions
-        self._batch = _ROW  # tokens
+        # a row with a tree must fit in the model's table of positions
+        trees = () if self.encoder_decoder else _ROWS
+        self._layouts = (0, *(most for most in trees if most <= (self._longest or most)))  # 0: one text a row
+        self._reads: dict[int, bool] = {0: True}  # layout -> whether the model reads it
+        self._batch = _BATCH
         if self.model.device.type != "cpu":
             vocabulary = self.model.get_output_embeddings().weight.shape[0]
-            self._batch *= max(1, min(16, _LOGITS // (_ROW * vocabulary)))
+            self._batch *= max(1, min(16, _LOGITS // (_BATCH * vocabulary)))
 
     @property
     def policy(self) -> dict[str, Any]:
@@ -115,12 +123,14 @@ class Scorer:
         Raises InputError if a score is not a finite number.
         """
         tokens = {i: made for i, made in enumerate(self._tokens(texts)) if made is not None}
-        batches = [] if all(i in kept for i in tokens) else self._batches(tokens)
-        left = [some for batch in batches for some in self._left(batch, tokens, kept)]
+        if all(i in kept for i in tokens):
+            return
+        layout = self._layout(tokens)
+        left = [some for batch in self._batches(tokens, layout) for some in self._left(batch, tokens, kept, layout)]
         bf16 = torch.autocast(self.model.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16")
         for batch in left[share[0] :: share[1]]:
             with bf16:
-                scored = self._run(batch, tokens)
+                scored = self._run(batch)
             for i, nll in scored:
                 if not np.isfinite(nll).all():
                     raise InputError(
@@ -149,97 +159,84 @@ class Scorer:
         for source, (ids, offsets) in zip(sources, targets, strict=True):
             yield _Tokens([*start, *ids.tolist()], len(start), offsets, tuple(source)) if len(ids) else None
 
-    def _batches(self, tokens: dict[int, _Tokens]) -> list[list[Any]]:
-        """Group texts into batches: of prefix trees, or of texts of similar length if the model reads no trees."""
-        if tokens and self._trees:
-            rows = sorted(_rows(tokens, self._row), key=lambda row: len(row.ids))
-            # separately, because our mask has no sliding window, which a single long text may need
-            kinds = [[row for row in rows if row.branches is branches] for branches in (True, False)]
-            return [batch for kind in kinds for batch in grouped(kind, lambda row: len(row.ids), self._batch)]
-        order = sorted(tokens, key=lambda i: (len(tokens[i].source), len(tokens[i].ids), tokens[i].ids))
-        return grouped(order, lambda i: len(tokens[i].source) + len(tokens[i].ids), self._batch)
+    def _layout(self, tokens: dict[int, _Tokens]) -> int:
+        """Return the cheapest layout that the model reads: the most tokens of a tree, or 0 for one text a row."""
+        by_cost = sorted(self._layouts, key=lambda most: _cost(self._batches(tokens, most), most))
+        return next(most for most in by_cost if self._can_read(most))
 
-    def _left(self, batch: list[Any], tokens: dict[int, _Tokens], kept: Container[int]) -> list[list[Any]]:
+    def _batches(self, tokens: dict[int, _Tokens], most: int) -> list[list[_Row]]:
+        """Group the rows of a layout by length."""
+        rows = sorted(_rows(tokens, most), key=lambda row: (len(row.source), len(row.ids)))
+        # separately, because our mask has no sliding window, which a single long text may need
+        kinds = [[row for row in rows if row.branches is branches] for branches in (True, False)]
+        return [batch for kind in kinds for batch in grouped(kind, len, self._batch)]
+
+    def _left(
+        self, batch: list[_Row], tokens: dict[int, _Tokens], kept: Container[int], most: int
+    ) -> list[list[_Row]]:
         """Return the batch, or new batches of its remaining texts if some are kept."""
-        there = [i for row in batch for i, _, _ in row.asked] if isinstance(batch[0], _Row) else batch
+        there = [i for row in batch for i, _, _ in row.asked]
         left = {i: tokens[i] for i in there if i not in kept}
-        return [batch] if len(left) == len(there) else self._batches(left)
+        return [batch] if len(left) == len(there) else self._batches(left, most)
 
-    @cached_property
-    def _trees(self) -> bool:
-        """Whether the model can read prefix trees: some models ignore the attention mask or the positions.
+    def _can_read(self, most: int) -> bool:
+        """Whether the model reads trees of ``most`` tokens: some models ignore the attention mask or the positions.
 
-        This scores one long text of random tokens and two short ones that branch off near its beginning and in its
-        middle, in a tree and separately. The tree fills a row, so that a sliding window shows.
+        A trial scores a text of random tokens, and one that leaves it in the middle, in a tree and separately. The
+        tree fills a row, so that a sliding window shows.
         """
-        if self.encoder_decoder:
-            return False
-        size, few = self._row, max(1, self._row // 32)
-        vocabulary = self.model.get_input_embeddings().weight.shape[0]
-        ids = np.random.default_rng(0).integers(vocabulary, size=size).tolist()
-        texts = [ids[: size - 2 * few], ids[:2] + ids[-few:], ids[: size // 2] + ids[-2 * few : -few]]
-        tokens = {i: _Tokens(text, len(text) - few, np.empty((0, 2))) for i, text in enumerate(texts)}
-        try:
-            together = dict(self._run(_rows(tokens, size), tokens))
-        except (RuntimeError, ValueError, TypeError, LookupError, AttributeError):
-            return False
-        alone = dict(scored for i in tokens for scored in self._run([i], tokens))
-        tolerance = 1e-4 if self.model.dtype == torch.float32 else 3e-2
-        return all(np.abs(together[i] - alone[i]).mean() < tolerance for i in tokens)
+        if most not in self._reads:
+            half, few = most // 2, most // 8
+            vocabulary = self.model.get_input_embeddings().weight.shape[0]
+            ids = np.random.default_rng(0).integers(vocabulary, size=most).tolist()
+            texts = (ids[:-few], ids[:half] + ids[-few:])
+            tokens = {i: _Tokens(text, half, np.empty((0, 2))) for i, text in enumerate(texts)}
+            tolerance = 1e-4 if self.model.dtype == torch.float32 else 3e-2
+            try:
+                together, alone = (dict(self._run(_rows(tokens, layout))) for layout in (most, 0))
+                self._reads[most] = all(np.abs(together[i] - alone[i]).mean() < tolerance for i in tokens)
+            except (RuntimeError, ValueError, TypeError, LookupError, AttributeError):
+                self._reads[most] = False
+        return self._reads[most]
 
-    def _run(self, batch: list[Any], tokens: dict[int, _Tokens]) -> list[tuple[int, Floats]]:
+    def _run(self, rows: list[_Row]) -> list[tuple[int, Floats]]:
         """Return (index of the text, NLL of its scored tokens) for a batch; halve the batch if memory runs out."""
         try:
             with torch.inference_mode():
-                return self._in_trees(batch) if isinstance(batch[0], _Row) else self._padded(batch, tokens)
+                return self._read(rows)
         except torch.OutOfMemoryError:
-            if len(batch) == 1:
+            if len(rows) == 1:
                 raise InputError(f"{self.model.name_or_path}: no memory left on {self.model.device}") from None
-        half = len(batch) // 2
-        return self._run(batch[:half], tokens) + self._run(batch[half:], tokens)
+        half = len(rows) // 2
+        return self._run(rows[:half]) + self._run(rows[half:])
 
-    def _in_trees(self, rows: list[_Row]) -> list[tuple[int, Floats]]:
+    def _read(self, rows: list[_Row]) -> list[tuple[int, Floats]]:
+        device = self.model.device
         longest = max(len(row.ids) for row in rows)
-        inputs = {"input_ids": _pad([row.ids for row in rows]), "position_ids": _pad([row.depth for row in rows])}
-        if rows[0].branches:
-            hidden = torch.from_numpy(~_seen(rows, longest)).to(self.model.dtype)
-            inputs["attention_mask"] = hidden * torch.finfo(hidden.dtype).min
-        else:
-            inputs["attention_mask"] = _pad([[1] * len(row.ids) for row in rows])
         asked = [
             (text, [r * longest + node for node in nodes], wanted)
             for r, row in enumerate(rows)
             for text, nodes, wanted in row.asked
         ]
-        return self._read(inputs, asked)
-
-    def _padded(self, batch: list[int], tokens: dict[int, _Tokens]) -> list[tuple[int, Floats]]:
-        fed = [tokens[i].ids[:-1] for i in batch]
-        read = [tokens[i].source for i in batch] if self.encoder_decoder else fed
-        inputs = {"input_ids": _pad(read), "attention_mask": _pad([[1] * len(ids) for ids in read])}
-        if self.encoder_decoder:
-            inputs["decoder_input_ids"] = _pad(fed)
-        longest = max(map(len, fed))
-        asked = []
-        for row, i in enumerate(batch):
-            ids, first = tokens[i].ids, tokens[i].first
-            asked.append((i, [row * longest + place for place in range(first - 1, len(ids) - 1)], ids[first:]))
-        return self._read(inputs, asked)
-
-    def _read(
-        self, inputs: dict[str, torch.Tensor], asked: list[tuple[int, list[int], list[int]]]
-    ) -> list[tuple[int, Floats]]:
-        """Run the model; ``asked`` holds (text, positions over all rows that predict its tokens, these tokens)."""
-        device = self.model.device
         places, node = np.unique(np.concatenate([at for _, at, _ in asked]), return_inverse=True)
         with _output_at(self.model, torch.from_numpy(places).to(device)):
-            on_device = {name: tensor.to(device) for name, tensor in inputs.items()}
+            on_device = {name: tensor.to(device) for name, tensor in self._inputs(rows, longest).items()}
             logits = self.model(**on_device, use_cache=False).logits[0].float()
         wanted = torch.tensor([token for _, _, tokens in asked for token in tokens], device=device)
         nodes = torch.from_numpy(node).to(device)
-        nll = (logits.logsumexp(-1)[nodes] - logits[nodes, wanted]).double().cpu().numpy()
+        nll = -logits.log_softmax(-1)[nodes, wanted].double().cpu().numpy()
         ends = np.cumsum([0, *(len(tokens) for _, _, tokens in asked)])
         return [(i, nll[begin:end]) for (i, _, _), (begin, end) in zip(asked, pairwise(ends), strict=True)]
+
+    def _inputs(self, rows: list[_Row], longest: int) -> dict[str, torch.Tensor]:
+        ids = _pad([row.ids for row in rows])
+        if rows[0].branches:
+            hidden = torch.from_numpy(~_seen(rows, longest)).to(self.model.dtype)
+            mask = hidden * torch.finfo(hidden.dtype).min
+            return {"input_ids": ids, "position_ids": _pad([row.depth for row in rows]), "attention_mask": mask}
+        read = [row.source or row.ids for row in rows]
+        inputs = {"input_ids": _pad(read), "attention_mask": _pad([[1] * len(one) for one in read])}
+        return inputs | ({"decoder_input_ids": ids} if self.encoder_decoder else {})
 
 
 def plain(model: Any) -> PreTrainedModel:
@@ -317,7 +314,7 @@ def _output_at(model: Any, places: torch.Tensor) -> Iterator[None]:
         hook.remove()
 
 
-def _rows(tokens: dict[int, _Tokens], most: int = _ROW) -> list[_Row]:
+def _rows(tokens: dict[int, _Tokens], most: int) -> list[_Row]:
     """Arrange texts in prefix trees of at most ``most`` tokens; a longer text gets its own row."""
     rows: list[_Row] = []
     path: list[int] = []  # the nodes of the previous text
@@ -329,7 +326,7 @@ def _rows(tokens: dict[int, _Tokens], most: int = _ROW) -> list[_Row]:
             (d for d, (a, b) in enumerate(zip(before, fed, strict=False)) if a != b), min(len(before), len(fed))
         )
         if not rows or len(rows[-1].ids) + len(fed) - shared > most:
-            rows.append(_Row([], [], [], []))
+            rows.append(_Row(text.source, [], [], [], []))
             path, shared = [], 0
         row = rows[-1]
         path = path[:shared]
@@ -341,6 +338,12 @@ def _rows(tokens: dict[int, _Tokens], most: int = _ROW) -> list[_Row]:
         row.asked.append((i, path[text.first - 1 :], text.ids[text.first :]))
         before = fed
     return rows
+
+
+def _cost(batches: list[list[_Row]], most: int) -> float:
+    """Return how long a layout takes, in tokens; trees need a trial, which reads a tree and two texts."""
+    shapes = [(len(batch), max(map(len, batch))) for batch in batches]
+    return 3 * most + sum(rows * longest * (1 + longest / _ATTENTION) for rows, longest in shapes)
 
 
 def _seen(rows: Sequence[_Row], longest: int) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -187,7 +187,7 @@ def test_who_goes_on_computes_the_same_bits(
     kind: str, history: int, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cached batches do not change the other batches."""
-    monkeypatch.setattr(scoring, "_ROW", 100)
+    monkeypatch.setattr(scoring, "_BATCH", 100)
     texts = [Text("", f"{i} {name * (i % 4)} was born in {i % 7}") for name in NAMES for i in range(25)]
     asked = CachedModel(str(models[kind]), tmp_path)
     before = set(range(0, len(texts), history)) if history else set()

@@ -257,7 +257,7 @@ from temporalwiki.commands import main
 from temporalwiki.eval_harness import scoring
 from temporalwiki.eval_harness.score_cache import ScoreCache
 
-scoring._ROW = 64
+scoring._BATCH = 64
 asked = []
 keep = ScoreCache.add_scores
 
@@ -297,7 +297,7 @@ def test_another_process_with_another_hash_seed_killed_in_the_middle(
     models: dict[str, Path], month: Path, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After SIGKILL, cached scores are not computed again."""
-    monkeypatch.setattr("temporalwiki.eval_harness.scoring._ROW", 64)
+    monkeypatch.setattr("temporalwiki.eval_harness.scoring._BATCH", 64)
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(
         [sys.executable, str(tmp_path / "program.py"), *words(models["gpt2"], month, tmp_path / "there")],

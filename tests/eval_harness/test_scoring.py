@@ -51,6 +51,8 @@ def one_thread() -> None:
 sharp = partial(sharpened, std=0.3)
 MODELS = {kind: sharp(tiny_models.model(kind, len(TOKENIZERS[kind]))) for kind in KINDS}
 SHARED = {kind: Scorer(MODELS[kind], TOKENIZERS[kind]) for kind in KINDS}
+TREES = Scorer(MODELS["llama"], TOKENIZERS["llama"])
+TREES._layouts = (64,)
 
 
 def llama(vocabulary: int, **more: Any) -> LlamaForCausalLM:
@@ -211,7 +213,6 @@ def test_what_looks_like_a_special_token_is_spelled(kind: str, hostile: str) -> 
         list(scorer.score([text]))
         return read.count(tokenizer.convert_tokens_to_ids(hostile))
 
-    assert scorer._trees == (kind != "t5")
     hook = listen(scorer.model, lambda ids: read.extend(ids.flatten().tolist()))
     for context, target in [("Anna", " is {} is"), ("Anna {}", " is"), ("", "{} is")]:
         texts = [Text(context.format(word), target.format(word)) for word in (hostile, "xx")]
@@ -309,25 +310,22 @@ def test_not_on_what_else_is_scored(kind: str, way: Callable[[Scorer], list[np.n
 
 
 @pytest.mark.parametrize(
-    ("kind", "trees", "row", "batch"),
+    ("kind", "layout", "batch"),
     [
-        ("gpt2", True, 1, 1),
-        ("gpt2", True, 8, 64),
-        ("llama", True, 40, 4096),  # several rows at once, as a GPU gets them
-        ("llama", False, 40, 1),
-        ("gpt2", False, 40, 100),
-        ("llama", False, 40, 4096),
-        ("t5", False, 40, 1),
-        ("t5", False, 40, 100),
-        ("t5", False, 40, 4096),
+        ("gpt2", 8, 1),
+        ("gpt2", 8, 64),
+        ("llama", 40, 4096),  # several rows at once, as a GPU gets them
+        ("llama", 0, 1),
+        ("gpt2", 0, 100),
+        ("llama", 0, 4096),
+        ("t5", 0, 1),
+        ("t5", 0, 100),
+        ("t5", 0, 4096),
     ],
 )
-def test_not_on_rows_batches_and_trees(
-    kind: str, trees: bool, row: int, batch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_not_on_rows_batches_and_trees(kind: str, layout: int, batch: int) -> None:
     scorer = Scorer(MODELS[kind], TOKENIZERS[kind])
-    for name, value in {"_row": row, "_batch": batch, "_trees": trees}.items():
-        monkeypatch.setitem(scorer.__dict__, name, value)
+    scorer.__dict__.update(_layouts=(layout,), _batch=batch)
     same(found(scorer), of_probes(kind))
 
 
@@ -345,7 +343,7 @@ def test_not_on_the_tokenizers_padding_and_truncation(kind: str, side: str) -> N
 @given(st.lists(st.tuples(st.text("ab ", max_size=6), st.text("abé", max_size=6)), min_size=1, max_size=8))
 def test_texts_that_begin_alike_score_in_a_tree_as_alone(pairs: list[tuple[str, str]]) -> None:
     texts = [Text(*pair) for pair in pairs]
-    same(found(SHARED["llama"], texts), expected(MODELS["llama"], TOKENIZERS["llama"], texts))
+    same(found(TREES, texts), expected(MODELS["llama"], TOKENIZERS["llama"], texts))
 
 
 @pytest.mark.parametrize("kind", DECODERS)
@@ -356,7 +354,7 @@ def test_sixty_candidates_of_a_prompt_are_read_and_the_prompt_once(kind: str) ->
     texts = [Text(prompt, f" {name}") for name in [*names, *names[:2]]]
     assert len(texts) == 60
     scorer = SHARED[kind]
-    assert scorer._trees
+    found(scorer, texts)  # the first call tests how the model reads trees
     read, asked = [], []
     hooks = [
         listen(model, lambda ids: read.append(ids.numel())),
@@ -428,7 +426,8 @@ def broken(kind: str, error: BaseException, most: int) -> Scorer:
 
     listen(model, refuse)
     scorer = Scorer(model, TOKENIZERS[kind])
-    scorer.__dict__.update(_trees=kind != "t5", _row=30, _batch=4096)
+    layout = 0 if kind == "t5" else 30
+    scorer.__dict__.update(_layouts=(layout,), _reads={layout: True}, _batch=4096)
     return scorer
 
 
@@ -477,7 +476,8 @@ def test_models_of_all_methods(method: str, kind: str, tmp_path: Path) -> None:
     assert max(abs(nll - plainly).max() for nll, plainly in zip(exact, of_probes(kind), strict=True)) > 0.1
     scorer = Scorer(model, tokenizer)
     same(found(scorer), exact)
-    assert scorer._trees == (kind != "t5")
+    for layout in scorer._layouts[:2]:
+        assert scorer._can_read(layout)
 
 
 def test_prompt_tuning_is_refused() -> None:
@@ -492,27 +492,26 @@ WITH_TREES = {"OPT", "GPTNeoX", "GPTJ", "Qwen3", "Qwen3Moe", "Cohere"}
 
 
 @pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name != "RecurrentGemma"])
-def test_whatever_the_architecture(name: str) -> None:
+def test_whatever_the_architecture(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Models that support prefix trees are detected, independent of the first text."""
     tokenizer = TOKENIZERS["gpt2"]
     model = sharp(architecture(name, len(tokenizer)))
     long = "The capital of Norland is Easton, qx zj kv wq"
     texts = [*PROBES[:7], Text("", long), Text(long, " and"), Text(long[:9], " was"), Text("The capital", "x" * 40)]
     scorer = Scorer(model, tokenizer)
+    monkeypatch.setattr(scoring, "_cost", lambda _, layout: -layout)  # trees wherever the model reads them
     same(found(scorer, texts[:1]) + found(scorer, texts[1:]), expected(model, tokenizer, texts))
-    assert scorer._trees == (name in WITH_TREES)
+    assert scorer._can_read(64) == (name in WITH_TREES)
 
 
-def test_texts_beyond_a_sliding_window_are_never_in_a_row_that_branches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_beyond_a_sliding_window_are_never_in_a_row_that_branches() -> None:
     """With a sliding window of a row's length, short texts share rows, and long texts use the model's mask."""
-    monkeypatch.setattr(scoring, "_ROW", 32)
     tokenizer = TOKENIZERS["gpt2"]
     model = sharp(architecture("Mistral", len(tokenizer), sliding_window=32))
     long = "".join(np.random.default_rng(0).choice(list("abcdefgh"), 60))
     texts = [Text("", long), Text(long, "x"), Text(long[:50], "xy"), *(Text(long[:n], "x") for n in range(31))]
     scorer = Scorer(model, tokenizer)
-    monkeypatch.setattr(scorer, "_batch", 4096)
-    assert scorer._trees
+    scorer.__dict__.update(_layouts=(32,), _batch=4096)
     same(found(scorer, texts), expected(model, tokenizer, texts))
     texts = [Text(long[:20], "!!"), Text("", long)]  # in this order, and with room for the first alone
     same(found(scorer, texts), expected(model, tokenizer, texts))
