@@ -32,9 +32,8 @@ from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import Snapshot, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
 from temporalwiki.eval_harness.leaderboard import Card
-from temporalwiki.eval_harness.leaderboard.headline import Column, Entry, months, signed
+from temporalwiki.eval_harness.leaderboard.headline import LEARNED, Column, Entry, months, signed, training_runs
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
-from temporalwiki.eval_harness.leaderboard.tables.learned_and_forgotten import ONE_RUN
 from temporalwiki.eval_harness.proper_nouns import Word, train_tagger
 from temporalwiki.eval_harness.results import aligned
 from temporalwiki.methods import find_method
@@ -64,7 +63,6 @@ _END = "<|endoftext|>"
 _RECIPE = "experiment.yaml"
 _PAGE = Path("experiment", "leaderboard", "index.html")
 _WIDTH = 118
-_SURE = f"Brackets: 95 % intervals over facts. {ONE_RUN}"
 _RATIO = "perplexity of names in the month's {}, divided by the start model's; lower is better"
 _MEANINGS = {
     "Learned": "how much likelier changed facts became, beyond unchanged ones of the same relations",
@@ -432,7 +430,8 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
             yield _wrapped("   ", f"{column.title}: {_MEANINGS[column.title]}")
     if newest.finding:
         yield _wrapped("", f"{newest.finding}. {newest.advice}")
-        yield _SURE
+        runs = training_runs(entry.values[LEARNED].row for entry in newest.entries if LEARNED in entry.values)
+        yield f"Brackets: 95 % intervals over facts. {runs}"
 
 
 def _score(entry: Entry, column: Column) -> str:
