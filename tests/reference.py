@@ -627,6 +627,8 @@ Span = tuple[int, int]
 
 def whole_words(sentence: str, text: str) -> list[Span]:
     """Where a sentence has a text as whole words, in any case."""
+    if text.casefold() not in sentence.casefold():  # of most sentences, and far faster than a look at each place
+        return []
     spans = [(at, at + len(text)) for at in range(len(sentence)) if holds_at(sentence, text, at)]
     return [(at, end) for at, end in spans if holds(sentence[max(0, at - 1) : end + 1], text)]
 
