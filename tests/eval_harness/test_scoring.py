@@ -370,6 +370,32 @@ def test_sixty_candidates_of_a_prompt_are_read_and_the_prompt_once(kind: str) ->
     assert sum(asked) == len({one[:n] for one in ids for n in range(before + 1, len(one))})
 
 
+NAMES = [a + b for a in "abcdefghijklmnopqrst" for b in "abcdefghijklmno"]
+LAYOUTS = {
+    "one text": ([Text("", "Anna Weber was born in Norland")], 0),
+    "a few texts share less than a trial reads": (PROBES, 0),
+    "many short texts share little": ([Text("", f"{name} was born in {name[::-1]}") for name in NAMES], 64),
+    "many texts share long prompts": (
+        [Text(f"{i} {'x' * 150} is", f" {name}") for i in range(9) for name in NAMES[:100]],
+        256,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LAYOUTS)
+def test_the_layout_follows_from_what_texts_share(case: str) -> None:
+    """A trial reads at most three times as many tokens as a row; one text a row needs none."""
+    texts, layout = LAYOUTS[case]
+    tokenizer = TOKENIZERS["llama"]
+    scorer = Scorer(llama(len(tokenizer), max_position_embeddings=1024), tokenizer)
+    read: list[int] = []
+    listen(scorer.model, lambda ids: read.append(ids.numel()))
+    tokens = {i: made for i, made in enumerate(scorer._tokens(texts)) if made is not None}
+    assert scorer._layout(tokens) == layout
+    assert (sum(read) > 0) == (layout > 0)
+    assert sum(read) <= 3 * layout
+
+
 # Lengths
 
 
