@@ -192,7 +192,7 @@ def git(clone: Path, *words: str) -> bytes:
 
 
 def read_snapshot(clone: Path, date: str) -> Snapshot:
-    """Read the newest commit up to a date that has a country. Raises InputError if there is none."""
+    """Read the newest commit up to a date that has a country. Raises InputError if no commit has one."""
     end = f"--before={date[:4]}-{date[4:6]}-{date[6:]}T23:59:59Z"
     lines = git(clone, "log", end, "--date=format-local:%Y-%m-%d", "--format=%H %cd", "HEAD").decode().splitlines()
     for passed, line in enumerate(lines):
