@@ -97,7 +97,7 @@ def named(relation: str, label: str, alias: str = "", start: str | None = None) 
 
 
 def listed(relation: str, text: str) -> Iterator[Name]:
-    """Yield the members of a list such as "Dari 50% (official), Pashto; note - ...", without their shares."""
+    """Yield the members of a list such as "Norish 50% (official), Sudish; note - ...", without their shares."""
     for part in parts(text, ",;"):
         if part.lower().startswith("note"):
             return
@@ -108,7 +108,7 @@ def listed(relation: str, text: str) -> Iterator[Name]:
 
 
 def first(relation: str, text: str) -> Iterator[Name]:
-    """Yield what a field begins with, such as "Congress" of "bicameral Congress or Congreso consists of ..."."""
+    """Yield what a field begins with, such as "Diet" of "bicameral Diet or Ting consists of ..."."""
     ends = r"$" if relation == "P85" else r"\s+-?\d| or | per | consists| under |,"  # anthems have commas
     for part in parts(text)[:1]:
         label = re.sub(r"^(uni|bi|tri)cameral\s+", "", bare(part))
@@ -116,7 +116,7 @@ def first(relation: str, text: str) -> Iterator[Name]:
 
 
 def parties(relation: str, text: str) -> Iterator[Name]:
-    """Yield parties, one a line: "National Rally or RN (a note) [LEADER]"; the short form is an alias."""
+    """Yield parties, one a line: "Green Party or GP (a note) [LEADER]"; the short form is an alias."""
     for part in parts(text):
         label, _, alias = re.split(r",|:| - |-$", bare(re.split(r"\s[(\[-]", part)[0]))[0].partition(" or ")
         if label[:1].isupper():
@@ -192,7 +192,7 @@ def git(clone: Path, *words: str) -> bytes:
 
 
 def read_snapshot(clone: Path, date: str) -> Snapshot:
-    """Read the newest commit up to a date that has a country. Raises InputError if there is none."""
+    """Read the newest commit up to a date that has a country. Raises InputError if no commit has one."""
     end = f"--before={date[:4]}-{date[4:6]}-{date[6:]}T23:59:59Z"
     lines = git(clone, "log", end, "--date=format-local:%Y-%m-%d", "--format=%H %cd", "HEAD").decode().splitlines()
     for passed, line in enumerate(lines):
