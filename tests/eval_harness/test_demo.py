@@ -208,7 +208,7 @@ def test_the_summary_is_the_newest_month_of_the_page() -> None:
     assert " ".join(initial.split()) == "Start model 0.00 0.00 1.00 1.00"
     assert [line.split(":")[0].strip() for line in meanings] == ["Learned", "Forgotten", "New text", "Old text"]
     assert finding == f"{months(rows)[0].finding}."
-    assert sure.endswith("One training run; differences between runs are not included.")
+    assert sure.endswith(" One training run for each method; differences between runs are not included.")
 
 
 def test_without_facts_the_summary_is_about_text_and_claims_nothing() -> None:
