@@ -13,7 +13,7 @@ class InputError(ValueError):
 
 
 class UsageError(InputError):
-    """Arguments that make no sense for any input. Commands print it and exit with status 2."""
+    """A wrong argument or option, or a missing package or program. Commands print it and exit with status 2."""
 
 
 def in_one_line(error: object) -> str:

@@ -1,7 +1,7 @@
 """Files and folders that are written whole or not at all, even in a power cut, and folders for one process at a time.
 
 A power cut may lose the content of every file, and every change of a folder's list of names, that was not synced. So a
-file is synced before it gets its name, and its folder after that. Each step can rely on the steps before it.
+file is synced before it gets its name, and its folder after that: then no power cut can undo what was done.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNFINISHED = ".*." + "[0-9a-f]" * 8 + ".part"
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path. The file becomes ``path`` if the block ends well, and is deleted otherwise.
 
-    The folder is made if it is missing.
+    The folder of ``path`` is made if it is missing.
     """
     # random, because processes of two machines can have the same id
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -60,7 +60,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 def read_small(path: Path) -> bytes:
-    """Return the content of a file that strangers may have made.
+    """Return the content of a small file, which need not be trusted.
 
     Raises OSError for a file that is not regular, such as a pipe, and for one larger than ``LARGEST_TEXT``.
     """
@@ -73,7 +73,7 @@ def read_small(path: Path) -> bytes:
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Return whether ``path``, which lies in ``folder``, is or passes a link to something outside."""
+    """Return whether ``path``, which lies in ``folder``, leads outside of it: it may be or pass through a link."""
     return not path.resolve().is_relative_to(folder.resolve())
 
 
@@ -108,7 +108,10 @@ def sync_tree(folder: Path) -> None:
 
 @contextlib.contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """Raise an InputError that names ``path`` if the disk or a limit is full; libraries rarely name the file."""
+    """Raise an InputError that names ``path`` if the block fails because the disk is full or a size limit is reached.
+
+    Libraries rarely name the file.
+    """
     try:
         yield
     except OSError as error:
@@ -121,7 +124,10 @@ def room_for(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def only_one(folder: Path, what: str) -> Iterator[None]:
-    """Lock ``folder`` for this process. Raises InputError if another process holds the lock."""
+    """Lock ``folder`` for this process. ``what`` says in messages what it does there, such as "build".
+
+    Raises InputError if another process holds the lock, or if the folder cannot be written.
+    """
     whole = folder.absolute()  # "." has no name
     lock = whole.with_name(f".{whole.name}.lock")
     if lock.is_symlink():
@@ -145,7 +151,10 @@ def only_one(folder: Path, what: str) -> Iterator[None]:
 
 
 def discard(folder: Path) -> None:
-    """Delete a folder, all at once under its own name. If the process is killed, the next call deletes the rest."""
+    """Rename a folder, then delete it, so that its own name never holds a part of it.
+
+    If the process is killed, the next call for this folder deletes the rest.
+    """
     gone = folder.with_name(f".{folder.name}.gone")
     shutil.rmtree(gone, ignore_errors=True)
     if folder.exists():
@@ -154,9 +163,9 @@ def discard(folder: Path) -> None:
 
 
 def sweep(folder: Path, pattern: str = UNFINISHED) -> None:
-    """Delete the unfinished files of killed processes in a folder tree that no other process uses.
+    """Delete the unfinished files that killed processes left in a folder tree. No other process may be using it.
 
-    In a folder that holds only files of ours, ``pattern`` may be wider than the names from ``whole_file``.
+    ``pattern`` says which names are unfinished files. By default, these are the temporary names of ``whole_file``.
     """
     for part in list(folder.rglob(pattern)):
         if part.is_dir():

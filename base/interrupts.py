@@ -1,4 +1,4 @@
-"""Ctrl-C at moments that harm nothing."""
+"""Hold Ctrl-C back until it can do no harm."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ POLL = 0.2  # seconds; a wait for threads looks for an interrupt this often
 
 @contextlib.contextmanager
 def held_interrupts() -> Iterator[Callable[[], None]]:
-    """Hold Ctrl-C back in a block that shares locks with threads. Yield a function that raises it.
+    """Hold Ctrl-C back in a block that shares locks with threads. Yield a function to call at safe moments.
 
-    The end of the block also raises it. Otherwise KeyboardInterrupt may come just after the main thread has taken a
-    lock and before it can release the lock, as in ``threading.Condition.__enter__``: the other threads then wait
-    forever. And Python notices an interrupt that comes just before an endless wait only after the wait.
+    The function raises KeyboardInterrupt if Ctrl-C was pressed in the block, and so does the end of the block.
+    Without this, KeyboardInterrupt may come just after the main thread has taken a lock and before it can release the
+    lock, as in ``threading.Condition.__enter__``: the other threads then wait forever. Besides, if Ctrl-C is pressed
+    just before a wait without a timeout, Python notices it only after the wait.
     """
     came: list[int] = []
 

@@ -1,4 +1,4 @@
-"""JSON files: read by type, written whole."""
+"""JSON files: checked against a type when they are read, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def read_json(path: Path, kind: type[T], what: str = "JSON that temporalwiki can use") -> T:
-    """Return the content of a JSON file, checked to be a ``kind``.
+    """Return the content of a JSON file as an object of type ``kind``.
 
     Raises InputError if the file cannot be read, is not JSON, or does not fit. The message names the file, ``what`` it
     should have been, and what is wrong.
@@ -38,7 +38,7 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def fingerprint(*what: Any) -> str:
-    """Return a short name for content: equal JSON has an equal name."""
+    """Return a short hash of content, which is the same for everything that is equal as JSON."""
     text = json.dumps(what, sort_keys=True, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Text from elsewhere in Markdown that shows it unchanged."""
+"""Turn untrusted text into Markdown that shows it as it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _IN_CODE = str.maketrans("`|\\", "'∣∖")  # these would end the code span or 
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks and invisible characters, such as marks that change its direction."""
+    """Return a text in one line, with single spaces in place of line breaks and most invisible characters."""
     return " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in text).split())
 
 
@@ -22,7 +22,7 @@ def escaped(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return a text as a code span that also fits into a table cell, or nothing for an empty text."""
+    """Return a text as a code span that also fits into a table cell, or "" for an empty text."""
     line = "".join(char if char.isprintable() else " " for char in text).split()
     return f"`{' '.join(line).translate(_IN_CODE)}`" if line else ""
 

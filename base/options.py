@@ -25,7 +25,7 @@ def did_you_mean(wrong: str, names: Any) -> str:
 
 
 def from_mapping(of: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Return the dataclass ``of`` with values from a recipe or the command line, converted to the types of its fields.
+    """Return an instance of dataclass ``of`` made from plain values, which are converted to the types of its fields.
 
     Raises UsageError for an unknown name or a wrong type. The message begins with ``where``.
     """
@@ -41,7 +41,7 @@ def from_mapping(of: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def element(hint: Any) -> tuple[Any, bool]:
-    """Return the type of a field's values, without None, and whether the field is a list of them."""
+    """Return the type in a field's type hint, apart from None, and True if the field holds a tuple of that type."""
     kinds = [kind for kind in get_args(hint) if kind is not NoneType] if isinstance(hint, UnionType) else [hint]
     (kind,) = kinds
     return (get_args(kind)[0], True) if get_origin(kind) is tuple else (kind, False)

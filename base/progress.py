@@ -18,14 +18,14 @@ LOG_SECONDS = 60.0  # between two lines in a log; work that takes less than half
 
 
 class Progress:
-    """How far some work is, shown on standard error; a context manager that any thread may update.
+    """Shows on standard error how far some work has got. It is a context manager, and any thread may update it.
 
     Args:
         name: what is being done; it heads the bar or the line.
         total: how many units there are in all, or None if nobody knows.
         unit: the unit's name; "B" is shown as kB, MB and so on.
         done: units that an earlier run did; they do not count for the rate.
-        shown: False shows nothing, for all processes of a run but the first.
+        shown: whether to show anything; of several processes of one run, only the first should.
     """
 
     def __init__(self, name: str, total: int | None, unit: str = "it", done: int = 0, shown: bool = True) -> None:
@@ -45,7 +45,7 @@ class Progress:
         self.close()
 
     def close(self) -> None:
-        """Leave the bar, or print the last line of work that took a while."""
+        """Close the bar; in a log, print a last line if the work took a while."""
         if self._bar is not None:
             self._bar.close()
         elif time.monotonic() - self._begun > LOG_SECONDS / 2:

@@ -1,4 +1,4 @@
-"""What people read on the terminal: everything that the program prints passes here."""
+"""Output for the terminal: what the program prints is first made safe here, as it may hold untrusted text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def printable(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    """Return a text of strangers as part of one line, so that no line of output can be forged."""
+    """Return an untrusted text in one line, so that it cannot look like another line of output."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -54,7 +54,7 @@ def say(text: object) -> None:
 
 
 def guard() -> None:
-    """Make what libraries and Python itself print pass here too: log records, warnings and tracebacks."""
+    """Make log records, warnings and tracebacks, which libraries and Python itself print, ``printable`` as well."""
     logging.setLogRecordFactory(_Record)
     warnings.formatwarning = _printable_warning
     sys.excepthook = _print_traceback

@@ -1,4 +1,4 @@
-"""Read files of released archives, loose or in a zip, and the rows of CSV files. Nothing is unpacked to the disk."""
+"""Read the files of released archives, unpacked or in a zip, and their CSV rows. Nothing is unpacked to the disk."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SHADOWS = "__MACOSX"  # a folder of metadata in zips from macOS, with the same 
 
 @dataclass(frozen=True)
 class Member:
-    """A file on the disk, or a file in the zip at ``path``."""
+    """A file on the disk at ``path``, or the file ``inside`` the zip at ``path``."""
 
     path: Path
     inside: str | None = None
 
     @property
     def name(self) -> str:
-        """The name without folders; paths in a zip are never used."""
+        """The file's name, without the folders on the disk or in the zip."""
         return self.path.name if self.inside is None else self.inside.replace("\\", "/").rsplit("/", 1)[-1]
 
     @property
@@ -104,10 +104,11 @@ def _zip(path: Path) -> Iterator[zipfile.ZipFile]:
 def read_csv(
     member: Member, columns: Sequence[str], optional: Sequence[str] = (), warnings: list[str] | None = None
 ) -> Iterator[dict[str, str]]:
-    """Yield the known columns of the header, and then of each row that is not empty.
+    """Yield a dict of the wanted columns for the header, and then one for each row that is not empty.
 
-    Columns are found by name, in any case and order. Raises InputError, which names the line, for damaged CSV, and
-    for a missing column. A last line without an end adds to ``warnings``: the file may be cut off.
+    These are all ``columns``, and the ``optional`` ones that the file has, in any case and order. Raises InputError
+    for damaged CSV and for a missing column. If the last line has no line break, the file may be cut off: that adds a
+    text to ``warnings``.
     """
     lines = size = 0  # of the file, and the bytes of the current row
     begun, complete = 1, True

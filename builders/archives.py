@@ -94,8 +94,9 @@ CKL_FILES = {
 def import_archives(paths: Sequence[Path], out: Path | None = None, card: Card | None = None) -> Iterator[str]:
     """Import the released files at ``paths`` into dataset folders, and yield a line for each split.
 
-    TWiki-Probes go to ``./temporalwiki`` and CKL's files to ``./ckl``; ``out`` is for files of one kind. ``card``
-    makes the text of README.md. An interval or config replaces an imported one, never one that was built.
+    TWiki-Probes go to ``./temporalwiki`` and CKL's files to ``./ckl``, or all of them to ``out`` if they are of one
+    kind. ``card`` makes the text of README.md. An interval or config of the same name is replaced if it was imported,
+    but never if it was built.
 
     Raises UsageError if ``out`` is given for files of both kinds, and InputError for files that cannot be imported.
     """
@@ -223,7 +224,7 @@ def _rows_of(
 
 
 def read_facts(member: Member, split: str, counts: Counts, warnings: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of probes, each fact once. The files do not say why a fact counts as changed."""
+    """Yield the rows of probes, each fact once. Changed facts have no ``kind``: the files do not say why."""
     kind = "unchanged" if split == "unchanged" else None
     for cells in _rows_of(member, Source(member.name, "probes", FACT, ""), FACT, counts, warnings):
         yield {**cells, "kind": kind, "previous_objects": []}
@@ -293,14 +294,17 @@ def read_clozes(
 
 
 class Answers(msgspec.Struct):
-    """The accepted answers of a row, now and before."""
+    """The answers to a row that count as right now (``new``) and before the change (``old``)."""
 
     new: Sequence[str | int | float] = ()
     old: Sequence[str | int | float] = ()
 
 
 def read_answers(member: Member) -> dict[str, Answers]:
-    """Return the accepted answers by id, or raise InputError: a file has lists of answers or of old and new ones."""
+    """Return the accepted answers by id. A file lists either plain answers or pairs of new and old answers.
+
+    Raises InputError for any other content.
+    """
     with member.open() as file:
         data = file.read(_LARGEST_ANSWERS).removeprefix(b"\xef\xbb\xbf")
     try:

@@ -70,7 +70,8 @@ def build(
     month's extracts. The bytes of the dataset are the same either way. Nothing is written to ``out`` before everything
     is ready. ``card`` makes the text of README.md; without a card, `datasets` cannot load the folder. ``remarks`` are
     more warnings for the manifest and the card.
-    Raises InputError for dumps that cannot be used, and, unless ``accept_dates``, for text that is not of its date.
+    Raises InputError for dumps that cannot be used, and, unless ``accept_dates`` is true, for a dump whose newest
+    revision does not fit the date of its snapshot.
     """
     options, machine = options or BuildOptions(), machine or Machine()
     out, work = check_folders(out, work, sources.interval.wiki)  # the locks have the names of the folders

@@ -24,7 +24,7 @@ _FETCHED = ".fetched.json"  # in a folder of dumps: the state and SHA-1 of each 
 
 @dataclass(frozen=True)
 class ChecksumTask:
-    """A file to hash, and its state, which shows a later change."""
+    """A file to hash, with its size and times, which show whether it has changed later."""
 
     file: str
     size: int
@@ -91,7 +91,7 @@ def _noted(task: ChecksumTask) -> str | None:
 def known(folder: Path, tasks: Sequence[ChecksumTask]) -> dict[ChecksumTask, Report]:
     """Return the reports of files that need not be read again, from earlier runs in ``folder`` and from ``fetch``.
 
-    The run of a file that ``fetch`` hashed cost nothing here and has no "began".
+    For a file that ``fetch`` hashed, "run" in its report says that it cost nothing, and has no "began".
     """
     no_cost = {"kept": True, "seconds": 0.0, "cpu_seconds": 0.0, "peak_memory_mb": 0}
     found: dict[ChecksumTask, Report] = {
@@ -124,7 +124,7 @@ def is_listed(path: Path) -> bool:
 
 
 def compare(path: Path, report: Report) -> None:
-    """Raise InputError if a list next to a file has another checksum than the file."""
+    """Raise InputError if a list next to a file gives another checksum for it than ``report``."""
     for listing, algorithm, expected in _listed(path):
         if expected != report[algorithm]:
             raise InputError(f"{path}: not the file whose {algorithm} {listing.name} has; fetch it again")

@@ -54,9 +54,9 @@ class SplitFiles:
 def write_split(
     folder: Path, config: str, split: str, rows: Iterable[Mapping[str, Any]], schema: pa.Schema | None = None
 ) -> SplitFiles:
-    """Write the rows of one split as numbered shards below ``folder``/data/``config``.
+    """Write the rows of one split as numbered shards to the folder data/CONFIG in ``folder``.
 
-    ``schema`` has the columns; None stands for the columns of the config's kind.
+    ``schema`` gives the columns; by default, they are those of the config's kind.
     """
     schema = SCHEMAS[config.split("-")[0]] if schema is None else schema
     place = folder / "data" / config
@@ -83,9 +83,10 @@ def write_split(
 
 
 def check_place(folder: Path, owner: str | None = None) -> None:
-    """Raise InputError if a folder cannot take a dataset.
+    """Raise InputError if a dataset cannot be written to a folder.
 
-    It may be something else, have damaged manifests, or hold the data of another owner than ``owner``.
+    That is so if the folder is no dataset folder, has a damaged manifest, or holds data of an owner that is not
+    ``owner``. A folder that is empty or does not exist yet can be used.
     """
     found = {path.name for path in folder.iterdir()} - {_READY} if folder.is_dir() else set()
     place = folder / "manifests"  # other programs have folders of this name as well
@@ -152,7 +153,7 @@ def _command(manifest: manifests.Manifest) -> list[str]:
 
 
 def strays(folder: Path, described: Iterable[manifests.Manifest]) -> list[str]:
-    """Return a line for each config of the folder without a manifest, and for an install that was stopped."""
+    """Return a line for each config that no manifest describes, and one if an install waits for ``finish_install``."""
     known = {config for manifest in described for config in manifest.configs}
     data = sorted(path.name for path in (folder / "data").glob("[!.]*") if path.is_dir())
     found = [f"data/{ascii(name)[1:-1]}: no manifest describes it" for name in data if name not in known]
@@ -162,13 +163,14 @@ def strays(folder: Path, described: Iterable[manifests.Manifest]) -> list[str]:
 
 
 def install(staged: Path, manifest: manifests.Manifest, folder: Path, card: Card | None = None) -> None:
-    """Put the staged configs of one manifest into the dataset folder; other configs stay as they are.
+    """Put the staged configs of one manifest into the dataset folder, in place of an older manifest of the same data.
 
     ``card`` makes the text of README.md; without it the folder gets no card and `datasets` cannot load it.
 
     All files are first completed in a subfolder. Then each config's folder is moved into place as a whole, and the
-    manifests come last, so that a manifest always describes files that exist. If the process is killed before all
-    files are complete, nothing has changed; if it is killed later, the next write finishes it (``finish_install``).
+    manifests come last, so that a manifest always describes files that exist. Configs that only the older manifest
+    has are deleted; those of other manifests stay. If the process is killed before all files are complete, nothing
+    has changed; if it is killed later, the next write to the folder finishes the install (``finish_install``).
     """
     finish_install(folder)
     # a mount point cannot be renamed to

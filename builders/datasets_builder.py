@@ -57,10 +57,10 @@ class TemporalWikiConfig(datasets.BuilderConfig):  # type: ignore[misc]
 
 
 class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
-    """Builds an interval from dumps when it is prepared, and keeps it in the cache of ``datasets``.
+    """Builds an interval from dumps when ``datasets`` prepares it, and keeps it in the cache of ``datasets``.
 
-    Takes the fields of TemporalWikiConfig; raises InputError for dumps that cannot be used. A split without rows
-    is left out, as ``datasets`` cannot load one.
+    Takes the fields of TemporalWikiConfig. The constructor already computes the checksums of the dumps. Raises
+    InputError for dumps that cannot be used. A split without rows is left out, as ``datasets`` cannot load one.
     """
 
     BUILDER_CONFIG_CLASS = TemporalWikiConfig

@@ -1,7 +1,8 @@
 """Estimate what a build takes: tasks, CPU time, wall time and disk space of its stages. Nothing is written.
 
-CPU times come from the newest manifest in the dataset folder, scaled by the size of the dumps, or from the rates
-below. The text of the dumps is not read. Two short stages, which reuse unchanged items, are left out.
+CPU times come from the newest manifest in the dataset folder that has the same configs, scaled by the size of the
+dumps, or else from the rates below. The text of the dumps is not read. Two short stages, which reuse unchanged items,
+are left out.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _ARTICLES, _BZ2, _TASK = 325, 0.4, 64
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of a build to come; CPU seconds and disk space are of the tasks that are not done yet."""
+    """One stage of a build that has not run; CPU seconds and disk space are those of the tasks still to do."""
 
     name: str
     tasks: int

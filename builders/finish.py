@@ -31,7 +31,7 @@ ALWAYS = INCLUDE[:-1]  # not the whole snapshot by default: it needs every artic
 
 @dataclass(frozen=True)
 class Finished:
-    """The configs for the manifest, and of each split the facts that it keeps and some counts."""
+    """What the manifest says of the configs, and for each split of the probes the facts it keeps and some counts."""
 
     configs: dict[str, Any]
     kept: dict[str, list[probes.Fact]]

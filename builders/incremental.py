@@ -42,7 +42,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Task:
-    """A compressed byte range of a dump's file; ``end`` None means to the end of the file."""
+    """A range of the compressed bytes of a dump's file; an ``end`` of None means the end of the file."""
 
     index: int
     file: str
@@ -72,7 +72,7 @@ def sizes(tasks: Sequence[Task]) -> list[int]:
 
 
 def base_of(folder: Path) -> Base | None:
-    """Return a finished extract as a base, or None if the next extract must read its whole dump."""
+    """Return a finished extract as a base, or None if it is not finished or its generation is GENERATIONS."""
     finished = _read(folder)
     if finished is None:
         return None
@@ -115,7 +115,7 @@ def finish(folder: Path, tasks: Sequence[Task], base: Base | None) -> None:
 
 
 def link(path: Path, target: Path) -> None:
-    """Link or copy a file to ``target``. Neither file is ever written again, so one of the right size is kept."""
+    """Link or copy a file to ``target``. Such files never change, so a ``target`` of the right size is kept."""
     if target.exists() and target.stat().st_size == path.stat().st_size:
         return
     target.unlink(missing_ok=True)

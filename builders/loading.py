@@ -91,9 +91,9 @@ def state_of(folder: Path, name: str | None) -> str:
 
 
 def check_card(folder: Path) -> None:
-    """Raise InputError if the card of a local folder names data outside it.
+    """Raise InputError if the card of a local folder names data outside the folder.
 
-    Even offline, `datasets` would read any address or file that a stranger wrote there.
+    Even if it is told to stay offline, `datasets` reads any address or file that an untrusted card names.
     """
     for name in ("README.md", ".huggingface.yaml"):
         try:

@@ -43,9 +43,9 @@ class Machine:
 def find_machine(engine: str = "local", jobs: int | None = None, memory: int | None = None) -> Machine:
     """Return a machine with defaults for the jobs and the memory that are not given.
 
-    The defaults are all jobs that the engine has room for, and 8 GB of memory or 1 GB for each job if that is more,
-    but no more memory than the engine has. Raises UsageError for an unknown engine and for too few jobs or too little
-    memory.
+    By default, there are as many jobs as the engine has room for, but no more than ``memory`` allows if that is given,
+    and 8 GB of memory, or 1 GB for each job if that is more, but not more than the engine has, unless the jobs need
+    it. Raises UsageError for an unknown engine and for too few jobs or too little memory.
     """
     machine = Machine(engine=engine)
     executor = executors.load(machine.engine)

@@ -129,7 +129,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Dates(Interval):
-    """The interval and the dates of the two Wikidata dumps, "" where the manifest lacks one."""
+    """The interval, and the dates of the two Wikidata dumps. A date that the manifest lacks is ""."""
 
     wikidata_prev: str = ""
     wikidata_recent: str = ""
@@ -158,7 +158,7 @@ class IntervalManifest(Manifest, frozen=True, kw_only=True):
 
     @property
     def age(self) -> tuple[str, str, str]:
-        """The dates and the wiki."""
+        """The later date, the earlier date and the wiki."""
         return self.interval.recent, self.interval.prev, self.interval.wiki
 
 
@@ -202,7 +202,7 @@ class Grades(msgspec.Struct, frozen=True):
 class FactCounts(msgspec.Struct, frozen=True):
     """How many facts of one split are left after each step (Table 2 of the paper).
 
-    ``facts`` counts facts before the caps, ``probes`` facts after them. Older manifests have neither.
+    ``facts`` has the grades of the facts before the caps, ``probes`` those after them. Older manifests lack both.
     """
 
     categorised: Count
@@ -320,7 +320,7 @@ M = TypeVar("M", bound=Manifest)
 
 
 def checked(content: Any, where: str) -> BuiltManifest | ImportedManifest | CklManifest:
-    """Return JSON values as the manifest that they are. Raises InputError, which names ``where`` they come from."""
+    """Make a manifest from JSON values. Raises InputError, whose message starts with ``where``, if that fails."""
     try:
         if not isinstance(content, dict):
             raise ValueError("not an object")
@@ -470,7 +470,10 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def on_test(self) -> list[str]:
-        """The test configs that the training read; older manifests do not list them."""
+        """The test configs that this training, or that of an earlier phase, read.
+
+        Older manifests do not list them: then only this training's own config is known.
+        """
         own = [self.run.config] if self.steps and self.run.config.startswith(TEST_DATA) else []
         return sorted({*self.trained_on_test, *own})
 
@@ -483,7 +486,7 @@ class _CheckpointFiles(msgspec.Struct):
 
 
 def settings_of(path: Path) -> str:
-    """Return a fingerprint of a JSON file without the name of a base model, which users change if they move it."""
+    """Return a fingerprint of a JSON file that ignores the name of the base model, which users may change."""
     content = read_json(path, dict[str, Any], "the settings of a checkpoint")
     return fingerprint({key: value for key, value in content.items() if key not in _BASE})
 
@@ -522,7 +525,7 @@ def read_training(path: Path) -> TrainingManifest:
 
 
 class ResultScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A score with its interval; both ends are None if there is one cluster."""
+    """A score with its confidence interval. Both ends are None if all items belong to one cluster."""
 
     value: float
     low: float | None

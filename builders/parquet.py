@@ -32,10 +32,10 @@ class ParquetWriter:
     A row is a dict of the schema's columns, or a tuple in their order.
 
     Args:
-        path: where the file gets its name.
+        path: the final name of the file.
         schema: the columns of the rows.
-        rows: the most rows in a row group.
-        size: about the most bytes of strings in a row group.
+        rows: how many rows a row group may have.
+        size: about how many bytes of strings a row group may have.
         published: the file is for users: better compressed, and cut into chunks for the Hub.
         plain: columns whose values hardly repeat and are never searched; they get no dictionary and no statistics.
         packed: columns whose values are compressed already.
@@ -154,7 +154,10 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
         return {name: place for place, name in enumerate(self.schema_arrow.names)}
 
     def group_range(self, group: int, column: str) -> tuple[int, int]:
-        """Return the smallest and largest value of an integer column in a row group; nulls count as 0."""
+        """Return the smallest and largest value of an integer column in a row group; nulls count as 0.
+
+        If the group has no statistics of the column, both are 0.
+        """
         statistics = self.metadata.row_group(group).column(self._places[column]).statistics
         if statistics is None or not statistics.has_min_max:
             return 0, 0
@@ -184,18 +187,19 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
 
 
 def rows_at_once(file: pq.ParquetFile, most: int) -> int:
-    """Return how many rows of a stranger's file may be read together, at most ``most``.
+    """Return how many rows of an untrusted file may be read at once without too much memory, at most ``most``.
 
-    A value that repeats takes hardly any bytes in the file, and all of its bytes in each row.
+    A value that repeats takes hardly any bytes in the file, but its full size in each row that is read.
     """
     largest = max((column.total_uncompressed_size for column in _columns(file)), default=1)
     return max(1, min(most, _TOGETHER // max(1, largest)))
 
 
 def read_table(path: Path, rows: int) -> pa.Table:
-    """Return a stranger's file. Raises InputError, before it takes the memory, if the file is too large.
+    """Return the table in an untrusted file, without ever taking much more memory than ``_UNPACKED`` bytes.
 
-    Too large are more than ``rows`` rows, or more than ``_UNPACKED`` bytes of values. Errors of pyarrow pass.
+    Raises InputError for more than ``rows`` rows, for more than ``_UNPACKED`` bytes of values, and for a column of
+    Arrow's dictionary type. Errors of pyarrow are not caught.
     """
     with pq.ParquetFile(path) as file:
         if file.metadata.num_rows > rows:
@@ -229,7 +233,7 @@ def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: in
 
 
 def byte_strings(column: pa.ChunkedArray) -> npt.NDArray[np.void]:
-    """Return a column of byte strings of one length, without nulls, as an array."""
+    """Return a column of byte strings, all of the same length and none of them null, as an array."""
     values = column.combine_chunks()
     width = values.type.byte_width
     return np.frombuffer(values.buffers()[1], f"V{width}", len(values), width * values.offset)

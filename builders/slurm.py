@@ -26,7 +26,8 @@ def check_installed(commands: Sequence[str] = ("sbatch", "squeue", "scancel")) -
 def submit(script: str, *arguments: str) -> tuple[str, str]:
     """Submit a script and return its job id and its cluster, which is "" for the local one.
 
-    Slurm prefers an argument to a variable SBATCH_*, and that to an "#SBATCH" line of the script. Raises RefusedError.
+    An argument overrides a variable SBATCH_*, and both override an "#SBATCH" line of the script. Raises RefusedError
+    if Slurm refuses the job.
     """
     done = _run("sbatch", "--parsable", *arguments, script=script)
     if done.returncode != 0:

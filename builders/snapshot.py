@@ -90,7 +90,7 @@ class Interval:
 
     @property
     def site(self) -> str:
-        """The wiki's address, made from its name: a dump's own address is not trusted."""
+        """The start of the addresses of articles, made from the wiki's name because a dump could give a false one."""
         return f"https://{self.wiki.removesuffix('wiki').replace('_', '-')}.wikipedia.org/wiki/"
 
 
@@ -106,9 +106,10 @@ class Dump:
 def wikipedia_dump(dumps: Path, wiki: str, date: str) -> Dump:
     """Find the dump of ``wiki`` at ``date``.
 
-    It prefers the multistream articles, then plain pages-articles, the content export and meta-current of that date,
-    and then any full-history dump or content-history export of that date or later, cut at ``date``. Raises InputError
-    if the dump or a numbered part is missing, or if the format is not supported.
+    The first of these that exists is chosen: the multistream articles of that date, its plain pages-articles, its
+    content export, its meta-current; the earliest full-history dump of that date or later, the earliest
+    content-history export of that date or later. The last two are cut at ``date``. Raises InputError if the dump or a
+    numbered part is missing, or if the format is not supported.
     """
     folder = dumps / wiki / date
     iso = f"{date[:4]}-{date[4:6]}-{date[6:]}"
@@ -203,7 +204,7 @@ def _listed_parts(folder: Path, stem: str) -> Iterator[tuple[int, int, str]]:
 
 
 def check_parts(prev: Dump, recent: Dump) -> None:
-    """Raise InputError if the numbered parts end before the earlier snapshot's parts: page ids only grow."""
+    """Raise InputError if the parts of ``recent`` end before those of ``prev``: the largest page id only grows."""
     ends = [_PART.search(dump.files[-1].name) for dump in (prev, recent)]
     if ends[0] and ends[1] and int(ends[1][3]) < int(ends[0][3]):
         raise InputError(
@@ -239,7 +240,7 @@ def page_props_file(dumps: Path, wiki: str, date: str) -> Path | None:
 
 
 def check_pair(prev: Dump, recent: Dump, what: str) -> None:
-    """Raise InputError if both sides are the same dump."""
+    """Raise InputError if ``prev`` and ``recent`` are the same dump. ``what`` names them in the message."""
     if prev.files == recent.files and prev.cut == recent.cut:
         name: Sequence[str] = prev.files[0].parts[-3:]
         raise InputError(

@@ -69,7 +69,10 @@ class Sources:
 
 
 def find_sources(dumps: Path, interval: Interval, wikidata: tuple[str, str] | None = None) -> Sources:
-    """Find the four dumps of an interval. Raises InputError if one is missing or if both sides are the same."""
+    """Find the four dumps of an interval, and its table of page properties if there is one.
+
+    Raises InputError if a dump is missing or serves both snapshots, and UsageError if ``wikidata`` goes back in time.
+    """
     dumps = dumps.absolute()  # workers may have another current folder
     prev = snapshot.wikipedia_dump(dumps, interval.wiki, interval.prev)
     recent = snapshot.wikipedia_dump(dumps, interval.wiki, interval.recent)

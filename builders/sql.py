@@ -22,7 +22,7 @@ _LEAST_ROOM = 1 << 30  # bytes of address space
 def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a database that uses at most ``memory`` bytes and spills the rest to a temporary folder in ``folder``.
 
-    Raises InputError if memory or disk run out, and KeyboardInterrupt for what DuckDB makes of Ctrl-C.
+    Raises InputError if memory or disk space runs out, and KeyboardInterrupt if Ctrl-C interrupts DuckDB.
     """
     room = _address_space()
     if room < _LEAST_ROOM:  # DuckDB crashes where the system refuses it memory

@@ -86,7 +86,7 @@ def run_stage(
     task. A task may write unfinished files to the folder under hidden names that end in ".part".
 
     Args:
-        name: of the stage; it heads the progress and error messages.
+        name: the name of the stage, which the progress and error messages begin with.
         run: runs one task.
         tasks: the arguments of ``run``.
         folder: continues an earlier run if that had the same plan; its content is deleted otherwise.
@@ -94,7 +94,8 @@ def run_stage(
         sizes: bytes that each task reads; the progress counts them.
         plan: JSON that decides the stage's result; by default the tasks.
 
-    Raises what a task raised, and InputError if a worker was killed.
+    Raises what a task raised, or a RuntimeError with its traceback if that error cannot be sent between processes, and
+    InputError if a worker was killed.
     """
     machine = machine or Machine()
     numbers = range(len(tasks))

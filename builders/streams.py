@@ -75,10 +75,11 @@ def pieces(
         path: the file.
         start: where a stream begins.
         allow_truncated: end without an error where the file was cut off.
-        end: where another stream begins, or the file's size. Up to here all pieces name ``start`` as their stream,
-            which allows faster decoders: by a sixth for gzip, by a quarter to a third for bz2.
-        listed: the publisher's list of checksums confirms the file. Only then the faster bz2 decoder is used, because
-            damaged data can end its process.
+        end: where a later stream begins, or the file's size. Decoding goes on after it, but all pieces before it name
+            ``start`` as their stream. This allows faster decoders: by a sixth for gzip, by a quarter to a third for
+            bz2.
+        listed: whether the publisher's list of checksums confirms the file. Only then is the faster bz2 decoder used,
+            because damaged data can make it crash the process.
     """
     kind = compression(path)
     if end is None or kind == "plain" or (kind == "bz2" and not listed):
@@ -259,7 +260,7 @@ def _decoder(kind: str) -> Any:
 def split(path: Path, target: int) -> list[int]:
     """Return offsets of streams, about ``target`` bytes apart, that cut a file into ranges.
 
-    The first is 0. A file of one stream gives ``[0]``. The offsets depend on nothing but the file.
+    The first offset is 0. A file of one stream gives ``[0]``. The offsets depend only on the file and ``target``.
     """
     kind = compression(path)
     offsets = [0]

@@ -70,7 +70,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {in_line(message)}{hint}\n")  # a shell may have put names of files there
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
-        """Exit because of unknown arguments: say to what an option belongs, or suggest the nearest name."""
+        """Exit because of unknown arguments: name the methods or tasks with an option, or suggest the nearest name."""
         for word in unknown:
             flag = word.partition("=")[0]
             name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")

@@ -52,7 +52,7 @@ _CANDIDATE_OPTIONS = ("spans", "question_model", "answer_model", "per_page", "pa
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """Add the arguments of all configs, and the own arguments of the config that ``argv`` names."""
+    """Add the arguments that all configs share, and those of the config that ``argv`` names."""
     parser.epilog = _EXAMPLE
     _add_common(parser)
     name = _config_in(argv)
@@ -180,7 +180,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
 
 @contextmanager
 def _drops(path: Path) -> Iterator[Callable[[Any, str], None]]:
-    """Give a function that writes dropped rows, each with its reason, as JSONL."""
+    """Yield a function that writes dropped rows, each with its reason, as JSONL."""
     with whole_file(path) as part, part.open("w", encoding="utf-8") as file:
         yield lambda row, rule: print(json.dumps({"rule": rule, **row}, ensure_ascii=False), file=file)
 

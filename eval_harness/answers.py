@@ -1,4 +1,4 @@
-"""The end of a generated answer: the end of its first sentence."""
+"""Cut a generated answer at the end of its first sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _END = re.compile(
 
 
 def answer(continuation: str) -> str:
-    """Return the first sentence of a generated text, stripped, without its stop.
+    """Return the first sentence of a generated text, without the full stop or other mark at its end.
 
     TemporalWiki's code cuts at the first full stop and so turns "St. Louis" into "St".
     """

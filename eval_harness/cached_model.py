@@ -43,7 +43,10 @@ Answer = TypeVar("Answer", Scores, str)
 
 @dataclass
 class CachedModel:
-    """A checkpoint that scores texts and answers prompts. It is loaded at the first question that is not cached.
+    """A checkpoint that scores texts and answers prompts, and caches the results.
+
+    ``score`` and ``generate`` load it even if all results are cached; ``write`` loads it only for a prompt that is
+    not.
 
     Several processes (``accelerate launch``) share the work: each computes a part, and all return everything.
     """
@@ -95,7 +98,7 @@ class CachedModel:
     def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
         """Return each text's scores, or None for a text that cannot be scored; see ``Scorer.score``.
 
-        ``what`` is the name that the progress shows.
+        ``what`` is the name in the progress display.
         """
         cache = ScoreCache(self.cache_folder, self.revision, self._scorer.policy)
         return self._ask_once(texts, self._scorer.score, cache.scores, cache.add_scores, what, "text")
@@ -105,14 +108,16 @@ class CachedModel:
     ) -> list[str | None]:
         """Return each prompt's answer, or None for a prompt that is too long for the model's context.
 
-        An answer ends with its first sentence, or where the model ends it if ``whole``.
+        An answer ends with its first sentence; if ``whole``, it ends where the model or ``max_new_tokens`` ends it.
         """
         generator = Generator(self.loaded.model, self.loaded.tokenizer, max_new_tokens, beams, whole)
         cache = ScoreCache(self.cache_folder, self.revision, generator.policy)
         return self._ask_once(prompts, generator.generate, cache.answers, cache.add_answers, what, "prompt")
 
     def write(self, prompts: Sequence[str], what: str, max_new_tokens: int) -> list[str | None]:
-        """Return what the model writes to each prompt, or None if a prompt is empty or too long; see ``Writer``.
+        """Return the text with which the model replies to each prompt; see ``Writer``.
+
+        It is None for a prompt that is empty or too long.
 
         If the cache has all answers, the model is not loaded.
         """
@@ -233,7 +238,7 @@ def training(reference: str) -> dict[str, Any]:
     - "tokens": at most how many tokens all phases read (steps * batch size * sequence length), or None
     - "trained_on_test": the test configs that a phase read; missing if no phase did
 
-    The search ends at a checkpoint without a readable ``training.json``, or whose folder is gone.
+    The search ends at a checkpoint that has no readable ``training.json`` or whose folder is gone.
     """
     method: str | None = None
     parameters: Parameters | None = None

@@ -121,8 +121,8 @@ def demo_real(
 ) -> Iterator[str]:
     """Run the pipeline on real dumps, laid out as Wikimedia does, with a pretrained model; yield text to print.
 
-    Builds all consecutive pairs of Wikipedia's snapshots and trains on the newest. Raises InputError if there are
-    fewer than two snapshots, or if the model's packages are not installed.
+    Builds all consecutive pairs of Wikipedia's snapshots, and trains on the newest, at most four, with enough new
+    words. Raises InputError if there are fewer than two snapshots, or if the model's packages are not installed.
     """
     begun = time.perf_counter()
     intervals, data, recipe = _intervals(dumps), out / "temporalwiki", _recipe("demo-real")
@@ -168,7 +168,7 @@ def _end(out: Path, begun: float) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _made(folder: Path) -> Iterator[Path | None]:
-    """Give a folder to fill, which is renamed to ``folder`` at the end; give None if ``folder`` exists."""
+    """Yield a folder to fill, which is renamed to ``folder`` at the end; yield None if ``folder`` exists."""
     if folder.exists():
         yield None
         return
@@ -382,7 +382,7 @@ def tagged(texts: Iterable[str]) -> Iterator[list[Word]]:
 
 
 def _words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield words and signs; the second value is whether it certainly stands inside a sentence."""
+    """Yield each word or sign, and whether it certainly stands inside a sentence, not at its beginning."""
     end = None  # where the last word or sign other than a quotation mark ends
     for match in _TOKEN.finditer(text):
         between = "" if end is None else text[end : match.start()]

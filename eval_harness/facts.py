@@ -19,7 +19,7 @@ UNSCORED = "longer than the context, or nothing to predict"
 class FactScore(NamedTuple):
     """The negative log-likelihood of "subject relation object", in nats, and of the object in it.
 
-    An encoder-decoder model only scores the object, after ``<extra_id_0>``: there both are the same.
+    An encoder-decoder model scores only the object, after ``<extra_id_0>``, so for it both are the same.
     """
 
     nll: float
@@ -53,7 +53,10 @@ def prompt_of(row: Row) -> str:
 
 
 def identity(row: Row) -> dict[str, Any]:
-    """Return the "id" of a fact, which differs for facts that look the same, its subject ("cluster") and relation."""
+    """Return the "id", the "cluster" (the subject) and the "relation" of a fact.
+
+    Facts that read the same but have different Wikidata ids have different "id" values.
+    """
     ids = [row.get(name) for name in ("subject_id", "relation_id", "object_id")]
     return {
         "id": fingerprint(*ids, prompt_of(row), row["object"]),

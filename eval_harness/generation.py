@@ -59,9 +59,9 @@ class Generator:
     ) -> Iterator[list[tuple[int, str]]]:
         """Yield a list of (index of the prompt, its answer) for each batch, in no particular order.
 
-        An encoder-decoder model fills the prompt's ``<extra_id_0>``, which is appended if missing. ``share`` (i, n)
-        answers every n-th batch, starting with the i-th. ``kept`` has the indexes of prompts to skip. A prompt that is
-        too long for the model's context is left out.
+        An encoder-decoder model fills the prompt's ``<extra_id_0>``, which is appended if missing. With ``share``
+        (i, n), only every n-th batch is answered, from batch i on (counted from 0). ``kept`` has the indexes of
+        prompts to skip. A prompt that is too long for the model's context is left out.
         """
         read = list(self._read(prompts))
         longest = context_length(self.model)
@@ -212,9 +212,10 @@ class Generator:
 
 
 class Writer(Generator):
-    """Continues prompts as the model was made to: a chat model answers a message, others go on with the plain text.
+    """Continues prompts as the model was trained to: a chat model answers a message, others continue the plain text.
 
-    Encoder-decoder models (T5, Marian ...) read the prompt as it is and write. No answer is cut at a sentence's end.
+    Encoder-decoder models (T5, Marian ...) read the prompt unchanged, without ``<extra_id_0>``. No answer is cut at
+    the end of a sentence.
     """
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, max_new_tokens: int) -> None:

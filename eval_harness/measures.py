@@ -100,8 +100,8 @@ MEASURES = {
 def higher_is_better(task: str, measure: str) -> bool | None:
     """Return whether a higher score of a measure is better; None if neither is.
 
-    In the task ``deleted``, only the change from the start model says that a model let go of facts: a model that
-    forgets everything finds deleted facts unlikely as well.
+    In the task ``deleted``, only the change since the start model shows that a model let go of facts: a model that
+    forgets everything also finds deleted facts unlikely.
     """
     if task == "deleted" and measure != "let_go":
         return None
@@ -114,7 +114,7 @@ def is_change(measure: str) -> bool:
 
 
 def earned(measure: str, found: Estimate, of_test: Mapping[str, float], made: Sequence[Composition]) -> bool:
-    """Return whether a score takes knowledge: a model that knows nothing could have the others.
+    """Return whether a score shows knowledge. A model that knows nothing can reach a score that does not.
 
     A model must prefer right choices more often than by chance. It must learn more than it forgets, or let go of more:
     one that forgets all facts loses most of those that its start model knew best. ``of_test`` are the scores of the
@@ -134,7 +134,7 @@ def scores(tests: Mapping[str, Sequence[Sequence[Item]]], measures: Sequence[str
     """Return "TEST/MEASURE" -> estimate for each test and measure that has items.
 
     A test is one or more groups of items. Its score is the mean of the scores of its groups; it is left out if a group
-    has no items. A measure that compares facts with unchanged ones takes these as the second group.
+    has no items. A measure that compares facts with unchanged ones takes the unchanged ones as its second group.
     """
     found = {}
     for test, groups in tests.items():
@@ -163,12 +163,12 @@ def columns_of(items: Sequence[Item]) -> Columns:
 
 
 def composition(items: Columns, test: str, measure: str) -> Composition | None:
-    """Return the score of a test with its items, computed from all items of a result; None if that is not known.
+    """Return the score of a test with its items, computed from all items of a result; None if they do not give it.
 
     The items of a test have its name as "split"; without that column, all items count. The test
-    "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind". Tests
-    of ``learned_and_forgotten`` are subsets, which have columns except for "all". A test that begins with ``STRICT``
-    has only the items whose column "strict" is 1.
+    "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind". The
+    tests of ``learned_and_forgotten`` are subsets of the facts: "all", and others that have a column of their name,
+    which is 1 for their facts. A test that begins with ``STRICT`` has only the items whose column "strict" is 1.
     """
     if measure not in MEASURES:
         return None

@@ -105,7 +105,8 @@ def transfer(
     """Return the mean score of a method's models on their own months, and the method's ``statistics.transfer``.
 
     Only months that are rows of the method and columns of the matrix count. ``baseline`` is the name of the untrained
-    model. Raises InputError without such a month, or if a month has two models.
+    model. Raises InputError without such a month, if a month has two models, or if ``baseline`` does not name exactly
+    one.
     """
     rows: dict[str, Sequence[Estimate | None]] = {}
     for row, values in zip(matrix.rows, matrix.values, strict=True):
@@ -151,8 +152,8 @@ def month_of(config: str) -> str | None:
 def month_of_model(model: ResultModel) -> str | None:
     """Return the last month that the model of a result was trained on, or None.
 
-    This is the last config of "trained_on", or the month in the model's name if its method is not known. It is None
-    for Initial, the model before all months.
+    It is the month of the last config in "trained_on" that names one, or the month in the model's name if its method
+    is not known. It is None for Initial, the model before all months.
     """
     if model.method == "initial":
         return None

@@ -174,9 +174,9 @@ def _plain(words: Sequence[Word]) -> tuple[str, list[Span]]:
 def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, seed: int = 0) -> None:
     """Train a small tagger for English and write it to the folder ``out``, for spacy.load and ProperNouns.
 
-    A word of spaCy that is several words in the treebank is only learned from if these have the same tag. The function
-    seeds the random numbers of Python, NumPy and torch; the same texts and seed give the same bytes. Raises UsageError
-    for less than one epoch, and InputError if no word is a proper noun or ``out`` exists.
+    If one token of spaCy is several words of the treebank, the tagger learns from it only if the words have the same
+    tag. The function seeds the random numbers of Python, NumPy and torch; the same texts and seed give the same bytes.
+    Raises UsageError for less than one epoch, and InputError if no word is a proper noun or ``out`` exists.
     """
     if epochs < 1:
         raise UsageError(f"--epochs {epochs}: must be at least 1")
@@ -238,7 +238,7 @@ example, with the English Web Treebank of Universal Dependencies:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train a tagger from the command line. Exit status: 0 done, 1 failed with one line, 2 wrong usage."""
+    """Train a tagger from the command line; return 0 if done, 1 after an error (in one line), 2 for wrong usage."""
     parser = argparse.ArgumentParser(
         prog=_TRAIN,
         description="Train a small spaCy tagger for English from a treebank, if no pipeline is installed.",

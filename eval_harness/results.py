@@ -62,7 +62,7 @@ class Result:
 def path_of(folder: Path, inputs: Mapping[str, Any]) -> Path:
     """Return the path of a result: FOLDER/MODEL/CONFIG.TASK.KEY.json.
 
-    The key is a hash of everything that the scores depend on; the places of model and data are not part of it.
+    The key is a hash of everything that the scores depend on; the paths of model and data are not part of it.
     """
     task, model, data = inputs["task"], inputs["model"], inputs["data"]
     start = [inputs["start"]["revision"]] if "start" in inputs else []
@@ -85,7 +85,7 @@ def write_result(path: Path, inputs: Mapping[str, Any], outcome: Outcome, run: M
 
 
 def read_result(path: Path) -> Result:
-    """Return a result. Raises InputError for any other file, and for a result of a newer schema."""
+    """Return a result. Raises InputError for any other file, and for a result of another schema, older or newer."""
     return check_result(path, read_json(path, dict[str, Any], _EXPECTED))
 
 
@@ -124,7 +124,7 @@ def read_results(folder: Path) -> list[Result]:
 def table(results: Sequence[Result]) -> str:
     """Return results as text: one row per test, one column per measure, and the number of items left out.
 
-    Columns that do not fit side by side follow below.
+    Columns that do not fit into the width are printed below the others.
     """
     return "\n\n".join(_table(result.manifest) for result in results)
 
@@ -168,7 +168,8 @@ def aligned(lines: Sequence[Sequence[str]], left: int) -> str:
 def place_of_test(test: str) -> tuple[str, int, str]:
     """Return a sort key for tests.
 
-    Zero-shot tests come before light-tuned ones. In each group the order is unchanged, changed, average.
+    Zero-shot tests come before light-tuned and then strict ones. In each group the order is that of ``_FIRST`` (all,
+    stated, strict, unchanged, changed, average); other tests follow by name.
     """
     stage, _, name = test.rpartition("/")
     return stage, _FIRST.index(name) if name in _FIRST else len(_FIRST), test

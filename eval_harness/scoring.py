@@ -80,7 +80,7 @@ class _Row:
 
     @property
     def branches(self) -> bool:
-        """Whether it holds more than one text."""
+        """Whether two of its texts differ somewhere; otherwise it is one text, and the others are beginnings of it."""
         return self.parent != list(range(-1, len(self.ids) - 1))
 
 
@@ -88,7 +88,7 @@ class Scorer:
     """Scores texts with one model. Except for rounding, a score does not depend on the other texts of its batch."""
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, precision: str = "fp32") -> None:
-        """Switch the model to evaluation mode; ``precision`` of the matrix products is "fp32" or "bf16"."""
+        """Switch the model to evaluation mode. ``precision`` is that of the matrix products, "fp32" or "bf16"."""
         self.model, self.tokenizer, self.precision = plain(model.eval()), tokenizer, precision
         self.encoder_decoder = is_encoder_decoder(self.model)
         self._encoder = Encoder(tokenizer)
@@ -116,7 +116,7 @@ class Scorer:
         Args:
             texts: the texts. A text that is longer than the model's context, or that has no token to predict (such as
                 a single token without BOS), is left out.
-            share: (i, n) scores every n-th batch, starting with the i-th.
+            share: (i, n) scores only every n-th batch, from batch i on (counted from 0).
             kept: indexes of texts to skip. The batches of the other texts stay the same, so that a continued run
                 gives the same bits.
 
@@ -174,7 +174,7 @@ class Scorer:
     def _left(
         self, batch: list[_Row], tokens: dict[int, _Tokens], kept: Container[int], most: int
     ) -> list[list[_Row]]:
-        """Return the batch, or new batches of its remaining texts if some are kept."""
+        """Return the batch, or new batches of the texts that are still to be scored if ``kept`` has some of it."""
         there = [i for row in batch for i, _, _ in row.asked]
         left = {i: tokens[i] for i in there if i not in kept}
         return [batch] if len(left) == len(there) else self._batches(left, most)

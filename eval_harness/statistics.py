@@ -32,7 +32,8 @@ class Items(NamedTuple):
     """The items of one test and the scores of one or more models, or runs of a model, on them.
 
     Numerators are [items] or [models, items], denominators one number or one per item. ``clusters`` has one label per
-    item, usually its subject. ``relations`` has one more, or is empty. Labels and ids are compared as text.
+    item, usually its subject. ``relations`` has the relation of each item, or is empty. Labels and ids are compared as
+    text.
     """
 
     numerators: npt.ArrayLike
@@ -144,7 +145,7 @@ def estimate(groups: Sequence[Items], scale: Scale = MEAN) -> Estimate:
     subjects, plus what the jackknife over relations has in excess, plus the variance of the mean of the runs. The
     interval is that of a t distribution with Satterthwaite's degrees of freedom; docs/evaluating.md shows how often it
     holds. A percentage gets Wilson's interval for the number of independent items that has this variance: it stays
-    within 0 and 100, and has a width if all items agree. The order of the items does not matter.
+    within 0 and 100, and does not shrink to a point if all items agree. The order of the items does not matter.
 
     Raises InputError for no items, columns of different lengths, numbers or scores that are not finite, and
     denominators that are not positive: the caller leaves out, and counts, items with nothing to predict.
@@ -174,8 +175,8 @@ def value_of(groups: Sequence[Items], scale: Scale = MEAN) -> float:
 def quotient(groups: Sequence[Items], above: npt.ArrayLike, below: npt.ArrayLike) -> Estimate:
     """Return a weighted sum of the tests' ratios divided by another one, such as FUAR, with Fieller's interval.
 
-    ``above`` and ``below`` are the weights of the tests. All ends are at least 0; an end is inf if the divisor may be
-    0. The interval is the wider one of subjects and relations.
+    ``above`` and ``below`` are the weights of the tests. Both ends of the interval are at least 0; an end is inf if
+    the divisor may be 0. Of the intervals over subjects and over relations, the result spans both.
     """
     over, under = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
     found = _scores(groups, Scale(lambda ratios: np.concatenate([ratios @ over, ratios @ under], axis=-1)))
@@ -405,9 +406,10 @@ def _places(labels: Iterable[Sortable]) -> dict[Sortable, int]:
 
 
 def _freedom(shares: Floats) -> float:
-    """Return the degrees of freedom of clusters with these shares of the items: one less than their number if equal.
+    """Return the degrees of freedom of clusters with these shares of the items.
 
-    Large clusters determine the spread, so clusters of unequal size are worth fewer.
+    For equal shares, this is one less than the number of clusters. Unequal clusters give fewer, because the large
+    ones determine the spread.
     """
     variances = (shares / shares.max()) ** _AGREEMENT
     return max(1.0, float(variances.sum() ** 2 / (variances**2).sum()) - 1)
@@ -451,7 +453,7 @@ def _errors(found: _Scores, between: Sequence[tuple[Floats, Freedom]] = ()) -> t
 
 
 def _quantile(freedom: float) -> float:
-    """Return the end of the interval of a standard t distribution."""
+    """Return the upper end of the 95 % interval of a standard t distribution."""
     from scipy.special import stdtrit  # here, as reading results does not need this package
 
     return float(stdtrit(freedom, 1 - ERROR / 2))

@@ -72,8 +72,8 @@ class StoredScores:
     def facts(self, rows: Sequence[Row], split: str) -> list[FactScore | None]:
         """Return the scores of the facts of a split, or None for those that a result left out as not scorable.
 
-        Raises NothingToScoreError if the results are of other versions of their tasks, or of other facts, and
-        InputError for damaged results.
+        Raises NothingToScoreError if all results are of other versions of their tasks, or if they lack some of the
+        facts, and InputError for damaged results.
         """
         known, left_out = self._read
         ids = [identity(row)["id"] for row in rows]

@@ -28,7 +28,7 @@ class WritingModel:
 
     @cached_property
     def encoder_decoder(self) -> bool:
-        """Whether it reads a prompt and writes, and does not follow instructions."""
+        """Whether it is an encoder-decoder model, which does not follow instructions."""
         return self._model.encoder_decoder
 
     def knows(self, token: str) -> bool:

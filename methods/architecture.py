@@ -58,7 +58,7 @@ def train_only_decoder(model: PreTrainedModel) -> list[str]:
 
 
 def trainable(model: nn.Module) -> int:
-    """Count the parameters that training changes, without the entries that a mask keeps fixed."""
+    """Count the numbers that training can change; entries of a parameter that a mask keeps fixed do not count."""
     fixed = sum(int(module.fixed) for module in model.modules() if isinstance(getattr(module, "fixed", None), int))
     return sum(p.numel() for p in model.parameters() if p.requires_grad) - fixed
 

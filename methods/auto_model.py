@@ -56,13 +56,13 @@ class _Expanded:
 
 
 class ExpandedForCausalLM(_Expanded):
-    """A decoder-only model with K-Adapter."""
+    """Loads decoder-only models with K-Adapter; has no instances of its own."""
 
     encoder_decoder = False
 
 
 class ExpandedForSeq2SeqLM(_Expanded):
-    """An encoder-decoder model with K-Adapter or Modular."""
+    """Loads encoder-decoder models with K-Adapter or Modular; has no instances of its own."""
 
     encoder_decoder = True
 

@@ -167,9 +167,9 @@ def load_model(
 
 
 def check_added(folder: Path, base: str) -> None:
-    """Raise InputError unless an adapter or added layers fit the model ``base``.
+    """Raise InputError unless the adapter or the added layers in ``folder`` fit the model ``base``.
 
-    Of the base, only the configuration is read.
+    The weights of the base are not read, only its configuration.
     """
     path, more = library_arguments(base)
     try:
@@ -211,7 +211,7 @@ def _with_added(folder: Path, base: Any, reference: str) -> Any:
 def base_of(folder: Path) -> str | None:
     """Return the base model that an adapter or added layers name; None for a folder of a whole model.
 
-    Raises InputError if the base is not a whole model: two adapters could name each other.
+    Raises InputError if the base is on this machine and is not a whole model: two adapters could name each other.
     """
     if (folder / SPEC).is_file():
         base = read_expansion(folder).base_model
@@ -252,8 +252,8 @@ def load_tokenizer(reference: str, **options: Any) -> PreTrainedTokenizerBase:
 def folder_of(reference: str, **options: Any) -> Path:
     """Return a checkpoint's folder; download a peft adapter or the layers of an expanded model from the Hub.
 
-    ``options`` are the options of ``from_pretrained`` for downloads. For a whole model on the Hub, a file or a package
-    the path returned is not a folder. Raises InputError if a download fails.
+    ``options`` are the options of ``from_pretrained`` for downloads. If ``reference`` is a whole model on the Hub, a
+    file or a package, the returned path is not a folder. Raises InputError if a download fails.
     """
     if not is_hub_id(reference) and Path(reference).is_dir():
         for path in Path(reference).iterdir():
@@ -269,9 +269,9 @@ def folder_of(reference: str, **options: Any) -> Path:
 
 
 def hub_file(reference: str, name: str, **options: Any) -> Path | None:
-    """Return the cached path of a file of a Hub model; None if it has no such file or is not on the Hub.
+    """Return the path of a file of a Hub model in the cache, downloaded if needed; None if there is no such file.
 
-    Raises InputError if the request fails.
+    Also returns None if ``reference`` is no Hub id. Raises InputError if the request fails.
     """
     if not is_hub_id(reference):
         return None
@@ -325,7 +325,7 @@ def is_hub_id(reference: str) -> bool:
 
 
 def exists(reference: str) -> bool:
-    """Return True if there is a folder or file of this name; raise InputError if it cannot be a file's name."""
+    """Return True if there is a folder or file of this name; raise InputError if the system cannot look for it."""
     try:
         return Path(reference).exists()
     except OSError as error:  # the name is too long, or its folder may not be read
@@ -364,8 +364,9 @@ def commit_of(reference: str, **options: Any) -> str:
 def base_options(reference: str, base: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with which the base model that a checkpoint names is loaded.
 
-    A checkpoint in a local folder may be a stranger's, so the name of its base opens no connection, unless the
-    options say ``local_files_only=False``: a base on the Hub must be in the cache. Raises InputError if it is not.
+    A checkpoint in a local folder need not be trusted, so nothing is downloaded because of the base that it names: a
+    base on the Hub must be in the cache. Raises InputError if it is not. ``local_files_only=False`` in ``options``
+    allows downloads.
     """
     if "local_files_only" in options or is_hub_id(reference) or not is_hub_id(base):
         return dict(options)
@@ -435,10 +436,10 @@ def library_arguments(reference: str) -> tuple[str, dict[str, Any]]:
 def check_whole(
     reference: str, missing: Iterable[Any], unexpected: Iterable[Any], mismatched: Iterable[Any] = ()
 ) -> None:
-    """Raise InputError if the library's report of a load names tensors.
+    """Raise InputError if `transformers` or peft reports missing, unexpected or mismatched tensors after loading.
 
-    The library gives missing tensors random values and ignores unexpected ones. Its report leaves out tied weights and
-    those that it knows to be harmless.
+    They give missing tensors random values and ignore unexpected ones. Their reports leave out tied weights and those
+    that they know to be harmless.
     """
     for names, problem in (
         (missing, "missing from the weights"),

@@ -42,7 +42,7 @@ class EWC(Method):
     def extra_loss(
         self, model: PreTrainedModel | PeftModel, examples: Callable[[int], list[Batch]], folder: Path
     ) -> ExtraLoss:
-        """Return the penalty. F is read from ``folder`` if an interrupted run saved it there, else estimated."""
+        """Return the function for the penalty. F is read from ``folder`` if an interrupted run left it there."""
         trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         saved = folder / "fisher.safetensors"
         if saved.is_file():

@@ -49,7 +49,7 @@ class Expansion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExpandedConfig(PreTrainedConfig):
-    """The ``config.json`` of an expanded model. It only names the model type; the base has the real configuration."""
+    """The ``config.json`` of an expanded model. It says only what kind of model it is; all else is in the base."""
 
     model_type = EXPANSION
 
@@ -64,7 +64,7 @@ def expansion_of(model: nn.Module) -> Expansion | None:
 
 
 def set_expansion(model: nn.Module, expansion: Expansion, *new_phases: dict[str, Any]) -> None:
-    """Attach the description of its expansion to a model, with the options of ``new_phases`` added."""
+    """Attach ``expansion`` to the model that it describes, with the options of ``new_phases`` added."""
     setattr(model, EXPANSION, msgspec.structs.replace(expansion, phases=(*expansion.phases, *new_phases)))
 
 
@@ -111,7 +111,7 @@ def is_frozen(module: nn.Module) -> bool:
 def write_expansion(
     model: PreTrainedModel | PeftModel, folder: Path, state_dict: Mapping[str, torch.Tensor] | None = None
 ) -> None:
-    """Write an expanded model: its new layers and all parameters that were trained.
+    """Write an expanded model: its new layers, and all parameters of the base that any phase or merging has changed.
 
     Files are written whole or not at all. If given, ``state_dict`` replaces the model's own weights. Raises InputError
     if the disk is full.
@@ -141,7 +141,7 @@ def read_expansion(folder: Path) -> Expansion:
 
 
 def phase_options(options: dict[str, Any], kind: type[T]) -> T:
-    """Return a phase's options, as found in ``expansion.json``, as ``kind``; raise InputError if they do not fit."""
+    """Convert a phase's options in ``expansion.json`` to the type ``kind``; raise InputError if they do not fit."""
     try:
         return msgspec.convert(options, kind)
     except msgspec.ValidationError as error:

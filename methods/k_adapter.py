@@ -45,7 +45,7 @@ Calls = dict[int, tuple[torch.Tensor, tuple[Any, ...], dict[str, Any]]]
 
 @dataclass(frozen=True)
 class KAdapter(Method):
-    """k new layers read hidden states of a frozen model and add to its final one (Wang et al. 2021; CKL section 4).
+    """k new layers read hidden states of a frozen model and change the final one (Wang et al. 2021; CKL section 4).
 
     Each new layer is a transformer layer of the model's own class. Layer j reads h[l_j] + the output of layer j-1,
     where h[l] is the output of the model's layer l. The model's output becomes final + scale * norm(output of layer
@@ -105,7 +105,7 @@ class KAdapter(Method):
 
 
 def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
-    """Add the layers that ``save`` wrote to their base model, in place; return it with all parameters frozen.
+    """Add the layers in ``folder`` to their base model, in place; return the model with all parameters frozen.
 
     Raises InputError, and leaves the model unchanged, if the folder holds something else or fits another model.
     """
@@ -212,7 +212,7 @@ class AdapterLayers(nn.Module):
             self.hooked.add(position)
 
     def record_call(self, position: int, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Keep the arguments of the layer at ``position``, and add slots for the new layers to its cache."""
+        """Keep the arguments of the layer at ``position``; add slots for the new layers to any cache among them."""
         hidden, *others = args
         for value in (*others, *kwargs.values()):
             if isinstance(value, Cache):

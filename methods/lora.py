@@ -146,7 +146,8 @@ def lora_config(model: PeftModel) -> LoraConfig:
 def check_can_continue(model: PeftModel, dora: bool) -> None:
     """Raise InputError unless LoRA (or DoRA, if ``dora``) can train the model's adapter further.
 
-    A saved adapter belongs to the first base model, so an adapter of another kind cannot be merged first.
+    An adapter of another kind is not merged for the user: a saved adapter belongs to the original base model, but the
+    new adapter would need the merged one.
     """
     config = lora_config(model)
     if config.use_dora != dora:
@@ -164,8 +165,9 @@ def adapters(model: PeftModel) -> list[LoraLayer]:
 def extend_adapters(model: PeftModel, frozen_ranks: int, new_ranks: int, seed: int) -> None:
     """Append ``new_ranks`` to each adapter and freeze its first ``frozen_ranks``; the others are trainable.
 
-    On a fused projection the trainable ranks are two separate adapters: the first half for the query, the second for
-    the value. The other entries of B stay zero. Twice the ranks at the same scale compute the same function.
+    An adapter adds B A to a weight. If the weight is the fused projection of query, key and value, the first half of
+    the trainable ranks is for the query and the second half for the value; all other new entries of B stay zero. So
+    twice the ranks at the same scale compute the same function as two separate adapters.
     """
     draw = torch.Generator().manual_seed(seed + frozen_ranks)  # each phase starts from different directions
     for layer in adapters(model):

@@ -39,7 +39,7 @@ class LwF(Method):
     def extra_loss(
         self, model: PreTrainedModel | PeftModel, examples: Callable[[int], list[Batch]], folder: Path
     ) -> ExtraLoss:
-        """Return the distillation term, with a frozen copy of the starting checkpoint as the teacher."""
+        """Return the function for the distillation term. The teacher is a frozen copy of the starting checkpoint."""
         teacher = copy.deepcopy(model).eval().requires_grad_(False)
 
         def distil(model: nn.Module, batch: Batch, logits: torch.Tensor, share: StepShare) -> torch.Tensor:

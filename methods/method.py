@@ -21,7 +21,7 @@ StateDict = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class StepShare:
-    """The size of a micro-batch relative to its optimizer step, so that losses of micro-batches add up to a mean."""
+    """What to divide or multiply the loss of a micro-batch by, so that those of a whole step add up to a mean."""
 
     tokens: torch.Tensor  # labels that the loss counts, over all micro-batches of the step and all processes
     fraction: float  # 1 / number of micro-batches in the step
@@ -70,7 +70,7 @@ class Method:
     def extra_loss(
         self, model: PreTrainedModel | PeftModel, examples: Callable[[int], list[Batch]], folder: Path
     ) -> ExtraLoss | None:
-        """Return a term to add to the loss, or None. Called once before the first step, with the starting checkpoint.
+        """Return a function for a term to add to the loss, or None. Called before the first step of training.
 
         ``examples(n)`` returns up to n examples of the past data, in micro-batches (of the new data for methods that
         read no past data). ``folder`` keeps what a resumed run needs.

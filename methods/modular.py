@@ -122,7 +122,7 @@ class Modular(Method):
 
 
 def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
-    """Add the encoders that ``save`` wrote to their base model, in place; return it with all parameters frozen.
+    """Add the encoders in ``folder`` to their base model, in place; return the model with all parameters frozen.
 
     Raises InputError, and leaves the model unchanged, if the folder holds something else or fits another model.
     """

@@ -87,8 +87,8 @@ def article(title: str | None, text: str) -> str:
 class Encoder:
     """Encode texts without adding special tokens or truncating.
 
-    A special token in a text ("<|endoftext|>", written by anybody) is encoded like ordinary text. The encoder works on
-    a copy of the tokenizer's backend, so that their settings do not affect each other.
+    If a text spells out a special token, such as "<|endoftext|>", this is encoded like other text. The encoder works
+    on a copy of the tokenizer's backend, so that neither changes the settings of the other.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -118,7 +118,7 @@ class Encoder:
             yield self._encode_special(text)[0] if self._special[ids].any() else ids
 
     def with_offsets(self, texts: Sequence[str]) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the token ids of each text (int32) and each token's start and end in it, [tokens, 2] characters."""
+        """Yield the token ids of each text (int32), and where its tokens begin and end, in characters [tokens, 2]."""
         for text, encoding in zip(texts, self._backend.encode_batch(texts, add_special_tokens=False), strict=True):
             ids = np.array(encoding.ids, np.int32)
             if self._special[ids].any():
@@ -267,7 +267,7 @@ def pack_dataset(
 
 
 def identity(tokenizer: Tokenizer) -> str:
-    """Return a fingerprint of how a tokenizer encodes text, without the settings of its last call."""
+    """Return a fingerprint of how a tokenizer encodes text. It ignores truncation and padding, which calls change."""
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
     backend.pop("truncation", None)
     backend.pop("padding", None)

@@ -95,8 +95,8 @@ class RecAdamOptimizer(torch.optim.Optimizer):
 class RecAdam(Method):
     """RecAdam with CKL's constants: gamma 5000, t0 250, k 0.5.
 
-    In CKL's code, a filter by parameter name never matches. Its penalty is therefore never active, and what it runs is
-    plain Adam.
+    CKL's own code in fact runs plain Adam: it selects the parameters for the penalty by name, but no name ever
+    matches.
     """
 
     gamma: float = option(5000.0, "strength of the pull to the starting checkpoint")

@@ -33,8 +33,8 @@ class Replay(Method):
     def epoch(self, epoch: int, new: int, past: int, draw: np.random.Generator) -> np.ndarray:
         """Return both kinds of examples, each shuffled, with the past ones spread evenly over the batches.
 
-        Position i in the whole run (counted over all epochs) holds a past example if i * share passes a whole number
-        there.
+        Positions are counted over all epochs of the run. Position i holds a past example if there is a whole number
+        above i * share and up to (i + 1) * share.
         """
         share = Fraction(self.share).limit_denominator(10**6)
         first, end = (_place(count * new, share) for count in (epoch, epoch + 1))

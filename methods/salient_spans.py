@@ -69,10 +69,10 @@ def mask_windows(
 ) -> Iterator[dict[str, Ints]]:
     """Cut articles into windows, mask salient spans in them, and yield ``input_ids`` and ``labels`` (both int32).
 
-    A window has at most ``sequence_length`` tokens before masking, including EOS. Spans are masked until about a share
-    ``rate`` of its tokens is: at least one span, and at most as many as there are sentinels. The choice depends
-    only on ``seed`` and the article. The whole article is tokenised at once, as in T5's pretraining, and a sentinel
-    replaces every token that a span touches.
+    A window has at most ``sequence_length`` tokens before masking, including EOS. Spans are masked until about the
+    share ``rate`` of the window's tokens is masked, but at least one span and fewer spans than there are sentinels.
+    Which spans are masked is random, but the same for the same arguments. The whole article is tokenised at once, as
+    in T5's pretraining. A sentinel replaces all the tokens that its span touches.
 
     ``counts`` gets the number of ``windows`` and of those dropped: ``no span``, ``no context`` (nothing but spans).
     Raises UsageError for a length or rate out of range, InputError for a tokenizer without sentinels or EOS.
@@ -133,10 +133,11 @@ def mask_dataset(
     rate: float = 0.15,
     seed: int = 0,
 ) -> tuple[datasets.Dataset, dict[str, Any]]:
-    """Mask spans in a dataset of articles, keep the windows in the folder ``cache``, and count; see ``mask_windows``.
+    """Mask spans in a dataset of articles, and keep the windows in the folder ``cache``; see ``mask_windows``.
 
-    ``find`` finds the spans; the default is by rules. Windows of an earlier call are used if articles, tokenizer and
-    options are the same. Raises InputError, with ``name`` for the dataset, if it holds no text or no span.
+    Also returns the counts. ``find`` finds the spans; by default, rules do. Windows of an earlier call are used if
+    articles, tokenizer and options are the same. Raises InputError, with ``name`` for the dataset, if it holds no text
+    or no span.
     """
     finder = Rules() if find is None else find
     check_length(sequence_length)
@@ -156,7 +157,7 @@ def mask_dataset(
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """A data collator for masked windows. It pads at the right, to the longest one and a multiple of ``multiple``."""
+    """Collates masked windows, padded at the right to the longest, rounded up to a multiple of ``multiple``."""
 
     pad_token: int
     decoder_start_token: int

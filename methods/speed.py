@@ -35,8 +35,9 @@ def work(model: nn.Module, sequence_length: int, gradients_through_base: bool) -
     """Return the model FLOP per position in a training step, as MFU counts them (PaLM, appendix B).
 
     A matrix with n entries costs 2n forward, 2n for the gradient of its input, and 2n for its own gradient if it is
-    trained. Attention costs 4 * width * length per layer forward and twice that backward. ``gradients_through_base``
-    is True if gradients flow back through frozen layers. Recomputed activations are not counted.
+    trained. Attention costs 4 * width * length per layer forward and twice that backward. If gradients do not flow
+    back through frozen layers (``gradients_through_base`` is False), the input gradients of frozen matrices and the
+    backward pass of attention are not counted. Recomputed activations never are.
     """
     config = model.config
     head = config.vocab_size * (getattr(config, "hidden_size", None) or config.d_model)

@@ -1,4 +1,4 @@
-"""Train a method on one or more configs: from a starting checkpoint to the next checkpoint."""
+"""Train a model with a method on one or more configs: from a starting checkpoint to a new one for each config."""
 
 from __future__ import annotations
 
@@ -71,9 +71,10 @@ class _UnfinishedRun(msgspec.Struct):
 def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
     """Train on each of ``configs`` (default: the run's) in turn, and return a manifest per config.
 
-    With one config, ``run.output`` is the folder of the checkpoint. With several, each has a folder with its name in
-    ``run.output``, and starts from the checkpoint of the config before it. Finished checkpoints are kept, and an
-    interrupted training continues. Raises InputError or UsageError for input that cannot be used.
+    With one config, ``run.output`` is the folder of the checkpoint. With several, ``run.output`` has a folder with the
+    name of each config, and the training on a config starts from the checkpoint of the config before it. Finished
+    checkpoints are kept, and an interrupted training continues. Raises InputError or UsageError for input that cannot
+    be used.
     """
     configs = configs or [run.config]
     if len(set(configs)) < len(configs):

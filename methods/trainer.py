@@ -1,7 +1,8 @@
 """One trainer for all methods: the trainer of `transformers`, with a data order that is fixed before the first step.
 
-The order depends only on the seed, the options and the sizes of the data. A resumed run skips the steps that are done,
-and several processes divide the same global batches, so both compute the same result as one uninterrupted process.
+The order depends only on the method, the options (with the seed) and the sizes of the data. A resumed run skips the
+steps that are done, and several processes divide the same global batches. So both compute the same result as one
+uninterrupted process, but for rounding.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ class ContinualMixin:
     """
 
     def set_up(self: Any, options: TrainOptions, method: Method) -> None:
-        """Set how to train. Must be called before training."""
+        """Set the options and the method. Must be called once before training."""
         self.options, self.method = options, method
         processes = self.args.world_size
         self.speed = Speed(
@@ -169,7 +170,7 @@ class ContinualMixin:
         return torch.utils.data.SequentialSampler(self.train_dataset)
 
     def create_scheduler(self: Any, num_training_steps: int, optimizer: Any = None) -> Any:
-        """Create the learning rate schedule in the options."""
+        """Create the learning rate schedule that the options name, unless there is one already."""
         if self.lr_scheduler is None:
             self.lr_scheduler = schedule(self.options, optimizer or self.optimizer, num_training_steps)
             self._created_lr_scheduler = True
@@ -262,7 +263,7 @@ def schedule(options: TrainOptions, optimizer: Any, steps: int) -> Any:
     """Return the learning rate schedule for ``steps`` steps, which starts with a warm-up.
 
     one_cycle (TemporalWiki) rises to the highest rate and falls to nearly zero, both linearly. linear_to_half (CKL)
-    rises, then falls to half the highest rate.
+    rises, then falls to half the highest rate. The other schedules are those of `transformers`.
     """
     warmup = min(round(options.warmup_ratio * steps), steps - 1)
     if options.schedule == "one_cycle":
@@ -300,7 +301,7 @@ class ContinualTrainer(ContinualMixin, Trainer):
     loss_is_scaled_for_ga = True  # else the library divides the loss again for some models (Gemma 3n and 4)
 
     def get_decay_parameter_names(self, model: Any) -> list[str]:
-        """Return the parameters with weight decay, without those with fixed entries, which decay would change."""
+        """Return the names of the parameters to decay: none with fixed entries, because decay would change these."""
         fixed = {f"{name}.weight" for name, module in model.named_modules() if getattr(module, "fixed", 0)}
         return [name for name in super().get_decay_parameter_names(model) if name not in fixed]
 

@@ -73,12 +73,15 @@ def configs_to_read(
 
 
 def on_test(configs: Iterable[str]) -> list[str]:
-    """Return the configs that models are scored on."""
+    """Return those of ``configs`` that models are scored on."""
     return [config for config in configs if config.startswith(TEST_DATA)]
 
 
 def check_content(data: str, reads: Sequence[str], method: Method, options: TrainOptions) -> None:
-    """Raise InputError if the card of the dataset, or a missing spaCy pipeline, shows that training would fail."""
+    """Raise InputError if the dataset's card lacks needed columns, or if a spaCy pipeline is missing.
+
+    Reads no rows, so that a run that would fail ends at once.
+    """
     check_columns = check_facts if isinstance(method, LightTuning) else check_texts
     for config in reads:
         features = _builder(data, config).info.features
@@ -95,7 +98,7 @@ def read_training_data(
     model: Any,
     tokenizer: PreTrainedTokenizerBase,
 ) -> TrainingData:
-    """Return the examples of the configs ``reads``, new data first. They are cached by ``datasets``.
+    """Return the examples of the configs ``reads``, new data first. Packed and masked examples are cached on the disk.
 
     Raises InputError for data without the needed columns or without text.
     """
@@ -140,7 +143,7 @@ def past_config(name: str, data: str, config: str, configs: list[str]) -> str:
     """Return the default config of past data for ``config``.
 
     For ``diffset-PREV-RECENT`` it is ``wikipedia-PREV`` or, if that is missing, ``unchanged-PREV-RECENT``. Raises
-    UsageError if both are missing.
+    UsageError if both are missing, and for every other config.
     """
     if match := _INTERVAL.fullmatch(config):
         candidates = [f"wikipedia-{match['prev'] or match['month']}", config.replace("diffset", "unchanged")]

@@ -50,7 +50,7 @@ def dataset_card(
 
 
 def _configs(manifest: Manifest) -> list[tuple[str, Config]]:
-    """Return the configs in the order of SCHEMAS: the JSON has them by name."""
+    """Return the configs in the order of SCHEMAS; the manifest has them sorted by name."""
     kinds_in_order = list(SCHEMAS)
     return sorted(manifest.configs.items(), key=lambda config: (kinds_in_order.index(_kind(config[0])), config[0]))
 

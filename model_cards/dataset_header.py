@@ -14,7 +14,7 @@ from temporalwiki.builders.manifests import Split
 
 
 class CardConfig(NamedTuple):
-    """A config as the header describes it. A short name has the folder of its full name."""
+    """A config as the header describes it. A config by its short name has the folder of its full name."""
 
     folder: str  # below data/
     schema: pa.Schema

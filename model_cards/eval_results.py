@@ -31,8 +31,9 @@ def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) 
     """Return the content of the file ``PATH`` with a model's results on the probes, or None without such results.
 
     ``datasets`` are those on the Hub, by the names that the results use; other results give no entries. A model that
-    was trained on test data has none. The value is zero-shot exact match in percent, because entries cannot say that
-    lower is better. If a task has several results, the latest version counts, and then the most precise one.
+    was trained on test data has none. The value is zero-shot exact match in percent, not perplexity, because entries
+    cannot say that lower is better. Of several results of a task, the one of the latest version of the task counts,
+    and of these one in fp32.
     """
     entries: dict[tuple[str, str], EvalResultEntry] = {}
     for result in sorted(results, key=_rank):

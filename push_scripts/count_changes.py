@@ -1,13 +1,15 @@
 """Find counts of a month that changed too much since the month before, as a fault of a builder or dump would cause.
 
-Two kinds of counts are compared:
+Most counts are of one of two kinds:
 
 - A snapshot's content (pages, entities, facts) grows by about 1 % a month. A change of up to 10 % a month is accepted.
 - What happened in an interval (articles in the diffset, facts that changed) is compared per day. A factor of up to 1.6
   is accepted. TemporalWiki's four months differ by 1.13 in articles, 1.12 in tokens and 1.51 in changed probes a day,
   so all of them are accepted; half or twice as much of any of them is not.
 
-Small counts vary more: the rest of the difference must also be larger than chance (a Poisson process) explains.
+Shares, such as that of the facts that are aligned, and the number of unchanged probes may also differ by a factor of
+1.6. Small counts vary more: a difference beyond these bounds must also be larger than chance (a Poisson process)
+explains.
 """
 
 from __future__ import annotations

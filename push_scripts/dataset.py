@@ -43,8 +43,9 @@ def publish_dataset(
 
     Each interval is one commit that adds its files to the earlier months. Its tag is the month of its later
     snapshot, ``2021.12``, or ``tag`` if only one interval is new. Published intervals stay as they are. With
-    ``replace``, an interval that differs from the published one replaces it under its own ``tag``; the earlier tag
-    keeps the earlier bytes. ``interval`` restricts the publish to one interval. A CKL folder goes to ``publish_ckl``.
+    ``replace``, an interval that differs from the published one replaces it on main and gets the new ``tag``; the
+    earlier tag keeps the earlier bytes. With ``interval``, only that interval is published. A CKL folder goes to
+    ``publish_ckl``.
 
     Raises InputError, before anything is sent, if a file does not match its manifest, a month is published with other
     bytes, counts changed too much since the month before (unless ``accept_jump``), or rows are from an archive without
@@ -80,7 +81,7 @@ def publish_dataset(
 def month_tag(interval: Interval, published: Sequence[BuiltManifest] = ()) -> str:
     """Return the tag of an interval: year and month of its later snapshot, ``2021.12``.
 
-    If a published interval has this tag, the tag is the day, ``2021.12.20``, or both days.
+    If a published interval has this tag already, it is the day, ``2021.12.20``, or else the name of the interval.
     """
     taken, recent = {manifest.tag for manifest in published}, interval.recent
     month = f"{recent[:4]}.{recent[4:6]}"
@@ -90,7 +91,7 @@ def month_tag(interval: Interval, published: Sequence[BuiltManifest] = ()) -> st
 def published_months(head: Head) -> list[BuiltManifest]:
     """Return the manifests of a repository, oldest interval first; each names its ``tag``.
 
-    Raises InputError if the repository holds anything else than months that `temporalwiki publish` wrote.
+    Raises InputError if the repository holds anything but months that `temporalwiki publish` wrote.
     """
     months = []
     for manifest in manifests_of(head):

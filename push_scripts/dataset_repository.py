@@ -48,7 +48,7 @@ def files_of(folder: Path, manifest: Manifest, remedy: str) -> dict[str, Path]:
 def replaced_files(head: Head, manifests: Collection[Manifest], files: Collection[str]) -> tuple[str, ...]:
     """Return the data files that a publish of ``files`` must remove from these manifests' configs.
 
-    The card's patterns would load shards of an earlier version as data.
+    Otherwise the card's patterns would also load the shards of an earlier version.
     """
     folders = tuple(f"data/{name}/" for manifest in manifests for name in manifest.configs)
     return tuple(path for path in head.files if path.startswith(folders) and path not in files)

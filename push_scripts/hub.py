@@ -1,7 +1,8 @@
 """A repository on the Hub. Each step can be repeated after any fault.
 
-huggingface_hub repeats uploads and listings after a fault. It repeats neither commits, branches, tags and refs nor a
-step that failed halfway, and it cannot find a commit whose answer was lost: that is done here.
+huggingface_hub repeats uploads and listings after a fault. It does not repeat commits, requests about
+branches, tags and refs, or steps that failed halfway, and it cannot find a commit whose answer was lost. This module
+does these things.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class Repository:
             raise InputError(f"{self.name}: somebody else put the tag {tag} on {found}, not on {commit}")
 
     def tidy(self, head: Head) -> None:
-        """Delete the branches of killed publishers. Those based on the present commit may still be in use."""
+        """Delete the branches of killed publishers, but not those based on the present commit: they may be in use."""
         for branch in _branches(self._refs()):
             staging = _STAGING.fullmatch(branch)
             if staging and not (head.commit or "").startswith(staging[1]):
@@ -279,7 +280,7 @@ class Unreachable(InputError):
 
 
 def ask(name: str, call: Callable[[], T]) -> T:
-    """Call the Hub, again after temporary faults. Messages begin with ``name``.
+    """Call the Hub, and try again after temporary faults. Error messages begin with ``name``.
 
     Raises UsageError for a name that the Hub refuses, NotFound, Unreachable, and InputError for all other faults.
     """

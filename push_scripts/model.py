@@ -98,7 +98,7 @@ class Checkpoint:
 
     @property
     def published_training(self) -> TrainingManifest:
-        """training.json without the paths of this machine and without checksums: publishing changes some files."""
+        """training.json without this machine's paths, and without checksums, because publishing changes some files."""
         run = {name: _without_path(value) for name, value in self.training.content["run"].items()}
         kept = self.training.content.keys() - {"files", "settings"}
         content = {key: value for key, value in self.training.content.items() if key in kept} | {"run": run}

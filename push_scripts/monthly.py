@@ -64,11 +64,13 @@ class Job:
 def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
     """Publish the newest complete month and the earlier months that the Hub lacks; yield a line for each step.
 
-    With ``dry_run`` the lines say what would be done. It only reads listings, and fetches, builds, trains and sends
-    nothing.
+    With ``dry_run`` the lines say what would be done: the job then only reads listings, and fetches, builds, trains
+    and sends nothing.
 
-    Raises InputError before any costly step if this user may not write, if a dump is missing or unusable, or if counts
-    changed too much since the month before. Raises it at the end if the dumps of an earlier month are gone.
+    Raises UsageError for a recipe with a fixed list of months, and InputError if this user may not write, both before
+    any costly step. Raises InputError if a dump is missing or unusable, and, after the build but before the month is
+    sent, if counts changed too much since the month before. Raises it at the end if the dumps of an earlier month are
+    gone.
     """
     if job.recipe is not None:
         _check_takes_new_months(job.recipe)
@@ -122,7 +124,7 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
 
 
 def _month(job: Job, interval: Interval, published: Sequence[BuiltManifest], dry_run: bool) -> Iterator[str]:
-    """Fetch, build and publish a month, with the options of the published months, or describe that."""
+    """Fetch, build and publish a month with the options of the published months; in a dry run, describe this."""
     options, dates = _options(published), _wikidata(interval, published)
     if not _is_built(job.out, interval):
         if dry_run:

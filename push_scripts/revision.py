@@ -2,8 +2,8 @@
 
 A revision is one commit. It is first made on its own branch and read back from there. Then `main` gets the same
 commit, which names its parent, so the Hub refuses it (412) if `main` has moved. The tag comes last. So `main` can be
-loaded at every moment, a rerun completes the work of a killed publisher, and if two publishers run at once, the later
-one starts over from the commit of the first.
+loaded at every moment, a rerun completes the work of a killed publisher, and if two publishers run at once, the slower
+one starts over from the commit of the other.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def publish(
     """Publish the revisions that ``plan`` returns, and yield a line for each step.
 
     ``plan`` gets the state of the repository and returns the revisions that it should have, oldest first. It runs
-    again after each revision, and after another publisher's commit. It first runs for all revisions before anything
-    is sent, so its errors come first. With ``dry_run`` nothing is sent, and the lines say exactly what would be.
+    again after each revision, and after another publisher's commit. Before anything is sent, it runs once for each
+    revision, so its errors come first. With ``dry_run`` nothing is sent, and the lines say exactly what would be.
 
     Raises UsageError for a name that the Hub refuses, and InputError if this user may not write, the Hub cannot be
     reached, or the Hub refuses the revision.
@@ -141,7 +141,7 @@ def _hashed(content: Content, size: int, file: BinaryIO) -> File:
 
 
 def _rehearsal(plan: Callable[[Head], list[Revision]], head: Head) -> Iterator[tuple[Head, Revision, Changes]]:
-    """Yield the missing revisions, each with its changes and the head that the earlier revisions lead to."""
+    """Yield the missing revisions, each with the head that the earlier ones lead to and the changes to that head."""
     while (next_one := _next(plan(head), head)) is not None:
         yield (head, *next_one)
         head = _head_after(head, *next_one)

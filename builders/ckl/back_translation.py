@@ -21,7 +21,8 @@ def back_translate(
     """Return each text, translated by the model ``there`` and back by the model ``back``; None if that failed.
 
     Models are translation models of one pair of languages each (Marian), or language models, which get instructions:
-    to German, and to English. Without models, rules change a few phrases. Raises UsageError for one model.
+    to German, and to English. Without models, rules change a few phrases. Raises UsageError if only one of the
+    two models is given.
     """
     if there is None and back is None:
         return [by_rules(text) for text in texts]

@@ -122,8 +122,8 @@ def write_candidates(
 
     A candidate is a name or date in a sentence, with a generated question about it. Candidates that nobody can decide
     on (the answer is part of the question, ...) are dropped. So are questions that ``answer_model`` answers correctly
-    without any text (exact match after normalisation). ``inputs`` describe the files of the rows. Memory: one batch,
-    and about 150 bytes per question.
+    without any text (exact match after normalisation). ``inputs`` describe the files of the rows. One batch and
+    about 150 bytes for each question are in memory at once.
 
     Raises InputError if no candidate is left, or if the folder has decisions on other candidates.
     """
@@ -295,7 +295,7 @@ def _batches(spans: Iterator[_Span]) -> Iterator[list[_Span]]:
 def _questions(
     batch: list[_Span], options: CandidateOptions, counts: Counts, model: TextModel | None
 ) -> Iterator[tuple[_Span, str]]:
-    """Yield spans with their questions in the drawn order: one per sentence, and a limited number per page."""
+    """Yield spans, in the order of ``batch``, with their questions: one per sentence, a limited number per page."""
     from temporalwiki.builders.ckl.question_generation import Passage, questions
 
     passages = [

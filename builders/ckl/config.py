@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 
 @dataclass
 class Counts:
-    """How many rows a step read, kept and dropped; final after all its splits have been read."""
+    """How many rows a step read, kept and dropped. The numbers are final once all splits have been read."""
 
     read: int = 0
     kept: int = 0
@@ -77,8 +77,8 @@ def write(config: Config, out: Path, card: dataset_folder.Card | None = None) ->
     """Write a config into the dataset folder ``out``, next to its other configs, and return its manifest.
 
     ``card`` makes the text of the folder's README.md. ``out`` changes only after all rows were written. A config of
-    the same name is replaced. Raises InputError if that one was imported and this one was not (or the reverse), if
-    they are of different wikis, or if ``out`` is not a dataset folder of CKL; and any error of reading the rows.
+    the same name is replaced. Raises InputError if only one of the two was imported, if they are of different wikis,
+    or if ``out`` is not a dataset folder of CKL. Also raises any error of reading the rows.
     """
     out = out.resolve()
     dataset_folder.check_place(out)
@@ -148,7 +148,7 @@ def _sha1(file: Path, _modified: int) -> str:
 
 
 def described(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return name, size and SHA-1 of files; the names have no folders, which are private and decide nothing.
+    """Return name, size and SHA-1 of files; the names are without folders, which are private and change nothing.
 
     Raises InputError if a file is missing.
     """

@@ -93,10 +93,10 @@ class CorpusIndex:
         self._file.close()
 
     def search(self, question: str, answer: str, count: int = 5) -> list[Past]:
-        """Return the ``count`` passages most similar to a question, best first.
+        """Return up to ``count`` passages that are most similar to a question, best first.
 
-        If none of them has the answer, the best passage with the answer follows. Question and answer are plain text,
-        not FTS5's query language. Raises InputError if the index is damaged.
+        If none of them has the answer, one more passage follows: the best one with the answer, if there is any.
+        Question and answer are plain text, not FTS5's query language. Raises InputError if the index is damaged.
         """
         try:
             return self._search(question, answer, count)
@@ -152,8 +152,8 @@ def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
     """Return an index of a corpus, which is kept in ``folder`` and built only once for the same content.
 
     ``paths`` are files or folders: Parquet with a column ``text`` (and possibly ``id``, ``title``, ``url``),
-    ``.jsonl`` with such records, plain or ``.gz`` (C4 has ``.json.gz``), and ``.txt``, one document per file. For a
-    dataset folder of this project, its config ``wikipedia-*`` is indexed, or else ``unchanged-*``. An
+    ``.jsonl`` with such records, plain or ``.gz`` (C4 has ``.json.gz``), and ``.txt``, one document per file. Of a
+    dataset folder of this project, the config ``wikipedia-*`` is indexed, or else ``unchanged-*``. An
     index is about 2.5 times as large as its text; memory does not grow with the corpus.
 
     Raises InputError if there is nothing to index, and, with file and line, if something cannot be read.

@@ -69,7 +69,8 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
     the question that most of these annotators wrote are used, and all their answers count as right. Both configs count
     every candidate as kept or as dropped for a reason.
 
-    Raises InputError with file, line and field for an invalid decision or one on an unknown candidate.
+    Raises InputError if there are no decisions, and, with file, line and field, for an invalid one or one on an
+    unknown candidate. Raises UsageError if ``least_annotators`` is below 1.
     """
     if least_annotators < 1:
         raise UsageError("least_annotators must be at least 1")
@@ -202,7 +203,7 @@ def _similar_id(votes: sqlite3.Connection, id: str) -> str:
 
 
 def _agreement(votes: sqlite3.Connection) -> dict[str, Any]:
-    """Return the number of decisions by annotator, and how often several annotators agree."""
+    """Return the number of decisions by annotator, and how often all annotators of a candidate agree."""
     decided_by: Counter[str] = Counter()
     several = agreed = 0
     for _, group in groupby(votes.execute("SELECT id, file, vote FROM vote ORDER BY id, file"), itemgetter(0)):

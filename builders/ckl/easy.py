@@ -94,9 +94,10 @@ def easy(
     """Return the configs newlama-easy and newquestions-easy of news rows (id, url, title, text, published).
 
     The rows of both have a cloze and its question. newlama-easy has all clozes, some with a null question;
-    newquestions-easy has those with a question. ``rows`` is read once, when the first config is; at most
-    ``options.sentences`` sentences are in memory, and the order of the rows does not matter. ``inputs`` are the files
-    of the rows. Raises InputError if a pipeline or model of the options is missing.
+    newquestions-easy has those with a question. ``rows`` is read once, when the first of the two configs
+    is read. At most ``options.sentences`` sentences are in memory, and the order of the rows does not matter.
+    ``inputs`` are the files of the rows. Raises InputError if a pipeline or model of the options is missing, and
+    UsageError for only one model of back-translation.
     """
     named = {step: getattr(options, step) for step in ("decontextualization", "there", "back", "questions")}
     if (options.there == RULES) != (options.back == RULES):
@@ -177,8 +178,9 @@ class _Work:
 def draw_sentences(rows: Iterable[Row], options: EasyOptions, find: Find, counts: Counts) -> list[Drawn]:
     """Return usable sentences, each with one answer, in the order of publishing.
 
-    Sentences that probably give a question are drawn first, then sentences that probably give a cloze.
-    ``counts`` gets all sentences, and the reasons to drop some.
+    From each page, sentences that probably give a question are taken first, then those that probably give a cloze. The
+    seed then draws ``options.sentences`` of all pages. ``counts`` counts all sentences, and the dropped ones by
+    reason.
     """
     heap: list[tuple[int, str, int, Drawn]] = []  # the last one in the order of the seed is on top
     pages = 0
@@ -249,7 +251,7 @@ def _of_page(row: Row, options: EasyOptions, find: Find, counts: Counts) -> Iter
 
 
 def _best(of_page: Iterable[Drawn], options: EasyOptions) -> list[Drawn]:
-    """Return the sentences of a page to use: first for questions, then for clozes.
+    """Return the sentences of a page to use: first those that give a question, then those that give a cloze.
 
     The rules are tried until there are enough sentences. Models would be too slow for every sentence of the news:
     this function assumes that they change nothing.
@@ -311,7 +313,7 @@ def _is_whole_word(sentence: str, start: int, end: int) -> bool:
 def make_clozes(
     candidates: Sequence[Drawn], options: EasyOptions, counts: Counts, open_model: OpenModel = no_models
 ) -> list[Cloze]:
-    """Return the clozes of sentences, in order; ``counts`` gets the reasons to drop a sentence."""
+    """Return the clozes of sentences, in order; ``counts`` counts dropped sentences by reason."""
     # each step opens its own model, so that no more models than needed are in memory
     passages = [one.passage for one in candidates]
     rewritten = decontextualize(passages, find_model(options.decontextualization, open_model))

@@ -63,8 +63,8 @@ _FIGURES = re.compile(rf"[{_IDS}]?[0-9\s.,:;/+()−–—-]+")
 def _cannot_be_asked(row: Row, template: Template) -> str | None:
     """Return why a fact makes no sound cloze; None if it makes one.
 
-    Section 3.3 demands that subject and object do not overlap. Here the subject must not overlap with any answer that
-    is or was right. Only the fact's own object is limited to five words.
+    TemporalWiki (section 3.3) demands that subject and object do not overlap. Here the subject must not overlap with
+    any answer that is or was right. Only the fact's own object is limited to five words.
     """
     subject = row["subject"]
     answers = [*right_answers(row), *row["gone_objects"]]

@@ -69,7 +69,7 @@ class NewsPage(msgspec.Struct):
 
 
 class Response(msgspec.Struct):
-    """What the server told about a page."""
+    """What the server said about a page."""
 
     url: str | None = None
     charset: str | None = None
@@ -97,7 +97,7 @@ def _not_installed(module: str) -> InputError:
 
 
 class Extractor:
-    """Reads pages in its own process, which starts with the first page and again after a page killed it."""
+    """Reads pages in its own process, which is started for the first page, and again after a page has killed it."""
 
     def __init__(self, cpu_seconds: int = CPU_SECONDS) -> None:
         self._cpu_seconds = cpu_seconds
@@ -294,7 +294,7 @@ def _unbrotli(data: bytes) -> bytes:
 
 
 class _Reader:
-    """Reads an article: title and text by news-please; encoding, address, date and language by own code."""
+    """Reads an article: title and text with news-please; encoding, address, date and language with this module."""
 
     def __init__(self) -> None:
         import langdetect
@@ -476,7 +476,7 @@ def moment(text: str) -> int | None:
 
 
 def _zone(name: str | None, offset: int | None) -> datetime.timezone:
-    """Return the zone of a date; without this, dateutil interprets some names by this machine's own zone."""
+    """Return the zone of a date, UTC if it is unknown: dateutil would read some names as this machine's zone."""
     if offset is None:
         offset = _HOURS.get(name or "", 0) * 3600
     return datetime.timezone(datetime.timedelta(seconds=offset))

@@ -55,7 +55,7 @@ _SOUND = " AND ".join(
 
 
 def _is_stored_as(kind: pa.DataType, found: pa.DataType) -> bool:
-    """Return whether Parquet stores a type as ``found``: it has no times in seconds."""
+    """Return whether Parquet stores a type as ``found``. Parquet has no times in seconds, and stores a finer unit."""
     return bool(found == (pa.timestamp("ms", kind.tz) if pa.types.is_timestamp(kind) else kind))
 
 
@@ -133,8 +133,8 @@ def of_interval(all_facts: list[Facts], interval: str | None) -> Facts:
 def consecutive(all_facts: list[Facts], interval: str | None) -> list[Facts]:
     """Return the longest chain of consecutive intervals between the dates of ``interval``.
 
-    By default it ends with the newest interval. If a short name fits several chains, the newest end counts, then the
-    newest begin. Raises InputError if it fits none.
+    By default it ends with the newest interval. If a short name fits several chains, the one with the newest end is
+    taken, and of these the one with the newest start. Raises InputError if it fits none.
     """
     wiki = all_facts[0].interval.wiki
     begins = sorted({facts.interval.prev for facts in all_facts})

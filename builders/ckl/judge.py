@@ -41,9 +41,10 @@ _ALIKE = 0.85  # the rules call two answers the same from this share of equal le
 def judge(review: Path, model: TextModel | None = None) -> Path:
     """Decide on the candidates in ``review`` that this judge has not decided on yet; return its file.
 
-    Without a model, rules decide. A model's file has its name and revision. A killed run continues where it was. A
-    model first answers questions whose answers are known, and a warning names the kinds that it answers like
-    chance. Raises InputError if ``review`` is not a review, or if the file is another judge's or of other candidates.
+    Without a model, rules decide. The name of a model's file has the model's name and revision. A killed run
+    continues where it was. A model first answers questions with known answers, and a warning names the kinds of
+    question on which it does no better than chance. Raises InputError if ``review`` is not a review, or if the file is
+    another judge's or of other candidates.
     """
     candidates = read_review(review)
     identity = {"name": RULES, "revision": str(VERSION)} if model is None else dict(model.identity)
@@ -87,12 +88,12 @@ def _done(file: Path, note: JudgeNote) -> set[str]:
 
 
 def _decide_by_rules(candidates: Sequence[Candidate]) -> list[Decision]:
-    """Decide by comparing words, which needs no model and gives the same everywhere, but understands nothing.
+    """Decide by comparing words: this needs no model and gives the same on every machine, but understands nothing.
 
-    The question counts as valid and the answer as right, because both come from the sentence. The past said the same
-    if two sentences of a passage have the answer, the statement's other names and numbers and two thirds of its
-    words, or if a sentence is the statement with another spelling of the answer. It said something else if a sentence
-    is the statement with another answer.
+    The question counts as valid if it ends with a question mark, and the answer as right if the sentence has it. The
+    past said the same if two sentences of a passage have the answer, the statement's other names and numbers and two
+    thirds of its words, or if a sentence is the statement with another spelling of the answer. It said something else
+    if a sentence is the statement with another answer.
     """
     return [_decision_by_rules(candidate) for candidate in candidates]
 
@@ -238,14 +239,14 @@ def _past(candidate: Candidate) -> str:
 
 
 def _read(candidate: Candidate) -> list[Past]:
-    """Return the passages that a model reads: the most similar ones, and one with the answer in the last place."""
+    """Return the passages that a model reads: the most similar ones, and last, if possible, one with the answer."""
     passages = candidate.past_evidence
     holding = [passage for passage in passages[_SHOWN - 1 :] if passage.has_answer][:1]
     return passages[: _SHOWN - 1] + (holding or passages[_SHOWN - 1 : _SHOWN])
 
 
 def _of_the_past(candidate: Candidate, said: str | None) -> Decision:
-    """Return the decision that a model's answer about the past gives; undecided if no passage contains the answer."""
+    """Return the decision that a model's answer about the past gives: undecided if it is long, or in no passage."""
     # the look-behind starts a match only at the first character of a run: linear time for any answer
     found = re.sub(r"(?<![\s.,;:!?\"'])[\s.,;:!?\"']+\Z", "", (said or "").strip().strip("\"'"))
     words = normalize(found).split()

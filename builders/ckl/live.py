@@ -129,7 +129,7 @@ def _left_out(all_facts: list[Facts], chain: list[Facts]) -> list[str]:
 
 @contextlib.contextmanager
 def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give a database that uses MEMORY and a temporary folder in ``work``."""
+    """Yield a database that uses at most MEMORY bytes of memory, and a temporary folder in ``work``."""
     own: contextlib.AbstractContextManager[str]
     own = tempfile.TemporaryDirectory() if work is None else _own_folder(work)
     with own as place, database(Path(place), MEMORY) as db:
@@ -145,7 +145,7 @@ def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextlib.contextmanager
 def _own_folder(work: Path) -> Iterator[str]:
-    """Give a temporary folder in ``work``; remove the folders of killed processes."""
+    """Yield a temporary folder in ``work``, and remove the folders that killed processes left there."""
     work.mkdir(parents=True, exist_ok=True)
     for left in [path for path in work.iterdir() if re.fullmatch("live-[0-9a-f]{8}", path.name)]:
         with contextlib.suppress(InputError), only_one(left, "ckl"):  # InputError: in use
@@ -278,8 +278,8 @@ def _count_lost(before: int, now: int, reason: str, counts: Counts) -> int:
 def _drawn(db: duckdb.DuckDBPyConnection, templates: Mapping[str, str] | None, counts: Counts) -> list[_Place]:
     """Return the places of up to PER_RELATION facts of each relation, in the order of their draws.
 
-    Draws are uniform over 64 bits, so a part of the range has about the same part of the facts. The loop reads larger
-    and larger parts until it has enough facts.
+    Draws are uniform over 64 bits, so a tenth of their range has about a tenth of the facts. The loop reads larger and
+    larger parts of the range until it has enough facts.
     """
     sizes = dict(db.execute("SELECT p, count(*) FROM candidates GROUP BY p").fetchall())
     of_relation: Counter[int] = Counter()
@@ -384,8 +384,8 @@ def _checked(
 ) -> Iterator[tuple[Row, str | None]]:
     """Yield the rows, each with the reason to drop it, or None.
 
-    Rows of one subject and relation must be adjacent. They have the same cloze and answers, so only the first good
-    one is kept.
+    Rows of one subject and relation must be adjacent. They have the same cloze and answers, so only the first
+    one without a reason to drop it is kept.
     """
     without_template = counts.more.setdefault("relations_without_template", {})
     asked: tuple[int, int] | None = None

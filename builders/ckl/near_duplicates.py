@@ -41,7 +41,9 @@ class NearDuplicates:
         database.execute("CREATE TABLE signatures (text INTEGER PRIMARY KEY, signature BLOB)")
 
     def seen(self, url: str, text: str) -> str | None:
-        """Return "same address", "same text" or "near duplicate" if an earlier article is; else remember this one.
+        """Return how an earlier article equals this one: "same address", "same text" or "near duplicate".
+
+        Without such an article, remember this one and return None.
 
         Texts are compared without case, punctuation and white space.
         """
@@ -85,9 +87,10 @@ def _hash(data: bytes) -> int:
 
 @contextlib.contextmanager
 def near_duplicates(folder: Path, threshold: float) -> Iterator[NearDuplicates]:
-    """Give a finder of texts whose sets of word 5-grams have a Jaccard similarity of about ``threshold`` or more.
+    """Yield a finder of texts whose sets of word 5-grams have a Jaccard similarity of about ``threshold`` or more.
 
-    The similarity is estimated: few pairs well above the threshold are missed, and none well below it are found.
+    The similarity is estimated: few pairs well above the threshold are missed, and hardly any pair well below it is
+    found.
     A temporary file in ``folder`` takes about 0.9 KB per text.
     """
     path = folder / "near-duplicates.sqlite"

@@ -1,6 +1,7 @@
 """Read news articles from files: WARC, saved pages, and JSON or Parquet of news-please.
 
-The articles are kept before any filter (language, dates, length), so other options need not read the pages again.
+The articles are stored unfiltered (any language, date and length), so a run with other options need not read the
+pages again.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def questions(passages: Sequence[Passage], model: TextModel | None = None) -> li
 
     Without a model, rules ask. A model that knows the token ``<hl>`` or ``[HL]`` reads the sentence with the answer
     between two of them; another encoder-decoder model reads "answer: ... context: ..."; any other model gets
-    instructions. Text of a model that does not end with a question mark is not a question.
+    instructions. A model's text that does not end with a question mark does not count as a question.
     """
     if model is None:
         return [by_rules(passage) for passage in passages]

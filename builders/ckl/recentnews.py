@@ -1,7 +1,7 @@
 """RecentNews: articles that are newer than a language model, as in CKL (section 3.1.1 and appendix).
 
-CKL's CC-RecentNews has articles from May 2020 to April 2021. Here the given files decide, with language and dates as
-filters. The small version is a tenth, in two phases for continual learning in steps.
+CKL's CC-RecentNews has articles from May 2020 to April 2021. Here the articles come from the given files, and are
+filtered by language and date. The small version is a tenth of them; two phases of it are for training in two steps.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class News:
 def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1) -> list[Config]:
     """Return the configs recentnews, recentnews-small, recentnews-small-p1 and recentnews-small-p2.
 
-    The folder ``work`` keeps the pages. Raises InputError for files or a spaCy pipeline that cannot be used,
-    UsageError for invalid options.
+    The articles of the pages are kept in the folder ``work``. Raises InputError for files or a spaCy pipeline that
+    cannot be used, UsageError for invalid options.
     """
     find = None if options.spans is None else salient_spans.finder(options.spans)
     news = find_news(paths, options, work, jobs)

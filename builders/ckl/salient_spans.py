@@ -140,7 +140,7 @@ class Rules:
     Dates are years from 1000 to 2099, and days and months with or without a year. Names are sequences of capitalised
     words, possibly with words between them ("University of Oxford"). The first word of a sentence belongs to a name if
     it is capitalised inside another sentence, or if a capitalised word follows and the text never has it in lower
-    case. The time is linear in the text.
+    case. The time is linear in the length of the text.
     """
 
     key = f"rules {VERSION}"
@@ -321,8 +321,8 @@ def token_ranges(spans: Sequence[Span], offsets: Ints) -> list[Span]:
 def windows(text: str, offsets: Ints, ranges: Sequence[Span], longest: int) -> Iterator[Span]:
     """Cut all tokens of an article into windows [from, up to) of at most ``longest`` tokens.
 
-    A window ends with a sentence if one ends in its second half, and otherwise with a word; inside one of ``ranges``
-    only if there is no other place.
+    A window ends with a sentence if one ends in its second half, and otherwise with a word. It ends inside one of
+    ``ranges`` only if there is no other place.
     """
     tokens = len(offsets)
     begins = offsets[:, 0]

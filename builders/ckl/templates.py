@@ -53,8 +53,8 @@ class Template:
 def find_template(relation_id: str, label: str, lama: Mapping[str, str] | None = None) -> Template | None:
     """Return the template of a relation ("P6"), or None if it has no wording.
 
-    ``lama`` has LAMA's clozes by relation id, which replace our own. A relation that is missing in the table below is
-    worded by its label if that is a noun phrase.
+    ``lama`` has LAMA's clozes by relation id, which replace our own. A relation that is missing from the table below
+    gets its wording from its label, if that is a noun phrase.
     """
     own = _TABLE.get(relation_id) or (None if relation_id in _NEVER else _from_label(relation_id, label))
     if own is None or lama is None or relation_id not in lama:

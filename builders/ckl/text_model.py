@@ -21,7 +21,7 @@ class TextModel(Protocol):
 
     @property
     def encoder_decoder(self) -> bool:
-        """Whether it reads a prompt and writes (T5, Marian ...), and does not follow instructions."""
+        """Whether it is an encoder-decoder model (T5, Marian ...), which does not follow instructions."""
         ...
 
     def knows(self, token: str) -> bool:

@@ -59,7 +59,7 @@ _WITHOUT_E = word_set(
 
 
 def base_form(past: str) -> str:
-    """Return the base form of a verb in the past; for regular verbs it is guessed from the letters."""
+    """Return the base form of a verb in the past; that of a regular verb is guessed from its letters."""
     word = past.lower()
     if word in IRREGULAR:
         return IRREGULAR[word]

@@ -13,10 +13,10 @@ Step = Callable[[object, int, int], None]  # a task as datatrove calls it: data,
 
 
 def load(name: str) -> Any:
-    """Import the module of an executor, which may need packages that are not installed.
+    """Import and return the module of an executor, which may need packages that are not installed.
 
-    It has ``Executor(name, step, tasks, machine, folder)``, whose ``run(done)`` runs the tasks that are not complete
-    and calls ``done`` with the number of each; ``default_jobs()``, how many tasks run at once by default; and
-    ``most_memory()``, how many bytes there are for all of them.
+    The module has a class ``Executor(name, step, tasks, machine, folder)``, whose method ``run(done)`` runs the tasks
+    that are not done yet and calls ``done`` with the number of each; a function ``default_jobs()``, which returns how
+    many tasks run at once by default; and ``most_memory()``, which returns how many bytes there are for all of them.
     """
     return importlib.import_module(f"temporalwiki.builders.executors.{name}")

@@ -79,7 +79,7 @@ def _check_address() -> None:
 
 
 class Executor(StageExecutor):
-    """Runs each task as a task of Ray, again if its worker dies. It raises what a task raises.
+    """Runs each task of a stage as a task of Ray, and runs it again if its worker dies. Raises what a task raises.
 
     datatrove's executor of Ray waits forever if a worker is killed, and logs a task's error instead of raising it.
     """

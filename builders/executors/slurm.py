@@ -1,4 +1,4 @@
-"""``--engine slurm``: a stage is job arrays of Slurm, whose nodes share the storage of the work folder."""
+"""``--engine slurm``: tasks in job arrays on a cluster of Slurm, whose nodes share the storage of the work folder."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class _ArrayJob:
 
 
 class Executor(StageExecutor):
-    """Submits tasks as job arrays and waits for them. It raises what a task raises and submits lost tasks again.
+    """Submits tasks as job arrays, waits for them, and submits the tasks of lost jobs again.
 
     Partition, account and time limit come from Slurm's variables SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT
     and so on, or from the cluster's defaults.
@@ -125,7 +125,8 @@ class Executor(StageExecutor):
     def run(self, done: Callable[[int], None]) -> None:
         """Run the tasks that are not done yet.
 
-        Raises what a task raised, UsageError if Slurm is not installed, and InputError if it refuses or loses a job.
+        An InputError, UsageError or OSError of a task is raised here, and any other error as a RuntimeError. Raises
+        UsageError if Slurm is not installed, and InputError if Slurm refuses a job or loses it again and again.
         """
         slurm.check_installed()
         shutil.rmtree(self.folder / "errors", ignore_errors=True)

@@ -36,7 +36,7 @@ MIRROR = "https://dumps.wikimedia.org"
 def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
     """Return the dates of the newest two finished dumps from the first days of consecutive months, as YYYYMMDD.
 
-    Raises InputError, which names the missing dumps, if the server lacks such a pair.
+    Raises InputError, which says what the server lacks, if there is no such pair.
     """
     with Connection(say) as connection:
         server = Server(connection, [check_mirror(mirror)])
@@ -68,7 +68,8 @@ def plan(
 ) -> list[Wanted]:
     """Return the files of an interval, in the order of a build; ``wikidata`` is as in ``fetch``.
 
-    Raises InputError for a dump that is missing or not finished, and for files in ``dumps`` that get in the way.
+    Raises InputError for a dump that is missing or not finished, and for files in ``dumps`` that a build would read
+    instead of these.
     """
     with Connection(say) as connection:
         return _plan(connection, interval, dumps, _checked(mirrors), wikidata)
@@ -166,10 +167,10 @@ def fetch(
 ) -> list[Path]:
     """Fetch the dumps of ``interval`` into ``dumps`` and return the files in the order of a build.
 
-    Files that are already there are checked once and kept, even if the server has removed them; partial files are
-    continued. ``wikidata`` has the dates of the two Wikidata dumps; None stands for the newest one at or before the
-    snapshot. Raises InputError for an unfinished dump, for a server that does not give what it lists, and for a disk
-    that is too small. The same call then continues.
+    A file that is already there is checked once and kept if it is right, even if the server has removed it; partial
+    files are continued. ``wikidata`` has the dates of the two Wikidata dumps; None stands for the newest one at or
+    before the snapshot. Raises InputError for an unfinished dump, for a server that does not give what it lists, and
+    for a disk that is too small. Calling it again continues with what is there.
     """
     dumps, mirrors = dumps.resolve(), _checked(mirrors)
     with only_one(dumps / "wikidatawiki", "fetch"), Connection(say) as connection:

@@ -1,10 +1,10 @@
-"""HTTP requests to dump servers, with few connections, retries and limits.
+"""HTTP requests to dump servers: few connections at once, retries, and limits on time and size.
 
-A server that sends too slowly counts as one that breaks off, so no server can hold a fetch for ever. Wikimedia allows
-three connections per client and asks clients to identify themselves. If a server is busy (429, 503), the next try
-comes when the server says; if it breaks off, after waits that double. `httpx2` has no retries for status codes, no
-limit for a whole request, reads the bodies of redirects without a limit, and follows them from https to http: so that
-code is here.
+A server that sends too slowly is treated like one that closes the connection, so no server can hold up a fetch for
+ever. Wikimedia allows three connections per client and asks clients to identify themselves. If a server is busy (429,
+503), the next try comes when the server says; if the connection breaks, it comes after a wait that doubles each time.
+Some of this is written here because `httpx2` lacks it: `httpx2` does not retry after a status code, has no limit for a
+whole request, reads the bodies of redirects without a limit, and follows redirects from https to http.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Broken(Exception):
 
 
 class Stopped(Exception):
-    """This download ends because another one failed."""
+    """This download ends because another one failed, or because of Ctrl-C."""
 
 
 def check_mirror(url: str) -> str:
@@ -95,7 +95,7 @@ def retry_after(header: str | None, now: datetime.datetime) -> float | None:
 
 
 class Connection:
-    """Requests of several threads. ``say`` gets a line for each wait."""
+    """Sends the requests of several threads. ``say`` is called with a line of text before each wait."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.say = say
@@ -120,10 +120,10 @@ class Connection:
     def ask(
         self, url: str, headers: Mapping[str, str] | None = None, method: str = "GET", longest: float = math.inf
     ) -> Iterator[tuple[httpx2.Response, Iterator[bytes]]]:
-        """Yield an answer of 200, 206 or 416, and its body in pieces that are still to come.
+        """Yield an answer with status 200, 206 or 416, and an iterator that receives its body in pieces.
 
-        Raises Failed or Broken, also from the block. Broken includes a server that is too slow, or that takes more
-        than ``longest`` seconds.
+        Raises Failed, or Broken if another try may help, and also does so while the block reads the body. A server
+        that is too slow, or takes more than ``longest`` seconds, counts as Broken.
         """
         watch = _Watch(self.stopped, longest)
         try:
@@ -158,7 +158,7 @@ class Connection:
         raise Failed(f"leads on more than {REDIRECTS} times")
 
     def page(self, url: str) -> str:
-        """Return a small text. Raises Failed or NotThere."""
+        """Return the text of a small page. Raises Failed, and NotThere if there is no such page."""
         patience = Patience(self, url, TRIES_OF_A_PAGE)
         while True:
             try:
@@ -253,7 +253,7 @@ class Patience:
         self.connection.silent.discard(_server(self.url))
 
     def wait(self, problem: Broken) -> None:
-        """Wait before the next try. Raises Failed after the last one, and Stopped if another download failed."""
+        """Wait before the next try. Raises Failed after the last one, and Stopped if all downloads are to end."""
         if self.connection.stopped.is_set():  # the watch has cut this connection
             raise Stopped
         self.failed += 1

@@ -44,7 +44,7 @@ def download(
 ) -> None:
     """Fetch ``target`` from the first of ``urls`` that gives ``size`` bytes with that SHA-1.
 
-    Raises InputError if no server gives the file or the disk is full, and Stopped if another download failed.
+    Raises InputError if no server gives the file or the disk is full, and Stopped if all downloads are to end.
     """
     make_folder(target.parent)
     failures = []

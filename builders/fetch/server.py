@@ -1,4 +1,4 @@
-"""What a dump server has. Its answers are strangers' data: every name and size is checked before it is used.
+"""What a dump server has. Its answers are not trusted: every name and size is checked before it is used.
 
 Layout below a mirror's address, as on https://dumps.wikimedia.org:
 
@@ -70,8 +70,8 @@ class Server:
         """Return the multistream article files of a dump, in page order.
 
         Numbered parts are preferred: they are fetched and read in parallel, and a damaged part is small. The single
-        file is only chosen if it is already in ``folder``. Raises InputError for files that are missing, unfinished
-        or listed wrongly.
+        file is chosen only if it is already in ``folder``, or if the dump has no parts. Raises InputError for files
+        that are missing, unfinished or listed wrongly.
         """
         url, jobs = self._jobs(wiki, date)
         stem = f"{wiki}-{date}-pages-articles-multistream"

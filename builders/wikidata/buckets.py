@@ -1,4 +1,4 @@
-"""Reading some buckets of a Wikidata extract in one pass, with bounded memory, without the rows that no longer count.
+"""Read some buckets of a Wikidata extract in one pass, with bounded memory, and leave out outdated rows.
 
 An extract has files of its own and files linked from its base (see module ``extract``). If an item was read again or
 deleted since the base was made, its rows in the linked files no longer count. Tables of *superseded* items say up to
@@ -26,7 +26,7 @@ ROWS = 50_000  # held in memory, plus one row group; larger arrays do not fit in
 
 @dataclass(frozen=True)
 class ExtraColumns:
-    """Columns that are only needed for some items, in ascending order; they may be null in rows of others."""
+    """``columns`` that are needed only for ``items``, which must ascend. They may be null in rows of other items."""
 
     columns: Sequence[str]
     items: Integers
@@ -41,10 +41,10 @@ def read(
     extra: ExtraColumns | None = None,
     above: int = -1,
 ) -> Iterator[pa.Table]:
-    """Yield the rows of ``facts`` or ``entities`` in buckets [first, end) that count, in tables of about ROWS rows.
+    """Yield the rows of ``facts`` or ``entities`` in buckets [first, end), in tables of about ROWS rows.
 
-    ``columns`` must include ``s``. The rows of one record of an item follow one another, and are never split between
-    two tables. Linked files are read only if their generation is greater than ``above``.
+    Superseded rows are left out. ``columns`` must include ``s``. The rows of one record of an item follow one another,
+    and are never split between two tables. Linked files are read only if their generation is greater than ``above``.
     """
     held: list[pa.Table] = []
     rows = 0
@@ -107,12 +107,12 @@ def _group_batches(file: KeptFile, first: int, end: int) -> Iterator[list[tuple[
 
 
 def generation(path: Path) -> int:
-    """Return the generation of a linked file, which its name holds."""
+    """Return the generation of a linked file, which is part of its name."""
     return int(path.name.split("-")[1])
 
 
 def superseded(folder: Path, first: int, end: int) -> tuple[Integers, Integers]:
-    """Return the superseded items of buckets [first, end), ascending, and up to which generation each is void."""
+    """Return the superseded items of buckets [first, end), ascending, and the last generation whose rows are void."""
     paths = [_superseded_file(folder / "carried", bucket) for bucket in range(first, end)]
     tables = [np.load(path) for path in paths if path.parent.exists()]
     items, generations = np.concatenate([np.empty((2, 0), np.int64), *tables], axis=1)
@@ -121,7 +121,7 @@ def superseded(folder: Path, first: int, end: int) -> tuple[Integers, Integers]:
 
 
 def write_superseded(folder: Path, bucket: int, items: Integers, generations: Integers) -> Path:
-    """Write the superseded items of a bucket to an extract's folder ``carried``, and return the file."""
+    """Write the superseded items of a bucket to ``folder``, the folder ``carried`` of an extract; return the file."""
     path = _superseded_file(folder, bucket)
     with whole_file(path) as part, part.open("wb") as file:
         np.save(file, np.stack([items, generations]))
@@ -146,7 +146,10 @@ def find(items: Integers, values: Integers) -> tuple[Integers, Mask]:
 
 
 def subject_in(rows: pa.Table, items: Integers) -> Mask:
-    """Return whether the subject of each row is one of ``items``, which must ascend."""
+    """Return for each row whether its subject is one of ``items``, which must ascend.
+
+    The rows of a subject must follow one another.
+    """
     subjects = rows["s"].to_numpy()
     if not len(items) or not len(subjects):
         return np.zeros(len(subjects), bool)
@@ -161,9 +164,9 @@ def _start_of_last_subject(rows: pa.Table) -> int:
 
 
 class Changes:
-    """What changed, in buckets [first, end), between an extract and the next one, which was built on it.
+    """What changed, in buckets [first, end), between an extract (prev) and one that was built on it (recent).
 
-    An item that is not ``touched`` has one record in each, in the same revision and with the same rows.
+    An item that is not ``touched`` has one record in each of them, with the same revision and the same rows.
     """
 
     def __init__(self, prev: Path, base: Base, recent: Path, first: int, end: int) -> None:
@@ -174,16 +177,16 @@ class Changes:
 
     @functools.cached_property
     def own_entities(self) -> list[pa.Table]:
-        """The rows of table ``entities`` that the recent extract read itself, not from the previous one."""
+        """The rows of table ``entities`` that recent has from its own dump, not from prev."""
         return list(self.read_own("entities", ENTITY))
 
     @functools.cached_property
     def touched(self) -> Integers:
-        """The items that are not the same in both, ascending."""
+        """The items that are not the same in both extracts, ascending."""
         return np.unique(np.concatenate([self.superseded, *(rows["s"].to_numpy() for rows in self.own_entities)]))
 
     def read_own(self, table: str, columns: Sequence[str], extra: ExtraColumns | None = None) -> Iterator[pa.Table]:
-        """Yield the rows that recent does not have from prev."""
+        """Yield the rows that recent has from its own dump, not from prev."""
         return read(self._recent, table, self._first, self._end, columns, extra, self._generation)
 
     def read_prev(self, table: str, columns: Sequence[str], extra: ExtraColumns | None = None) -> Iterator[pa.Table]:
@@ -192,7 +195,7 @@ class Changes:
 
 
 def changes(prev: Path, recent: Path, first: int, end: int) -> Changes | None:
-    """Return what changed between two extracts, or None if the second was not built on the first."""
+    """Return what changed from ``prev`` to ``recent``, or None if ``recent`` was not built on ``prev``."""
     base = base_of(prev)
     if base is None or not made_with(recent, base):
         return None

@@ -102,7 +102,7 @@ def _line_bounds(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]
 
 
 def line_blocks(task: ExtractTask) -> Iterator[tuple[int, bytes, int, int]]:
-    """Yield the same lines in blocks: (place, data, start, end), where ``data[start:end]`` holds whole lines.
+    """Yield what ``lines`` yields in blocks: (place, data, start, end), where ``data[start:end]`` holds whole lines.
 
     Raises InputError for a line longer than ``MAX_LINE`` bytes.
     """
@@ -204,7 +204,10 @@ def run(task: ExtractTask, folder: Path) -> Report:
 
 
 def check(path: Path, reports: Sequence[Report], allow_truncated: bool) -> str | None:
-    """Return a warning if the dump has no end, or None. Raises InputError if it was cut off or holds no entities."""
+    """Return a warning if the dump lacks its closing bracket, else None.
+
+    Raises InputError if the dump holds no entities, or if it was cut off and ``allow_truncated`` is false.
+    """
     entities = total(reports, "entities")
     if not entities["items"] + entities["properties"]:
         raise InputError(f"{path}: no entities in it: not a Wikidata JSON dump")
@@ -382,7 +385,7 @@ class _UnchangedBuffer:
 
 
 def is_checked(number: int) -> bool:
-    """Return whether an item's content is compared with the base: the same few items in every dump."""
+    """Return whether an item is one of the few, the same in every dump, whose content is compared with the base."""
     return (number * 0x9E3779B1 >> 8) % CHECKED == 0
 
 

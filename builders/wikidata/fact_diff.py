@@ -1,7 +1,7 @@
 """Stage wikidata-diff: compare the facts of two dumps with Algorithm 2 of TemporalWiki (section 3.2), in DuckDB.
 
 A subject is *touched* if the two dumps do not both have it in the same revision. Only touched subjects can have new
-or deleted facts, so only their statements are loaded into the database; of all others, a sample is.
+or deleted facts. So only their statements are loaded into the database, and a sample of the facts of all others.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class DiffTask:
 
 
 def count_tasks(facts: int) -> int:
-    """Return how many tasks compare so many facts."""
+    """Return how many tasks the comparison of ``facts`` facts is divided into."""
     return max(1, min(BUCKETS, math.ceil(facts / FACTS_A_TASK)))
 
 
@@ -230,7 +230,7 @@ CREATE TEMP TABLE gone_labels AS
 
 
 def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
-    """Categorise the facts of some buckets and write the candidates with labels and pages.
+    """Sort the facts of some buckets into splits, and write the candidates for probes with their labels and pages.
 
     DuckDB takes up to ``memory`` bytes and spills the rest to disk. Raises InputError if that is not enough.
     """

@@ -25,9 +25,9 @@ class NewestRecords:
     repeated: Integers  # items with several records
 
     def contain(self, rows: pa.Table) -> Mask:
-        """Return whether each row is of one of these records.
+        """Return for each row whether it belongs to one of these records. Rows of a record must follow one another.
 
-        ``rows`` needs its column ``seen``, the number of the record, only if there are repeated items.
+        ``rows`` needs the column ``seen``, the number of the record, only if there are repeated items.
         """
         if not len(self.repeated) or not len(self.items) or not rows.num_rows:
             return subject_in(rows, self.items)
@@ -81,7 +81,7 @@ def touched(prev: NewestRecords, recent: NewestRecords) -> tuple[NewestRecords, 
 
 
 def sampled(share: float, seed: int, *columns: Integers) -> Mask:
-    """Return whether each fact is in a seeded sample of this share; each depends only on its own hash.
+    """Return for each fact whether it is in a random sample. This depends only on the fact, ``share`` and ``seed``.
 
     The hash is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014) over the seed and one column after another.
     """

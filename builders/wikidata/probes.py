@@ -32,7 +32,10 @@ class Selection:
 
 
 def shuffled(facts: Sequence[Fact], seed: int, purpose: str) -> list[int]:
-    """Return the positions of ``facts`` in a random order that depends on the seed, but not on their present order."""
+    """Return the positions of ``facts`` in a random order that depends on ``seed``, ``purpose`` and the facts.
+
+    If the same facts are given in another order, they are shuffled to the same order.
+    """
 
     def key(position: int) -> tuple[bytes, Fact]:
         s, p, o = facts[position]
@@ -43,7 +46,7 @@ def shuffled(facts: Sequence[Fact], seed: int, purpose: str) -> list[int]:
 
 
 def cap(facts: Sequence[Fact], seed: int, caps: Caps | None) -> Selection:
-    """Apply filter 3: a subject, a relation and an object have at most these shares of the kept facts, or 1 fact.
+    """Apply filter 3: each subject, relation and object is in at most its share of the kept facts, or in one fact.
 
     The shares refer to the result, so the filter looks for a fixed point: it takes facts in a seeded order, within
     limits computed from the size of the last result, until the result is as large as its limits assume. Without
@@ -87,8 +90,8 @@ def _take(facts: Sequence[Fact], order: Iterable[int], size: int, caps: Caps) ->
 def light_tuning(facts: Sequence[Fact], probes: Iterable[int], avoid: Iterable[int], seed: int) -> list[int]:
     """Return the positions of up to LIGHT_TUNING facts with subjects that are not in ``avoid``.
 
-    Relations get the shares that they have among ``probes`` (positions in ``facts``), rounded by largest remainder.
-    Places that a relation cannot fill go to the others in the same way.
+    The facts are drawn so that each relation has the same share as among ``probes`` (positions in ``facts``), rounded
+    by largest remainder. If a relation has too few facts, the others share what is left in the same way.
     """
     taken = set(avoid)
     pool: dict[int, list[int]] = {}

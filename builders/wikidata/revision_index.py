@@ -1,7 +1,7 @@
-"""An index of the revision of every item in an extract, for one look-up after the other with little memory.
+"""An index of the revision of every item in an extract, for many look-ups one after another with little memory.
 
 A file covers some buckets and holds pairs of 64-bit integers, (item, revision), sorted by item. A dump lists its items
-in roughly ascending order, so the block of a file that answered last will mostly answer next.
+in roughly ascending order, so the block of a file that was used last can usually answer the next look-up, too.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def write(folder: Path, first: int, end: int, items: Integers, revisions: Intege
 class RevisionIndex:
     """Looks up revisions in the index files of a folder, which together cover every bucket once.
 
-    ``cached`` has the revisions in the blocks that were read last, except of items for which ``uncached`` is
-    true: callers may use it instead of ``of``.
+    ``cached`` maps items to their revisions: those in the blocks that were read last, except the items for which
+    ``uncached`` is true. Callers may look there first, which is faster than calling ``of``.
     """
 
     def __init__(self, folder: Path, uncached: Callable[[Integers], Mask]) -> None:

@@ -28,7 +28,7 @@ _CAPITAL = "[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]"
 
 
 def fold(text: str) -> str:
-    """Return a text in NFC without case, character by character, so that places in it are places in the text."""
+    """Return a text, which must be in NFC, without case but of the same length, so that positions stay the same."""
     folded = text.casefold()
     if len(folded) == len(text):
         return folded
@@ -41,10 +41,10 @@ def nfc(text: str) -> str:
 
 
 def occurrences(text: str, part: str) -> Iterator[tuple[int, int]]:
-    """Yield where ``part`` occurs in ``text`` as whole words; both are folded.
+    """Yield where ``part`` occurs in ``text`` as whole words. To ignore case, the caller folds both.
 
-    An end of the part that is in a script without spaces between words needs no word boundary. A part longer than
-    LONGEST_LABEL is never found, because the search could take for ever.
+    If the part begins or ends in a script without spaces between words, no word boundary is needed there. A part
+    longer than LONGEST_LABEL is never found, because the search could take for ever.
     """
     at = text.find(part) if 0 < len(part) <= LONGEST_LABEL else -1
     while at >= 0:
@@ -122,7 +122,7 @@ class Names:
         ]
 
     def find(self, sentence: str, folded: str) -> Iterator[tuple[int, int]]:
-        """Yield where a sentence names the object."""
+        """Yield where ``sentence`` names the object; ``folded`` is the same sentence after ``fold``."""
         covered = [span for other in self.others for span in occurrences(folded, other)]
         for text in dict.fromkeys((*self.linked, self.label)):
             for at, end in occurrences(folded, text):

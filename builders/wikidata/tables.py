@@ -88,7 +88,7 @@ _DELTAS = ("s", "o", "lastrevid", "seen")
 
 
 def bucket_ranges(tasks: int) -> list[tuple[int, int]]:
-    """Return the range of buckets [first, end) of each of so many tasks."""
+    """Divide all buckets among ``tasks`` tasks, and return the buckets [first, end) of each."""
     return list(pairwise(BUCKETS * task // tasks for task in range(tasks + 1)))
 
 
@@ -106,8 +106,8 @@ def integers(table: pa.Table, column: str) -> Integers:
 def files(folder: Path, table: str, first: int = 0, end: int = BUCKETS) -> list[Path]:
     """Return the Parquet files of a table of an extract: its own first, then those linked from its base.
 
-    For ``facts`` and ``entities``, only files that can have rows of buckets [first, end). No file is empty. Linked
-    files can hold rows that no longer count: ``buckets.read`` leaves them out.
+    For ``facts`` and ``entities``, only the files that can have rows of buckets [first, end) are returned. No file is
+    empty. Linked files can hold rows that no longer count: ``buckets.read`` leaves these rows out.
     """
     found: list[Path] = []
     for place in (folder, folder / "carried"):

@@ -72,9 +72,9 @@ def run(task: BucketTask, folder: Path) -> Report:
     """Link a share of the base's files, and write down the superseded items of some buckets.
 
     ``folder`` must be ``carried`` in the new extract, which lies next to the base. The report counts the statements
-    of unchanged items as if they had been read. Its counter ``differ`` counts the checked items whose content is not
-    the base's: then equal revisions mean nothing in these dumps, and all of the new one must be read. Raises
-    InputError if the base is missing or has changed since the new dump was read.
+    of unchanged items as if they had been read. Its counter ``differ`` counts the checked items that have the same
+    revision as in the base, but other content. If there is any, revisions prove nothing in these dumps, and the whole
+    new dump must be read. Raises InputError if the base is missing or has changed since the new dump was read.
     """
     extract, base = folder.parent, folder.parent.parent / task.base.name
     if base_of(base) != task.base:

@@ -1,8 +1,8 @@
 """Stage wiki-extract: write the pages of a Wikipedia dump to Parquet, sorted by page id within each task.
 
-Each task writes two Parquet tables: ``articles`` (namespace 0, no redirects, with wikitext) and ``pages`` (all pages,
-with which a new article can be told from one that was a redirect or in another namespace), and the tables of titles
-that module ``titles`` searches.
+Each task writes two Parquet tables, and the tables of titles that module ``titles`` searches. Table ``articles`` has
+the pages of namespace 0 that are no redirects, with their wikitext. Table ``pages`` has all pages: it tells a new
+article from one that was a redirect or in another namespace before.
 
 An article that the extract of an earlier dump, the *base*, has in the same revision is written without its text: see
 module ``unchanged_pages``.
@@ -62,7 +62,7 @@ class ExtractTask(Task):
 
 
 def plan(dump: Dump, wiki: str, allow_truncated: bool) -> list[ExtractTask]:
-    """Cut a dump into tasks. Raises InputError if a file is not a dump of ``wiki`` or a stub dump."""
+    """Cut a dump into tasks. Raises InputError if a file is a stub dump, or is not a dump of ``wiki``."""
     tasks: list[ExtractTask] = []
     for path in dump.files:
         if "stub-" in path.name:

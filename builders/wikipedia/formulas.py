@@ -53,7 +53,7 @@ _FRACTIONS = frozenset(["frac", "tfrac", "dfrac"])
 
 
 def plain_formula(tex: str, chemical: bool = False) -> str | None:
-    """Return a formula as plain text, or None if plain text cannot show it. A chemical formula is in mhchem's form."""
+    """Return a TeX formula as plain text, or None if that is impossible; a ``chemical`` one is in mhchem's form."""
     if len(tex) > LONGEST:
         return None
     if chemical:

@@ -1,7 +1,7 @@
 """The languages of wikis: their templates that carry text, and the headings of their sections of references.
 
-English is in ``template_text`` and ``prose_lines``. Every other language has a file, language_de.yaml, which adds to
-English. docs/how_to/add_a_language.md explains it.
+English is in ``template_text`` and ``prose_lines``. A file such as language_de.yaml has what another
+language adds to English. docs/how_to/add_a_language.md explains it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _FILES = {file.stem.partition("_")[2]: file for file in Path(__file__).parent.gl
 def language_of(code: str) -> Language:
     """Return the tables of a language.
 
-    Entries from its own file, or else from the file of its base language ("de" for "de-at"), replace the default ones.
+    A language has the tables of English, with additions from its own file, or else from that of its base language
+    ("de" for "de-at"). A template in that file replaces an English one of the same name.
     """
     file = _FILES.get(code) or _FILES.get(code.partition("-")[0])
     if file is None:

@@ -44,10 +44,10 @@ _SPACES_OF_UNSPACED = regex.compile(rf"(?<={_UNSPACED}) | (?={_UNSPACED})")
 
 
 def folded_key(sentence: str) -> str:
-    """Return a sentence without case, punctuation, quotes, dashes and white space.
+    """Return a key that is the same for sentences that differ only in case, punctuation, dashes and white space.
 
-    Words and numbers stay apart, and what is part of a number or a symbol stays. If nothing is left, the sentence is
-    its own key.
+    It is the words, numbers and symbols of the sentence, with spaces between them. Characters that are part of a
+    number stay, as in -1.5. If nothing is left, the sentence is its own key.
     """
     exact = sentence_key(sentence)
     text = exact.casefold().replace("`", "'")
@@ -72,7 +72,7 @@ COMPARISONS: dict[str, Key] = {"folded": folded_key, "exact": sentence_key}
 
 
 def letters(text: str) -> bytes:
-    """Return the letters a to z and the digits of a text: by any rule, they are the same in equal sentences."""
+    """Return the letters a to z and the digits of a text, which are the same in sentences with the same key."""
     return text.casefold().encode().translate(None, _OTHERS)
 
 
@@ -80,10 +80,10 @@ _OTHERS = bytes(set(range(256)).difference(b"abcdefghijklmnopqrstuvwxyz012345678
 
 
 def not_alike(sentences: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return the sentences that are less than ALIKE to each of the others.
+    """Return the sentences that are less similar than ALIKE to each of ``others``.
 
-    If there are more than MOST_CELLS characters to compare, each sentence is compared with the others that are nearest
-    in the order of the text, and with fewer of them the more sentences there are.
+    If there are more than MOST_CELLS pairs of characters to compare, each sentence is only compared with some of the
+    others: those at about the same place in their text. The longer the texts, the fewer they are.
     """
     cells = sum(map(len, sentences)) * sum(map(len, others))
     nearest = len(others) if cells <= MOST_CELLS else max(1, len(others) * MOST_CELLS // cells)

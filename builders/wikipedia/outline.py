@@ -86,7 +86,7 @@ def _lines(text: str, language: str) -> Iterator[Line]:
 
 
 def links(wikitext: str) -> dict[str, set[str]]:
-    """Return the titles that each text of a link in an article stands for; texts are as readers see them."""
+    """Return, for each link text in an article as readers see it, the titles of the pages that it links to."""
     found: dict[str, set[str]] = {}
     for target, text, ending in _LINK.findall(wikitext):
         title = " ".join(target.replace("_", " ").split())

@@ -43,9 +43,10 @@ FILE, CATEGORY = 6, 14
 
 
 class UnreadablePage(ValueError):
-    """Raised for a page outside the fixed bounds of this parser.
+    """Raised for a page outside the fixed bounds of this parser, or outside the time limit in ``sentences``.
 
-    ``reason`` is the key under which the build counts the page: "too_long" or "nested_too_deep".
+    ``reason`` is the key under which the build counts the page: "too_long", "nested_too_deep" or "takes_too_long",
+    followed by "_in_prev" if ``both_paragraphs`` cannot read the previous version.
     """
 
     def __init__(self, reason: str) -> None:

@@ -78,10 +78,10 @@ def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) ->
 class ArticleVersions:
     """Compares two versions of an article, given as the paragraphs that ``plain_text.paragraphs`` returns.
 
-    With ``compare`` "exact", ``added`` and ``removed`` return what ``new_sentences`` returns for all paragraphs. With
-    "folded", they leave out sentences that are the same by ``novelty.folded_key``. Paragraphs that both versions have
-    are only split into sentences if that can matter. The paragraphs are compared as strings, so they must be in NFC
-    with single spaces.
+    If ``compare`` is "exact", ``added`` and ``removed`` return what ``new_sentences`` returns for all paragraphs. If
+    it is "folded", they also leave out a sentence if one with the same ``novelty.folded_key`` is in the other version.
+    Paragraphs that both versions have are only split into sentences if that can matter. The paragraphs are compared as
+    strings, so they must be in NFC with single spaces.
     """
 
     def __init__(self, previous: Sequence[str], recent: Sequence[str], language: str, compare: str) -> None:
@@ -104,14 +104,17 @@ class ArticleVersions:
         return self._new_sentences(self._recent, self._previous, self._key)
 
     def words_of_other_typography(self, added: list[Paragraph]) -> int:
-        """Return the words of the recent version that only the exact comparison takes for new."""
+        """Return how many words are in recent sentences that only the exact comparison takes for new."""
         if self._compare == "exact":
             return 0
         exact = self._new_sentences(self._previous, self._recent, sentence_key)
         return sum(map(count_words, exact)) - sum(map(count_words, added))
 
     def reworded(self, added: list[Paragraph], removed: list[Paragraph]) -> tuple[int, int]:
-        """Return the words of added sentences that are alike to previous ones, and of removed ones to recent ones."""
+        """Return how many words are in ``added`` sentences that are similar to one of the previous version.
+
+        The second number counts the same for ``removed`` sentences and the recent version.
+        """
         return (
             self._alike(_flat(added), _flat(removed), self._previous),
             self._alike(_flat(removed), _flat(added), self._recent),
@@ -263,7 +266,7 @@ class Article:
 
     @property
     def wikitext(self) -> str:
-        """Its wikitext, unpacked at every call. Raises InputError if it is damaged."""
+        """Its wikitext, unpacked at every access. Raises InputError if it is damaged."""
         generation, linked = self["generation"], self._articles.linked
         if linked.has(generation):
             path, packed = linked.packed(generation, self.page_id, self.revision_id)
@@ -352,7 +355,7 @@ class _PreviousPages:
 
 
 def sampled(share: float, seed: int, what: str, numbers: Iterable[int]) -> npt.NDArray[np.bool_]:
-    """Return whether each number is in a seeded sample; each depends only on its own hash."""
+    """Return for each number whether it is in a random sample. This depends only on it and the other arguments."""
     texts = (f"{seed} {what} {number}".encode() for number in numbers)
     hashes = b"".join([hashlib.md5(text, usedforsecurity=False).digest() for text in texts])
     values = np.frombuffer(hashes, "<u8")[::2]

@@ -183,9 +183,9 @@ def sentence_key(sentence: str) -> str:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise UnreadablePage if the block takes more CPU time than this. Has no effect outside of the main thread.
+    """Raise UnreadablePage if the block takes more CPU time than ``seconds``. Only the main thread has this limit.
 
-    CPU time, because by the clock a page would be dropped if the machine slept while it was read.
+    It does not go by the clock: then a page would be dropped if the machine slept while the page was read.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread gets signals

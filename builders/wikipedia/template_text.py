@@ -7,8 +7,8 @@ one of the renderers above it, and a case to tests/builders/wikipedia/test_plain
 Module ``languages`` adds the templates of other languages.
 
 A renderer gets a template's arguments as wikitext and returns wikitext. Later passes resolve its links, quotes and
-HTML, so it writes characters that are not meant as markup as entities. Its time must be proportional to the length of
-its arguments: it applies patterns that can backtrack only to values of bounded length.
+HTML, so it must escape all characters that are not markup, by entities. Its time must be proportional to the length of
+its arguments: a pattern that can backtrack may only be applied to values of bounded length.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Arguments(dict[str, str]):
         return ""
 
     def positional(self, least: int = 0) -> list[str]:
-        """Return the positional arguments, stripped, filled up with "" to ``least``."""
+        """Return the positional arguments, stripped, with "" at the end until there are ``least`` of them."""
         found: list[str] = []
         while (value := self.get(str(len(found) + 1))) is not None:
             found.append(value.strip())
@@ -63,7 +63,8 @@ def template_name(start: str) -> str:
 def template_text(inside: list[str], rules: Rules) -> str:
     """Return the text that a template adds to the sentence, often "".
 
-    ``inside`` is the text between its braces: by turns raw text and the text of an inner template, raw text first.
+    ``inside`` is the text between its braces in parts: raw text and the text of inner templates in turn. The first
+    part is raw text.
     ``rules`` are those of the wiki's language.
     """
     name = template_name(inside[0])

@@ -77,7 +77,7 @@ class TitleWriter:
 
 
 def titles_among(folder: Path, titles: Sequence[str]) -> set[str]:
-    """Return the ``titles`` that a page in namespace 0 of an extract has; redirects count as pages."""
+    """Return those of ``titles`` that a page in namespace 0 of an extract has, which may be a redirect."""
     hashes, order = _sorted(b"".join(map(title_hash, titles)))
     found = [order[_equal(hashes[0], known[0])[0]] for known in _files(folder, "titles", len(titles))]
     return {titles[at] for in_file in found for at in in_file.tolist()}
@@ -105,7 +105,7 @@ def articles_titled(folder: Path, hashed: pa.FixedSizeBinaryArray) -> tuple[_Int
 
 
 def are_articles(folder: Path, page_ids: _Integers) -> npt.NDArray[np.bool_]:
-    """Return whether each page id, which must not be negative, is of an article of an extract."""
+    """Return for each page id whether an article of an extract has it. No page id may be negative."""
     order = np.argsort(page_ids)
     wanted = page_ids[order].astype(np.uint64)
     result = np.zeros(len(page_ids), bool)

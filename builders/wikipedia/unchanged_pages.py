@@ -1,8 +1,8 @@
 """Reuse the texts of unchanged articles from the extract of the last dump, the *base*.
 
-An extract has a row for every article in its own files. A row without text names the *generation* of the text: of
-files that are linked from the base into the extract's folder ``carried``. The base may have linked files itself, from
-its own base; each file keeps the generation of the extract that wrote it.
+An extract has a row for every article in its own files. If the row has no text, the text is in a file that is linked
+from the base into the extract's folder ``carried``, and the row names the *generation* of that file. The base may have
+linked files itself, from its own base; each file keeps the generation of the extract that wrote it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ KnownArticle = tuple[int, int, bytes, int]
 
 
 class BaseArticles:
-    """Finds articles of the base; pages should be asked for in ascending order.
+    """Finds articles of the base. Pages should be asked for in ascending order, because only some are in memory.
 
-    Earlier pages than the last ones are not found, and neither are pages with two rows in the base.
+    An article may not be found if a larger page id was asked for before it. Pages with two rows in the base are
+    never found.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -137,7 +138,7 @@ class _TextFile:
 
 
 def link_base(folder: Path, base: Base | None) -> None:
-    """Link the base's files into an extract that is otherwise complete, and note which pages each file has."""
+    """Link the base's files into an extract that is otherwise complete, and note the page ids that each file spans."""
     ranges = {path.name: _page_range(path) for path in sorted(folder.glob("articles-*.parquet"))}
     if base is not None:
         before = folder.parent / base.name

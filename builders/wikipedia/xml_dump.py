@@ -112,7 +112,7 @@ class DumpCounts:
     bytes: int = 0  # of XML
 
     def drop(self, reason: str) -> None:
-        """Count a page that is not yielded."""
+        """Count a page that is dropped for ``reason``."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
 
@@ -197,11 +197,11 @@ def read_pages(
     A page is yielded with its newest revision, or with the newest at the date ``at`` (YYYYMMDD, 00:00 UTC). Pages
     without such a revision are dropped.
     ``known_size(page_id, revision_id)`` returns the size of the wikitext if the caller has it, else None. An
-    article of the simple form with wikitext of that size is yielded without it, and with the reason ``UNCHANGED``.
-    ``listed``: see ``streams.pieces``.
-    Raises InputError, which names the file and byte, for XML that is not well formed. If the whole file is read, also
-    for a dump without its closing tag, unless ``allow_truncated``; for a range, the caller must look at
-    ``counts.complete`` of all ranges, because any of them can hold that tag.
+    article of the simple form whose wikitext has that size is yielded without the wikitext, with ``UNCHANGED`` as the
+    reason. ``listed`` is as in ``streams.pieces``.
+    Raises InputError, which names the file and byte, for XML that is not well formed. If the whole file is read, it
+    is also raised for a dump without its closing tag, unless ``allow_truncated`` is true. For a range, the caller must
+    look at ``counts.complete`` of all ranges, because any of them can hold that tag.
     """
     limit = None if at is None else f"{at[:4]}-{at[4:6]}-{at[6:]}T00:00:00Z"
     window = _Window(path, start, end, allow_truncated, known_size, listed)

@@ -88,7 +88,7 @@ class Names:
         self._taken: set[str] = set()
 
     def part(self, name: str) -> str:
-        """Return a ``surname``, ``place``, ``land`` or ``thing``, which may repeat."""
+        """Return a random name of the kind ``name``: surname, place, land or thing. It may be returned again."""
         first, second = (self._rng.choice(words.split()) for words in _PARTS[name])
         return f"{first} {second}" if name == "thing" else first + second
 

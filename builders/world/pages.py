@@ -39,7 +39,7 @@ class Page(dumps.Page):
         return [block for block in self.blocks if block.kind == "prose"]
 
     def has(self, text: Text) -> bool:
-        """Return whether it has a sentence, with any markup."""
+        """Return whether the page has a sentence with the same plain text, whatever its markup."""
         return any(sentence.plain == text.plain for block in self.blocks for sentence in block.sentences)
 
     def plain(self) -> list[list[str]]:
@@ -47,7 +47,7 @@ class Page(dumps.Page):
         return [[sentence.plain for sentence in block.sentences] for block in self.blocks if block.kind != "raw"]
 
     def replace(self, old: Text, *new: Text) -> None:
-        """Put sentences in the place of another; an empty paragraph goes."""
+        """Replace a sentence by any number of others. A paragraph that becomes empty is removed."""
         for block in self.blocks:
             if old in block.sentences:
                 place = block.sentences.index(old)

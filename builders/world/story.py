@@ -113,7 +113,7 @@ class Story:
         return item
 
     def add_person(self, number: int) -> Item:
-        """Add a person; the number decides upon the occupation."""
+        """Add a person, whose occupation depends on ``number``."""
         pronoun = self.rng.choice(list(GIVEN_NAMES))
         name = self.names.unique(f"{self.rng.choice(GIVEN_NAMES[pronoun].split())} {{surname}}")
         person = self.add_item(PEOPLE[number % len(PEOPLE)], name, pronoun)
@@ -191,7 +191,10 @@ class Story:
         return link(unwritten if item.page is None else item.page.title, item.name)
 
     def tell(self, item: Item, statement: Statement, old: Statement | None = None, *, news: bool = False) -> None:
-        """State a fact in the article of its subject, in place of an old one; news begin with the month."""
+        """Write a sentence that states a fact into the article of its subject, in place of that of ``old``, if given.
+
+        With ``news``, the sentence begins with the month.
+        """
         page, object = item.page, statement.object
         if page is None or object is None:
             return
@@ -257,7 +260,10 @@ class Story:
             (self.delete if number < 2 else self.edit)(page)
 
     def change_one(self, subjects: list[Item], relation: Relation, how: str) -> None:
-        """Change a fact of the next of the subjects that has one such fact, or begins to have one."""
+        """Change a fact of the last of ``subjects`` that fits; remove it and all after it from the list.
+
+        It fits if it has a single fact of the relation, which has not ended; or none, if ``how`` is "begin".
+        """
         while subjects:
             item = subjects.pop()
             found = item.of(relation.id)
@@ -301,7 +307,7 @@ class Story:
     # Revisions and dumps
 
     def days(self) -> list[datetime.date]:
-        """Return the first and the last day of the running month, by Wikidata's dumps."""
+        """Return the dates of the previous and the present Wikidata dump; only the latter in the first month."""
         dates = self.world.wikidata_dates
         return [datetime.date.fromisoformat(date) for date in dates[max(0, self.month - 1) : self.month + 1]]
 

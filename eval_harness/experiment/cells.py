@@ -58,7 +58,8 @@ class _Checkpoint:
 def plan_cells(experiment: Experiment) -> list[Cell]:
     """Return all cells, each after the training that it needs; the evaluations of a checkpoint follow its training.
 
-    Raises UsageError for configs that the data does not have, and InputError for a missing model or dataset.
+    Raises UsageError for configs that the data does not have or that are named twice, and InputError for a missing
+    model or dataset.
     """
     for function in (_configs, _content):  # the data may have changed since the last call
         function.cache_clear()
@@ -179,7 +180,7 @@ def _plan_evaluation(
 
 
 def _bring_base(folder: str, model: str) -> None:
-    """Download the base of a checkpoint, if the recipe's model is on the Hub and this machine does not have it yet."""
+    """Download the base of a checkpoint if the recipe's model is on the Hub and the base is not here yet."""
     base = checkpoints.base_of(Path(folder))
     if base is None or checkpoints.split_revision(base)[0] != checkpoints.split_revision(model)[0]:
         return

@@ -87,7 +87,7 @@ class Experiment:
 
 
 def read_experiment(recipe: str) -> Experiment:
-    """Return the experiment of a YAML file, or of a recipe of the package by name.
+    """Return the experiment of a YAML file, or of a recipe that the package contains, by its name.
 
     Paths in it are relative to the current folder. Raises UsageError, with the file and the key, for an unknown or
     missing key or a value of the wrong type.
@@ -168,7 +168,10 @@ def _runs(line: Line, seeds: tuple[int, ...] | None) -> list[Line]:
 
 
 def _config(method: Method, month: str) -> str:
-    """Return the config that a method is trained on for a month; a snapshot has only the second date."""
+    """Return the config that a method is trained on for a month.
+
+    The name of a ``wikipedia-*`` config has only the date of the month's later snapshot.
+    """
     if method.data == "wikipedia":
         return f"wikipedia-{month[2:] if len(month) == 4 else month[-8:]}"
     return f"{method.data}-{month}"

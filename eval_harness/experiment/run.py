@@ -1,5 +1,5 @@
-"""Run the cells of an experiment that are not done, in this process or as jobs. A failed cell stops only those that
-need its checkpoint, and under ``accelerate launch`` all."""
+"""Run the cells of an experiment that are not done, in this process or as jobs. A failed cell stops only the
+cells that need its checkpoint; under ``accelerate launch`` it stops the whole experiment."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _write_failure(cell: Cell, text: str) -> None:
 
 
 def _failure(cell: Cell) -> str:
-    """Return the last line of a failure's traceback, which is the error message, and the path of the file."""
+    """Return the last line of a cell's traceback, which is the error message, and the path of the traceback's file."""
     try:
         return f"{cell.failure_path.read_text('utf-8').strip().splitlines()[-1]} ({cell.failure_path})"
     except (OSError, IndexError):

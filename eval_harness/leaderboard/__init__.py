@@ -74,7 +74,7 @@ def write_leaderboard(
 
 
 def _with_years(found: Sequence[Row], intervals: Sequence[str]) -> list[Row]:
-    """Return rows with the long names of months, where a dataset has an interval with the short name."""
+    """Return rows whose months have long names, for the short names that an interval of the dataset has."""
     long = {name[4:6] + name[13:15]: name for name in intervals}
     return [
         replace(row, month=long.get(row.month or "", row.month), tested=long.get(row.tested or "", row.tested))

@@ -50,7 +50,8 @@ class _Model:
 def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[Row]:
     """Return the FUAR of every trained checkpoint as rows of the task "fuar"; ``rows`` are the rows of ``results``.
 
-    - Test "lama" uses exact match against Initial: InvariantLAMA is forgotten, UpdatedLAMA and NewLAMA are gained. It
+    - Test "lama" compares exact match with Initial's: on InvariantLAMA for what was forgotten, on UpdatedLAMA and
+      NewLAMA for what was gained. It
       reads the configs of the checkpoint's own month, or those without a month.
     - Test "probes" uses minus the log of the perplexity of twiki_probes, over all earlier models (equation 1). The
       invariant task of a corpus is the unchanged probes of the next month, its updated task the changed probes of its

@@ -134,7 +134,7 @@ class Month:
 
 
 def months(rows: Sequence[Row]) -> list[Month]:
-    """Return the months that methods were trained to and tested on, newest first."""
+    """Return the months that models were trained up to and tested on, newest first."""
     board = Board(rows)
     columns = (LEARNED, FORGOTTEN, *_TEXTS)
     found = _values(board, columns)

@@ -42,7 +42,7 @@ class Line:
 
     @property
     def fair(self) -> bool:
-        """Whether no checkpoint was trained on test data, so that it can be the best."""
+        """Whether none of its checkpoints was trained on test data, so that the line can be the best."""
         return not any(row.trained_on_test for row in self.rows)
 
     @property
@@ -88,7 +88,7 @@ class Board:
         return dict(sorted(found.items()))
 
     def initial_of(self, line: Line) -> Line | None:
-        """Return the Initial of a line: the one with the same base, or the only one."""
+        """Return the line of Initial with the same base, or the only line of Initial; None without either."""
         initials = [other for other in self.lines if other.initial]
         own = [other for other in initials if other.base == line.base] or initials[: len(initials) == 1]
         return min(own, key=lambda other: other.method is None, default=None)
@@ -96,7 +96,7 @@ class Board:
     def own_month(self, line: Line, score: ScoreName) -> dict[int, Row]:
         """Return tested month -> the score of the checkpoint that was trained up to that month.
 
-        A checkpoint without a month stands in for all months without an own checkpoint.
+        A checkpoint without a month stands in for all months that have no checkpoint of their own.
         """
         found: dict[int, Row] = {}
         rows = list(filter(score.of, line.rows))

@@ -20,7 +20,8 @@ def fuar(predictions: Iterable[Mapping[str, Any]], references: Iterable[Mapping[
 
     Row i belongs to the earlier corpus D_i (i = 0 .. n-1). `predictions[i]` has the scores of LM_n and `references[i]`
     the scores of LM_i on three tasks: `invariant` (knowledge of D_i that must not be forgotten), `updated` (knowledge
-    that D_n updates), `new` (knowledge that D_n adds). Higher scores are better. None is a task that is not defined.
+    that D_n updates), `new` (knowledge that D_n adds). Higher scores are better. None stands for the score of a task
+    that is not defined.
 
         fuar = forgotten / (updated + acquired), each the sum over i of max(0, difference of the two scores)
 

@@ -19,8 +19,8 @@ from temporalwiki.eval_harness.task import Rows, Task
 class Deleted(Task):
     """Perplexity of facts that were true in the earlier snapshot only. (Not in the papers.)
 
-    The test ``deleted`` has all of these facts, and each other test has one kind of them. Ranks are given for
-    ``let_go`` only: how many nats per token the objects of deleted facts lost since the start model (``--start``),
+    The test ``deleted`` has all of these facts, and each other test has those of one kind. Models are ranked
+    only by ``let_go``: how many nats per token the objects of deleted facts lost since the start model (``--start``),
     minus what unchanged facts of the same relations lost, with the weights of ``learned_and_forgotten``. The other
     measures describe one model: a model that forgets everything has a high perplexity as well, and
     ``over_unchanged``, the perplexity of the objects of deleted facts divided by that of unchanged facts, depends on

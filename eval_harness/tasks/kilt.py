@@ -208,7 +208,7 @@ def _place(text: str) -> int:
 def _cut(
     texts: Sequence[str], end: str, place: Callable[[str], int], most: int, tokenizer: PreTrainedTokenizerBase
 ) -> list[str]:
-    """Cut texts to ``most`` tokens including ``end``; of a longer text, the part around ``place(text)`` stays."""
+    """Cut texts to ``most`` tokens including ``end``; a longer text keeps the part around ``place(text)``."""
     encoder = Encoder(tokenizer)
 
     def tokens(text: str) -> int:

@@ -61,12 +61,12 @@ class Lama(Task):
     ``max_new_tokens`` (in CKL after 4 or 10 tokens, with two beams). CKL light-tunes GPT-2 first; this task does not.
 
     P@k is the share of clozes with an accepted answer among the k most likely candidates, by total log-likelihood;
-    ties are in the order of their characters. Candidates are the accepted answers, the texts in the row's column
-    ``candidates``, and other objects of the same relation in the config, chosen by hash, ``candidates`` in all. Each
-    object is a candidate by its label only, as in ``multiple_choice``. Aliases of right answers, and objects that
-    another row has for the same subject, are also right and are left out (LAMA leaves out the latter). An item's
-    ``candidates`` is their number: among ten candidates P@10 is always 1. A cloze without a wrong candidate has no
-    P@k.
+    ties are in alphabetical order. Candidates are the accepted answers, the texts in the row's column
+    ``candidates``, and other objects of the same relation in the config, chosen by hash; the option ``candidates``
+    limits their number. Each object is a candidate by its label only, as in ``multiple_choice``. Aliases of right
+    answers, and objects that another row has for the same subject, are also right and are left out (LAMA leaves out
+    the latter). An item's ``candidates`` is their number: among ten candidates P@10 is always 1. A cloze without a
+    wrong candidate has no P@k.
     """
 
     version: ClassVar[int] = 3  # version 2 did not know aliases
@@ -148,7 +148,9 @@ def in_question(model: CachedModel) -> Callable[[Row], str]:
 
 
 def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], excluded: Counter[str]) -> Iterator[Cloze]:
-    """Yield the clozes of the rows; ``excluded`` counts rows without answers or without exactly one blank.
+    """Yield the clozes of the rows; ``excluded`` counts the rows that have none.
+
+    A row needs an answer, exactly one blank, and a word that the model can read before (or around) it.
 
     Raises InputError if the columns of answers are missing.
     """

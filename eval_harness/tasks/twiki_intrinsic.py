@@ -36,7 +36,8 @@ class TwikiIntrinsic(Task):
     ``proper_noun_bits_per_byte``: the bits of the tokens of proper nouns, divided by the nouns' bytes in UTF-8.
 
     ``perplexity`` and ``bits_per_byte`` count all tokens. Figure 2 of the paper shows a model's perplexity
-    relative to Initial (``leaderboard/figures/relative_perplexity.py``). Only decoder-only models, as in the paper.
+    relative to Initial (``leaderboard/figures/relative_perplexity.py``). The task reads only decoder-only models, as
+    the paper does.
     """
 
     configs: ClassVar[tuple[str, ...]] = ("diffset-", "unchanged-")
@@ -57,7 +58,7 @@ class TwikiIntrinsic(Task):
         return {**asdict(self), "tagger": f"{Path(self.tagger).name}, {self._nouns.key}"}
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
-        """Score the windows. Raises UsageError for an encoder-decoder model or if the context is shorter."""
+        """Score the windows. Raises UsageError for an encoder-decoder model or a context shorter than a window."""
         if model.encoder_decoder:
             raise UsageError("twiki_intrinsic measures the perplexity of running text; name a decoder-only model")
         longest = context_length(model.loaded.model)

@@ -30,7 +30,7 @@ class TwikiProbes(Task):
     model: the object after ``<extra_id_0>``), ``object_perplexity`` only the object's tokens. The answer to
     "subject relation" is decoded greedily up to the end of its sentence; all right objects and their aliases are
     right answers. ``average`` is the mean of unchanged and changed, as in table 3 of the paper. The tests
-    ``strict/...`` count only facts that are strict: stated by the article, right, and, if they are changed facts, new.
+    ``strict/...`` count only strict facts: stated or listed by the article, right, and, if they are changed, new.
     Light-tuning needs the config ``lighttuning-*`` of the same months and a decoder-only model.
     """
 

@@ -71,7 +71,7 @@ def statement(row: Row) -> str:
 
 
 def statement_and_prompt(row: Row) -> list[str]:
-    """Return the probe and its prompt: their log-likelihoods differ by the object's."""
+    """Return the probe and its prompt: the difference of their log-likelihoods is that of the object."""
     return [statement(row), prompt(row)]
 
 
@@ -86,7 +86,11 @@ def right_places(row: Row) -> list[int]:
 
 
 def score_statement(row: Row, results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
-    """Return (log-likelihood in nats, number of tokens, bytes or words) pairs; lm_eval divides the sums."""
+    """Return the scores of a probe by name.
+
+    Most are pairs (log-likelihood in nats, number of tokens, bytes or words), whose sums lm_eval divides.
+    ``perplexity_instance_mean`` is the perplexity of this probe, and lm_eval takes the mean.
+    """
     ((log_likelihood, _),) = results
     text = statement(row)
     scores: dict[str, Any] = {

@@ -42,7 +42,7 @@ def shares(counts: Mapping[str, Mapping[str, int]]) -> list[Row]:
 
 
 def most_frequent(what: str, rows: Sequence[Row]) -> str:
-    """Return a sentence about the first row."""
+    """Return a sentence on the most frequent ``what``, which is the first of the sorted ``rows``."""
     label, of = rows[0]
     return f"The most frequent {what} is {label}: {' and '.join(f'{of[s]:.0f} % of {s}' for s in SPLITS)} probes"
 

@@ -107,7 +107,7 @@ def looks(lines: Sequence[Line]) -> dict[str, Look]:
     """Return label -> look of each line.
 
     The first line of a method looks the same in every figure. Other lines of the method have its colour and another
-    marker. Models without a method get other looks than all methods.
+    marker. Models without a method look different from all methods.
     """
     found: dict[str, Look] = {}
     drawn: set[str | None] = set()
@@ -246,7 +246,8 @@ def annotate(
 def save(figure: Figure, path: Path, title: str = "") -> None:
     """Write a figure in the format of the path's suffix, with the same bytes every time.
 
-    An SVG has no background, and in the dark it has the colours of ``_DARK``. A PNG can have a title above the figure.
+    An SVG has no background, and in a viewer's dark mode it has the colours of ``_DARK``. A PNG can have a title above
+    the figure.
     """
     with style(), whole_file(path) as part:
         if path.suffix == ".svg":

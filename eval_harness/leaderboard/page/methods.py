@@ -46,7 +46,7 @@ def hero_of(figures: Mapping[str, Captioned]) -> str | None:
 
 
 def methods_section(months: Sequence[Month], figures: Mapping[str, Captioned]) -> str:
-    """Return the first section of the page, or nothing if no method was scored on its month."""
+    """Return the first section of the page, or "" if no method was scored on the month that it was trained up to."""
     if not months:
         return ""
     newest, hero = months[0], hero_of(figures)
