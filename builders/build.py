@@ -205,27 +205,27 @@ class _Build:
                     f"{self.interval.wiki} of {date}: its newest revision is of {found}, {abs(days)} days "
                     f"{'before' if days > 0 else 'after'}: is this another dump? If not, use --accept-dates"
                 )
-        self._check_order(self.interval.wiki, list(newest.items()), "revision is of")
+        self._check_order(self.interval.wiki, list(newest.items()))
 
     def _check_wikidata_dates(self) -> None:
         """Raise InputError if the later Wikidata dump has no revision as new as the earlier one's newest."""
         dates = self.sources.wikidata_prev.date, self.sources.wikidata_recent.date
         newest = [self._newest(f"wikidata-extract {side}") for side, _ in self._sides()]
-        self._check_order("wikidata", list(zip(dates, newest, strict=True)), "revision is")
+        self._check_order("wikidata", list(zip(dates, newest, strict=True)))
 
     def _sides(self) -> tuple[tuple[str, str], tuple[str, str]]:
         return ("prev", self.interval.prev), ("recent", self.interval.recent)
 
-    def _newest(self, stage: str) -> Any:
-        """Return the newest revision that a stage has read, or None: extracts of older versions do not tell."""
+    def _newest(self, stage: str) -> str | None:
+        """Return the time of the newest revision that a stage has read, or None: not all dumps tell."""
         return max((report["newest"] for report in self.reports[stage] if report.get("newest")), default=None)
 
-    def _check_order(self, wiki: str, newest: list[tuple[str, Any]], said: str) -> None:
+    def _check_order(self, wiki: str, newest: list[tuple[str, str | None]]) -> None:
         (prev, of_prev), (recent, of_recent) = newest
         if of_prev and of_recent and of_recent < of_prev:
             raise InputError(
-                f"{wiki} of {recent}: its newest {said} {of_recent}, but {prev} has {of_prev}: are the dumps swapped? "
-                "If not, use --accept-dates"
+                f"{wiki} of {recent}: its newest revision is of {of_recent}, but {prev} has {of_prev}: are the dumps "
+                "swapped? If not, use --accept-dates"
             )
 
     def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> Path:

@@ -16,6 +16,7 @@ import msgspec
 
 _LARGEST = 10**18 - 1  # ids have at most 18 digits
 _ID = re.compile(r"[QP][1-9][0-9]{0,17}")
+_MODIFIED = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9:]{8}Z")
 _TIME = re.compile(r"([+-]?)(\d{1,16})-(\d\d)-(\d\d)T")
 # Why a statement is dropped. A statement that one of better rank hides is kept, and counted as not_best_rank.
 DROPPED = ("bad_property", "deprecated", "no_value", "not_an_item", "unexpected_structure", "unknown_rank")
@@ -113,6 +114,7 @@ class Entity(msgspec.Struct, frozen=True):
     label: str | None
     aliases: list[str]
     title: str | None  # title of its page in the wiki
+    modified: str = ""  # time of the revision, as 2021-12-01T08:15:30Z; dumps of 2014 have none
     statements: list[Statement] = []
     dropped: dict[str, int] = {}
 
@@ -153,6 +155,7 @@ class EntityReader:
                         ("id", str, ""),
                         ("type", str, ""),
                         ("lastrevid", Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)], 0),
+                        ("modified", Any, None),
                         ("redirect", str | None, None),
                         ("missing", str | None, None),
                         ("labels", labels | list[Any] | None, None),
@@ -200,7 +203,8 @@ class EntityReader:
         page = getattr(raw.sitelinks, "page", None)
         kind = "item" if raw.id[0] == "Q" else "property"
         title = page.title if page is not None else None
-        entity = Entity(kind, int(raw.id[1:]), raw.lastrevid, label, aliases, title)
+        modified = raw.modified if isinstance(raw.modified, str) and _MODIFIED.fullmatch(raw.modified) else ""
+        entity = Entity(kind, int(raw.id[1:]), raw.lastrevid, label, aliases, title, modified)
         if kind == "item" and isinstance(raw.claims, dict):
             for relation, statements in raw.claims.items():
                 _add_statements(entity, relation, statements)

@@ -244,7 +244,7 @@ class _LineParser:
         self._task, self._reader, self._rows, self._properties = task, reader, rows, properties
         self.counts = {"items": 0, "properties": 0}
         self.dropped: dict[str, int] = {}
-        self.newest = 0  # revision
+        self.newest = ""  # time of a revision
         self.closed, self._opened, self._error = False, task.start > 0, ""
 
     def in_list(self) -> bool:
@@ -279,7 +279,7 @@ class _LineParser:
         except msgspec.DecodeError as error:
             self._error = f"{file}: line at {_place(self._task, place)}: not one entity in JSON: {error}"
             return
-        self.newest = max(self.newest, entity.lastrevid)
+        self.newest = max(self.newest, entity.modified)
         if entity.kind == "property":
             self.counts["properties"] += 1
             self._properties.write((entity.number, entity.lastrevid, entity.label, entity.aliases, record))

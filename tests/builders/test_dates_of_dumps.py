@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -97,6 +99,14 @@ def test_swapped_dates_can_be_accepted(dumps: Path) -> None:
     swap(dumps)
     swap_facts(dumps)
     assert build(dumps, "--accept-dates") == 0
+
+
+def test_only_times_order_facts(dumps: Path) -> None:
+    """Revision ids of Wikidata can fall: an item is deleted, or a dump was made from another source."""
+    recent = next(dumps.glob(f"wikidatawiki/entities/{DATES[1]}/*.json.gz"))
+    text = gzip.decompress(recent.read_bytes())
+    recent.write_bytes(gzip.compress(re.sub(rb'"lastrevid":[0-9]+', b'"lastrevid":7', text)))
+    assert build(dumps) == 0
 
 
 def test_a_snapshot_that_is_much_older_than_its_date_is_refused(
