@@ -9,11 +9,11 @@ from temporalwiki.builders.wikipedia.prose_lines import FORMULA
 from temporalwiki.builders.wikipedia.sentence_diff import ArticleVersions, new_sentences
 from temporalwiki.builders.wikipedia.sentences import (
     Paragraph,
+    count_words,
     join_paragraphs,
     join_sentences,
     sentence_key,
     split_sentences,
-    words,
 )
 
 _BETWEEN = b"\x00"  # the versions; a paragraph ends at a blank line
@@ -61,7 +61,7 @@ def _check_folded(old: list[Paragraph], new: list[Paragraph], versions: ArticleV
         wanted = [[s for s in paragraph if folded_key(s) not in known] for paragraph in after]
         assert _lines_apart(found) == _lines_apart(wanted), "not the sentences that are new"
     for changed, reworded in zip((added, removed), versions.reworded(added, removed), strict=True):
-        assert 0 <= reworded <= sum(map(words, changed)), "more words than there are"
+        assert 0 <= reworded <= sum(map(count_words, changed)), "more words than there are"
     assert versions.words_of_other_typography(added) >= 0
 
 
