@@ -16,7 +16,7 @@ def held_interrupts() -> Iterator[Callable[[], None]]:
 
     The function raises KeyboardInterrupt if Ctrl-C was pressed in the block, and so does the end of the block.
     Without this, KeyboardInterrupt may come just after the main thread has taken a lock and before it can release the
-    lock, as in ``threading.Condition.__enter__``: the other threads then wait forever. Besides, if Ctrl-C is pressed
+    lock, as in ``threading.Condition.__enter__``: the other threads then wait forever. And if Ctrl-C is pressed
     just before a wait without a timeout, Python notices it only after the wait.
     """
     came: list[int] = []

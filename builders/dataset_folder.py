@@ -56,7 +56,7 @@ def write_split(
 ) -> SplitFiles:
     """Write the rows of one split as numbered shards to the folder data/CONFIG in ``folder``.
 
-    ``schema`` gives the columns; by default, they are those of the config's kind.
+    ``schema`` gives the columns; by default, the config's kind decides them.
     """
     schema = SCHEMAS[config.split("-")[0]] if schema is None else schema
     place = folder / "data" / config
@@ -169,8 +169,8 @@ def install(staged: Path, manifest: manifests.Manifest, folder: Path, card: Card
 
     All files are first completed in a subfolder. Then each config's folder is moved into place as a whole, and the
     manifests come last, so that a manifest always describes files that exist. Configs that only the older manifest
-    has are deleted; those of other manifests stay. If the process is killed before all files are complete, nothing
-    has changed; if it is killed later, the next write to the folder finishes the install (``finish_install``).
+    has are deleted; the configs of other manifests stay. If the process is killed before all files are complete,
+    nothing has changed; if it is killed later, the next write to the folder finishes the install (``finish_install``).
     """
     finish_install(folder)
     # a mount point cannot be renamed to

@@ -1,6 +1,6 @@
 """Pages and items written as Wikimedia writes its dumps, so that a build can read any source.
 
-``write_dumps`` writes the two dumps of one date. The generated world of ``temporalwiki demo`` is written by it, too.
+``write_dumps`` writes the two dumps of one date. It also writes the generated world of ``temporalwiki demo``.
 """
 
 from __future__ import annotations

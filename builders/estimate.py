@@ -24,7 +24,7 @@ from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 
 # CPU seconds, MB in the work folder and MB in the dataset folder per compressed MB of the dump that decides the cost.
-# They hold for a month in which 5 % of the pages and items change.
+# They hold for a month that changes 5 % of the pages and items.
 _RATES: dict[str, tuple[float, float, float]] = {
     "checksums": (0.0007, 0, 0),
     "wiki-extract prev": (0.33, 2, 0),
@@ -46,7 +46,7 @@ _ARTICLES, _BZ2, _TASK = 325, 0.4, 64
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of a build that has not run; CPU seconds and disk space are those of the tasks still to do."""
+    """One stage of a build that has not run; CPU seconds and disk space count only the tasks still to do."""
 
     name: str
     tasks: int

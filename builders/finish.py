@@ -31,7 +31,7 @@ ALWAYS = INCLUDE[:-1]  # not the whole snapshot by default: it needs every artic
 
 @dataclass(frozen=True)
 class Finished:
-    """What the manifest says of the configs, and for each split of the probes the facts it keeps and some counts."""
+    """The configs as the manifest has them, and for each split of the probes the facts it keeps and some counts."""
 
     configs: dict[str, Any]
     kept: dict[str, list[probes.Fact]]

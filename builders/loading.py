@@ -93,7 +93,7 @@ def state_of(folder: Path, name: str | None) -> str:
 def check_card(folder: Path) -> None:
     """Raise InputError if the card of a local folder names data outside the folder.
 
-    Even if it is told to stay offline, `datasets` reads any address or file that an untrusted card names.
+    Even in its offline mode, `datasets` reads any address or file that an untrusted card names.
     """
     for name in ("README.md", ".huggingface.yaml"):
         try:

@@ -204,7 +204,7 @@ def _listed_parts(folder: Path, stem: str) -> Iterator[tuple[int, int, str]]:
 
 
 def check_parts(prev: Dump, recent: Dump) -> None:
-    """Raise InputError if the parts of ``recent`` end before those of ``prev``: the largest page id only grows."""
+    """Raise InputError if the parts of ``recent`` end before the parts of ``prev``: the largest page id only grows."""
     ends = [_PART.search(dump.files[-1].name) for dump in (prev, recent)]
     if ends[0] and ends[1] and int(ends[1][3]) < int(ends[0][3]):
         raise InputError(

@@ -202,7 +202,7 @@ def first_lost(folder: Path, checksums: Mapping[str, str]) -> str | None:
 def _checksum(path: Path) -> str:
     """Return a checksum of a file; for Parquet, whose pages have checksums of their own, of its size and footer.
 
-    Raises FileNotFoundError if there is none, or a link or a device in its place.
+    Raises FileNotFoundError if it is missing, or if a link or a device is in its place.
     """
     if path.is_symlink() or not path.is_file():
         raise FileNotFoundError(path)

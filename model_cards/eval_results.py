@@ -32,8 +32,8 @@ def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) 
 
     ``datasets`` are those on the Hub, by the names that the results use; other results give no entries. A model that
     was trained on test data has none. The value is zero-shot exact match in percent, not perplexity, because entries
-    cannot say that lower is better. Of several results of a task, the one of the latest version of the task counts,
-    and of these one in fp32.
+    cannot say that lower is better. If a task has several results, one of its latest version counts, in fp32
+    if there is one.
     """
     entries: dict[tuple[str, str], EvalResultEntry] = {}
     for result in sorted(results, key=_rank):

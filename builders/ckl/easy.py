@@ -178,7 +178,7 @@ class _Work:
 def draw_sentences(rows: Iterable[Row], options: EasyOptions, find: Find, counts: Counts) -> list[Drawn]:
     """Return usable sentences, each with one answer, in the order of publishing.
 
-    From each page, sentences that probably give a question are taken first, then those that probably give a cloze. The
+    From each page, sentences that probably give a question are taken first, then sentences for clozes. The
     seed then draws ``options.sentences`` of all pages. ``counts`` counts all sentences, and the dropped ones by
     reason.
     """
@@ -251,7 +251,7 @@ def _of_page(row: Row, options: EasyOptions, find: Find, counts: Counts) -> Iter
 
 
 def _best(of_page: Iterable[Drawn], options: EasyOptions) -> list[Drawn]:
-    """Return the sentences of a page to use: first those that give a question, then those that give a cloze.
+    """Return the sentences of a page to use: sentences for questions first, then sentences for clozes.
 
     The rules are tried until there are enough sentences. Models would be too slow for every sentence of the news:
     this function assumes that they change nothing.

@@ -102,7 +102,7 @@ def right_answers(row: Row) -> list[str]:
 
 
 def other_names(row: Row) -> list[str]:
-    """Return the aliases of the right answers: those that name no answer, and do not overlap with the subject."""
+    """Return the aliases of the right answers that name no answer and do not overlap with the subject."""
     names = {normalize(label) for label in right_answers(row)}
     return [
         alias
@@ -115,7 +115,7 @@ def other_names(row: Row) -> list[str]:
 
 
 def wrong_answers(row: Row, objects: Iterable[str]) -> list[str]:
-    """Return what was right before, then ``objects`` of the same relation, without what is right now."""
+    """Return the answers that were right before, then other ``objects`` of the relation that are not right now."""
     names = {normalize(label) for label in (*right_answers(row), *row["aliases"])}
     labels = distinct([*row["gone_objects"], *objects])
     return [label for label in labels if normalize(label) and normalize(label) not in names]

@@ -114,7 +114,7 @@ class Entity(msgspec.Struct, frozen=True):
     label: str | None
     aliases: list[str]
     title: str | None  # title of its page in the wiki
-    modified: str = ""  # time of the revision, as 2021-12-01T08:15:30Z; dumps of 2014 have none
+    modified: str = ""  # time of the revision, as 2021-12-01T08:15:30Z; missing in dumps of 2014
     statements: list[Statement] = []
     dropped: dict[str, int] = {}
 

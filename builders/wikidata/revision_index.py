@@ -1,7 +1,7 @@
 """An index of the revision of every item in an extract, for many look-ups one after another with little memory.
 
 A file covers some buckets and holds pairs of 64-bit integers, (item, revision), sorted by item. A dump lists its items
-in roughly ascending order, so the block of a file that was used last can usually answer the next look-up, too.
+in roughly ascending order, so the block of a file that was used last can usually answer the next look-up.
 """
 
 from __future__ import annotations

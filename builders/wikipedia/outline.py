@@ -1,4 +1,4 @@
-"""What stands around the sentences of an article: headings, the lead-ins of lists, and the targets of links."""
+"""The surroundings of the sentences of an article: headings, the lead-ins of lists, and the targets of links."""
 
 from __future__ import annotations
 

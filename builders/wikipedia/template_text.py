@@ -65,7 +65,7 @@ def template_text(inside: list[str], rules: Rules) -> str:
 
     ``inside`` is the text between its braces in parts: raw text and the text of inner templates in turn. The first
     part is raw text.
-    ``rules`` are those of the wiki's language.
+    ``rules`` come from the wiki's language.
     """
     name = template_name(inside[0])
     rule = rules.get(name)

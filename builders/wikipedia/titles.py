@@ -77,7 +77,7 @@ class TitleWriter:
 
 
 def titles_among(folder: Path, titles: Sequence[str]) -> set[str]:
-    """Return those of ``titles`` that a page in namespace 0 of an extract has, which may be a redirect."""
+    """Return the ``titles`` that a page in namespace 0 of an extract has, which may be a redirect."""
     hashes, order = _sorted(b"".join(map(title_hash, titles)))
     found = [order[_equal(hashes[0], known[0])[0]] for known in _files(folder, "titles", len(titles))]
     return {titles[at] for in_file in found for at in in_file.tolist()}

@@ -39,7 +39,7 @@ class Page(dumps.Page):
         return [block for block in self.blocks if block.kind == "prose"]
 
     def has(self, text: Text) -> bool:
-        """Return whether the page has a sentence with the same plain text, whatever its markup."""
+        """Return whether the page has a sentence with the same plain text, with any markup."""
         return any(sentence.plain == text.plain for block in self.blocks for sentence in block.sentences)
 
     def plain(self) -> list[list[str]]:
