@@ -92,7 +92,7 @@ class Item:
     modified: str = ""  # as 2021-12-01T08:15:30Z
 
     def content(self) -> Json:
-        """Return what an edit can change, in the order of the dumps; empty maps are lists, as PHP writes them."""
+        """Return the keys that an edit can change, ordered as in real dumps. PHP writes an empty map as a list."""
         claims: dict[str, list[Json]] = {}
         for statement in self.statements:
             claims.setdefault(statement.relation, []).append(statement.json(self.id))

@@ -57,7 +57,7 @@ class Stage:
     read: float | None = None  # MB of the dump that it reads
 
     def wall(self, jobs: int) -> float:
-        """Return the seconds that the stage takes with so many jobs."""
+        """Return the seconds that the stage takes if ``jobs`` tasks run at once."""
         return self.cpu / max(1, min(jobs, self.tasks - self.kept))
 
 

@@ -165,7 +165,7 @@ class Scorer:
         return next(most for most in by_cost if self._can_read(most))
 
     def _batches(self, tokens: dict[int, _Tokens], most: int) -> list[list[_Row]]:
-        """Group the rows of a layout by length."""
+        """Arrange texts in rows of the layout ``most`` (see ``_layout``), and batch rows of similar length."""
         rows = sorted(_rows(tokens, most), key=lambda row: (len(row.source), len(row.ids)))
         # separately, because our mask has no sliding window, which a single long text may need
         kinds = [[row for row in rows if row.branches is branches] for branches in (True, False)]

@@ -192,9 +192,9 @@ def pack(texts: Iterable[str], tokenizer: Tokenizer, sequence_length: int) -> It
     """Join documents into one stream of tokens and yield chunks of ``sequence_length``. The last one may be shorter.
 
     A chunk has ``input_ids`` (int32), ``starts`` (int32: the positions where documents begin) and ``next_token``: the
-    token that follows the chunk, which its last token predicts. It is -1 at the end of the stream, and if a new
-    document follows and documents do not share their separator. Raises UsageError for a length below 2 and InputError
-    for a tokenizer without EOS.
+    token that follows the chunk, which its last token predicts. ``next_token`` is -1 at the end of the stream. It is
+    also -1 if the next chunk begins with a new document, unless the separator is shared (see ``Separators``). Raises
+    UsageError for a length below 2 and InputError for a tokenizer without EOS.
     """
     check_length(sequence_length)
     around, encoder = Separators.of(tokenizer), Encoder(tokenizer)

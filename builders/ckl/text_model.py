@@ -51,5 +51,5 @@ def find_model(reference: str, open_model: OpenModel) -> TextModel | None:
 
 
 def identity(model: TextModel | None) -> dict[str, str]:
-    """Return how manifests name a model; None stands for the rules."""
+    """Return the name and revision that manifests record for a model, or for the rules if a step uses no model."""
     return {"name": RULES, "revision": str(_RULES_VERSION)} if model is None else dict(model.identity)

@@ -52,7 +52,7 @@ class _Error(msgspec.Struct):
 
 
 def default_jobs() -> int:
-    """Return how many jobs run at once; Slurm knows how many there is room for."""
+    """Return how many jobs may run at once by default. Slurm runs fewer if it has no room for them."""
     return 100
 
 

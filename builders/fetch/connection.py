@@ -209,7 +209,7 @@ class _Watch:
             connected.close()
 
     def see_connection(self, event: str, info: Mapping[str, Any]) -> None:
-        """Note a connection that the library makes; a copy, because TLS takes the socket away from its object."""
+        """Keep a duplicate of the socket of each new connection, because TLS detaches the original socket object."""
         if event.endswith("connect_tcp.complete"):
             self._sockets.append(info["return_value"].get_extra_info("socket").dup())
 

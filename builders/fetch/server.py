@@ -187,7 +187,10 @@ class Server:
         return [f"{mirror}/{place}" for mirror in self._mirrors for place in places]
 
     def _first(self, places: Sequence[str]) -> tuple[str, str]:
-        """Return the first page that exists, and its URL. Raises NotThere if all servers say so, or Failed."""
+        """Return the URL and text of the first page that exists.
+
+        If none can be read, raises NotThere if every server answered that it has no such page, and Failed otherwise.
+        """
         key, failures = tuple(places), list[Failed]()
         if key in self._read:
             return self._read[key]

@@ -423,7 +423,7 @@ def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, p
 
 
 def _titled(articles: Path, subjects: pa.Table) -> tuple[Integers, Integers]:
-    """Return the ``subjects`` whose title is an article's in the extract ``articles``, and the articles' page ids."""
+    """Return those ``subjects`` that have an article of their title in ``articles``, and the articles' page ids."""
     which, page_ids = articles_titled(articles, subjects["title"].combine_chunks())
     return subjects["s"].to_numpy()[which], page_ids
 

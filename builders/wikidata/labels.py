@@ -69,8 +69,9 @@ def plan(tasks: Sequence[_TaskOfBuckets]) -> list[LabelsTask]:
 def run(task: LabelsTask, folder: Path) -> Report:
     """Write the items of some buckets as the recent dump has them, or else as the previous dump has them.
 
-    An item whose label has changed also gets a row from the previous dump, for ``former``. The label of an item comes
-    from its newest record that has a label, and everything else from its newest record.
+    An item whose label has changed also gets a row from the previous dump, a former row (see ``look_up``). If a dump
+    has several records of an item, the label comes from the newest one that has a label, and everything else from the
+    newest one.
     """
     path = folder / f"labels-{task.first:02d}-{task.end:02d}.arrow"
     with whole_file(path) as part, pa.ipc.new_file(part, LABELS) as out:

@@ -109,7 +109,7 @@ def light_tuning(facts: Sequence[Fact], probes: Iterable[int], avoid: Iterable[i
 
 
 def _largest_remainder(weights: dict[int, int], seats: int) -> dict[int, int]:
-    """Share out ``seats``, at least one, in proportion to ``weights``, or evenly if all weights are 0."""
+    """Divide ``seats`` in proportion to ``weights``, or evenly if all weights are 0. A key's share can be 0."""
     if not any(weights.values()):
         weights = dict.fromkeys(weights, 1)
     total = sum(weights.values())

@@ -138,9 +138,10 @@ def _write_superseded(base: Path, task: BucketTask, items: Integers, folder: Pat
 
 
 def _write_repeated(base: Path, task: BucketTask, items: Integers, times: Integers, folder: Path) -> list[Path]:
-    """Write records for the further lines of a dump that hold the same unchanged item.
+    """Write a record for each line of the new dump that repeats an unchanged item, after the item's first line.
 
-    They are counted as duplicates but never used: they have no facts, and the record with the largest ``seen`` counts.
+    The report counts these records as duplicates, but nothing else uses them: they have no facts, and of an item's
+    records with the same revision the one with the largest ``seen`` is used. Theirs is negative.
     """
     if not len(items):
         return []

@@ -271,7 +271,7 @@ def _interlanguage_link(args: Arguments) -> str:
 
 
 def _ipa(args: Arguments) -> str:
-    """Return a single argument as it is, or one after a language in brackets."""
+    """Return the only argument as it is. After a language, return the second one, in [ ] unless it is delimited."""
     sound = args.first("2")
     shown = f"&#91;{sound}&#93;" if sound and sound[0] not in "[/⟨" else sound or args.first("1")
     return f"{SOUND}{shown}{END_SOUND}" if shown else ""

@@ -23,7 +23,10 @@ def fuar(predictions: Iterable[Mapping[str, Any]], references: Iterable[Mapping[
     that D_n updates), `new` (knowledge that D_n adds). Higher scores are better. None stands for the score of a task
     that is not defined.
 
-        fuar = forgotten / (updated + acquired), each the sum over i of max(0, difference of the two scores)
+        fuar = forgotten / (updated + acquired)
+
+    `forgotten` is the sum over i of max(0, score of LM_i - score of LM_n) on `invariant`. `updated` and `acquired` are
+    the sums over i of max(0, score of LM_n - score of LM_i) on `updated` and on `new`.
 
     A row without an invariant task does not count. An updated or new task that is not defined adds 0. If nothing was
     gained (or too little for a float), `fuar` is inf and `no_gain` is True, even if nothing was forgotten.

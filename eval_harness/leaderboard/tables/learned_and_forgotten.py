@@ -13,7 +13,11 @@ _SCORES = {found.title.lower(): found.score for found in (LEARNED, FORGOTTEN)}
 
 
 def learned_and_forgotten(rows: Sequence[Row]) -> Table | None:
-    """Return the table: one line for each method, the most learned first, and the newest month first."""
+    """Return the table, or None if it would have no scores.
+
+    It has one line for each method and two columns for each month, the newest month first. The method that learned
+    most in the newest month comes first.
+    """
     board = Board([row for row in rows if any(score.of(row) for score in _SCORES.values())])
     own = {line: {name: board.own_month(line, score) for name, score in _SCORES.items()} for line in board.lines}
     tested = {place: month for score in _SCORES.values() for place, month in board.months(score).items()}
