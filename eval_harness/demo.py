@@ -272,7 +272,7 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
             rows.to_parquet(folder / "first-month.parquet")
             card = "---\nconfigs:\n- config_name: first-month\n  data_files: first-month.parquet\n---\n"
             (folder / "README.md").write_text(card, "utf-8")
-    with _made(out / "untrained") as folder:
+    with _made(out / "tiny-gpt2") as folder:
         if folder is not None:
             tokenizer = _tokenizer(texts, size.vocabulary)
             tokenizer.save_pretrained(folder)
@@ -287,7 +287,7 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
         max_steps=size.max_steps,
         save_steps=100,  # a stop loses some twenty seconds
     )
-    start, data = str(out / "untrained"), str(out / "first-month")
+    start, data = str(out / "tiny-gpt2"), str(out / "first-month")
     (manifest,) = train(Run("full", method, start, data, "first-month", None, options, out / "model"))
     yield (
         f"   {manifest['parameters']['total']:,} parameters, trained on {articles:,} articles and "

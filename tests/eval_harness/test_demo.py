@@ -165,8 +165,8 @@ def test_stopped_while_it_makes_the_model_it_goes_on(done: tuple[Path, str], tmp
     for text in demo(tmp_path / "out", folder_card, space_card, SMALL):
         if "A language model" in text:
             break
-    (tmp_path / "out" / ".untrained.part").mkdir()  # as a kill leaves it
-    (tmp_path / "out" / ".untrained.part" / "config.json").write_text("{")
+    (tmp_path / "out" / ".tiny-gpt2.part").mkdir()  # as a kill leaves it
+    (tmp_path / "out" / ".tiny-gpt2.part" / "config.json").write_text("{")
     for text in demo(tmp_path / "out", folder_card, space_card, SMALL):
         if text.startswith("   ") and "parameters, trained on" in text:
             break
