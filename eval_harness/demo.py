@@ -32,7 +32,7 @@ from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import Snapshot, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
 from temporalwiki.eval_harness.leaderboard import Card
-from temporalwiki.eval_harness.leaderboard.headline import LEARNED, Column, Entry, months, signed, training_runs
+from temporalwiki.eval_harness.leaderboard.headline import LEARNED, Column, Entry, months, ratio, signed, training_runs
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
 from temporalwiki.eval_harness.proper_nouns import Word, train_tagger
 from temporalwiki.eval_harness.results import aligned
@@ -440,5 +440,5 @@ def _score(entry: Entry, column: Column) -> str:
         return "0.00" if entry.start and not column.relative else ""
     value = entry.values[column]
     if column.relative:
-        return f"{value.value:.2f}"
+        return ratio(value.value)
     return f"{signed(value.value)} [{signed(value.low)}, {signed(value.high)}]"

@@ -193,6 +193,11 @@ def signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # 0.0: no minus before a zero
 
 
+def ratio(value: float) -> str:
+    """Return a ratio with two digits after the point, or with one significant digit if it is below 0.1."""
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}"
+
+
 def _learned(entry: Entry) -> bool:
     """Return whether a method clearly learned changed facts."""
     return (entry.values[LEARNED].row.low or 0) > 0

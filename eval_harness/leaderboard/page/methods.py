@@ -12,6 +12,7 @@ from temporalwiki.eval_harness.leaderboard.headline import (
     Column,
     Entry,
     Month,
+    ratio,
     signed,
     training_runs,
 )
@@ -25,7 +26,10 @@ those of unchanged facts with the same relations. <b>Forgotten</b>: how much les
 became. Below both: the 95&nbsp;% interval. A change of 0.69 nats per token means that a token became, on average,
 twice (or half) as likely. <b>New text</b> and <b>Old text</b>: the perplexity of names in text that changed in the
 month, and in text that did not, divided by the start model’s, without an interval. Below both: the perplexity.</p>"""
-_SURE = "A difference is clear if chance in the choice of facts does not explain it (95 %)."
+_SURE = (
+    "Methods are compared fact by fact. A difference is clear if chance in the choice of facts does not explain it "
+    "(95 %)."
+)
 
 
 class Captioned(Protocol):
@@ -117,7 +121,7 @@ def _cell(entry: Entry, column: Column) -> str:
     value, row = entry.values[column].value, entry.values[column].row
     if column.relative:
         size = score_text(row.value, 1)
-        return f"perplexity {size}" if entry.start else f"<b>{value:.2f}</b> <small>perplexity {size}</small>"
+        return f"perplexity {size}" if entry.start else f"<b>{ratio(value)}</b> <small>perplexity {size}</small>"
     runs = f"; {row.runs} runs ± {signed(row.spread or 0)}" if row.runs > 1 else ""
     return f"<b>{signed(value)}</b> <small>{_interval(row)}{runs}</small>"
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from temporalwiki.eval_harness.leaderboard.headline import FORGOTTEN, LEARNED, Month, months
+from temporalwiki.eval_harness.leaderboard.headline import FORGOTTEN, LEARNED, Month, months, ratio
 from temporalwiki.eval_harness.leaderboard.rows import Row
 
 from a_row import make_row
@@ -270,3 +270,10 @@ def test_a_model_that_was_trained_on_test_data_does_not_lead() -> None:
     (month,) = months(facts("diff", Method(at(0.5), at(0.4))) + cheat)
     assert month.finding == "Diff learned 0.50 and forgot 0.40 nats per token"
     assert months([*cheat, *(replace(row, label="other", method="ewc") for row in cheat)])[0].finding == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1.004, "1.00"), (0.1, "0.10"), (0.0538, "0.05"), (0.0062, "0.006"), (12.345, "12.35")]
+)
+def test_a_small_ratio_keeps_a_digit(value: float, shown: str) -> None:
+    assert ratio(value) == shown
