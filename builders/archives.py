@@ -279,7 +279,7 @@ def read_clozes(
         if asked == statement and cells[statement].count(SENTINEL) != 1:
             notes[f"not exactly one {SENTINEL}, so they cannot be asked"] += 1
         if answers and accepted is None:
-            notes[f"no answers in {source.answers}, so those of {source.file} count"] += 1
+            notes[f"no answers in {source.answers}, so the answers in {source.file} count"] += 1
         row: dict[str, Any] = {
             "id": unique_id(id or str(counts.read), ids),
             "statement": cells[statement].strip() or None,

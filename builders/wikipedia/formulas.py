@@ -66,7 +66,7 @@ def plain_formula(tex: str, chemical: bool = False) -> str | None:
 
 
 class _Unreadable(Exception):
-    pass
+    """A formula that plain text cannot show."""
 
 
 def _group(tokens: Iterator[re.Match[str]], end: str, depth: int) -> str:

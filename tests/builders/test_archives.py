@@ -299,7 +299,8 @@ def test_ckl_files_become_configs(here: Path, capsys: pytest.CaptureFixture[str]
         "dropped": {"no output": 1, "no input": 1, "the same row again": 1},
     }
     warned = capsys.readouterr().err
-    assert f"updatedlama: 1 rows have no answers in {UPDATED_ANSWERS}, so those of updatedLAMA.csv count" in warned
+    said = f"updatedlama: 1 rows have no answers in {UPDATED_ANSWERS}, so the answers in updatedLAMA.csv count"
+    assert said in warned
     assert "invariantlama: 1 rows have not exactly one <extra_id_0>, so they cannot be asked" in warned
     assert "newlama: no recentlama_h_val_answers.json: all answers are from newLAMA.csv" in warned
 
