@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -217,8 +217,8 @@ def read_country(found: Snapshot, clone: Path, path: str, mode: str, kind: str, 
         found.problems.append(f"{path}: not the JSON of a country ({error})")
 
 
-def convert(found: Snapshot, sections: tuple[str, ...] = ("",)) -> tuple[list[Page], list[Item]]:
-    """Return the pages and items of a snapshot, of the sections whose names begin so."""
+def convert(found: Snapshot, relations: Collection[str] = ()) -> tuple[list[Page], list[Item]]:
+    """Return the pages and items of a snapshot. With ``relations``, only the fields that state these are read."""
     countries: dict[str, Item] = {}  # by path
     known: dict[tuple[str, str], Item] = {}  # by kind and key
     pages: list[Page] = []
@@ -227,15 +227,14 @@ def convert(found: Snapshot, sections: tuple[str, ...] = ("",)) -> tuple[list[Pa
         if not title or ("country", key(title)) in known:
             found.problems.append(f"{path}: Government / Country name: no name, or that of another; it is left out")
             continue
-        # the number of a country: its two letters in base 36
-        countries[path] = Item(f"Q{int(path[-7:-5], 36)}", {"en": title}, sitelinks={"enwiki": title})
+        countries[path] = Item(f"Q{int(path[-7:-5], 36)}", {"en": title}, sitelinks={"enwiki": title})  # its letters
         known["country", key(title)] = countries[path]
     for path, country in countries.items():
         title, number, text, heading = country.labels["en"], int(country.id[1:]), "", ""
         facts: dict[tuple[str, str], Statement] = {}
         for one in TABLES["fields"]:
             section, said = one["path"].split(" / ")[0], found.text(path, one["path"])
-            if not said or not section.lower().startswith(sections):
+            if not said or (relations and one.get("relation") not in relations):
                 continue
             names = list(READERS[one["read"]](one["relation"], said)) if "read" in one else []
             for name in names:
@@ -255,6 +254,8 @@ def convert(found: Snapshot, sections: tuple[str, ...] = ("",)) -> tuple[list[Pa
 def paragraph(one: dict[str, str], title: str, said: str, names: list[Name]) -> str:
     """Return a field as wikitext: its parts are sentences; a list is one sentence, and each party a line."""
     opening = f"{one['opening']} of {title}:" if "opening" in one else ""
+    for name in names:  # the source writes SURNAMES
+        said = re.sub(rf"\b{re.escape(name.label)}\b", name.label, said, flags=re.IGNORECASE)
     reader, pieces = one.get("read"), parts(said)
     if reader == "parties":
         rows = (wikitext(re.sub(r"\s*\[[^\]]*\]", "", piece)) for piece in pieces)
@@ -271,18 +272,18 @@ def paragraph(one: dict[str, str], title: str, said: str, names: list[Name]) -> 
 def main() -> int:
     """Write the dumps of all dates and say what each holds."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("clone", type=Path)
-    parser.add_argument("dumps", type=Path)
+    for name in ("clone", "dumps"):
+        parser.add_argument(name, type=Path)
     parser.add_argument("dates", nargs="+", help="YYYYMMDD")
-    parser.add_argument("--sections", default="", help="only these: government,people")
+    known = sorted({one["relation"] for one in TABLES["fields"] if "relation" in one})
+    parser.add_argument("--relations", nargs="+", choices=known, metavar="P", help="only their fields, such as P6 P35")
     options = parser.parse_args()
     seen = set[str]()
     try:
         for date in sorted(map(check_date, set(options.dates))):
             found = read_snapshot(options.clone, date)
-            pages, items = convert(found, tuple(options.sections.lower().split(",")))
-            labels = {relation: one["label"] for relation, one in TABLES["relations"].items()}
-            write_dumps(options.dumps, date, pages, items, labels)
+            pages, items = convert(found, options.relations or ())
+            write_dumps(options.dumps, date, pages, items, {r: one["label"] for r, one in TABLES["relations"].items()})
             here = {path[-7:-5] for path in found.countries}
             gone, seen = sorted(seen - here), seen | here
             for problem in found.problems:

@@ -92,11 +92,11 @@ Languages of Norland: Norish (official) 81.5%, Sudish 12%, other 6.5%. Note - Ul
 
 Languages of Norland: Note: data of 2019.
 
-Major urban areas of Norland: 1.204 million ULSTAD (capital), 92,000 Fjord (2021).
+Major urban areas of Norland: 1.204 million Ulstad (capital), 92,000 Fjord (2021).
 
 == Government ==
 
-Chief of state of Norland: King OSKAR IV (since 6 May 2012). Vice President Ivo KEL (since May 2021). Note - the king \
+Chief of state of Norland: King Oskar IV (since 6 May 2012). Vice President Ivo Kel (since May 2021). Note - the king \
 reigns.
 
 Head of government of Norland: Acting Prime Minister Dr. Ann BERG-Lie, Jr. (Left) (since 2020).
@@ -137,10 +137,10 @@ CLAIMS = {
 
 
 def converted(
-    tmp_path: Path, files: dict[str, Json], sections: tuple[str, ...] = ("",)
+    tmp_path: Path, files: dict[str, Json], relations: tuple[str, ...] = ()
 ) -> tuple[list[Page], list[Item]]:
     write_clone(tmp_path / "clone", [("2021-12-30T22:00:00+00:00", files)])
-    pages, items = convert.convert(convert.read_snapshot(tmp_path / "clone", "20220101"), sections)
+    pages, items = convert.convert(convert.read_snapshot(tmp_path / "clone", "20220101"), relations)
     return pages, items
 
 
@@ -176,9 +176,12 @@ def test_which_names_are_one_item(objects: str, one: str, other: str, same: bool
     assert (convert.key(one, objects) == convert.key(other, objects)) is same
 
 
-def test_sections_can_be_chosen(tmp_path: Path) -> None:
-    pages, items = converted(tmp_path, {"europe/no.json": NORLAND}, ("people", "economy"))
-    assert re.findall("== (.*) ==", pages[0].text) == ["People and Society", "Economy"]
+def test_only_the_fields_of_some_relations_are_read(tmp_path: Path) -> None:
+    pages, items = converted(tmp_path, {"europe/no.json": NORLAND}, ("P2936", "P38"))
+    assert re.findall(r"^(?:== )?(\w[\w ]*)(?: ==| of Norland:)", pages[0].text, re.MULTILINE) == [
+        *("People and Society", "Languages", "Languages"),
+        *("Economy", "Currency"),
+    ]
     assert "Oskar IV" not in {item.labels["en"] for item in items}
 
 
