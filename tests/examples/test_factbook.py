@@ -329,10 +329,11 @@ def test_the_recipes_are_experiments() -> None:
     pytest.importorskip("torch", reason="torch, which experiments need, is not installed")
     from temporalwiki.eval_harness.experiment.recipe import read_experiment
 
-    reduced, whole = (read_experiment(str(SCRIPT.with_name(f"{name}.yaml"))) for name in ("reduced", "experiment"))
+    names = ("reduced", "rates", "experiment")
+    reduced, rates, study = (read_experiment(str(SCRIPT.with_name(f"{name}.yaml"))) for name in names)
     assert [line.label for line in reduced.lines] == ["initial", "diff"]
-    assert whole.start is not None and whole.start.configs == ("wikipedia-20210101",)
-    assert len(whole.months) == 4
-    assert {line.name for line in whole.lines} == {
+    assert rates.months == study.months[:1], "rates are chosen on the first year"
+    assert len(study.months) == 4
+    assert {line.name for line in study.lines} == {
         "initial", "diff", "recadam", "mix_review", "replay", "lora", "k_adapter",
     }  # fmt: skip

@@ -1,0 +1,221 @@
+"""Draw the figures of docs/study.md, and write all its numbers to a Parquet file.
+
+It reads the results and the leaderboard of ``experiment.yaml``. Gains are pooled over the years that no learning rate
+was chosen on, and intervals include subjects, relations and runs (``eval_harness/statistics.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.terminal import say
+from temporalwiki.eval_harness.leaderboard.figures.style import GREY, WIDTH, looks, save, style
+from temporalwiki.eval_harness.leaderboard.names import method_name
+from temporalwiki.eval_harness.leaderboard.rows import read_items, read_parquet
+from temporalwiki.eval_harness.leaderboard.selection import Board
+from temporalwiki.eval_harness.measures import SUBSETS, Columns, Composition, composition
+from temporalwiki.eval_harness.misalignment import month_of_model
+from temporalwiki.eval_harness.results import read_results
+from temporalwiki.eval_harness.statistics import Estimate, Items, compare, estimate
+
+LATER = "2022 to 2024"  # the years that no learning rate was chosen on
+MEASURES = ("learned", "forgotten")
+OF_BOARD = {  # task -> measures that are taken from the leaderboard
+    "twiki_probes": ("perplexity", "object_perplexity"),
+    "twiki_intrinsic": ("perplexity",),
+    "fuar": ("fuar",),
+}
+
+
+class Number(NamedTuple):
+    """A number of the study. A difference is ``method`` minus ``minus``."""
+
+    measure: str
+    method: str
+    minus: str
+    read: str  # the last year that the model has read; "" for the start model
+    year: str  # of the facts
+    test: str
+    relation: str  # "": all
+    runs: int
+    facts: int
+    value: float
+    low: float | None
+    high: float | None
+
+
+Runs = dict[int, Columns]  # seed -> the facts of one or more years, and what the run's model gained
+Gains = dict[tuple[str, str, str], Runs]  # method, last year read, year of the facts
+
+
+def read_gains(results: Path) -> Gains:
+    """Return the gains of all facts since the start model. Raises InputError for damaged results."""
+    found: Gains = defaultdict(dict)
+    for result in read_results(results):
+        model, config = result.manifest.model, result.manifest.data.config
+        items, month = read_items(result), month_of_model(model)
+        if result.manifest.task.name == "learned_and_forgotten" and items is not None and month:
+            items = {**items, "listed": 1.0 - items["stated"]}
+            found[model.label or "", month[:4], config.split("-")[1][:4]][model.seed or 0] = items
+    for method in {method for method, _, _ in found}:
+        years = [found[method, year, year] for year in ("2022", "2023", "2024") if (method, year, year) in found]
+        if len(years) == 3:
+            found[method, LATER, LATER] = {seed: _joined([of[seed] for of in years]) for seed in years[0]}
+    return dict(found)
+
+
+def _joined(years: Sequence[Columns]) -> Columns:
+    """Return the facts of several years as one table; a fact of two years has two ids."""
+    numbered = [{**of, "id": np.array([f"{n}{id}" for id in of["id"]], dtype=object)} for n, of in enumerate(years)]
+    return {name: np.concatenate([of[name] for of in numbered]) for name in numbered[0]}
+
+
+def _composed(runs: Runs, test: str, measure: str, relation: str = "") -> list[Composition]:
+    found = []
+    for _, items in sorted(runs.items()):
+        chosen = items["relation"] == relation if relation else np.full(len(items["id"]), True)
+        made = composition({name: column[chosen] for name, column in items.items()}, test, measure)
+        found += [made] if made else []
+    return found
+
+
+def _together(made: Sequence[Composition]) -> list[Items]:
+    return [
+        of[0]._replace(numerators=np.array([one.numerators for one in of]))
+        for of in zip(*(one.groups for one in made), strict=True)
+    ]
+
+
+def _mean(made: Sequence[Composition]) -> list[Items]:
+    return [of._replace(numerators=np.asarray(of.numerators).mean(axis=0)) for of in _together(made)]
+
+
+def numbers(gains: Gains, labels: dict[str, str]) -> Iterator[Number]:
+    """Yield what each method learned and forgot, by year, test and relation, and its difference to ``diff``."""
+    for (method, read, year), runs in sorted(gains.items()):
+        for measure in MEASURES:
+            for test in (*SUBSETS, "listed"):
+                if not (made := _composed(runs, test, measure)):
+                    continue
+                found = estimate(_together(made), made[0].scale)
+                yield _number(measure, method, "", read, year, test, "", len(made), found)
+                if method != "diff" and (other := _composed(gains[("diff", read, year)], test, measure)):
+                    apart = compare(_mean(other), _mean(made), made[0].scale)
+                    of = Estimate(apart.difference, apart.low, apart.high, apart.items, apart.clusters)
+                    yield _number(measure, method, "diff", read, year, test, "", len(made), of)
+            if read == year:
+                for relation in sorted(set(next(iter(runs.values()))["relation"])):
+                    if made := _composed(runs, "strict", measure, relation):
+                        found = estimate(_together(made), made[0].scale)
+                        of_relation = labels.get(relation, relation)
+                        yield _number(measure, method, "", read, year, "strict", of_relation, len(made), found)
+
+
+def _number(
+    measure: str, method: str, minus: str, read: str, year: str, test: str, relation: str, runs: int, of: Estimate
+) -> Number:
+    return Number(measure, method, minus, read, year, test, relation, runs, of.items, of.value, of.low, of.high)
+
+
+def of_board(board: Path) -> Iterator[Number]:
+    """Yield perplexities and FUAR from the leaderboard."""
+    for row in read_parquet(board / "results.parquet"):
+        if row.measure in OF_BOARD.get(row.task, ()) and row.tested:
+            read, test = (row.month or "")[:4], row.test if row.task != "twiki_intrinsic" else f"text, {row.kind}"
+            name = row.measure, row.label, "", read, row.tested[:4], test, ""
+            yield Number(*name, row.runs, row.items, row.value, row.low, row.high)
+
+
+def draw(found: Sequence[Number], board: Path, out: Path) -> None:
+    """Draw both figures: learned against forgotten, and the gains of each year's facts."""
+    look = looks(Board(read_parquet(board / "results.parquet")).lines)
+    at = {
+        (one.measure, one.method, one.read, one.year): one
+        for one in found
+        if one.test == "strict" and not one.relation and not one.minus and one.measure in MEASURES
+    }
+    methods = [label for label in look if ("learned", label, LATER, LATER) in at]
+    with style():
+        figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
+        axes = figure.subplots()
+        axes.axhline(0, color=GREY, linewidth=0.8)
+        axes.axvline(0, color=GREY, linewidth=0.8)
+        for method in methods:
+            x, y = (at[measure, method, LATER, LATER] for measure in ("forgotten", "learned"))
+            axes.errorbar(
+                x.value, y.value, xerr=_bars([x]), yerr=_bars([y]), label=_name(method, x.runs), **_look(look[method])
+            )
+        axes.plot([0], [0], "o", color="black", label="Start model")
+        axes.set_xlabel("Forgotten: nats per token of unchanged facts (→ worse)")
+        axes.set_ylabel("Learned: nats per token of changed facts (→ better)")
+        axes.grid(visible=True)
+        figure.legend(loc="outside right upper")
+        _save(figure, out / "learned_and_forgotten", "What each method learned and forgot, 2022 to 2024")
+        figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
+        years = sorted({year for _, _, _, year in at} - {LATER})
+        for axes, measure in zip(figure.subplots(1, 2), MEASURES, strict=True):
+            axes.axhline(0, color=GREY, linewidth=0.8)
+            for place, method in enumerate(methods):
+                of_years = [at[measure, method, year, year] for year in years]
+                shift = 0.06 * (place - (len(methods) - 1) / 2)
+                places = [x + shift for x in range(len(years))]
+                values = [one.value for one in of_years]
+                line = axes.errorbar(places, values, yerr=_bars(of_years), **_look(look[method], line="-"))
+                line.set_label(_name(method, of_years[0].runs) if measure == "learned" else "")
+            axes.set_xticks(range(len(years)), years)
+            axes.set_title(f"{measure.capitalize()}, nats per token", loc="left")
+            axes.grid(axis="y")
+        figure.legend(loc="outside right upper")
+        _save(figure, out / "over_time", "Facts of the year that each model read last, since the start model")
+
+
+def _name(method: str, runs: int) -> str:
+    return method_name(method) + (f" ({runs} runs)" if runs > 1 else "")
+
+
+def _bars(of: Sequence[Number]) -> Any:
+    return [[one.value - (one.low or 0) for one in of], [(one.high or 0) - one.value for one in of]]
+
+
+def _look(look: Any, line: str = "none") -> dict[str, Any]:
+    return {"color": look.colour, "marker": look.marker, "linestyle": line, "elinewidth": 0.9, "capsize": 2}
+
+
+def _save(figure: Figure, path: Path, title: str) -> None:
+    save(figure, path.with_suffix(".svg"))
+    save(figure, path.with_suffix(".png"), title)
+
+
+def main() -> int:
+    """Write scores.parquet and the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("experiment", type=Path, help="the output of experiment.yaml")
+    parser.add_argument("out", type=Path, help="folder of the figures and numbers")
+    options = parser.parse_args()
+    board = options.experiment / "leaderboard"
+    try:
+        found = [*numbers(read_gains(options.experiment / "results"), {}), *of_board(board)]
+    except InputError as error:
+        say(f"study.py: {error}")
+        return 1
+    options.out.mkdir(parents=True, exist_ok=True)
+    columns = {name: [getattr(one, name) for one in found] for name in Number._fields}
+    pq.write_table(pa.table(columns), options.out / "scores.parquet")
+    draw(found, board, options.out)
+    say(f"{len(found):,} numbers in {options.out / 'scores.parquet'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
