@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from temporalwiki.base.errors import InputError
 
 _LAYERS = ("layers", "h", "block")  # names in Llama and most others, in GPT-2, in T5
+_ROUNDING = 1e-6  # of logits, as a share of the largest one
 _FINAL_NORMS = ("norm", "ln_f", "final_layer_norm")
 
 
@@ -41,6 +42,24 @@ def stack(model: PreTrainedModel) -> Stack:
             "this method works with models like GPT-2, Llama or T5"
         )
     return Stack(module, layers, norm)
+
+
+def mixes_documents(model: nn.Module) -> bool:
+    """Return whether the tokens of a document depend on the document before it in a row.
+
+    ``position_ids`` that start again at 0 mark the documents of a row. Some decoder-only models, such as OPT and all
+    with recurrent layers, do not keep these apart. The test compares two rows that differ in their first document.
+    """
+    length, training = 8, model.training
+    device, vocabulary = next(model.parameters()).device, model.get_input_embeddings().weight.shape[0]
+    ids = torch.arange(4 * length).reshape(2, 2 * length) % vocabulary
+    ids[1, length:] = ids[0, length:]
+    places = torch.arange(length).repeat(2).expand(2, -1)
+    with torch.inference_mode():
+        logits = model.eval()(input_ids=ids.to(device), position_ids=places.to(device), use_cache=False).logits
+    model.train(training)
+    first, second = logits[:, length:].float()
+    return bool((first - second).abs().max() > _ROUNDING * first.abs().max())
 
 
 def train_only_decoder(model: PreTrainedModel) -> list[str]:

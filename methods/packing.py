@@ -3,7 +3,8 @@
 Articles are joined into one stream of tokens, which is cut every ``sequence_length`` tokens. A chunk knows where
 documents begin in it, and ``position_ids`` pass this on to the model. The model must be called without an
 ``attention_mask`` and with ``use_cache=False``: otherwise transformers ignores document boundaries in
-``position_ids``, without a warning, and tokens attend to other documents.
+``position_ids``, without a warning, and tokens attend to other documents. For models that ignore the boundaries even
+so, each chunk holds one document, or a part of it.
 """
 
 from __future__ import annotations
@@ -188,8 +189,12 @@ class Separators:
         return cls(() if bos is None else (bos,), (eos,), (), shared=False)
 
 
-def pack(texts: Iterable[str], tokenizer: Tokenizer, sequence_length: int) -> Iterator[dict[str, Any]]:
+def pack(
+    texts: Iterable[str], tokenizer: Tokenizer, sequence_length: int, apart: bool = False
+) -> Iterator[dict[str, Any]]:
     """Join documents into one stream of tokens and yield chunks of ``sequence_length``. The last one may be shorter.
+
+    If ``apart``, each document is a stream of its own, so no chunk has tokens of two.
 
     A chunk has ``input_ids`` (int32), ``starts`` (int32: the positions where documents begin) and ``next_token``: the
     token that follows the chunk, which its last token predicts. ``next_token`` is -1 at the end of the stream. It is
@@ -204,7 +209,11 @@ def pack(texts: Iterable[str], tokenizer: Tokenizer, sequence_length: int) -> It
         parts, begins = [stream], [starts]
         size = len(stream)
         for ids in encoder.ids(batch):
-            if len(ids):
+            if len(ids) and apart:
+                document = np.concatenate([before, ids, after, np.array(around.last, np.int32)])
+                chunks = -(-(len(document) - 1) // sequence_length)  # nothing follows the last token
+                yield from _chunks(document, np.zeros(1, np.int64), chunks, sequence_length, around.shared)
+            elif len(ids):
                 parts += [before, ids, after]
                 begins.append(np.array([size]))
                 size += len(before) + len(ids) + len(after)
@@ -244,7 +253,7 @@ _PACKED = pa.schema({"input_ids": pa.list_(pa.int32()), "starts": pa.list_(pa.in
 
 
 def pack_dataset(
-    dataset: datasets.Dataset, name: str, tokenizer: Tokenizer, sequence_length: int, cache: Path
+    dataset: datasets.Dataset, name: str, tokenizer: Tokenizer, sequence_length: int, cache: Path, apart: bool = False
 ) -> tuple[datasets.Dataset, dict[str, int]]:
     """Pack a dataset of articles into chunks in the folder ``cache``, and count what they contain; see ``pack``.
 
@@ -254,13 +263,14 @@ def pack_dataset(
     check_length(sequence_length)
 
     def rows(counts: Counts) -> Iterator[Row]:
-        for row in pack(texts(dataset, name, counts, "packing"), tokenizer, sequence_length):
+        for row in pack(texts(dataset, name, counts, "packing"), tokenizer, sequence_length, apart):
             counts["tokens"] += len(row["input_ids"])
             yield row
 
-    key = [VERSION, dataset._fingerprint, identity(tokenizer), sequence_length]
+    key = [VERSION, dataset._fingerprint, identity(tokenizer), sequence_length, *(["apart"] if apart else [])]
     chunks, counts = cached_rows(cache, "packed", key, _PACKED, rows, name)
-    return chunks, {name: counts[name] for name in ("articles", "empty", "tokens")} | {"chunks": len(chunks)}
+    found = {name: counts[name] for name in ("articles", "empty", "tokens")} | {"chunks": len(chunks)}
+    return chunks, found | ({"one_document_a_row": True} if apart else {})
 
 
 # Cached rows

@@ -187,6 +187,9 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
         _say(state, "training {trainable:,} of {total:,} parameters".format(**manifest["parameters"]))
     with state.local_main_process_first():  # the other processes then find its examples in the cache
         training_data = read_training_data(method, run.data, reads, options, model, start.tokenizer)
+    if "one_document_a_row" in training_data.description.get("new", {}):
+        model_type = start.model.config.model_type
+        _say(state, f"{model_type}: documents of one row would see each other, so each row holds one document")
     folder = run.output / _CHECKPOINTS
     if state.is_main_process:
         _describe(run.output, {"run": identity, "data": training_data.description})

@@ -26,7 +26,7 @@ from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.configs import TEST_DATA
 from temporalwiki.builders.loading import check_card, load_dataset, state_of
 from temporalwiki.methods import checkpoint
-from temporalwiki.methods.architecture import is_encoder_decoder
+from temporalwiki.methods.architecture import is_encoder_decoder, mixes_documents
 from temporalwiki.methods.light_tuning import LightTuner, LightTuning, facts
 from temporalwiki.methods.light_tuning import check_columns as check_facts
 from temporalwiki.methods.method import Batch, Method
@@ -107,7 +107,8 @@ def read_training_data(
         rows = facts(datasets.concatenate_datasets(list(loaded.values())), reads[0])
         return TrainingData(rows, None, {"config": reads[0], "facts": len(rows)})
     _check_length(options, model, tokenizer)
-    made = [_examples(data, config, options, model, tokenizer) for config in reads]
+    apart = not is_encoder_decoder(model) and mixes_documents(model)
+    made = [_examples(data, config, options, model, tokenizer, apart) for config in reads]
     parts = zip(("new", "past"), reads, made, strict=False)
     description = {part: {"config": config, **counts} for part, config, (_, counts) in parts}
     return TrainingData(made[0][0], made[1][0] if made[1:] else None, description)
@@ -261,7 +262,7 @@ def _digest(file: str) -> str:
 
 
 def _examples(
-    data: str, config: str, options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase
+    data: str, config: str, options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase, apart: bool
 ) -> tuple[datasets.Dataset, dict[str, Any]]:
     """Return the examples of a config for the model (packed, or with masked spans for T5), and their counts."""
     rows = load(data, config, "train")
@@ -270,7 +271,7 @@ def _examples(
         find, rate = finder(options.spans), options.mask_rate
         made, counts = mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
     else:
-        made, counts = pack_dataset(rows, config, tokenizer, options.sequence_length, cache)
+        made, counts = pack_dataset(rows, config, tokenizer, options.sequence_length, cache, apart)
     return made, {**counts, "of": rows._fingerprint}
 
 

@@ -27,6 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers
 from transformers import (
+    CONFIG_MAPPING,
     AutoModelForCausalLM,
     GPT2Config,
     GPT2Tokenizer,
@@ -37,6 +38,7 @@ from transformers import (
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods import packing
+from temporalwiki.methods.architecture import mixes_documents
 from temporalwiki.methods.packing import (
     Encoder,
     PackedBatch,
@@ -255,6 +257,24 @@ def test_chunks_do_not_depend_on_what_is_tokenised_at_once(monkeypatch: pytest.M
                 assert rows_of(given_texts, tokenizer, 5) == whole
 
 
+def pairs(rows: Sequence[dict[str, Any]], tokenizer: Any, length: int) -> list[tuple[int, int]]:
+    """Return what a model learns from rows: each token, and the one to predict after it."""
+    if not rows:
+        return []
+    batch = PackedBatch.of(tokenizer, length)(rows)
+    counts = batch["labels"] != packing.IGNORED
+    return list(zip(batch["input_ids"][counts].tolist(), batch["labels"][counts].tolist(), strict=True))
+
+
+@given(articles, styles, lengths)
+def test_documents_that_are_kept_apart_are_packed_one_by_one(given_texts: list[str], style: str, length: int) -> None:
+    tokenizer = TOKENIZERS[style]
+    rows = list(pack(given_texts, tokenizer, length, apart=True))
+    one_by_one = [row for text in given_texts for row in pack([text], tokenizer, length)]
+    assert pairs(rows, tokenizer, length) == pairs(one_by_one, tokenizer, length)
+    assert all(list(row["starts"]) in ([], [0]) for row in rows)
+
+
 def test_no_texts_make_no_chunks() -> None:
     assert rows_of([], gpt2(), 4) == rows_of(["", ""], gpt2(), 4) == []
 
@@ -338,6 +358,44 @@ def test_a_packed_document_is_read_as_if_it_were_alone(
             for start, end in pairwise(edges):
                 alone = model(input_ids=batch["input_ids"][at : at + 1, start:end], use_cache=False).logits[0]
                 torch.testing.assert_close(packed[at, start:end], alone, atol=1e-5, rtol=1e-4)
+
+
+SMALL = {
+    "vocab_size": 99,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "intermediate_size": 64,
+    "ffn_dim": 64,
+    "word_embed_proj_dim": 32,
+    "num_local_experts": 4,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "pad_token_id": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "mixes"),
+    [
+        *(("gpt2", False), ("llama", False), ("qwen3", False), ("gemma3_text", False), ("olmo2", False)),
+        *(
+            ("opt", True),
+            ("bloom", True),
+            ("gpt_oss", True),
+            ("falcon_h1", True),
+            ("mamba", True),
+            ("qwen3_next", True),
+        ),
+    ],
+)
+def test_a_model_that_ignores_where_documents_begin_is_found(family: str, mixes: bool) -> None:
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(CONFIG_MAPPING[family](**SMALL)).train()
+    assert mixes_documents(model) is mixes
+    assert model.training
 
 
 @pytest.mark.parametrize("leak", ["mask of ones", "cache"])
