@@ -13,7 +13,12 @@ def draw(log: list[dict[str, Any]], title: str, path: Path) -> None:
     steps = [line["step"] for line in log]
     figure = Figure(figsize=(8, 4.5), dpi=120, layout="constrained")
     axes = figure.subplots()
-    axes.plot(steps, [line["loss"] for line in log], color="tab:blue", marker="." if len(steps) < 50 else "")
+    marker = "." if len(steps) < 50 else ""
+    axes.plot(steps, [line["loss"] for line in log], color="tab:blue", marker=marker, label="loss")
+    if any("extra_loss" in line for line in log):
+        text = [line["loss"] - line.get("extra_loss", 0) for line in log]
+        axes.plot(steps, text, color="tab:blue", linestyle="--", label="loss without the method's own term")
+        axes.legend()
     axes.set(title=title, xlabel="step", ylabel="loss (nats a token)")
     axes.grid(alpha=0.3)
     rates = axes.twinx()

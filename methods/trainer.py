@@ -159,6 +159,7 @@ class ContinualMixin:
     def set_up(self: Any, options: TrainOptions, method: Method) -> None:
         """Set the options and the method. Must be called once before training."""
         self.options, self.method = options, method
+        self.extras: list[torch.Tensor] = []  # the method's own terms of the loss since the last log entry
         processes = self.args.world_size
         self.speed = Speed(
             work(self.model, options.sequence_length, method.gradients_through_base), peak(self.args.device), processes
@@ -346,8 +347,20 @@ class ContinualTrainer(ContinualMixin, Trainer):
         loss = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
         loss = loss / share.tokens
         if self.extra_loss is not None:
-            loss = loss + self.extra_loss(self.accelerator.unwrap_model(model), inputs, logits, share)
+            with self.accelerator.autocast():  # a teacher computes in the precision of its student
+                extra = self.extra_loss(self.accelerator.unwrap_model(model), inputs, logits, share)
+            self.extras.append(extra.detach())
+            loss = loss + extra
         return loss
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Add the method's own part of the loss, which is the mean over the same steps."""
+        if "loss" in logs and self.extras:
+            steps = len(self.extras) / self.args.gradient_accumulation_steps
+            total = self.accelerator.gather(torch.stack(self.extras).sum()).mean().item()
+            self.extras.clear()
+            logs = {**logs, "extra_loss": total / steps}
+        super().log(logs, start_time)
 
 
 class Display(TrainerCallback):

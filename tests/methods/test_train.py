@@ -99,6 +99,29 @@ def test_a_long_run_shows_its_progress_and_loss_in_a_log(
     assert [line["step"] for line in read(tmp_path / "output")["log"]] == [1, 3, 4]
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_log_tells_the_loss_of_the_text_from_the_methods_own_term(
+    precision: str, train: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    """At first, LwF's student is its teacher. It stays so at a learning rate near 0, and only the text counts."""
+    logs = {}
+    for method, weight in (("diff", ()), ("lwf", ("--weight", 9.0))):
+        output, same = tmp_path / method, ("--precision", precision, "--learning-rate", 1e-30)
+        assert train(method, "llama", output, *same, *weight)[0] == 0
+        logs[method] = read(output)["log"]
+    assert [line["extra_loss"] for line in logs["lwf"]] == [0.0] * 3
+    assert all("extra_loss" not in line for line in logs["diff"])
+    assert train("lwf", "llama", tmp_path / "far", "--precision", precision, "--weight", 9.0)[0] == 0
+    assert train("diff", "llama", tmp_path / "text", "--precision", precision)[0] == 0
+    first, second, *_ = read(tmp_path / "far")["log"]
+    assert second["extra_loss"] > 0.001
+    # the first step is the same with and without a term that is 0
+    text = read(tmp_path / "text")["log"]
+    assert first["loss"] == text[0]["loss"]
+    assert second["loss"] - second["extra_loss"] == pytest.approx(text[1]["loss"], rel=1e-4)
+
+
 def load_vocabulary(folder: Path) -> int:
     return len(AutoTokenizer.from_pretrained(folder))
 
