@@ -1,0 +1,306 @@
+"""The month up to which a model knows what changed, from how much it prefers the new side of dated changes.
+
+An item is one change: a month, a relation, a cluster (its page or subject) and a number, the evidence, which is above 0
+if the model prefers the new side. Likelihoods give the difference in NLL per token; outcomes of answers can give 1, 0
+and -1. The estimator sees nothing else.
+
+1. The evidence is scaled, and cut where it is extreme. What the relation and the length explain is taken away, or what
+   reference models that do not know the change explain.
+2. The means of the months are fitted with a trend, which is not knowledge (new names get rarer), a random effect of each
+   month, and a fall: at once, or over several months. Their errors come from resampled pages and relations.
+3. The fall must be larger than what the same fit finds in simulated months without a fall. The cutoff is the median of
+   its posterior, the last month with at least half of the height of the fall. If the fit finds no fall, the model knows
+   everything or nothing, which only a very uneven share of preferred sides can tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp, ndtr
+
+from temporalwiki.eval_harness.statistics import PERCENT, Estimate, Items, estimate
+
+FEWEST = 20  # items, for any verdict
+FEWEST_MONTHS = 5  # for a fall: the fit has three numbers
+CLEAR = 2 / 3  # share of changes of which a model prefers one side, if it knows all changes or none
+
+_ERROR = 0.04  # of finding a fall where there is only a trend; chosen by benchmarks/cutoff.py
+_RESAMPLES = 200
+_SIMULATIONS = 400
+_EXTREME = 3.0  # evidence is cut at this many standard deviations from the median of its relation
+_RELATIONS = 40  # most relations with an effect of their own
+_RARE = 5  # a relation with fewer items shares its effect with other rare ones
+# Prior standard deviations, in those of an item: the fall, the trend over all months.
+_FALL, _TREND = 1.0, 0.5
+_PRIOR = np.array([1e-6, _TREND**-2, _FALL**-2])  # precisions of the level, the trend and the fall
+_WIDTHS = (1, 3, 5, 9)  # months over which knowledge may fall
+_MONTH = np.array([0.0, 0.03, 0.06, 0.12, 0.2, 0.3, 0.45, 0.7, 1.0])  # possible ones of a month's effect
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Verdict = Literal["found", "before the data", "after the data", "cannot tell"]
+
+
+class Item(NamedTuple):
+    """A change, and how much the model prefers its new side."""
+
+    month: int  # of the change, counted: year * 12 + month - 1
+    relation: str
+    cluster: str
+    evidence: float
+    length: float = 0.0  # how much longer the new side is, such as the logarithm of the ratio of tokens
+    difficulty: float | None = None  # the mean evidence of reference models that do not know the change
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """The last month whose changes a model knows, with the ends of its 95 % interval; months are counted as in Item.
+
+    Before the data, only ``high`` is known, and after the data, only ``low``.
+    """
+
+    cutoff: int | None
+    low: int | None
+    high: int | None
+    verdict: Verdict
+
+
+class Point(NamedTuple):
+    """The share of a month's changes of which the model prefers the new side, with its 95 % interval."""
+
+    month: int
+    known: float
+    low: float
+    high: float
+    items: int
+
+
+class _Months(NamedTuple):
+    """The months with items, the adjusted mean of each, and the variance of its error."""
+
+    at: Ints
+    means: Floats
+    variances: Floats
+
+
+class _Fit(NamedTuple):
+    """The log posterior weights of a fall after each month and of no fall, for each effect of months."""
+
+    cutoffs: Ints
+    fall: Floats  # [series, effects, cutoffs]
+    none: Floats  # [series, effects]
+
+    @property
+    def odds(self) -> Floats:
+        """How much likelier a fall is than none, as a logarithm."""
+        return np.asarray(logsumexp(self.fall, axis=(1, 2)) - logsumexp(self.none, axis=1))
+
+
+def find_cutoff(items: Sequence[Item], seed: int = 0) -> Cutoff:
+    """Return up to which month the model knows what changed. The order of the items does not matter."""
+    unknown = Cutoff(None, None, None, "cannot tell")
+    items = sorted((item for item in items if np.isfinite(item.evidence)), key=repr)
+    if len(items) < FEWEST:
+        return unknown
+    generator = np.random.default_rng(seed)
+    months = _adjusted(items, generator)
+    first, last = int(months.at[0]), int(months.at[-1])
+    fit = None
+    if len(months.at) >= FEWEST_MONTHS:
+        fit = _fit(months, months.means[None])
+        if _p_value(months, fit, generator) < _ERROR:
+            low, middle, high = _quantiles(fit.cutoffs, logsumexp(fit.fall[0], axis=0))
+            return Cutoff(middle, low, high, "found")
+    level = _level(items)
+    if level is None:
+        return unknown
+    edge = last if level else first - 1
+    low, high = edge, edge
+    if fit is not None:
+        cutoffs = np.append(fit.cutoffs, edge)
+        order = np.argsort(cutoffs)
+        weights = np.append(logsumexp(fit.fall[0], axis=0), logsumexp(fit.none[0]) - np.log(len(fit.cutoffs)))
+        low, _, high = _quantiles(cutoffs[order], weights[order])
+    return Cutoff(None, low, None, "after the data") if level else Cutoff(None, None, high, "before the data")
+
+
+def curve(items: Sequence[Item]) -> list[Point]:
+    """Return the share of changes known by month."""
+    months = sorted({item.month for item in items})
+    points = []
+    for month in months:
+        there = [item for item in items if item.month == month]
+        share = _share(there)
+        low, high = (0.0, 100.0) if share.low is None or share.high is None else (share.low, share.high)
+        points.append(Point(month, share.value / 100, low / 100, high / 100, len(there)))
+    return points
+
+
+def _share(items: Sequence[Item]) -> Estimate:
+    hits = [100.0 * (item.evidence > 0) for item in items]
+    relations = [item.relation for item in items]
+    return estimate([Items(hits, 1.0, [item.cluster for item in items], relations=relations)], PERCENT)
+
+
+def _level(items: Sequence[Item]) -> bool | None:
+    """Return True if the model clearly prefers the new side, False if the old one, and None if neither."""
+    share = _share(items)
+    if share.low is None or share.high is None:
+        return None
+    months = sorted({item.month for item in items})
+    third = max(1, len(months) // 3)
+    if share.low > 100 * CLEAR and _share([i for i in items if i.month in months[-third:]]).value > 100 * CLEAR:
+        return True
+    unclear = 100 * (1 - CLEAR)
+    if share.high < unclear and _share([i for i in items if i.month in months[:third]]).value < unclear:
+        return False
+    return None
+
+
+# The means of months
+
+
+def _adjusted(items: Sequence[Item], generator: np.random.Generator) -> _Months:
+    """Return the mean of each month without what relation and length, or the reference models, explain."""
+    at, month = np.unique([item.month for item in items], return_inverse=True)
+    relation = _codes(_common([item.relation for item in items]))
+    cluster = _codes([item.cluster for item in items])
+    evidence = _scaled(np.array([item.evidence for item in items]), relation)
+    difficulties = [item.difficulty for item in items if item.difficulty is not None]
+    known = len(difficulties) == len(items)
+    other = np.array(difficulties if known else [item.length for item in items], dtype=np.float64)
+    if known:
+        other = _scaled(other, relation)
+    shape = len(at), int(relation.max()) + 1
+    cell = month * shape[1] + relation
+    ones = np.ones(len(items))
+    # the slope within months and relations, so that knowledge does not count as difficulty
+    residuals = [column - _predicted(column, ones, cell, shape) for column in (evidence, other)]
+    if (size := residuals[1] @ residuals[1]) > 1e-9 * len(items):
+        evidence = evidence - other * (residuals[0] @ residuals[1]) / size
+    means, _ = _two_way(evidence, ones, cell, shape)
+    noise = max((evidence - _predicted(evidence, ones, cell, shape)).var(), 1e-6) / np.bincount(month)
+    of_pages = _variances(evidence, cluster, cell, shape, generator)
+    of_relations = _variances(evidence, relation, cell, shape, generator) if shape[1] > 1 else noise
+    # each of the two holds the noise of items
+    return _Months(at, means, np.maximum(of_pages, noise) + np.maximum(of_relations - noise, 0))
+
+
+def _variances(
+    values: Floats, groups: Ints, cell: Ints, shape: tuple[int, int], generator: np.random.Generator
+) -> Floats:
+    """Return the variance of the mean of each month over resamples (with exponential weights) of groups of items."""
+    resampled = np.empty((_RESAMPLES, shape[0]))
+    for row in resampled:
+        weights = generator.exponential(size=int(groups.max()) + 1)[groups]
+        row[:] = _two_way(values, weights, cell, shape)[0]
+    # a shift of all months at once is no error of their differences
+    return np.asarray((resampled - resampled.mean(axis=1, keepdims=True)).var(axis=0))
+
+
+def _common(relations: Sequence[str]) -> list[str]:
+    counts = Counter(relations)
+    kept = {name for name, count in counts.most_common(_RELATIONS) if count >= _RARE}
+    return [name if name in kept else "" for name in relations]
+
+
+def _codes(names: Sequence[str]) -> Ints:
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def _scaled(values: Floats, groups: Ints) -> Floats:
+    """Return values in robust standard deviations of their group, cut at extremes."""
+    scaled = np.empty_like(values)
+    for group in range(int(groups.max()) + 1):
+        own = values[groups == group]
+        middle = np.median(own)
+        size = 1.4826 * np.median(abs(own - middle)) or own.std() or 1.0
+        scaled[groups == group] = np.clip(own, middle - _EXTREME * size, middle + _EXTREME * size) / size
+    return scaled
+
+
+def _two_way(values: Floats, weights: Floats, cell: Ints, shape: tuple[int, int]) -> tuple[Floats, Floats]:
+    """Return the effects of months and relations; those of relations are random, as large as the noise of an item."""
+    size = shape[0] * shape[1]
+    counts = np.bincount(cell, weights, size).reshape(shape)
+    sums = np.bincount(cell, weights * values, size).reshape(shape)
+    per_month = np.maximum(counts.sum(axis=1), 1e-12)
+    share = counts / per_month[:, None]
+    left = np.diag(counts.sum(axis=0) + 1.0) - counts.T @ share
+    effects = np.linalg.solve(left, sums.sum(axis=0) - share.T @ sums.sum(axis=1))
+    return sums.sum(axis=1) / per_month - share @ effects, effects
+
+
+def _predicted(values: Floats, weights: Floats, cell: Ints, shape: tuple[int, int]) -> Floats:
+    months, relations = _two_way(values, weights, cell, shape)
+    return months[cell // shape[1]] + relations[cell % shape[1]]
+
+
+# The fall
+
+
+def _fit(months: _Months, series: Floats) -> _Fit:
+    """Fit all falls to each series of monthly means, [series, months]."""
+    cutoffs = np.arange(months.at[0], months.at[-1])
+    span = int(months.at[-1] - months.at[0])
+    widths = [width for width in _WIDTHS if width <= max(1, span // 2)]
+    shares = np.log([1.0] if len(widths) == 1 else [0.5, *[0.5 / (len(widths) - 1)] * (len(widths) - 1)])
+    fall = np.full((len(series), len(_MONTH), len(cutoffs)), -np.inf)
+    none = np.empty((len(series), len(_MONTH)))
+    line = _line(months)
+    for i, effect in enumerate(_MONTH):
+        precision = 1 / (months.variances + effect**2)
+        none[:, i] = _evidence(line, precision, series)
+        for j, cutoff in enumerate(cutoffs):
+            for width, share in zip(widths, shares, strict=True):
+                known = np.clip((cutoff + 0.5 + width / 2 - months.at) / width, 0, 1)
+                found = _evidence(np.vstack([line, known]), precision, series) + share
+                fall[:, i, j] = np.logaddexp(fall[:, i, j], found)
+    return _Fit(cutoffs, fall - np.log(len(cutoffs)), none)
+
+
+def _line(months: _Months) -> Floats:
+    """Return the columns of a level and a trend."""
+    return np.stack([np.ones(len(months.at)), (months.at - months.at.mean()) / (months.at[-1] - months.at[0])])
+
+
+def _evidence(columns: Floats, precision: Floats, series: Floats) -> Floats:
+    """Return the log marginal likelihood of each series; a third column has a positive effect."""
+    prior = _PRIOR[: len(columns)]
+    inverse = np.linalg.inv((columns * precision) @ columns.T + np.diag(prior))
+    projected = (series * precision) @ columns.T
+    effects = projected @ inverse
+    squares = (series**2) @ precision - (projected * effects).sum(axis=1)
+    found = 0.5 * (np.log(precision).sum() + np.log(prior).sum() + np.linalg.slogdet(inverse)[1] - squares)
+    if len(columns) == len(_PRIOR):
+        found = found + np.log(2 * np.maximum(ndtr(effects[:, -1] / np.sqrt(inverse[-1, -1])), 1e-300))
+    return np.asarray(found)
+
+
+def _p_value(months: _Months, fit: _Fit, generator: np.random.Generator) -> float:
+    """Return how often simulated months with a trend and without a fall look as much like a fall."""
+    columns, prior = _line(months), np.diag(_PRIOR[:-1])
+    precisions = 1 / (months.variances + _MONTH[:, None] ** 2)
+    lines = [
+        np.linalg.solve((columns * of) @ columns.T + prior, (columns * of) @ months.means) @ columns
+        for of in precisions
+    ]
+    # How large effects of months are is judged with and without a fall: a real fall is no noise of months.
+    weights = np.logaddexp(logsumexp(fit.fall[0], axis=1), fit.none[0])
+    drawn = generator.choice(len(_MONTH), _SIMULATIONS, p=np.exp(weights - logsumexp(weights)))
+    noise = generator.standard_normal((_SIMULATIONS, len(months.at))) / np.sqrt(precisions[drawn])
+    simulated = _fit(months, np.array(lines)[drawn] + noise)
+    return float(1 + (simulated.odds >= fit.odds[0]).sum()) / (1 + _SIMULATIONS)
+
+
+def _quantiles(cutoffs: Ints, weights: Floats) -> tuple[int, int, int]:
+    """Return the median and the 95 % interval of a posterior: low, median, high."""
+    below = np.cumsum(np.exp(weights - logsumexp(weights)))
+    low, middle, high = (int(cutoffs[min(np.searchsorted(below, q), len(cutoffs) - 1)]) for q in (0.025, 0.5, 0.975))
+    return low, middle, high

@@ -1,0 +1,133 @@
+"""The estimator of a knowledge cutoff: what it finds in simulated changes, and when it cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from temporalwiki.eval_harness.cutoff import FEWEST, Cutoff, Item, Point, curve, find_cutoff
+
+JANUARY = 2021 * 12
+
+
+def changes(
+    months: Sequence[int], known: Sequence[float], seed: int = 0, each: int = 40, noise: float = 1.0
+) -> list[Item]:
+    """Return ``each`` changes a month: a share ``known`` favours the new side, the others the old side."""
+    generator = np.random.default_rng(seed)
+    items = []
+    for month, share in zip(months, known, strict=True):
+        for i in range(each):
+            side = 1.5 if generator.random() < share else -1.5
+            relation = int(generator.integers(6))
+            evidence = side + noise * float(generator.standard_t(3)) + 0.3 * relation - 0.75
+            items.append(Item(JANUARY + month, f"P{relation}", f"Q{month}-{i // 2}", evidence))
+    return items
+
+
+def step(cutoff: int, months: int = 12, before: float = 0.7, after: float = 0.2) -> list[float]:
+    return [before if month <= cutoff else after for month in range(months)]
+
+
+@pytest.mark.parametrize("cutoff", [1, 3, 6, 9])
+def test_a_step_is_found_where_it_is(cutoff: int) -> None:
+    found = find_cutoff(changes(range(12), step(cutoff)))
+    assert found.verdict == "found"
+    assert found.low is not None and found.high is not None and found.cutoff is not None
+    assert found.low <= JANUARY + cutoff <= found.high
+    assert abs(found.cutoff - JANUARY - cutoff) <= 1
+
+
+def test_a_ramp_is_cut_at_half_its_height() -> None:
+    known = [0.9, 0.9, 0.9, 0.9, 0.75, 0.6, 0.45, 0.3, 0.15, 0.1, 0.1, 0.1]  # half between June and July
+    found = find_cutoff(changes(range(12), known, each=150))
+    assert found.low is not None and found.high is not None
+    assert found.low <= JANUARY + 5 <= found.high
+    assert found.high - found.low <= 4
+
+
+CANNOT_TELL = {
+    "no changes": [],
+    "fewer changes than it takes": changes(range(3), [1.0, 0.0, 0.0], each=6)[: FEWEST - 1],
+    "the same share in all months": changes(range(12), [0.5] * 12),
+    "two months": changes(range(2), [0.7, 0.3]),
+    "a share that falls all the time": changes(range(12), np.linspace(0.6, 0.4, 12).tolist(), each=20),
+    "evidence that is no number": [Item(JANUARY, "P1", f"Q{i}", float("nan")) for i in range(99)],
+}
+
+
+@pytest.mark.parametrize("case", CANNOT_TELL)
+def test_it_says_so_if_it_cannot_tell(case: str) -> None:
+    assert find_cutoff(CANNOT_TELL[case]) == Cutoff(None, None, None, "cannot tell")
+
+
+def test_a_model_that_knows_everything_or_nothing() -> None:
+    everything = find_cutoff(changes(range(12), [1.0] * 12, noise=0.2))
+    assert everything.verdict == "after the data"
+    assert everything.high is everything.cutoff is None
+    assert everything.low is not None and JANUARY <= everything.low <= JANUARY + 11
+    nothing = find_cutoff(changes(range(12), [0.0] * 12, noise=0.2))
+    assert nothing.verdict == "before the data"
+    assert nothing.low is nothing.cutoff is None
+    assert nothing.high is not None and JANUARY - 1 <= nothing.high < JANUARY + 11
+
+
+def test_one_month_is_enough_to_know_everything() -> None:
+    assert find_cutoff(changes([0], [1.0], noise=0.2)) == Cutoff(None, JANUARY, None, "after the data")
+
+
+def test_shuffled_months_have_no_cutoff() -> None:
+    """At most one in twenty, by the rate that it promises; these twenty worlds are fixed, so this never varies."""
+    found = []
+    for seed in range(20):
+        items = changes(range(12), step(5), seed)
+        months = np.random.default_rng(seed).permutation([item.month for item in items])
+        found.append(find_cutoff([item._replace(month=int(m)) for item, m in zip(items, months, strict=True)]))
+    assert sum(one.verdict == "found" for one in found) <= 1
+
+
+def test_neither_the_order_nor_the_unit_of_the_evidence_matters() -> None:
+    items = changes(range(12), step(6))
+    found = find_cutoff(items)
+    assert found.verdict == "found"
+    assert find_cutoff(items[::-1]) == found
+    assert find_cutoff([item._replace(evidence=1000 * item.evidence) for item in items]) == found
+
+
+def test_the_answer_lies_between_two_months_of_the_data_if_others_are_missing() -> None:
+    found = find_cutoff(changes([0, 3, 6, 9, 12, 15, 18], step(2, 7, 0.9, 0.1), each=80))
+    assert found.low is not None and found.high is not None
+    assert JANUARY + 6 <= found.low <= found.high <= JANUARY + 8  # known in July, not in October
+
+
+def test_reference_models_remove_what_makes_some_months_hard() -> None:
+    """Names of later months are rare for every model, which looks like a fall."""
+    generator = np.random.default_rng(1)
+    items = changes(range(12), [0.5] * 12)
+    hard = [float(generator.normal()) - 4.0 * (item.month >= JANUARY + 6) for item in items]
+    seen = [item._replace(evidence=item.evidence + extra) for item, extra in zip(items, hard, strict=True)]
+    assert find_cutoff(seen).cutoff == JANUARY + 5
+    known = [item._replace(difficulty=extra) for item, extra in zip(seen, hard, strict=True)]
+    assert find_cutoff(known).verdict == "cannot tell"
+
+
+def test_length_is_no_knowledge() -> None:
+    items = changes(range(12), [0.5] * 12)
+    generator = np.random.default_rng(1)
+    lengths = [float(generator.normal() + (item.month < JANUARY + 6)) for item in items]
+    longer = [i._replace(evidence=i.evidence + 3 * size, length=size) for i, size in zip(items, lengths, strict=True)]
+    assert find_cutoff([item._replace(length=0.0) for item in longer]).verdict == "found"
+    assert find_cutoff(longer).verdict != "found"
+
+
+def test_the_curve_has_the_share_of_preferred_new_sides() -> None:
+    items = [
+        *(Item(JANUARY, "P1", f"Q{i}", evidence) for i, evidence in enumerate((2.0, 0.1, 3.0, -1.0))),
+        Item(JANUARY + 2, "P1", "Q9", 0.0),  # a tie is not known
+    ]
+    first, last = curve(items)
+    assert (first.month, first.known, first.items) == (JANUARY, 0.75, 4)
+    assert 0 < first.low < 0.75 < first.high < 1
+    assert last == Point(JANUARY + 2, 0.0, 0.0, 1.0, 1)  # one page says nothing about others
