@@ -2,10 +2,10 @@
 
     python benchmarks/cutoff.py simulate [--repeats 200] [--seed 1] [--only NAME]
 
-prints the tables of docs/cutoff.md as Markdown: simulated items without a model, of fixed scenarios and of scenarios
-that are drawn at random. A simulated item has heavy-tailed noise, effects of its page, relation and month, a trend that
-is not knowledge, and, if the model is able to know the change, a preference for the new side up to the cutoff and for
-the old side after it. Columns:
+prints the table of docs/cutoff.md as Markdown: simulated items without a model, of fixed scenarios and of scenarios
+that are drawn at random. A simulated item has noise, effects of its page, relation and month, and a trend that is not
+knowledge. If the model is able to know the change, it prefers the new side up to the cutoff, and the old side after
+it. Columns:
 
 - found, before, after, cannot tell: how often each verdict is given
 - bias: the mean difference between the cutoff that is found and the planted one, in months

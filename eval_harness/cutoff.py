@@ -1,16 +1,16 @@
 """The month up to which a model knows what changed, from how much it prefers the new side of dated changes.
 
-An item is one change: a month, a relation, a cluster (its page or subject) and a number, the evidence, which is above 0
+An item is one change: a month, a relation, a cluster (its page or subject) and a number, the evidence. It is above 0
 if the model prefers the new side. Likelihoods give the difference in NLL per token; outcomes of answers can give 1, 0
 and -1. The estimator sees nothing else.
 
-1. The evidence is scaled, and cut where it is extreme. What the relation and the length explain is taken away, or what
-   reference models that do not know the change explain.
-2. The means of the months are fitted with a trend, which is not knowledge (new names get rarer), a random effect of each
-   month, and a fall: at once, or over several months. Their errors come from resampled pages and relations.
-3. The fall must be larger than what the same fit finds in simulated months without a fall. The cutoff is the median of
-   its posterior, the last month with at least half of the height of the fall. If the fit finds no fall, the model knows
-   everything or nothing, which only a very uneven share of preferred sides can tell.
+1. The evidence is scaled, and cut where it is extreme. What the relation and the length explain is taken away, or
+   what reference models explain that do not know the change.
+2. The means of the months are fitted with a trend, which is not knowledge (new names get rarer), a random effect of
+   each month, and a fall: at once, or over several months. Their errors come from resampled pages and relations.
+3. The fall must be larger than what the same fit finds in simulated months without a fall. The cutoff is the median
+   of its posterior, the last month with at least half of the height of the fall. Without a fall, the model knows
+   everything, nothing, or too little to tell: only a very uneven share of preferred sides decides.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FEWEST = 20  # items, for any verdict
 FEWEST_MONTHS = 5  # for a fall: the fit has three numbers
 CLEAR = 2 / 3  # share of changes of which a model prefers one side, if it knows all changes or none
 
-_ERROR = 0.04  # of finding a fall where there is only a trend; chosen by benchmarks/cutoff.py
+_ERROR = 0.03  # of finding a fall where there is only a trend; chosen by benchmarks/cutoff.py
 _RESAMPLES = 200
 _SIMULATIONS = 400
 _EXTREME = 3.0  # evidence is cut at this many standard deviations from the median of its relation
@@ -114,8 +114,10 @@ def find_cutoff(items: Sequence[Item], seed: int = 0) -> Cutoff:
     fit = None
     if len(months.at) >= FEWEST_MONTHS:
         fit = _fit(months, months.means[None])
-        if _p_value(months, fit, generator) < _ERROR:
-            low, middle, high = _quantiles(fit.cutoffs, logsumexp(fit.fall[0], axis=0))
+        low, middle, high = _quantiles(fit.cutoffs, logsumexp(fit.fall[0], axis=0))
+        # a model that prefers the new side of most later changes, too, has no cutoff there
+        later = _share([item for item in items if item.month > middle]).value
+        if later < 100 * CLEAR and _p_value(months, fit, generator) < _ERROR:
             return Cutoff(middle, low, high, "found")
     level = _level(items)
     if level is None:
