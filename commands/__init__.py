@@ -25,6 +25,7 @@ COMMANDS = {
     "ckl": "build a config of Continual Knowledge Learning: LAMA, news, KILT, or one from a month's changes",
     "train": "train a method on a config and write a checkpoint",
     "evaluate": "score a model on tasks, with confidence intervals",
+    "cutoff": "find the month up to which a model knows what changed",
     "experiment": "train and evaluate several methods over several months, and compare them",
     "leaderboard": "make a page, tables and figures from result files",
     "publish": "publish a dataset, model, metric or leaderboard on the Hub",

@@ -28,6 +28,7 @@ from temporalwiki.eval_harness.statistics import PERCENT, Estimate, Items, estim
 
 FEWEST = 20  # items, for any verdict
 FEWEST_MONTHS = 5  # for a fall: the fit has three numbers
+_FEWEST_RELATIONS = 3  # for a verdict without a fall
 CLEAR = 2 / 3  # share of changes of which a model prefers one side, if it knows all changes or none
 
 _ERROR = 0.03  # of finding a fall where there is only a trend; chosen by benchmarks/cutoff.py
@@ -153,7 +154,9 @@ def _share(items: Sequence[Item]) -> Estimate:
 def _level(items: Sequence[Item]) -> bool | None:
     """Return True if the model clearly prefers the new side, False if the old one, and None if neither."""
     share = _share(items)
-    if share.low is None or share.high is None:
+    # the names of one relation, or the style of text, can make the new side likelier without any knowledge
+    few = len({item.relation for item in items}) < _FEWEST_RELATIONS
+    if few or share.low is None or share.high is None:
         return None
     months = sorted({item.month for item in items})
     third = max(1, len(months) // 3)

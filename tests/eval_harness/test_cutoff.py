@@ -78,6 +78,12 @@ def test_one_month_is_enough_to_know_everything() -> None:
     assert find_cutoff(changes([0], [1.0], noise=0.2)) == Cutoff(None, JANUARY, None, "after the data")
 
 
+def test_one_relation_is_not_enough_to_know_everything() -> None:
+    """Its new names may be likelier for every model."""
+    items = [item._replace(relation="P1") for item in changes(range(12), [1.0] * 12, noise=0.2)]
+    assert find_cutoff(items).verdict == "cannot tell"
+
+
 def test_shuffled_months_have_no_cutoff() -> None:
     """At most one in twenty, by the rate that it promises; these twenty worlds are fixed, so this never varies."""
     found = []

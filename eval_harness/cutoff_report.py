@@ -1,0 +1,101 @@
+"""Find the knowledge cutoff of a model on a dataset, and write it as JSON, as a chart and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalwiki.base.files import make_folder
+from temporalwiki.base.json_files import write_json
+from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.cutoff import FEWEST, Cutoff, Item, Point, curve, find_cutoff
+from temporalwiki.eval_harness.dated_changes import MONTHS, Change, Topics, evidence, read_changes
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a model knows of the changes of a dataset."""
+
+    model: str
+    overall: Cutoff
+    topics: Mapping[str, Cutoff]
+    curve: Sequence[Point]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the content of ``cutoff.json``."""
+        points = [{**point._asdict(), "month": written(point.month)} for point in self.curve]
+        topics = {name: _as_json(cutoff) for name, cutoff in self.topics.items()}
+        return {"model": self.model, "overall": _as_json(self.overall), "topics": topics, "curve": points}
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for the whole dataset, and one for each topic."""
+        yield f"{self.model} {said(self.overall, self.curve)}"
+        for name, cutoff in self.topics.items():
+            yield f"  {name}: {said(cutoff, self.curve)}"
+
+
+def report(
+    model: CachedModel, data: str, topics: Topics = "none", first: int | None = None, last: int | None = None
+) -> Report:
+    """Score the dated changes of a dataset, and find the cutoff of all of them and of each topic."""
+    changes = read_changes(data, topics, first, last)
+    return judged(model.name, changes, evidence(model, changes), topics)
+
+
+def judged(name: str, changes: Sequence[Change], items: Sequence[Item], topics: Topics = "none") -> Report:
+    """Return the report of a model from its items, whatever gave their evidence."""
+    by_topic: dict[str, list[Item]] = {}
+    if topics != "none":
+        topic_of = {(change.month, change.relation, change.cluster): change.topic for change in changes}
+        for topic in sorted(topic_of.values()):
+            by_topic.setdefault(topic, [])
+        for item in items:
+            by_topic[topic_of[item[:3]]].append(item)
+    found = {topic: find_cutoff(of) for topic, of in by_topic.items()}
+    return Report(name, find_cutoff(items), found, curve(items))
+
+
+def write_report(found: Report, folder: Path) -> list[Path]:
+    """Write ``cutoff.json`` and ``cutoff.svg``, and return their paths."""
+    from temporalwiki.eval_harness.leaderboard.figures import cutoff  # takes seconds to import
+    from temporalwiki.eval_harness.leaderboard.figures.style import save
+
+    make_folder(folder)
+    chart, data = folder / "cutoff.svg", folder / "cutoff.json"
+    save(cutoff.draw(found.curve, found.overall, said(found.overall, found.curve)), chart)
+    write_json(data, found.as_json())
+    return [data, chart]
+
+
+def written(month: int | None) -> str | None:
+    """Return a month as YYYY-MM."""
+    return None if month is None else f"{month // 12:04}-{month % 12 + 1:02}"
+
+
+def in_words(month: int, year: int | None = None) -> str:
+    """Return the name of a month, with its year unless that is ``year``."""
+    return MONTHS[month % 12] + (f" {month // 12}" if month // 12 != year else "")
+
+
+def said(found: Cutoff, curve: Sequence[Point]) -> str:
+    """Return a cutoff in plain words: "knows what changed up to March 2025 [January, May]"."""
+    if found.verdict == "found" and found.cutoff is not None and found.low is not None and found.high is not None:
+        year = found.cutoff // 12
+        ends = f"[{in_words(found.low, year)}, {in_words(found.high, year)}]"
+        return f"knows what changed up to {in_words(found.cutoff)} {ends}"
+    if found.verdict == "before the data" and found.high is not None:
+        begin = in_words(curve[0].month)
+        sure = "" if found.high < curve[0].month else f"; at most up to {in_words(found.high)}"
+        return f"does not know what changed from {begin} on{sure}"
+    if found.verdict == "after the data" and found.low is not None:
+        end = in_words(curve[-1].month)
+        sure = "" if found.low >= curve[-1].month else f"; at least up to {in_words(found.low)}"
+        return f"knows what changed up to the last month of the data, {end}{sure}"
+    return f"cannot tell: no clear fall after any month (or fewer than {FEWEST} changes)"
+
+
+def _as_json(found: Cutoff) -> dict[str, Any]:
+    months = {"cutoff": found.cutoff, "low": found.low, "high": found.high}
+    return {**{name: written(month) for name, month in months.items()}, "verdict": found.verdict}

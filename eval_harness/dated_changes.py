@@ -1,0 +1,239 @@
+"""The dated changes of a dataset: facts with a new and a gone object, and sentences that replaced others.
+
+A change is a question with two answers. ``evidence`` lets a model with likelihoods choose; a model that only writes
+can be asked the same changes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from rapidfuzz.fuzz import ratio
+from rapidfuzz.process import extractOne
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.json_files import fingerprint
+from temporalwiki.builders.wikipedia.novelty import ALIKE
+from temporalwiki.builders.wikipedia.sentences import split_sentences
+from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.cutoff import Item
+from temporalwiki.eval_harness.facts import COLUMNS, prompt_of, score_facts
+from temporalwiki.eval_harness.references import choices_of
+from temporalwiki.eval_harness.scoring import Text
+from temporalwiki.eval_harness.task import Row, check_columns
+from temporalwiki.methods.training_data import config_names, load
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+TEXT = "text"  # the relation of sentences
+UNKNOWN = "other"  # the class of a subject whose class the dataset does not say
+
+_MOST = 400  # facts of an interval, and pairs of sentences
+_ENOUGH = 200  # strict facts: with fewer in all intervals, the others are used too
+_SHORTEST = 5  # words of a sentence
+_MASK = "…"
+_NAME = "|".join(f"{name[:3]}(?:{name[3:]}|\\.)?" if name != "May" else name for name in MONTHS)
+_YEAR = r"[12]\d{3}"
+_DATE = re.compile(
+    rf"(?:\b\d{{1,2}}(?:st|nd|rd|th)? )?\b(?:{_NAME})(?!\w)(?: \d{{1,2}}\b(?!\d))?(?:,? {_YEAR}\b)?"
+    rf"|\b{_YEAR}(?:[-/.]\d{{1,2}}){{0,2}}\b"
+)
+_INTERVAL = re.compile(r"(probes|diffset|deletions)-(\d{8})-(\d{8})")
+
+Topics = Literal["none", "relation", "class"]
+
+
+class Change(NamedTuple):
+    """A dated change. A model is asked to go on from ``context`` with the new side or with one of the old ones."""
+
+    month: int  # year * 12 + month - 1
+    relation: str  # id of the relation, or TEXT
+    cluster: str  # its page or subject
+    topic: str
+    context: str
+    new: str
+    old: tuple[str, ...]
+
+
+def month_number(day: Any) -> int:
+    """Return the month of a date as the estimator counts."""
+    return int(day.year * 12 + day.month - 1)
+
+
+def read_changes(
+    data: str, topics: Topics = "none", first: int | None = None, last: int | None = None
+) -> list[Change]:
+    """Return the changes of all intervals of a dataset, without those before ``first`` or after ``last``.
+
+    ``data`` is a folder, a Hub id or id@revision. Raises InputError if it has no dated changes.
+    """
+    configs: dict[tuple[str, str], dict[str, str]] = {}
+    for name in config_names(data):
+        if found := _INTERVAL.fullmatch(name):
+            configs.setdefault((found[2], found[3]), {})[found[1]] = name
+    if not any("probes" in of or {"diffset", "deletions"} <= of.keys() for of in configs.values()):
+        raise InputError(
+            f"{data}: no config such as probes-20211101-20211201, or diffset and deletions of one interval: "
+            "they say what changed in which month"
+        )
+    classes = _classes(data, configs.values()) if topics == "class" else {}
+    facts: list[tuple[bool, Change]] = []
+    texts: list[Change] = []
+    for (_, recent), of in sorted(configs.items()):
+        month = month_number(date(int(recent[:4]), int(recent[4:6]), int(recent[6:])) - timedelta(days=1))
+        if "probes" in of:
+            facts += _sampled([*_facts(data, of["probes"], month, topics, classes)])
+        if {"diffset", "deletions"} <= of.keys():
+            texts += _texts(data, of["deletions"], of["diffset"], month, topics, classes)
+    inside = [(strict, fact) for strict, fact in facts if _inside(fact, first, last)]
+    strict = [fact for is_strict, fact in inside if is_strict]
+    chosen = strict if len(strict) >= _ENOUGH else [fact for _, fact in inside]
+    found_changes = chosen + [text for text in texts if _inside(text, first, last)]
+    if not found_changes:
+        raise InputError(
+            f"{data}: none of its facts has an object that was right before, and no sentence replaced another one"
+            + ("" if first is last is None else ", in these months")
+        )
+    return found_changes
+
+
+def evidence(model: CachedModel, changes: Sequence[Change]) -> list[Item]:
+    """Return an item for each change that the model can score: the NLL per token of the old side minus the new one's.
+
+    If a fact had several objects before, the likeliest counts. Scored texts are cached, so a stopped run goes on.
+    """
+    items: list[Item] = []
+    for is_text, some in groupby(changes, key=lambda change: change.relation == TEXT):
+        part = list(some)
+        pairs = [(change.context, side) for change in part for side in (change.new, *change.old)]
+        scored = iter(_texts_scored(model, pairs) if is_text else _facts_scored(model, pairs))
+        for change in part:
+            new, *old = (next(scored) for _ in range(1 + len(change.old)))
+            known = [side for side in old if side is not None]
+            if new is None or not known:
+                continue
+            best, tokens = min(known)
+            length = math.log(new[1] / tokens)
+            items.append(Item(change.month, change.relation, change.cluster, best - new[0], length))
+    return items
+
+
+def _facts_scored(model: CachedModel, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int] | None]:
+    found = score_facts(model, pairs, "facts, new and old")
+    return [None if one is None else (one.object_nll / one.object_tokens, one.object_tokens) for one in found]
+
+
+def _texts_scored(model: CachedModel, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int] | None]:
+    found = model.score([Text(context, sentence) for context, sentence in pairs], "sentences, new and old")
+    return [None if one is None or not len(one.nll) else (float(one.nll.mean()), len(one.nll)) for one in found]
+
+
+def _inside(change: Change, first: int | None, last: int | None) -> bool:
+    return (first is None or change.month >= first) and (last is None or change.month <= last)
+
+
+def _sampled(facts: list[tuple[bool, Change]]) -> list[tuple[bool, Change]]:
+    """Return at most _MOST facts, strict ones first, the same ones every time."""
+    return sorted(facts, key=lambda fact: (not fact[0], fingerprint(fact[1].context, fact[1].new)))[:_MOST]
+
+
+def _facts(
+    data: str, config: str, month: int, topics: str, classes: Mapping[str, str]
+) -> Iterator[tuple[bool, Change]]:
+    """Yield whether it is strict, and the change, for each changed fact that has a wrong object."""
+    rows: Sequence[Row] = load(data, config, None).get("changed", ())
+    check_columns(rows, (*COLUMNS, "previous_objects"), f"{data}, {config}, changed")
+    for row in rows:
+        if not all(isinstance(row[column], str) and row[column].strip() for column in COLUMNS):
+            continue
+        right, wrong = choices_of(row)
+        if not right or not wrong:
+            continue
+        began = row.get("start_time") if row.get("dated") == "within" else None
+        subject = row.get("subject_id") or row["subject"]
+        topic = {"relation": row["relation"], "class": classes.get(subject, UNKNOWN)}.get(topics, "")
+        page = row.get("page_id")
+        yield (
+            bool(row.get("strict")),
+            Change(
+                month if began is None else month_number(began),
+                row.get("relation_id") or row["relation"],
+                f"fact of {subject}" if page is None else f"page {page}",
+                topic,
+                prompt_of(row),
+                row["object"],
+                tuple(wrong),
+            ),
+        )
+
+
+def _texts(
+    data: str, deletions: str, diffset: str, month: int, topics: str, classes: Mapping[str, str]
+) -> list[Change]:
+    """Return pairs of a removed sentence and the most similar new one of its page, dates masked; one for each page."""
+    before, after = load(data, deletions, "train"), load(data, diffset, "train")
+    for rows, config in ((before, deletions), (after, diffset)):
+        check_columns(rows, ("id", "title", "text"), f"{data}, {config}")
+    places = {page: place for place, page in enumerate(after["id"])}
+    pages = [(place, page) for place, page in enumerate(before["id"]) if page in places]
+    order = np.random.default_rng(0).permutation(len(pages))
+    found: list[Change] = []
+    for place, page in (pages[i] for i in order):
+        removed, added = before[place], after[places[page]]
+        pair = _pair(_sentences(removed), _sentences(added))
+        if pair is None:
+            continue
+        topic = {"relation": TEXT, "class": classes.get(f"page {page}", UNKNOWN)}.get(topics, "")
+        found.append(Change(month, TEXT, f"page {page}", topic, f"{added['title']}. ", pair[1], (pair[0],)))
+        if len(found) == _MOST:
+            break
+    return found
+
+
+def _sentences(row: Row) -> list[str]:
+    host = re.match(r"https?://([a-z]{2,3})\.", row.get("url") or "")
+    language = host[1] if host else "en"
+    texts = [text for part in (row["text"] or "").split("\n\n") for text in split_sentences(part, language)]
+    masked = [masked_dates(text.strip()) for text in texts]
+    return [text for text in masked if len(text.split()) >= _SHORTEST]
+
+
+def masked_dates(sentence: str) -> str:
+    """Return a sentence with "…" for years, dates and English names of months: they would tell when it was written."""
+    return _DATE.sub(_MASK, sentence)
+
+
+def _pair(removed: Sequence[str], added: Sequence[str]) -> tuple[str, str] | None:
+    """Return the most similar removed and new sentence; pairs that only their dates distinguish do not count."""
+    best: tuple[float, str, str] | None = None
+    kept = [text for text in added if text not in removed]
+    for sentence in removed:
+        if sentence in added or not kept:
+            continue
+        match = extractOne(sentence, kept, scorer=ratio, score_cutoff=max(ALIKE, best[0] if best else 0))
+        if match is not None and (best is None or match[1] > best[0]):
+            best = match[1], sentence, match[0]
+    return None if best is None else best[1:]
+
+
+def _classes(data: str, intervals: Any) -> dict[str, str]:
+    """Return the class of subjects and of their pages: the object of "instance of", if the dataset has this fact."""
+    found: dict[str, str] = {}
+    for of in intervals:
+        if "probes" not in of:
+            continue
+        for rows in load(data, of["probes"], None).values():
+            if not {"relation_id", "subject_id", "object"} <= set(rows.column_names):
+                continue
+            for row in rows.filter(lambda relation: relation == "P31", input_columns="relation_id"):
+                found.setdefault(row["subject_id"], row["object"])
+                found.setdefault(f"page {row.get('page_id')}", row["object"])
+    return found
