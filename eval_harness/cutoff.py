@@ -307,5 +307,6 @@ def _p_value(months: _Months, fit: _Fit, generator: np.random.Generator) -> floa
 def _quantiles(cutoffs: Ints, weights: Floats) -> tuple[int, int, int]:
     """Return the median and the 95 % interval of a posterior: low, median, high."""
     below = np.cumsum(np.exp(weights - logsumexp(weights)))
-    low, middle, high = (int(cutoffs[min(np.searchsorted(below, q), len(cutoffs) - 1)]) for q in (0.025, 0.5, 0.975))
+    places = [min(int(np.searchsorted(below, share)), len(cutoffs) - 1) for share in (0.025, 0.5, 0.975)]
+    low, middle, high = (int(cutoffs[place]) for place in places)
     return low, middle, high
