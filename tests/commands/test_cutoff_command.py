@@ -1,0 +1,98 @@
+"""`temporalwiki cutoff` as a command: what it prints and writes, and one clear line for each error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tiny_models
+from a_dataset import write_dataset
+from tiny_probes import forward_passes
+
+Run = Callable[..., tuple[int, str, str]]
+
+MONTHS = ["2021-02", "2021-03"]
+UNKNOWN = {"cutoff": None, "low": None, "high": None, "verdict": "cannot tell"}
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model that has not read anything, and a dataset of two months with three changes each."""
+
+    def row(month: int, number: int) -> dict[str, Any]:
+        return {
+            "subject": f"Town {number}",
+            "relation": "mayor",
+            "object": "Anna Weber",
+            "previous_objects": [f"Carl Ito {month}"],
+        }
+
+    configs = {
+        f"probes-20210{month}01-20210{month + 1}01": {"changed": [row(month, number) for number in range(3)]}
+        for month in (2, 3)
+    }
+    write_dataset(tmp_path / "data", configs)
+    write_dataset(tmp_path / "other", {"news": {"train": [{"text": "x"}]}})
+    tiny_models.save("gpt2", tmp_path / "gpt2")
+    (tmp_path / "file").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
+    return tmp_path
+
+
+def test_it_writes_the_cutoff_and_a_chart_and_says_them(run: Run, there: Path) -> None:
+    status, out, _ = run("cutoff", "gpt2", "--data", "data", "--topics", "relation", "--output", "out")
+    assert status == 0
+    assert out.splitlines()[0].startswith("gpt2 cannot tell")
+    assert out.splitlines()[1].startswith("  mayor: cannot tell")
+    written = json.loads((there / "out" / "cutoff.json").read_text("utf-8"))
+    assert list(written) == ["curve", "model", "overall", "topics"]
+    assert (written["model"], written["overall"], written["topics"]) == ("gpt2", UNKNOWN, {"mayor": UNKNOWN})
+    assert [point["month"] for point in written["curve"]] == MONTHS
+    for point in written["curve"]:
+        assert sorted(point) == ["high", "items", "known", "low", "month"]
+        assert 0 <= point["low"] <= point["known"] <= point["high"] <= 1
+        assert point["items"] == 3
+    before = (there / "out" / "cutoff.svg").read_bytes()
+    assert before.startswith(b"<?xml")
+    with forward_passes() as passes:  # the second run finds all scores
+        assert run("cutoff", "gpt2", "--data", "data", "--topics", "relation", "--output", "out")[0] == 0
+    assert passes == []
+    assert (there / "out" / "cutoff.svg").read_bytes() == before
+
+
+def test_only_some_months(run: Run, there: Path) -> None:
+    assert run("cutoff", "gpt2", "--data", "data", "--from", "2021-03", "--to", "2021-03")[0] == 0
+    written = json.loads((there / "cutoff" / "cutoff.json").read_text("utf-8"))
+    assert [point["month"] for point in written["curve"]] == ["2021-03"]
+    assert written["topics"] == {}
+
+
+WRONG = {
+    "no month": (("--from", "March"), 2, "--from 'March' is not a month: write YYYY-MM"),
+    "a thirteenth month": (("--to", "2021-13"), 2, "--to '2021-13' is not a month"),
+    "months backwards": (("--from", "2021-03", "--to", "2021-02"), 2, "--from 2021-03 is after --to 2021-02"),
+    "an unknown topic": (("--topics", "sport"), 2, "invalid choice: 'sport'"),
+    "no changes in these months": (("--from", "2022-01"), 1, "in these months"),
+    "a dataset without dates": (("--data", "other"), 1, "other: no config such as probes-20211101-20211201"),
+    "no dataset": (("--data", "./nowhere"), 1, "./nowhere: cannot load a dataset"),
+    "an output that is a file": (("--output", "file"), 1, "file: is a file; name a folder with --output"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_it_cannot_use(case: str, run: Run, there: Path) -> None:
+    words, status, line = WRONG[case]
+    found, _, err = run("cutoff", "gpt2", "--data", "data", *words)
+    assert found == status
+    assert line in err.splitlines()[-1]
+
+
+def test_a_model_that_is_not_there(run: Run, there: Path) -> None:
+    status, _, err = run("cutoff", "./nowhere", "--data", "data")
+    assert status == 1
+    assert "./nowhere: no such folder" in err.splitlines()[-1]
