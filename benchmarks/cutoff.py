@@ -1,7 +1,11 @@
 """Measure how sure ``temporalwiki cutoff`` is.
 
-    python benchmarks/cutoff.py simulate [--repeats 200] [--seed 1] [--only NAME]
+    python benchmarks/cutoff.py simulate [--repeats 100] [--seed 1] [--only NAME]
+    python benchmarks/cutoff.py worlds --folder DIR [--seeds 0 1 2 3 4] [--months 12] [--people 60] [--epochs 12]
 
+The second command trains small models on generated worlds, up to each month: on that month (plain), with relations
+that end up to two months earlier or later (staggered), and on three months together (mixture). One model is not
+trained, and months are shuffled once (placebo). It prints the same table. A stopped run continues. The first command
 prints the table of docs/cutoff.md as Markdown: simulated items without a model, of fixed scenarios and of scenarios
 that are drawn at random. A simulated item has noise, effects of its page, relation and month, and a trend that is not
 knowledge. If the model is able to know the change, it prefers the new side up to the cutoff, and the old side after
@@ -17,12 +21,27 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from pathlib import Path
 
+import datasets
 import numpy as np
 
+from temporalwiki.base.files import whole_folder
+from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.world import Snapshot, World, write_world
+from temporalwiki.eval_harness import demo
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.cutoff import Cutoff, Item, find_cutoff
+from temporalwiki.eval_harness.dated_changes import evidence, read_changes
+from temporalwiki.methods import find_method
+from temporalwiki.methods.options import TrainOptions
+from temporalwiki.methods.train import Run, train
+from temporalwiki.model_cards.folder_card import folder_card
 
 FIRST = 2021 * 12
 VERDICTS = ("found", "before the data", "after the data", "cannot tell")
@@ -117,6 +136,9 @@ SCENARIOS = {
 
 
 NOTHING = replace(BASE, cutoff=None)
+HEAD = """| scenario | found | before | after | cannot tell | bias | coverage | width |
+|---|--:|--:|--:|--:|--:|--:|--:|"""
+VARIANTS = ("plain", "staggered", "mixture")
 FRESH = 12  # drawn scenarios for each repeat of a fixed one
 
 
@@ -162,8 +184,7 @@ def wilson(hits: int, of: int) -> str:
 
 def simulate(repeats: int, seed: int, only: str) -> None:
     """Print the table of fixed scenarios, then the rows of drawn ones."""
-    print("| scenario | found | before | after | cannot tell | bias | coverage | width |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    print(HEAD)
     for number, (name, scenario) in enumerate(SCENARIOS.items()):
         if only in name:
             generators = [np.random.default_rng([seed, number, i]) for i in range(repeats)]
@@ -180,15 +201,100 @@ def judged(scenario: Scenario, generator: np.random.Generator) -> tuple[Cutoff, 
     return find_cutoff(draw(scenario, generator)), truth
 
 
+def worlds(folder: Path, seeds: Sequence[int], months: int, people: int, epochs: int) -> None:
+    """Train models on generated worlds, and print what the estimator finds, by variant."""
+    found: dict[str, list[tuple[Cutoff, int | None]]] = {}
+    for seed in seeds:
+        here = folder / f"{months}-months-{people}-people-{epochs}-epochs" / str(seed)
+        snapshots, data = world(here, seed, months, people)
+        changes = read_changes(str(data))
+        first = min(change.month for change in changes)
+        for variant, month in [("untrained", 0), *product(VARIANTS, range(months))]:
+            model = CachedModel(str(trained(here, snapshots, variant, month, epochs, seed)), folder / "scores")
+            items = evidence(model, changes)
+            truth = None if variant == "untrained" else first + month - 1
+            found.setdefault(variant, []).append((find_cutoff(items), truth))
+            if variant == "plain":
+                dealt = np.random.default_rng([seed, month]).permutation([item.month for item in items])
+                shuffled = [item._replace(month=int(to)) for item, to in zip(items, dealt, strict=True)]
+                found.setdefault("placebo", []).append((find_cutoff(shuffled), None))
+    print(HEAD)
+    for variant, cutoffs in found.items():
+        print(row(variant, cutoffs))
+
+
+def world(folder: Path, seed: int, months: int, people: int) -> tuple[list[Snapshot], Path]:
+    """Write the dumps of a world, build its intervals, and return its snapshots and the dataset folder."""
+    dates = tuple(f"{2021 + month // 12}{month % 12 + 1:02}01" for month in range(months))
+    invented = World(seed, dates, dates, people=people, wordings=2)
+    snapshots = write_world(folder / "dumps", invented)
+    data = folder / "temporalwiki"
+    options = BuildOptions(unchanged_fraction=0.4, caps=None)
+    for interval in (Interval(invented.wiki, *pair) for pair in pairwise(dates)):
+        sources = find_sources(folder / "dumps", interval)
+        build(sources, data, folder / "work", options, Machine(jobs=1), folder_card)
+    return snapshots, data
+
+
+def trained(folder: Path, snapshots: Sequence[Snapshot], variant: str, month: int, epochs: int, seed: int) -> Path:
+    """Return the folder of a model that has read a world up to a month; train it if it is missing."""
+    start = folder / "untrained"
+    if not start.exists():
+        texts = [text for snapshot in snapshots for _, text in demo._first_month(snapshot)]
+        with whole_folder(start) as part:
+            tokenizer = demo._tokenizer(texts, 1500)
+            tokenizer.save_pretrained(part)
+            demo._gpt2(len(tokenizer)).save_pretrained(part)
+    if variant == "untrained":
+        return start
+    text, model = folder / f"text-{variant}-{month}", folder / f"{variant}-{month}"
+    if not text.exists():
+        with whole_folder(text) as part:
+            rows = list(read(snapshots, variant, month, seed))
+            table = {"title": [title or "" for title, _ in rows], "text": [written for _, written in rows]}
+            datasets.Dataset.from_dict(table).to_parquet(part / "text.parquet")
+            (part / "README.md").write_text("---\nconfigs:\n- config_name: text\n  data_files: text.parquet\n---\n")
+    options = TrainOptions(
+        batch_size=16, micro_batch_size=16, sequence_length=64, epochs=epochs, learning_rate=4e-3, save_steps=100
+    )
+    list(train(Run("full", find_method("full")(), str(start), str(text), "text", None, options, model)))
+    return model
+
+
+def read(snapshots: Sequence[Snapshot], variant: str, month: int, seed: int) -> Iterator[tuple[str | None, str]]:
+    """Yield the titles and texts that a model reads; facts of staggered relations come from other months."""
+    if variant == "mixture":
+        for snapshot in snapshots[max(0, month - 2) : month + 1]:
+            yield from demo._first_month(snapshot)
+        return
+    if variant == "plain":
+        yield from demo._first_month(snapshots[month])
+        return
+    relations = sorted({fact[1] for snapshot in snapshots for fact in snapshot.facts})
+    shifts = np.random.default_rng(seed).integers(-2, 3, len(relations)).tolist()
+    for relation, shift in zip(relations, shifts, strict=True):
+        snapshot = snapshots[min(max(month + shift, 0), len(snapshots) - 1)]
+        facts = {fact: end for fact, end in snapshot.facts.items() if fact[1] == relation}
+        yield from demo._first_month(replace(snapshot, articles={}, facts=facts))
+
+
 def main() -> None:
     """Parse the command line, and run a study."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     studies = parser.add_subparsers(dest="study", required=True)
     simulation = studies.add_parser("simulate")
-    simulation.add_argument("--repeats", type=int, default=200)
+    simulation.add_argument("--repeats", type=int, default=100)
     simulation.add_argument("--seed", type=int, default=1)
     simulation.add_argument("--only", default="", help="only the scenarios whose name contains this")
+    study = studies.add_parser("worlds")
+    study.add_argument("--folder", type=Path, required=True, help="folder of worlds, models and scores")
+    study.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    for name, value in (("months", 12), ("people", 60), ("epochs", 12)):
+        study.add_argument(f"--{name}", type=int, default=value)
     arguments = parser.parse_args()
+    if arguments.study == "worlds":
+        worlds(arguments.folder, arguments.seeds, arguments.months, arguments.people, arguments.epochs)
+        return
     simulate(arguments.repeats, arguments.seed, arguments.only)
 
 
