@@ -205,7 +205,7 @@ def _variances(
     for row in resampled:
         weights = generator.exponential(size=int(groups.max()) + 1)[groups]
         row[:] = _two_way(values, weights, cell, shape)[0]
-    # a shift of all months at once is no error of their differences
+    # only differences between months count, so a shift of all months is taken out
     return np.asarray((resampled - resampled.mean(axis=1, keepdims=True)).var(axis=0))
 
 
