@@ -1,4 +1,4 @@
-"""Draw the figures of docs/study.md, and write all its numbers to a Parquet file.
+"""Draw the figures of the study, and write all its numbers to a Parquet file.
 
 It reads the results and the leaderboard of ``experiment.yaml``. Gains are pooled over the years that no learning rate
 was chosen on, and intervals include subjects, relations and runs (``eval_harness/statistics.py``).
