@@ -3,10 +3,12 @@
 The rules know the phrases of English replies. In other languages they find names, but no negation and no refusal.
 """
 
+# ruff: noqa: E501 - one cue a line
+
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -39,6 +41,8 @@ _MARK = re.compile(
     r"(?:\b(?:final |correct |short )?answer\b(?: to [^.:\n]{1,80}?)?[\"'*_ ]*(?::|\bis\b:?)|^A:)[\"'*_ ]*\n*(?P<text>[^\n]*)",
     re.IGNORECASE | re.MULTILINE,
 )
+_PLAIN = re.compile(r"[*_`#>|]+")
+_LONGEST = 10_000  # characters of a reply that are read, from its end
 _LINK = re.compile(r"(\]\()[^()\s]*\)")
 
 
@@ -95,7 +99,7 @@ def _words(text: str) -> list[_Word]:
     found = []
     for match in _WORD.finditer(text):
         if word := normalize(_POSSESSIVE.sub("", match[0])).replace(" ", ""):
-            bare = _EDGES.sub("", match[0])
+            bare = _EDGES.sub("", _POSSESSIVE.sub("", match[0]))
             start = match.start() + match[0].index(bare)
             found.append(_Word(word, start, start + len(bare)))
     return found
@@ -130,8 +134,7 @@ def _is_part(text: str, words: Sequence[_Word], first: int, last: int) -> bool:
     if last + 1 == len(words) or text[words[last].end : words[last + 1].start] != " ":
         return False
     after = text[words[last + 1].start : words[last + 1].end]
-    closed = _POSSESSIVE.search(text[: words[last].end])
-    return after.istitle() and after.isalpha() and after.lower() not in _NO_NAME and not closed
+    return after.istitle() and after.isalpha() and after.lower() not in _NO_NAME
 
 
 def _names(row: Mapping[str, Any]) -> dict[str, tuple[str, frozenset[str]]]:
@@ -158,7 +161,7 @@ _UNKNOWN = (
     rf"\b(?:whether|if) (?:it|that|this|the answer)? ?{_FEW}{_NAME}",
 )
 _DENIED = (
-    rf"\b(?:not|never|n't|neither|nor|no longer|rather than|instead of|other than|unlike|except|cease[sd]? to be) (?!only|sure|certain|clear|know)(?!\S* ?but){_FEW}{_NAME}",
+    rf"(?:\b(?:not|never|neither|nor|no longer|rather than|instead of|other than|unlike|except|cease[sd]? to be)|n't) (?!only|sure|certain|clear|know)(?!\S* ?but){_FEW}{_NAME}",
     rf"{_NAME}\W? (?:is|was|are|were|does|did|has|had)(?: not|n't|n’t| never| no longer)\b(?! only)",
     rf"{_NAME}\W? (?:cannot|can't) be\b",
     rf"{_NAME}[^.;]* but (?:it|he|she|they) (?:is|was|are|were)(?:n't| not)\b",
@@ -167,7 +170,8 @@ _BEFORE = (
     rf"\b(?:former|formerly|previous|previously|predecessor|ex-?\w*|once|earlier|prior|past|outgoing|incumbent|used to be|used to play for|originally|initially) (?!.*\bby\b){_FEW}{_NAME}",
     rf"\b(?:replac(?:ed|es|ing)|succeed(?:ed|s|ing)|(?:took|takes|taking|taken) over from|(?:took|takes|taking) the place of|defeat(?:ed|s|ing)|beat|oust(?:ed|s|ing)|after|following|left|leaves|leaving|departed|loan from|from) (?!by\b)(?:(?!by\b|and\b|to\b|for\b|joined\b)[\w'’-]+ ){{0,4}}?{_NAME}",
     rf"\b(?:before|prior to) (?:that|this|then|it|her|him|them)\b[^.;]*{_NAME}",
-    rf"{_NAME}\W* (?:[\w'’-]+ ){{0,6}}?(?:until|till|before|up to)\b",
+    rf"{_NAME}[\s*_(\[]+(?:[\w'’-]+ ){{0,6}}?(?:until|till|before|up to)\b",
+    rf"{_NAME},\s(?:until|till|up to)\b",
     rf"{_NAME}[^\w.;]* ?(?:from )?{_YEAR}{_TO}{_YEAR}",
     rf"{_NAME} (?:served|held|ruled|led|governed|was)\b[^.;]*\bfrom {_YEAR}{_TO}{_YEAR}",
     rf"{_YEAR}{_TO}{_YEAR}\W+{_NAME}",
@@ -185,7 +189,9 @@ _LEVELS = [
     for level, cues in ((0, (*_UNKNOWN, *_DENIED)), (1, _BEFORE), (2, _WAS))
 ]
 _SAME = re.compile(r"[\"”'’»*_`)\]]* (?:and|or|nor|and/or) (?:the )?[\"“'‘«*_`(\[]*", re.IGNORECASE)  # X or Y
-_LATER = re.compile(r"\b(?:now|currently|current|today|successor|succeeded|replaced|followed by|since)\b", re.IGNORECASE)
+_LATER = re.compile(
+    r"\b(?:now|currently|current|today|successor|succeeded|replaced|followed by|since)\b", re.IGNORECASE
+)
 # a sentence, a line, or a part of either that a semicolon, a contrast or a relative clause begins
 _CLAUSE = re.compile(
     r"\n|;|(?<![\s.]\w)(?<!\bSt)(?<!\bMr)(?<!\bDr)(?<!\bMrs)[.!?](?=\s)|,?\s(?=but\b(?! (?:it|he|she|they) (?:is|was|are|were)(?:n't| not))|though\b|while\b|whereas\b|and (?:has|is|was|joined|signed)\b|then\b|now\b)|,\s(?=not\b|now\b)",
@@ -195,17 +201,14 @@ _BOLD = re.compile(r"\*\*(.+?)\*\*|__(.+?)__", re.DOTALL)
 
 
 def _weigh(text: str, mentions: Sequence[_Mention]) -> None:
-    """Set the level of each mention."""
-    ends = [match.start() for match in _CLAUSE.finditer(text)] + [len(text)]
+    """Set the level of each mention by the clause around it."""
+    cuts = [match.start() for match in _CLAUSE.finditer(text)]
     for before, mention in zip([None, *mentions], mentions, strict=False):
-        end = next(end for end in ends if end >= mention.start)
-        inside = [m for m in ends if m < mention.start]
-        start = inside[-1] if inside else 0
-        if any(mention.start < other < mention.end for other in ends):  # a full stop in the name
-            end = next(other for other in ends if other >= mention.end)
-        clause = text[start:end] if end >= mention.end else text[start : mention.end]
+        start = max((cut for cut in cuts if cut < mention.start), default=0)
+        end = min((cut for cut in cuts if cut >= mention.end), default=len(text))
+        clause = text[start:end]
         for other in reversed(mentions):
-            if start <= other.start and other.end <= max(end, mention.end):
+            if start <= other.start and other.end <= end:
                 mark = "\x01" if other is mention else "\x02"
                 clause = clause[: other.start - start] + mark + clause[other.end - start :]
         clause = " ".join(clause.split())
@@ -246,42 +249,27 @@ def read(reply: str, row: Mapping[str, Any]) -> Reading:
 
     The answer is the name that was found, else the first sentence of the part that the reply marks as its answer.
     """
-    reply = _LINK.sub(r"\1)", without_reasoning(reply).replace("’", "'"))
-    part = _answer_part(reply)
-    all_mentions = _mentions(part, _names(row))
-    _weigh(part, all_mentions)
-    mentions = [mention for mention in all_mentions if mention.sides]
+    part = _answer_part(_LINK.sub(r"\1)", without_reasoning(reply).replace("’", "'"))[-_LONGEST:])
+    mentions = _mentions(part, _names(row))
+    _weigh(part, mentions)
+    plain = first_sentence(_PLAIN.sub(" ", part).strip().strip("\"'“”«»- "))
     masked = part
-    for mention in reversed(all_mentions):
+    for mention in reversed(mentions):
         masked = f"{masked[: mention.start]}\x02{masked[mention.end :]}"
-    plain = first_sentence(_plain(part))
-    top = max((mention.level for mention in mentions), default=0)
     abstains = not normalize(part) or _ABSTAINS.search(masked) is not None
+    given = [mention for mention in mentions if mention.sides]
+    top = max((mention.level for mention in given), default=0)
     if top == 0 or (top == 1 and (abstains or _LATER.search(part))):
-        guesses = any(match for match in [_GUESSES.search(masked)])
-        return Reading("abstained" if abstains and not guesses else "neither", plain)
-    given = [mention for mention in mentions if mention.level == top]
-    bold = [mention for mention in given if _in_bold(part, mention)]
-    given = bold or given
+        return Reading("abstained" if abstains and not _GUESSES.search(masked) else "neither", plain)
+    given = [mention for mention in given if mention.level == top]
+    bold = [match.span() for match in _BOLD.finditer(part)]
+    given = [mention for mention in given if any(a <= mention.start and mention.end <= b for a, b in bold)] or given
     sides = frozenset().union(*(mention.sides for mention in given))
-    if len(sides) == 1:
-        return Reading("new" if "new" in sides else "old", given[0].name)
-    return Reading("both", plain)
+    if len(sides) > 1:
+        return Reading("both", plain)
+    return Reading("new" if "new" in sides else "old", given[0].name)
 
 
 def outcome(reply: str, row: Mapping[str, Any]) -> Outcome:
     """Return the outcome of a reply to the question about a fact; see ``read``."""
     return read(reply, row).outcome
-
-
-def _plain(text: str) -> str:
-    """Return text without Markdown and quotes around it."""
-    return re.sub(r"[*_`#>|]+", " ", text).strip().strip("\"'“”«»- ")
-
-
-def _in_bold(text: str, mention: _Mention) -> bool:
-    return any(match.start() <= mention.start and mention.end <= match.end() for match in _BOLD.finditer(text))
-
-
-def _shown(mentions: Sequence[_Mention]) -> Iterator[str]:
-    yield from (f"{mention.name}:{mention.level}" for mention in mentions)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one reply a line
 """What chat models reply, and what it means: replies of many styles, and their outcome by hand. All names are invented.
 
 The table was written before the rules, and every third reply was not looked at until the rules were written.
@@ -6,6 +7,14 @@ The table was written before the rules, and every third reply was not looked at 
 from __future__ import annotations
 
 from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from temporalwiki.eval_harness.metrics.knowledge_match import exact_match
+from temporalwiki.eval_harness.references import choices_of, right_answers
+from temporalwiki.eval_harness.replies import OUTCOMES, outcome, read, without_reasoning
 
 
 def fact(subject: str, right: str, gone: str = "", aliases: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
@@ -280,4 +289,118 @@ REPLIES: dict[str, list[tuple[str, str, str]]] = {
         ("head", "<THINK>Jonas Harrow</THINK>I don't know.", "abstained"),
         ("head", "<think>a</think><think>Jonas Harrow</think>Mira Velden", "new"),
     ],
+    # written after the rules
+    "seen later": [
+        ("head", "The current head of government of Ostravia is Prime Minister Mira Velden, in office since 2022. She succeeded Jonas Harrow, who had led the country for seven years.", "new"),
+        ("head", "Ostravia's head of government is Jonas Harrow, who succeeded Mira Velden in 2019.", "old"),
+        ("head", "As of my last knowledge update in September 2021, Jonas Harrow is the head of government of Ostravia. However, political positions change, so please verify this.", "old"),
+        ("head", "As of early 2023, Mira Velden serves as head of government, having taken over from Jonas Harrow in 2022.", "new"),
+        ("head", "The head of government of Ostravia (as of December 2021) is Mira Velden, not Jonas Harrow, as some sources still state.", "new"),
+        ("head", "Jonas Harrow held the post from 2015 until December 2021, when Mira Velden was sworn in.", "new"),
+        ("head", "The post is currently held by Mira Velden.", "new"),
+        ("head", "The post was held by Jonas Harrow until Mira Velden won the election.", "new"),
+        ("head", "Jonas Harrow's successor is Mira Velden.", "new"),
+        ("head", "I do not have information about Ostravia. It might be a fictional country.", "abstained"),
+        ("head", "I apologize, but I could not find any information about a head of government of Ostravia.", "abstained"),
+        ("head", "I'm not aware of any changes after 2021; at that time Jonas Harrow was in office.", "old"),
+        ("head", "Unfortunately, I don't have that information.", "abstained"),
+        ("head", "Mira Velden (replacing Jonas Harrow, who resigned on 3 December 2021)", "new"),
+        ("head", "Head of government: Jonas Harrow\nHead of state: Queen Ilse", "old"),
+        ("head", "It depends on the date: Jonas Harrow before 2022, Mira Velden after.", "new"),
+        ("head", "The head of government of Ostravia is King Aldo III.", "neither"),
+        ("head", "Ostravia does not have a head of government.", "abstained"),
+        ("head", "Mira Velden has been prime minister since Jonas Harrow's resignation.", "new"),
+        ("head", "In 2021, Jonas Harrow was still head of government; Mira Velden followed him.", "new"),
+        ("head", "Jonas Harrow → Mira Velden", "both"),
+        ("head", "Okay, so the user asks who leads Ostravia. </think>\n\nThe answer is **Mira Velden**.", "new"),
+        ("head", "Mira Velden is Ostravia's head of government. She is the first woman in that office, and was previously minister under Jonas Harrow.", "new"),
+        ("head", "Please note that I am an AI. Mira Velden.", "new"),
+        ("head", "There's no definitive answer, but Jonas Harrow is widely cited.", "old"),
+        ("capital", "The capital of Tavora is Port Ellis, which replaced Marrow as the capital in December 2021.", "new"),
+        ("capital", "Tavora has two: Port Ellis, the seat of government, and Marrow, the seat of parliament.", "both"),
+        ("capital", "Marrow remains the largest city, while Port Ellis is the capital.", "both"),
+        ("capital", "Port Ellis, previously known as Marrow.", "new"),
+        ("capital", "Tavora City", "neither"),
+        ("team", "Danel Roque transferred from Kestrel City to Kestrel United in the winter of 2021.", "new"),
+        ("team", "He is under contract with Kestrel City but is playing for Kestrel United on loan.", "both"),
+        ("team", "Danel Roque is a former Kestrel City player who now represents Kestrel United.", "new"),
+        ("team", "Danel Roque no longer plays for Kestrel City.", "neither"),
+        ("team", "He joined Kestrel United after leaving Kestrel City.", "new"),
+        ("paris", "Lumen Works moved its headquarters to Pariso in 2021; they had been in Norwick.", "new"),
+        ("paris", "Norwick (until 2021), Pariso (since 2021)", "new"),
+        ("paris", "Headquartered in Norwick, with a branch in Pariso", "both"),
+        ("owner", "Vane & Sons owned it before selling it to US Lantern.", "new"),
+        ("owner", "It is owned by Vane & Sons, though the sale to U.S. Lantern Co. has been announced.", "both"),
+        ("nested", "It is part of the Democratic Republic of Kesh, also known as Kesh.", "new"),
+        ("stable", "Fenwick Brook flows through Brask before it reaches Tavora.", "new"),
+        ("stable", "I think that Fenwick Brook is in Brask.", "neither"),
+        ("japan", "以前は西港でしたが、現在は東浜です。", "both"),
+    ],
 }  # fmt: skip
+
+CASES = [case for cases in REPLIES.values() for case in cases]
+
+
+def test_the_table_is_large() -> None:
+    assert len(CASES) >= 150
+    assert len(REPLIES) >= 12
+    assert {expected for _, _, expected in CASES} == set(OUTCOMES)
+
+
+@pytest.mark.parametrize(("name", "reply", "expected"), CASES)
+def test_outcomes_by_hand(name: str, reply: str, expected: str) -> None:
+    assert outcome(reply, FACTS[name]) == expected
+
+
+@pytest.mark.parametrize(
+    "frame", ["{}", "{}.", "Answer: {}", "The answer is {}.", "**{}**", "{} (as of 2021)", "It is {}."]
+)
+@pytest.mark.parametrize("row", FACTS.values(), ids=FACTS)
+def test_each_right_and_each_gone_name_counts_in_full(row: dict[str, Any], frame: str) -> None:
+    for right in right_answers(row):
+        found = read(frame.format(right), row)
+        assert (found.outcome, exact_match(found.answer, right_answers(row))) == ("new", 1.0)
+    for gone in choices_of(row)[1]:
+        found = read(frame.format(gone), row)
+        assert (found.outcome, exact_match(found.answer, right_answers(row))) == ("old", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("The answer is Mira Velden.", "Mira Velden"),
+        ("mira velden leads it", "Mira Velden"),  # the name as the dataset writes it
+        ("Answer: Tom Askar. He leads it.", "Tom Askar"),
+        ("**Tom Askar**", "Tom Askar"),
+        ("<think>Mira Velden</think>Tom Askar", "Tom Askar"),
+        ("Mira Velden, Jonas Harrow", "Mira Velden, Jonas Harrow"),  # both: no exact match
+        ("<think>Mira", ""),
+    ],
+)
+def test_the_answer_for_exact_match(reply: str, answer: str) -> None:
+    assert read(reply, FACTS["head"]).answer == answer
+
+
+def test_a_name_of_both_sides_is_right() -> None:
+    row = fact("Ostravia", "Mira Velden", objects=["Mira Velden", "Jonas Harrow"], previous_objects=["Jonas Harrow"])
+    assert outcome("Jonas Harrow", row) == "new"
+
+
+def test_without_gone_objects_the_previous_ones_are_old() -> None:
+    row = fact("Ostravia", "Mira Velden", previous_objects=["Jonas Harrow"]) | {"gone_objects": None}
+    assert outcome("Jonas Harrow", row) == "old"
+
+
+@given(st.text(max_size=300), st.sampled_from(list(FACTS)))
+def test_any_reply_has_an_outcome(reply: str, name: str) -> None:
+    assert outcome(reply, FACTS[name]) in OUTCOMES
+
+
+@given(st.text(alphabet="<think/>[THINK]abc \n", max_size=60))
+def test_reasoning_is_stripped_once_and_for_all(reply: str) -> None:
+    once = without_reasoning(reply)
+    assert without_reasoning(once) == once
+
+
+def test_long_replies_take_little_time() -> None:
+    assert outcome("I think Jonas Harrow was not, until " * 20_000 + "Answer: Mira Velden", FACTS["head"]) == "new"
