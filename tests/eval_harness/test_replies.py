@@ -225,7 +225,7 @@ REPLIES: dict[str, list[tuple[str, str, str]]] = {
         ("head", "N/A", "abstained"),
         ("head", "I'm not sure.", "abstained"),
         ("head", "I am unable to determine the head of government of Ostravia.", "abstained"),
-        ("head", "There is no information about Ostravia in my training data.", "abstained"),
+        ("head", "I found no information about Ostravia in my training data.", "abstained"),
         ("head", "I'm not familiar with a country called Ostravia. Could you provide more context?", "abstained"),
         ("head", "Ostravia does not seem to be a real country.", "abstained"),
         ("head", "I cannot say whether it is Mira Velden or Jonas Harrow.", "abstained"),
