@@ -30,7 +30,16 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the arguments of every evaluation and of the tasks in ``argv``."""
     parser.epilog = _EXAMPLE
     parser.add_argument(
-        "--model", metavar="ID_OR_DIR", required=True, help="model: folder, Hub id, .gguf file or package:NAME"
+        "--model",
+        metavar="ID_OR_DIR",
+        required=True,
+        help="model: folder, Hub id, .gguf file, package:NAME, or a "
+        "model of inspect-ai's providers, such as openai/NAME, anthropic/NAME or openai-api/SERVICE/NAME",
+    )
+    parser.add_argument(
+        "--judge",
+        metavar="MODEL",
+        help="another model of a provider, which reads the replies as well; its agreement with the rules is reported",
     )
     parser.add_argument(
         "--start",
@@ -75,6 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("--tasks: name one or more, separated by commas")
     with needs("eval"):
         from temporalwiki.eval_harness.cached_model import default_precision
+        from temporalwiki.eval_harness.interface_model import InterfaceModel
         from temporalwiki.eval_harness.results import table
         from temporalwiki.eval_harness.runner import Evaluation, evaluate
         from temporalwiki.eval_harness.score_cache import cache_folder
@@ -84,6 +94,11 @@ def run(arguments: argparse.Namespace) -> None:
     tasks = {name: given_options(task, arguments, "--") for name, task in found.items()}
     precision = default_precision() if arguments.precision == "auto" else arguments.precision
     model = open_scores(arguments.model, cache_folder(), precision)
+    if arguments.judge is not None:
+        judge = open_scores(arguments.judge, cache_folder(), precision)
+        if not isinstance(model, InterfaceModel) or not isinstance(judge, InterfaceModel):
+            raise UsageError("--judge: both --model and --judge must be models of a provider, such as openai/NAME")
+        model.judge = judge
     wanted = Evaluation(
         arguments.model,
         arguments.data,

@@ -93,6 +93,8 @@ MEASURES = {
     "margin": Measure(lambda items: items["margin"], sign="nats"),
     "old_exact_match": _percent("old_exact_match", None),
     **{name: _percent(name) for name in (f"precision_at_{k}" for k in (1, 5, 10))},
+    **{name: _percent(name, name == "new" or None) for name in ("new", "old", "both", "neither", "abstained")},
+    "judge_agreement": _percent("judge_agreement", None),
     "over_unchanged": _perplexity("object_nll", "object_tokens")._replace(scale=QUOTIENT, compared=True),
 }
 

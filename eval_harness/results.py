@@ -65,8 +65,8 @@ def path_of(folder: Path, inputs: Mapping[str, Any]) -> Path:
     The key is a hash of everything that the scores depend on; the paths of model and data are not part of it.
     """
     task, model, data = inputs["task"], inputs["model"], inputs["data"]
-    start = [inputs["start"]["revision"]] if "start" in inputs else []
-    key = fingerprint(task, model["revision"], model["precision"], data["config"], data["hash"], *start)
+    others = [inputs[name]["revision"] for name in ("start", "judge") if name in inputs]
+    key = fingerprint(task, model["revision"], model["precision"], data["config"], data["hash"], *others)
     name = f"{_plain(Path(model['name']).resolve().name)}-{fingerprint(model['revision'])[:8]}"
     return folder / name / f"{_plain(data['config'])}.{task['name']}.{key[:8]}.json"
 

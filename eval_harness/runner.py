@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -20,10 +21,12 @@ from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.interface_model import InterfaceModel
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.eval_harness.stored_scores import Scored, StoredScores, open_scores
 from temporalwiki.eval_harness.task import NothingToScoreError, Row, Task, check_columns
+from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods.training_data import check_config, config_names, load
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "peft", "datasets")
@@ -51,6 +54,8 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
     that needs a start model and has none, are left out with a printed line. Raises UsageError for a config or task
     that does not fit, and InputError for a model or data that cannot be used, or if nothing at all can be scored.
     """
+    if isinstance(model, InterfaceModel):
+        _check_asked(wanted, model)
     if wanted.output.exists() and not wanted.output.is_dir():
         raise InputError(f"{wanted.output}: is a file; name a folder with --output")
     available = config_names(wanted.data) if available is None else available
@@ -85,6 +90,15 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
     return results
 
 
+def _check_asked(wanted: Evaluation, model: InterfaceModel) -> None:
+    """Raise UsageError for what a model without likelihoods cannot do."""
+    if unfit := [name for name, task in wanted.tasks.items() if not task.asks]:
+        able = ", ".join(name for name in TASKS if find_task(name).asks)
+        raise UsageError(f"{model.reference} gives no likelihoods, which {', '.join(unfit)} needs; it can do {able}")
+    if wanted.start is not None:
+        raise UsageError(f"--start {wanted.start}: {model.reference} gives no likelihoods to compare")
+
+
 def _set_start(wanted: Evaluation, model: Scored) -> str:
     """Give the model its start model. Return "", or the reason why no start model can be used."""
     if not any(task.start for task in wanted.tasks.values()):
@@ -103,6 +117,8 @@ def _set_start(wanted: Evaluation, model: Scored) -> str:
         start.check()
     except InputError as error:
         return f"--start {error}"
+    if isinstance(start, InterfaceModel):
+        return f"--start {wanted.start}: gives no likelihoods"
     if start.precision != model.precision:
         return (
             f"--start {wanted.start}: its scores are {start.precision}, but {wanted.model} is scored in "
@@ -156,6 +172,11 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
             "revision": model.start.revision,
             "precision": model.start.precision,
         }
+    costs: Counter[str] = Counter()
+    if isinstance(model, InterfaceModel):
+        costs = Counter(model.costs)
+        if model.judge is not None:
+            inputs["judge"] = {"name": model.judge.name, "revision": model.judge.revision}
     path = path_of(wanted.output, inputs)
     if path.is_file():
         return read_result(path)
@@ -172,6 +193,7 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
             "processes": model.state.num_processes,
             "python": sys.version.split()[0],
             "libraries": {library: version(library) for library in _LIBRARIES},
+            **(model.costs - costs if isinstance(model, InterfaceModel) else {}),
         }
         # not part of the identity: the description of the training depends on which folders still exist
         label = {"label": wanted.label} if wanted.label else {}

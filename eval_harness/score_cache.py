@@ -30,9 +30,12 @@ def cache_folder() -> Path:
 class ScoreCache:
     """An SQLite file with the scores of one model revision under one policy. Several processes may write to it."""
 
-    def __init__(self, folder: Path, revision: str, policy: dict[str, Any]) -> None:
-        """Open the file; ``policy`` holds everything but the model and the text that the numbers depend on."""
-        libraries = {"torch": torch.__version__, "transformers": transformers.__version__}
+    def __init__(self, folder: Path, revision: str, policy: dict[str, Any], local: bool = True) -> None:
+        """Open the file; ``policy`` holds everything but the model and the text that the numbers depend on.
+
+        If the model is not ``local``, this machine's libraries do not matter.
+        """
+        libraries = {"torch": torch.__version__, "transformers": transformers.__version__} if local else {}
         self.path = folder / f"{fingerprint(revision, policy, libraries)}.sqlite"
         with self._named():
             folder.mkdir(parents=True, exist_ok=True)

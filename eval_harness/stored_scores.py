@@ -16,6 +16,7 @@ from accelerate import PartialState
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of, score_facts
+from temporalwiki.eval_harness.interface_model import PRECISION, InterfaceModel, check_provider, is_interface
 from temporalwiki.eval_harness.results import Result, read_result, result_files
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 from temporalwiki.eval_harness.tasks import find_task
@@ -55,6 +56,8 @@ class StoredScores:
             names = ", ".join(f"{name} in {precision}" for name, _, precision in known)
             raise InputError(f"{path}: holds results of {len(known)} models ({names}); name the folder or file of one")
         self.name, self.revision, self.precision = known[0]
+        if self.precision == PRECISION:
+            raise InputError(f"{path}: holds results of {self.name}, which gives no likelihoods")
 
     @cached_property
     def state(self) -> PartialState:
@@ -126,11 +129,17 @@ def _scores_in(result: Result) -> dict[str, dict[str, FactScore]]:
     return found
 
 
-Scored = CachedModel | StoredScores
+Scored = CachedModel | StoredScores | InterfaceModel
 
 
 def open_scores(reference: str, cache: Path, precision: str) -> Scored:
-    """Return a model, or the stored scores if ``reference`` is a result file or a folder of results."""
+    """Return a model, or the stored scores if ``reference`` is a result file or a folder of results.
+
+    The name of a provider's model gives a model behind an interface. Raises UsageError for an unknown provider.
+    """
+    if is_interface(reference):
+        return InterfaceModel(reference, cache)
+    check_provider(reference)
     path = Path(reference)
     try:
         stored = not any((path / name).is_file() for name in _OF_MODELS) and bool(result_files(path))
@@ -169,4 +178,6 @@ def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Co
 def _scores(model: Scored, rows: Sequence[Row], split: str, what: str) -> list[FactScore | None]:
     if isinstance(model, StoredScores):
         return model.facts(rows, split)
+    if isinstance(model, InterfaceModel):  # ``evaluate`` has refused it
+        raise NothingToScoreError(f"{model.reference}: gives no likelihoods")
     return score_facts(model, [(prompt_of(row), row["object"]) for row in rows], f"{split}: {what}")

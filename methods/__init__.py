@@ -34,14 +34,14 @@ METHODS = {
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Raise UsageError if the block imports a missing package; ``extra`` (train, eval or news) installs it."""
+    """Raise UsageError if the block imports a missing package; the extra ``extra`` installs it."""
     try:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").split(".")[0]
         if package == "temporalwiki":
             raise
-        what = {"train": "training", "eval": "evaluation", "news": "reading news"}[extra]
+        what = {"train": "training", "eval": "evaluation", "news": "reading news", "adapters": "inspect-ai"}[extra]
         raise UsageError(f"{what} needs the package {package}: pip install 'temporalwiki[{extra}]'") from None
 
 

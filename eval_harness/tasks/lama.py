@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from temporalwiki.base.errors import UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.interface_model import MEASURES as asked_measures
+from temporalwiki.eval_harness.interface_model import InterfaceModel, read_replies
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.references import answers_in
@@ -72,6 +75,7 @@ class Lama(Task):
     version: ClassVar[int] = 3  # version 2 did not know aliases
     configs: ClassVar[tuple[str, ...]] = ("invariantlama", "updatedlama", "newlama")
     columns: ClassVar[tuple[str, ...]] = ("statement",)
+    asks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"candidates": 0}
 
     question: bool = option(False, "ask the column question, as new_questions does, instead of the statement")
@@ -82,6 +86,9 @@ class Lama(Task):
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Ask for answers, then rank the candidates."""
         excluded: Counter[str] = Counter()
+        asked = isinstance(model, InterfaceModel)
+        if asked and (not self.question or self.candidates):
+            raise UsageError(f"lama: {model.reference} gives no likelihoods; ask with --question --candidates 0")
         if self.question:
             for split, of_split in rows.items():
                 check_columns(of_split, ("question",), split)
@@ -95,7 +102,7 @@ class Lama(Task):
             item["old_exact_match"] = exact_match(answer, old) if old and answer is not None else None
         if self.candidates:
             self._rank(model, clozes, items, _objects(rows), excluded)
-        return outcome(items, _MEASURES, excluded)
+        return outcome(items, (*_MEASURES, *asked_measures[2:]) if asked else _MEASURES, excluded)
 
     def _rank(
         self,
@@ -181,6 +188,14 @@ def ask(
 ) -> list[Item]:
     """Return an item for each cloze, with the model's answer and its scores."""
     items = []
+    if isinstance(model, InterfaceModel):
+        asked = read_replies(
+            model, [cloze.row["question"] for cloze in clozes], [_as_fact(cloze) for cloze in clozes], "questions"
+        )
+        return [
+            {"id": cloze.id, "cluster": cloze.cluster, "split": cloze.split, **reply}
+            for cloze, reply in zip(clozes, asked, strict=True)
+        ]
     answers = model.generate([cloze.prompt for cloze in clozes], "answers", max_new_tokens, beams)
     for cloze, answer in zip(clozes, answers, strict=True):
         figures: Item = {"exact_match": None, "f1": None}
@@ -190,6 +205,17 @@ def ask(
             figures = {"exact_match": exact_match(answer, cloze.right), "f1": f1(answer, cloze.right)}
         items.append({"id": cloze.id, "cluster": cloze.cluster, "split": cloze.split, "answer": answer, **figures})
     return items
+
+
+def _as_fact(cloze: Cloze) -> Row:
+    """Return a cloze in the columns in which ``references.py`` looks for right and gone objects."""
+    return {
+        "subject": str(cloze.row.get("subject") or ""),
+        "object": cloze.answers[0],
+        "objects": cloze.answers,
+        "aliases": cloze.aliases,
+        "gone_objects": answers_in(cloze.row, ("old_answers",)),
+    }
 
 
 def outcome(items: Sequence[Item], measures: Sequence[str], excluded: Counter[str]) -> Outcome:

@@ -8,6 +8,8 @@ from typing import ClassVar
 
 from temporalwiki.base.options import option
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.interface_model import MEASURES as asked_measures
+from temporalwiki.eval_harness.interface_model import InterfaceModel
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.eval_harness.tasks.lama import ask, in_question, outcome, read
@@ -28,6 +30,7 @@ class NewQuestions(Task):
     version: ClassVar[int] = 2  # version 1 did not know aliases
     configs: ClassVar[tuple[str, ...]] = ("newquestions",)
     columns: ClassVar[tuple[str, ...]] = ("question",)
+    asks: ClassVar[bool] = True
 
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
@@ -36,6 +39,5 @@ class NewQuestions(Task):
         """Ask the questions and score the answers."""
         excluded: Counter[str] = Counter()
         questions = list(read(model, rows, in_question(model), excluded))
-        return outcome(
-            ask(model, questions, self.max_new_tokens, self.beams, excluded), ("exact_match", "f1"), excluded
-        )
+        measures = asked_measures if isinstance(model, InterfaceModel) else ("exact_match", "f1")
+        return outcome(ask(model, questions, self.max_new_tokens, self.beams, excluded), measures, excluded)

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 from temporalwiki.base.options import option
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
+from temporalwiki.eval_harness.interface_model import MEASURES as asked_measures
+from temporalwiki.eval_harness.interface_model import InterfaceModel, question_about, read_replies
 from temporalwiki.eval_harness.measures import STRICT, scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.references import right_answers
@@ -32,28 +34,41 @@ class TwikiProbes(Task):
     right answers. ``average`` is the mean of unchanged and changed, as in table 3 of the paper. The tests
     ``strict/...`` count only strict facts: stated or listed by the article, right, and, if they are changed, new.
     Light-tuning needs the config ``lighttuning-*`` of the same months and a decoder-only model.
+
+    A model behind an interface gives no perplexities. It is asked a question about each fact, and its reply is read by
+    rules (``eval_harness/replies.py``): ``new`` is the share of replies with a right answer, ``old`` with an object
+    that is gone, and ``both``, ``neither`` and ``abstained`` are the shares of other replies.
     """
 
     version: ClassVar[int] = 4  # version 3 took only the object of the probe for right
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
+    asks: ClassVar[bool] = True
 
     answers: bool = option(True, "generate answers for EM and F1")
     light_tuning: bool = option(True, "also score the model after light-tuning, if there are facts for it")
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
+    as_of: str = option("", "models behind an interface: ask for the answer as of this date")
+
+    def recorded_options(self) -> dict[str, Any]:
+        """Return the options; ``as_of`` only if it is used."""
+        return {name: value for name, value in super().recorded_options().items() if name != "as_of" or value}
 
     def extra_configs(self, config: str) -> Mapping[str, str]:
         """Return the config with the facts for light-tuning."""
         return {_FACTS: config.replace("probes-", "lighttuning-", 1)} if self.light_tuning else {}
 
-    def run(self, model: CachedModel, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel | InterfaceModel, rows: Rows) -> Outcome:
         """Score the probes zero-shot, then with a light-tuned copy of the model."""
         excluded: Counter[str] = Counter()
         probes = {split: complete(rows.get(split, []), split, excluded) for split in self.splits}
-        items = self._measure(model, probes, "", excluded)
-        if self.light_tuning:
+        if isinstance(model, InterfaceModel):
+            items = self._ask(model, probes)
+        else:
+            items = self._measure(model, probes, "", excluded)
+        if self.light_tuning and not isinstance(model, InterfaceModel):
             facts = _unprobed(rows, probes, excluded)
             if facts and not model.encoder_decoder:
                 with model.light_tuned(facts) as tuned:
@@ -68,7 +83,17 @@ class TwikiProbes(Task):
             for test, groups in ((stage, by_split), (f"{STRICT}{stage}", strict)):
                 tests |= {test + split: [of_split] for split, of_split in groups.items()}
                 tests[f"{test}average"] = list(groups.values())
-        return Outcome(scores(tests, _MEASURES), items, excluded)
+        measures = asked_measures if isinstance(model, InterfaceModel) else _MEASURES
+        return Outcome(scores(tests, measures), items, excluded)
+
+    def _ask(self, model: InterfaceModel, probes: Mapping[str, Sequence[Row]]) -> list[Item]:
+        items: list[Item] = []
+        for split, rows in probes.items():
+            questions = [question_about(row, self.as_of) for row in rows]
+            for row, reply in zip(rows, read_replies(model, questions, rows, split), strict=True):
+                strict = {} if row.get("strict") is None else {"strict": int(row["strict"])}
+                items.append({**identity(row), "split": split, **strict, **reply})
+        return items
 
     def _measure(
         self, model: CachedModel, probes: Mapping[str, Sequence[Row]], stage: str, excluded: Counter[str]

@@ -58,6 +58,7 @@ NOT_RUN = {
     "lm_eval run": ADAPTERS,
     "inspect eval": ADAPTERS,
     "git clone": "needs the network; the clone that the docs find here is of an invented repository",
+    "temporalwiki evaluate --model openai/": "needs a key and the network; test_interface_model.py asks a mock",
     "python -m fuzz": "needs atheris and time; tests/fuzz/test_corpus.py tries each target on earlier findings",
 }
 

