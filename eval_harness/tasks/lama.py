@@ -84,7 +84,10 @@ class Lama(Task):
     candidates: int = option(100, "most candidates that are ranked for P@k; 0: no P@k")
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
-        """Ask for answers, then rank the candidates."""
+        """Ask for answers, then rank the candidates.
+
+        Raises UsageError for a model behind an interface without ``--question --candidates 0``.
+        """
         excluded: Counter[str] = Counter()
         asked = isinstance(model, InterfaceModel)
         if asked and (not self.question or self.candidates):

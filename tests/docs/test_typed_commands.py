@@ -59,6 +59,7 @@ NOT_RUN = {
     "inspect eval": ADAPTERS,
     "git clone": "needs the network; the clone that the docs find here is of an invented repository",
     "temporalwiki evaluate --model openai/": "needs a key and the network; test_interface_model.py asks a mock",
+    "sh examples/factbook/study.sh": "takes hours; tests/examples/test_factbook.py reads its recipes",
     "python -m fuzz": "needs atheris and time; tests/fuzz/test_corpus.py tries each target on earlier findings",
 }
 
@@ -241,6 +242,14 @@ def test_what_is_not_run_is_not_misspelled(command: Typed) -> None:
     elif words[0] == "make":
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M)
         assert words[1] in targets, f"{command.place}: no target {words[1]}"
+    elif words[0] == "sh":
+        lines = (ROOT / words[1]).read_text("utf-8").replace("\\\n", " ").splitlines()
+        found = [line[line.index("temporalwiki ") :] for line in lines if "temporalwiki " in line]
+        assert len(found) == 4
+        for line in found:
+            _, *rest = shlex.split(line)
+            check_options(rest, f"{words[1]}: {line}")
+            assert all((ROOT / word).is_file() for word in rest if word.startswith("examples/")), line
 
 
 @pytest.mark.parametrize("file", documents())
