@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 from matplotlib.figure import Figure
 
 from temporalwiki.base.errors import InputError
@@ -31,6 +32,7 @@ from temporalwiki.eval_harness.statistics import Estimate, Items, compare, estim
 
 LATER = "2022 to 2024"  # the years that no learning rate was chosen on
 MEASURES = ("learned", "forgotten")
+UNSTATED = "not stated"  # the test of facts that the text mentions, but no sentence states
 OF_BOARD = {  # task -> measures that are taken from the leaderboard
     "twiki_probes": ("perplexity", "object_perplexity"),
     "twiki_intrinsic": ("perplexity",),
@@ -66,7 +68,7 @@ def read_gains(results: Path) -> Gains:
         model, config = result.manifest.model, result.manifest.data.config
         items, month = read_items(result), month_of_model(model)
         if result.manifest.task.name == "learned_and_forgotten" and items is not None and month:
-            items = {**items, "listed": 1.0 - items["stated"]}
+            items = {**items, UNSTATED: 1.0 - items["stated"]}
             found[model.label or "", month[:4], config.split("-")[1][:4]][model.seed or 0] = items
     for method in {method for method, _, _ in found}:
         years = [found[method, year, year] for year in ("2022", "2023", "2024") if (method, year, year) in found]
@@ -105,7 +107,7 @@ def numbers(gains: Gains, labels: dict[str, str]) -> Iterator[Number]:
     """Yield what each method learned and forgot, by year, test and relation, and its difference to ``diff``."""
     for (method, read, year), runs in sorted(gains.items()):
         for measure in MEASURES:
-            for test in (*SUBSETS, "listed"):
+            for test in (*SUBSETS, UNSTATED):
                 if not (made := _composed(runs, test, measure)):
                     continue
                 found = estimate(_together(made), made[0].scale)
@@ -205,7 +207,9 @@ def main() -> int:
     options = parser.parse_args()
     board = options.experiment / "leaderboard"
     try:
-        found = [*numbers(read_gains(options.experiment / "results"), {}), *of_board(board)]
+        relations = yaml.safe_load(Path(__file__).with_name("fields.yaml").read_text("utf-8"))["relations"]
+        labels = {relation: one["label"] for relation, one in relations.items()}
+        found = [*numbers(read_gains(options.experiment / "results"), labels), *of_board(board)]
     except InputError as error:
         say(f"study.py: {error}")
         return 1
