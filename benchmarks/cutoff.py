@@ -57,7 +57,7 @@ class Scenario:
     cutoff: int | None = 6  # months of the data that the model has read; None: it knows nothing
     plateau: float = 0.6  # share of changes that it knows before
     ramp: int = 1  # months over which this share falls to 0
-    staggered: int = 0  # the most months by which a relation's cutoff differs
+    staggered: int = 0  # the largest distance of a relation's cutoff, in months
     trend: float = 0.0  # of evidence without knowledge, over all months
     jitter: float = 0.1  # standard deviation of a month's effect without knowledge
     page: float = 0.4  # standard deviations of the effects of pages and relations
@@ -65,7 +65,7 @@ class Scenario:
     tails: str = "heavy"
     novelty: float = 0.0  # of evidence without knowledge, in all months
     memory: float = 0.0  # correlation of the effects of neighbouring months
-    shuffled: bool = False  # months are dealt anew
+    shuffled: bool = False  # months are shuffled
 
 
 def draw(scenario: Scenario, generator: np.random.Generator) -> list[Item]:

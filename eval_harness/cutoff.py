@@ -73,7 +73,7 @@ class Cutoff:
 
 
 class Point(NamedTuple):
-    """The share of a month's changes of which the model prefers the new side, with its 95 % interval."""
+    """The share of a month's changes whose new side the model prefers, with its 95 % interval."""
 
     month: int
     known: float
@@ -296,7 +296,7 @@ def _p_value(months: _Months, fit: _Fit, generator: np.random.Generator) -> floa
         np.linalg.solve((columns * of) @ columns.T + prior, (columns * of) @ months.means) @ columns
         for of in precisions
     ]
-    # How large effects of months are is judged with and without a fall: a real fall is no noise of months.
+    # How large effects of months are is judged with and without a fall: otherwise, a real fall would count as noise.
     weights = np.logaddexp(logsumexp(fit.fall[0], axis=1), fit.none[0])
     drawn = generator.choice(len(_MONTH), _SIMULATIONS, p=np.exp(weights - logsumexp(weights)))
     noise = generator.standard_normal((_SIMULATIONS, len(months.at))) / np.sqrt(precisions[drawn])

@@ -23,6 +23,7 @@ from temporalwiki.base.options import element
 from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.manifests import Parameters
 from temporalwiki.builders.parquet import read_table
+from temporalwiki.eval_harness.interface_model import PRECISION
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, earned, higher_is_better, is_change
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
 from temporalwiki.eval_harness.results import COMMIT, MOST_ITEMS, Result
@@ -219,13 +220,14 @@ def read_items(result: Result) -> Columns | None:
 
 def _scored(results: Sequence[Result]) -> Iterator[_Scored]:
     """Yield all scores. Runs of a recipe that were asked the same are one score, and compete as one model."""
-    asked: dict[str, list[int]] = {}
+    by_question: dict[str, list[int]] = {}
     for i, result in enumerate(results):
         content = result.data
         start = result.manifest.start
-        key = [content["task"], content["data"]["config"], content["data"]["hash"], start and start.revision]
-        asked.setdefault(json.dumps(key, sort_keys=True), []).append(i)
-    for same in asked.values():
+        asked = content["model"]["precision"] == PRECISION  # its prompts differ from those of other models
+        key = [content["task"], content["data"]["config"], content["data"]["hash"], start and start.revision, asked]
+        by_question.setdefault(json.dumps(key, sort_keys=True), []).append(i)
+    for same in by_question.values():
         names = dict.fromkeys(name for i in same for name in results[i].manifest.scores)
         needed = len(same) > 1 or any(is_change(name.rpartition("/")[2]) for name in names)
         items = {i: columns for i in same if needed and (columns := read_items(results[i])) is not None}

@@ -225,6 +225,17 @@ def test_ranks_by_hand(tmp_path: Path) -> None:
     assert find(found, model="good").value == 100
 
 
+def test_a_model_behind_an_interface_is_ranked_among_its_like(tmp_path: Path) -> None:
+    """It is asked with other prompts than a model whose likelihoods are known."""
+    for name, hits in (("local", 10), ("bad local", 0), ("asked", 10), ("bad asked", 0)):
+        write_clozes(tmp_path, "newlama", clozes(hits), name=name)
+    results = read_results(tmp_path)
+    found = [changed(one, "model", precision="api") if "asked" in one.manifest.model.name else one for one in results]
+    assert ranks(rows(found, tmp_path)) == {
+        name: (place, place) for name, place in (("local", 1), ("asked", 1), ("bad local", 2), ("bad asked", 2))
+    }
+
+
 def test_the_lower_perplexity_is_the_better_also_of_the_average(tmp_path: Path) -> None:
     write_probes(tmp_path, "probes-0910", {"unchanged": EASY, "changed": HARD}, name="a")
     write_probes(tmp_path, "probes-0910", {"unchanged": HARD, "changed": HARD}, name="b")
