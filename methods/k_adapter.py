@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
@@ -50,7 +50,8 @@ class KAdapter(Method):
     Each new layer is a transformer layer of the model's own class. Layer j reads h[l_j] + the output of layer j-1,
     where h[l] is the output of the model's layer l. The model's output becomes final + scale * norm(output of layer
     k), both after a final norm. In an encoder-decoder, the new layers extend the encoder, and the decoder is trained.
-    Each later phase adds k layers and freezes the earlier ones; the outputs of all phases are summed.
+    Each later phase adds k layers and freezes the earlier ones; the outputs of all phases are summed. With ``once``,
+    only the first phase adds layers, and each later phase trains them further (TemporalWiki, footnote 5).
     """
 
     gradients_through_base: ClassVar[bool] = False
@@ -61,6 +62,7 @@ class KAdapter(Method):
     )
     scale: float = option(0.1, "factor of the output that the new layers add to the final hidden state")
     gate: bool = option(False, "learn this factor, starting at 0, so that the new layers change nothing at first")
+    once: bool = option(False, "add layers in the first phase only, and train them further in later phases")
 
     def __post_init__(self) -> None:
         """Raise UsageError for options that fit no model."""
@@ -89,18 +91,26 @@ class KAdapter(Method):
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel:
         """Add the phase's new layers and freeze the rest, except T5's decoder.
 
-        Raises InputError for a model with too few layers, an unknown layout, or layers of another method.
+        Raises InputError for a model with too few layers, an unknown layout, layers of another method, or, with
+        ``once``, layers that an earlier phase added with other options.
         """
         model, expansion = to_expand(model, NAME)
         positions = self.positions(expansion.layers)
+        phase = {"k": self.k, "layers": positions, "scale": self.scale, "gate": self.gate}
         if is_encoder_decoder(model):
             train_only_decoder(model)
         else:
             model.requires_grad_(False)
         adapter = getattr(model, NAME, None) or AdapterLayers()
+        if self.once and expansion.phases:
+            if (there := {**expansion.phases[-1], "layers": tuple(expansion.phases[-1]["layers"])}) != phase:
+                raise InputError(f"k_adapter: --once trains the layers that are there, with {there}, not {phase}")
+            adapter.parts()[-1].requires_grad_(True).train(model.training)
+            set_expansion(model, expansion)
+            return model
         adapter.append(self, positions, model, seed)
         _register(model, adapter)
-        set_expansion(model, expansion, asdict(replace(self, layers=positions)))
+        set_expansion(model, expansion, phase)
         return model
 
 

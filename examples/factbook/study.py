@@ -1,7 +1,8 @@
 """Draw the figures of the study, and write all its numbers to a Parquet file.
 
-It reads the results and the leaderboard of ``experiment.yaml``. Gains are pooled over the years that no learning rate
-was chosen on, and intervals include subjects, relations and runs (``eval_harness/statistics.py``).
+It reads the results of ``rates.yaml`` and ``experiment.yaml``, and the leaderboard of the second. Gains are pooled
+over the years that no learning rate was chosen on, and intervals include subjects, relations and runs
+(``eval_harness/statistics.py``).
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ OF_BOARD = {  # task -> measures that are taken from the leaderboard
 
 
 class Number(NamedTuple):
-    """A number of the study. A difference is ``method`` minus ``minus``."""
+    """A number of the study. A difference is ``method`` minus ``minus``.
+
+    The measures ``changed`` and ``unchanged`` count the facts of a year.
+    """
 
     measure: str
     method: str
@@ -101,6 +105,26 @@ def _together(made: Sequence[Composition]) -> list[Items]:
 
 def _mean(made: Sequence[Composition]) -> list[Items]:
     return [of._replace(numerators=np.asarray(of.numerators).mean(axis=0)) for of in _together(made)]
+
+
+def of_rates(gains: Gains) -> Iterator[Number]:
+    """Yield what the methods learned and forgot of the strict facts of the first year, with each learning rate."""
+    for (method, read, year), runs in sorted(gains.items()):
+        for measure in MEASURES:
+            for made in _composed(runs, "strict", measure):
+                found = estimate(made.groups, made.scale)
+                yield _number(measure, method, "", read, year, "strict", "", 1, found)
+
+
+def counts(gains: Gains) -> Iterator[Number]:
+    """Yield how many facts of each year there are, by test."""
+    for (method, read, year), runs in sorted(gains.items()):
+        if method == "diff" and read == year and year != LATER:
+            items = next(iter(runs.values()))
+            for kind in ("changed", "unchanged"):
+                for test, chosen in (("all", 1.0), ("strict", items["strict"])):
+                    many = int(((items["split"] == kind) * chosen).sum())
+                    yield Number(kind, "", "", "", year, test, "", 0, many, many, None, None)
 
 
 def numbers(gains: Gains, labels: dict[str, str]) -> Iterator[Number]:
@@ -203,13 +227,16 @@ def main() -> int:
     """Write scores.parquet and the figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("experiment", type=Path, help="the output of experiment.yaml")
+    parser.add_argument("rates", type=Path, help="the output of rates.yaml")
     parser.add_argument("out", type=Path, help="folder of the figures and numbers")
     options = parser.parse_args()
     board = options.experiment / "leaderboard"
     try:
         relations = yaml.safe_load(Path(__file__).with_name("fields.yaml").read_text("utf-8"))["relations"]
         labels = {relation: one["label"] for relation, one in relations.items()}
-        found = [*numbers(read_gains(options.experiment / "results"), labels), *of_board(board)]
+        gains = read_gains(options.experiment / "results")
+        found = [*counts(gains), *numbers(gains, labels), *of_board(board)]
+        found += of_rates(read_gains(options.rates / "results"))
     except InputError as error:
         say(f"study.py: {error}")
         return 1

@@ -16,4 +16,4 @@ done
 temporalwiki train --recipe examples/factbook/start.yaml
 temporalwiki experiment examples/factbook/rates.yaml --jobs 2
 temporalwiki experiment examples/factbook/experiment.yaml --jobs 2
-python examples/factbook/study.py factbook/experiment factbook/figures
+python examples/factbook/study.py factbook/experiment factbook/rates factbook/figures

@@ -345,6 +345,42 @@ def test_phases_cannot_have_the_same_layers_by_accident() -> None:
     assert not torch.equal(first, second)
 
 
+def of(model: Any) -> dict[str, torch.Tensor]:
+    """The new layers' weights."""
+    return {name: tensor.clone() for name, tensor in model.k_adapter.state_dict().items()}
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_once_trains_the_first_phases_layers_in_each_later_phase(make: Make, tmp_path: Path) -> None:
+    method = KAdapter(once=True)
+    make().save_pretrained(tmp_path / "base")
+    auto = AutoModelForSeq2SeqLM if make is t5 else AutoModelForCausalLM
+    model = auto.from_pretrained(tmp_path / "base")
+    first = trainable(method.prepare(model, seed=0))
+    for month in ("0809", "0910"):
+        train(model.train())
+        method.save(model, tmp_path / month)
+        before = of(model)
+        model = attach(auto.from_pretrained(tmp_path / "base"), tmp_path / month)
+        assert trainable(method.prepare(model, seed=0)) == first
+        assert all(torch.equal(tensor, before[name]) for name, tensor in of(model).items())
+    train(model.train())
+    assert not any(torch.equal(tensor, before[name]) for name, tensor in of(model).items())
+    assert len(model.k_adapter.phases) == 1
+
+
+def test_once_changes_only_the_newest_layers_of_a_model_that_grew() -> None:
+    model = KAdapter(once=True).prepare(KAdapter().prepare(KAdapter().prepare(gpt2(), seed=0), seed=0), seed=0)
+    assert [any(p.requires_grad for p in phase.parameters()) for phase in model.k_adapter.phases] == [False, True]
+
+
+@pytest.mark.parametrize("other", [{"k": 1}, {"scale": 0.5}, {"layers": (1, 2)}, {"gate": True}], ids=str)
+def test_once_refuses_layers_with_other_options(other: dict[str, Any]) -> None:
+    model = KAdapter().prepare(gpt2(), seed=0)
+    with pytest.raises(InputError, match=r"--once trains the layers that are there, with .*, not "):
+        KAdapter(once=True, **other).prepare(model, seed=0)
+
+
 # Checkpoints
 
 

@@ -198,6 +198,7 @@ OWN: dict[tuple[str, str], dict[str, Any]] = {
     for method, options in (("recadam", RECADAM), ("lora", LORA), ("k_adapter", K_ADAPTER))
 } | {
     ("temporalwiki-gpt2-large", "mix_review"): {"ratio": 2},
+    ("temporalwiki-gpt2-large", "k_adapter"): {**K_ADAPTER, "once": True},
     ("ckl-gpt2-large", "mix_review"): {"ratio": 4, "decay": 0.7},
     ("ckl-t5-large", "mix_review"): {"ratio": 4, "decay": 0.7},
     ("ckl-t5-large", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"},
