@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+from peft import PeftModel
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -14,12 +15,13 @@ from temporalwiki.base.errors import InputError
 
 _LAYERS = ("layers", "h", "block")  # names in Llama and most others, in GPT-2, in T5
 _ROUNDING = 1e-6  # of logits, as a share of the largest one
+_TEXT = "language_model"  # the name of the part of a composite model that reads text
 _FINAL_NORMS = ("norm", "ln_f", "final_layer_norm")
 
 
 @dataclass(frozen=True)
 class Stack:
-    """The transformer layers that methods extend: all layers of a decoder-only model, or T5's encoder."""
+    """The transformer layers that methods extend: those of a decoder-only model that read text, or of T5's encoder."""
 
     module: nn.Module
     layers: nn.ModuleList
@@ -34,6 +36,7 @@ def is_encoder_decoder(model: PreTrainedModel) -> bool:
 def stack(model: PreTrainedModel) -> Stack:
     """Return a model's stack of layers; raise InputError for an architecture with an unknown layout."""
     module = model.get_encoder() if is_encoder_decoder(model) else model.base_model
+    module = getattr(module, _TEXT, module)
     layers = next((getattr(module, name) for name in _LAYERS if hasattr(module, name)), None)
     norm = next((getattr(module, name) for name in _FINAL_NORMS if hasattr(module, name)), None)
     if not isinstance(layers, nn.ModuleList) or norm is None:
@@ -42,6 +45,20 @@ def stack(model: PreTrainedModel) -> Stack:
             "this method works with models like GPT-2, Llama or T5"
         )
     return Stack(module, layers, norm)
+
+
+def unread(model: nn.Module) -> list[nn.Module]:
+    """Return the parts of a composite model that text does not pass through, such as an image encoder."""
+    whole = model.get_base_model() if isinstance(model, PeftModel) else model
+    parts = dict(whole.base_model.named_children())
+    return [part for name, part in parts.items() if name != _TEXT] if _TEXT in parts else []
+
+
+def train_text(model: PreTrainedModel) -> None:
+    """Unfreeze all parameters that text passes through, and freeze the others."""
+    model.requires_grad_(True)
+    for part in unread(model):
+        part.requires_grad_(False)
 
 
 def mixes_documents(model: nn.Module) -> bool:

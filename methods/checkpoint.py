@@ -22,6 +22,7 @@ from safetensors import safe_open
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     GgufConfig,
@@ -135,7 +136,7 @@ def load_model(
         _check_config(config, reference)
         if not gguf:
             _check_layers(config, reference, _check_index(reference, **downloads))
-        auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        auto = _auto(config)
         if gguf:
             _check_gguf(Path(path) / more["gguf_file"], config)
             more["quantization_config"] = GgufConfig(dequantize=True)
@@ -175,9 +176,8 @@ def check_added(folder: Path, base: str) -> None:
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
         _check_config(config, base)
-        auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         with torch.device("meta"):
-            model = auto.from_config(config, trust_remote_code=False)
+            model = _auto(config).from_config(config, trust_remote_code=False)
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - as in ``load_model``
@@ -459,13 +459,22 @@ def _check_config(config: Any, reference: str) -> None:
     """
     _check_layers(config, reference, _MOST_LAYERS)
     _check_safetensors(getattr(config, "transformers_weights", None), f"{reference}: config.json")
-    for part in (config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", ()))):
+    for part in (config, *_parts(config)):
         named = getattr(part, "_attn_implementation", None), getattr(part, "_experts_implementation", None)
         if found := [name for name in named if isinstance(name, str) and "/" in name]:
             raise InputError(
                 f"{reference}: config.json names code on the Hub, {found[0]!r}, which temporalwiki does not run: "
                 "remove it"
             )
+
+
+def _auto(config: Any) -> Any:
+    """Return the library's class that loads a model, which may wrap a decoder-only model that reads text."""
+    if config.is_encoder_decoder:
+        return AutoModelForSeq2SeqLM
+    known = AutoModelForCausalLM._model_mapping, AutoModelForImageTextToText._model_mapping
+    wraps = type(config) not in known[0] and type(config) in known[1]
+    return AutoModelForImageTextToText if wraps else AutoModelForCausalLM
 
 
 def _check_gguf(path: Path, config: Any) -> None:
@@ -486,9 +495,16 @@ def _check_gguf(path: Path, config: Any) -> None:
 
 def _check_layers(config: Any, reference: str, most: int) -> None:
     """Raise InputError if a model has more layers than it can: the library makes them before it reads the weights."""
-    for name, value in config.to_dict().items():
-        if isinstance(value, int) and value > most and _COUNTS_LAYERS.search(name):
-            raise InputError(f"{reference}: config.json: {name} is {value:,}, more than {most:,}")
+    for part in (config, *_parts(config)):
+        for name, value in part.to_dict().items():
+            if isinstance(value, int) and value > most and _COUNTS_LAYERS.search(name):
+                raise InputError(f"{reference}: config.json: {name} is {value:,}, more than {most:,}")
+
+
+def _parts(config: Any) -> list[Any]:
+    """Return the configurations of the models in a composite one."""
+    named = [getattr(config, name, None) for name in getattr(config, "sub_configs", ())]
+    return [part for part in named if part is not None]
 
 
 def _check_index(reference: str, **options: Any) -> int:

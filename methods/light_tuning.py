@@ -13,6 +13,7 @@ from trl import SFTTrainer
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import did_you_mean
+from temporalwiki.methods.architecture import train_text
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.trainer import ContinualMixin
 
@@ -34,7 +35,7 @@ class LightTuning(Method):
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel:
         """Merge a peft adapter and make all parameters trainable."""
         model = model.merge_and_unload() if isinstance(model, PeftModel) else model
-        model.requires_grad_(True)
+        train_text(model)
         return model
 
 

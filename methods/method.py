@@ -13,6 +13,7 @@ from peft import PeftModel
 from torch import nn
 from transformers import PreTrainedModel
 
+from temporalwiki.methods.architecture import train_text
 from temporalwiki.methods.expansion import expansion_of, unwrapped, write_expansion
 
 Batch = Mapping[str, torch.Tensor]
@@ -52,7 +53,7 @@ class Method:
         ``model`` is the phase's starting checkpoint, which may be the result of an earlier phase.
         """
         model = unwrapped(model)
-        model.requires_grad_(True)
+        train_text(model)
         return model
 
     def epoch(self, epoch: int, new: int, past: int, draw: np.random.Generator) -> np.ndarray:

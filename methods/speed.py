@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from temporalwiki.methods.architecture import unread
+
 # Part of a device's name -> its dense bf16 peak in FLOP/s, from the vendors' data sheets. The first match counts.
 PEAKS = {
     "H200": 989e12,
@@ -31,33 +33,39 @@ class Work:
     decoder: float
 
 
-def work(model: nn.Module, sequence_length: int, gradients_through_base: bool) -> Work:
+def work(model: nn.Module, sequence_length: int, gradients_through_base: bool) -> Work | None:
     """Return the model FLOP per position in a training step, as MFU counts them (PaLM, appendix B).
 
     A matrix with n entries costs 2n forward, 2n for the gradient of its input, and 2n for its own gradient if it is
     trained. Attention costs 4 * width * length per layer forward and twice that backward. If gradients do not flow
     back through frozen layers (``gradients_through_base`` is False), the input gradients of frozen matrices and the
-    backward pass of attention are not counted. Recomputed activations never are.
+    backward pass of attention are not counted. Recomputed activations never are, nor is what text does not pass
+    through, such as an image encoder. The result is None for a model without attention, or whose configuration
+    has other names for its sizes.
     """
-    config = model.config
-    head = config.vocab_size * (getattr(config, "hidden_size", None) or config.d_model)
+    config = model.config.get_text_config(decoder=True)
+    try:
+        head = config.vocab_size * (getattr(config, "hidden_size", None) or config.d_model)
+        of_head = getattr(config, "d_kv", None) or getattr(config, "head_dim", None)
+        width = config.num_attention_heads * of_head if of_head else config.hidden_size
+        layers = getattr(config, "num_hidden_layers", None) or config.num_layers
+    except AttributeError:
+        return None
+    encoder_decoder = model.config.is_encoder_decoder
     parts = {"encoder": 0.0, "decoder": 0.0}
-    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    skipped = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    skipped |= {id(p) for part in unread(model) for p in part.parameters()}
     for name, p in model.named_parameters():
         # peft trains a copy of some modules and does not run the original
-        if p.dim() < 2 or id(p) in embeddings or "lm_head" in name or ".original_module." in name:
+        if p.dim() < 2 or id(p) in skipped or "lm_head" in name or ".original_module." in name:
             continue
-        part = "encoder" if config.is_encoder_decoder and ".decoder." not in f".{name}" else "decoder"
+        part = "encoder" if encoder_decoder and ".decoder." not in f".{name}" else "decoder"
         parts[part] += p.numel() * (2 + 2 * (gradients_through_base or p.requires_grad) + 2 * p.requires_grad)
-    head_trained = any(
-        p.requires_grad for m in (model.get_input_embeddings(), model.get_output_embeddings()) for p in m.parameters()
-    )
+    ends = [m for m in (model.get_input_embeddings(), model.get_output_embeddings()) if m is not None]
+    head_trained = any(p.requires_grad for m in ends for p in m.parameters())
     parts["decoder"] += head * (4 + 2 * head_trained)
-    of_head = getattr(config, "d_kv", None) or getattr(config, "head_dim", None)
-    width = config.num_attention_heads * of_head if of_head else config.hidden_size
-    layers = getattr(config, "num_hidden_layers", None) or config.num_layers
     attention = 4 * width * sequence_length * layers * (3 if gradients_through_base else 1)
-    parts["encoder" if config.is_encoder_decoder else "decoder"] += attention
+    parts["encoder" if encoder_decoder else "decoder"] += attention
     return Work(parts["encoder"], parts["decoder"])
 
 
@@ -72,8 +80,8 @@ def peak(device: torch.device) -> float | None:
 class Speed:
     """Measures the rates of a run since the last call of ``rates``."""
 
-    def __init__(self, work: Work, peak: float | None, processes: int) -> None:
-        """``peak`` is the peak of one process's device."""
+    def __init__(self, work: Work | None, peak: float | None, processes: int) -> None:
+        """``peak`` is the peak of one process's device. Without ``work``, the rates are of tokens only."""
         self.work, self.peak, self.processes = work, peak, processes
         self.encoder = self.decoder = 0
         self.since = time.perf_counter()
@@ -87,12 +95,11 @@ class Speed:
         """Return the rates of all processes since the last call."""
         now = time.perf_counter()
         seconds, self.since = max(now - self.since, 1e-9), now
-        flops = self.processes * (self.encoder * self.work.encoder + self.decoder * self.work.decoder) / seconds
-        rates = {
-            "tokens_per_second": round(self.processes * (self.encoder + self.decoder) / seconds, 1),
-            "model_tflops_per_second": round(flops / 1e12, 4),
-        }
-        if self.peak:
-            rates["mfu"] = round(flops / self.processes / self.peak, 4)
+        rates = {"tokens_per_second": round(self.processes * (self.encoder + self.decoder) / seconds, 1)}
+        if self.work is not None:
+            flops = self.processes * (self.encoder * self.work.encoder + self.decoder * self.work.decoder) / seconds
+            rates["model_tflops_per_second"] = round(flops / 1e12, 4)
+            if self.peak:
+                rates["mfu"] = round(flops / self.processes / self.peak, 4)
         self.encoder = self.decoder = 0
         return rates

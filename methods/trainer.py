@@ -333,19 +333,25 @@ class ContinualTrainer(ContinualMixin, Trainer):
     ) -> torch.Tensor:
         """Return the micro-batch's part of the step's mean cross entropy per token, plus the method's own term.
 
+        A mixture of experts whose configuration asks for it (``output_router_logits``) adds the loss of its router.
+
         Raises ValueError without the number of tokens in the step.
         """
         if num_items_in_batch is None:
             raise ValueError("the loss is a mean over the tokens of a whole step: pass their number")
         labels = inputs["labels"]
         rest = {name: tensor for name, tensor in inputs.items() if name != "labels"}
-        logits = model(**rest, use_cache=False).logits
+        output = model(**rest, use_cache=False)
+        logits = output.logits
         # the gradients of all processes are averaged, but we need their sum: use a process's share of the tokens
         share = StepShare(
             num_items_in_batch / self.accelerator.num_processes, 1 / self.args.gradient_accumulation_steps
         )
         loss = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
         loss = loss / share.tokens
+        if (balance := getattr(output, "aux_loss", None)) is not None:
+            weight = self.accelerator.unwrap_model(model).config.get_text_config(decoder=True).router_aux_loss_coef
+            loss = loss + weight * balance.to(loss.device) * share.fraction
         if self.extra_loss is not None:
             with self.accelerator.autocast():  # a teacher computes in the precision of its student
                 extra = self.extra_loss(self.accelerator.unwrap_model(model), inputs, logits, share)

@@ -276,8 +276,7 @@ def _examples(
 
 
 def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
-    config = model.config
-    longest = getattr(config, "max_position_embeddings", None)  # None for T5
+    longest = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)  # None for T5
     if longest and options.sequence_length > longest:
         raise UsageError(f"sequences of {options.sequence_length} tokens are too long: the model reads {longest}")
     known = model.get_input_embeddings().weight.shape[0]
