@@ -1,4 +1,4 @@
-"""Draw the figures of the study, and write all its numbers to a Parquet file.
+"""Draw the figures of the study, and write its tables, and all its numbers as a Parquet file.
 
 It reads the results of ``rates.yaml`` and ``experiment.yaml``, and the leaderboard of the second. Gains are pooled
 over the years that no learning rate was chosen on, and intervals include subjects, relations and runs
@@ -163,6 +163,108 @@ def of_board(board: Path) -> Iterator[Number]:
             yield Number(*name, row.runs, row.items, row.value, row.low, row.high)
 
 
+def tables(found: Sequence[Number]) -> dict[str, str]:
+    """Return the tables of the study in Markdown, by name."""
+    of = {(one.measure, one.method, one.minus, one.read, one.year, one.test, one.relation): one for one in found}
+
+    def cell(
+        measure: str,
+        method: str,
+        minus: str = "",
+        year: str = LATER,
+        test: str = "strict",
+        on: str = "",
+        read: str = "",
+    ) -> str:
+        return _cell(of.get((measure, method, minus, read or year, year, test, on)))
+
+    def count(measure: str, year: str, test: str) -> str:
+        return f"{of[measure, '', '', '', year, test, ''].value:,.0f}"
+
+    years = sorted({one.year for one in found if one.measure == "changed"})
+    methods = list(dict.fromkeys(one.method for one in found if one.year == LATER))
+    tried = {one.method for one in found if one.method.partition("-")[0] in methods and one.method not in methods}
+    relations = sorted({one.relation for one in found if one.relation and one.year == LATER})
+    changed, unchanged = (of[kind, "", "", "", years[0], "strict", ""].value for kind in ("changed", "unchanged"))
+    share = changed / (changed + unchanged)
+    rates = [[of[measure, name, "", years[0], years[0], "strict", ""] for measure in MEASURES] for name in tried]
+    rates.sort(key=lambda pair: (pair[0].method.partition("-")[0], pair[0].value))
+    both = [(kind, test) for kind in ("changed", "unchanged") for test in ("all", "strict")]
+    tests = [(measure, test) for measure in MEASURES for test in ("all", "strict")]
+    of_years = [(measure, year) for measure in MEASURES for year in years]
+    ends = [(kind, year) for kind in ("unchanged", "changed") for year in (years[0], years[-1])]
+    runs = {method: of["learned", method, "", LATER, LATER, "strict", ""].runs for method in methods}
+    return {
+        "facts": _table(
+            ["year", *(f"{kind}, {test}" for kind, test in both)],
+            [[year, *(count(kind, year, test) for kind, test in both)] for year in years],
+        ),
+        "methods": _table(
+            ["method", "runs", *MEASURES, "learned, minus diff's", "forgotten, minus diff's"],
+            [
+                [f"`{method}`", str(runs[method]), *(cell(measure, method) for measure in MEASURES)]
+                + [cell(measure, method, "diff") for measure in MEASURES]
+                for method in methods
+            ],
+        ),
+        "years": _table(
+            ["method", *(f"{measure}, {year}" for measure, year in of_years)],
+            [[f"`{method}`", *(cell(measure, method, year=year) for measure, year in of_years)] for method in methods],
+        ),
+        "kept": _table(
+            ["method", *(f"{measure}, read {year}" for measure, year in of_years)],
+            [
+                [f"`{method}`", *(cell(measure, method, year=years[0], read=read) for measure, read in of_years)]
+                for method in methods
+            ],
+        ),
+        "perplexity": _table(
+            ["method", *(f"{kind}, {year}" for kind, year in ends)],
+            [
+                [f"`{method}`"]
+                + [
+                    _cell(of.get(("object_perplexity", method, "", read, year, f"strict/{kind}", "")))
+                    for kind, year in ends
+                ]
+                for method, read in [("initial", ""), *((method, years[-1]) for method in methods)]
+            ],
+        ),
+        "strictness": _table(
+            ["method", *(f"{measure}, {test}" for measure, test in tests)],
+            [[f"`{method}`", *(cell(measure, method, test=test) for measure, test in tests)] for method in methods],
+        ),
+        "relations": _table(
+            ["relation", *(f"`diff` {measure}" for measure in MEASURES)],
+            [[relation, *(cell(measure, "diff", on=relation) for measure in MEASURES)] for relation in relations],
+        ),
+        "rates": _table(
+            ["tried", *MEASURES, "gain of all facts"],
+            [
+                [f"`{one.method}`", _cell(one), _cell(other), _signed(share * one.value - other.value)]
+                for one, other in rates
+            ],
+        ),
+    }
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace(" --- ", "---")
+
+
+def _cell(one: Number | None) -> str:
+    if one is None:
+        return ""
+    if one.low is None or one.high is None:
+        return _signed(one.value)
+    return f"{_signed(one.value)} [{_signed(one.low)}, {_signed(one.high)}]"
+
+
+def _signed(value: float) -> str:
+    text = f"{value:,.0f}" if abs(value) >= 10 else f"{value:.2f}"
+    return text.replace("-0.00", "0.00").replace("-", "−")
+
+
 def draw(found: Sequence[Number], board: Path, out: Path) -> None:
     """Draw both figures: learned against forgotten, and the gains of each year's facts."""
     look = looks(Board(read_parquet(board / "results.parquet")).lines)
@@ -224,7 +326,7 @@ def _save(figure: Figure, path: Path, title: str) -> None:
 
 
 def main() -> int:
-    """Write scores.parquet and the figures."""
+    """Write scores.parquet, the tables and the figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("experiment", type=Path, help="the output of experiment.yaml")
     parser.add_argument("rates", type=Path, help="the output of rates.yaml")
@@ -243,6 +345,7 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     columns = {name: [getattr(one, name) for one in found] for name in Number._fields}
     pq.write_table(pa.table(columns), options.out / "scores.parquet")
+    (options.out / "tables.md").write_text("\n".join(tables(found).values()), "utf-8")
     draw(found, board, options.out)
     say(f"{len(found):,} numbers in {options.out / 'scores.parquet'}")
     return 0
