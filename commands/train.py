@@ -155,7 +155,11 @@ def add_options(
             group.add_argument(flag, metavar=None if choices else metavar, choices=choices, help=text)
 
 
-def given_options(options: type, arguments: argparse.Namespace, where: str = "") -> Any:
+def given(arguments: argparse.Namespace, names: Collection[str]) -> dict[str, Any]:
+    """Return those of the arguments ``names`` that have a value, as keyword arguments of a function."""
+    return {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
+
+
+def given_options(options: type, arguments: argparse.Namespace) -> Any:
     """Return an instance of the dataclass ``options`` with the values that were given; see ``from_mapping``."""
-    values = {f.name: getattr(arguments, f.name, None) for f in fields(options)}
-    return from_mapping(options, {name: value for name, value in values.items() if value is not None}, where)
+    return from_mapping(options, given(arguments, [f.name for f in fields(options)]), "")

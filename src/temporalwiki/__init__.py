@@ -1,23 +1,35 @@
 """temporalwiki: datasets of Wikipedia and Wikidata changes, continual-learning methods, and evaluation.
 
-``temporalwiki.load_dataset`` loads the benchmark; the command ``temporalwiki`` builds it, trains and evaluates.
+Each command of ``temporalwiki`` is a function here, and its options are the function's keyword arguments. Functions
+raise ``temporalwiki.errors.InputError``, or ``UsageError`` for a wrong argument.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from temporalwiki.api.evaluate import evaluate
     from temporalwiki.builders.loading import load_dataset
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load_dataset"]
+_PLACES = {
+    "evaluate": "api.evaluate",
+    "load_dataset": "builders.loading",
+}
+__all__ = ["__version__", "evaluate", "load_dataset"]
 
 
 def __getattr__(name: str) -> Any:
-    # imported on first use: `datasets` takes seconds to import, and most commands do not need it
-    if name == "load_dataset":
-        from temporalwiki.builders.loading import load_dataset
+    # imported on first use: `datasets` and torch take seconds to import
+    if name not in _PLACES:
+        raise AttributeError(f"module 'temporalwiki' has no attribute {name!r}")
+    from temporalwiki.base.libraries import keep_silent
 
-        return load_dataset
-    raise AttributeError(f"module 'temporalwiki' has no attribute {name!r}")
+    keep_silent()
+    return getattr(importlib.import_module(f"temporalwiki.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_PLACES]
