@@ -10,15 +10,40 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from temporalwiki.api.build import build
+    from temporalwiki.api.cutoff import cutoff
     from temporalwiki.api.evaluate import evaluate
+    from temporalwiki.api.experiment import experiment
+    from temporalwiki.api.forgetting import ForgettingCallback
+    from temporalwiki.api.leaderboard import leaderboard
+    from temporalwiki.api.publish import publish
+    from temporalwiki.api.train import train
     from temporalwiki.builders.loading import load_dataset
 
 __version__ = "0.1.0"
 _PLACES = {
+    "ForgettingCallback": "api.forgetting",
+    "build": "api.build",
+    "cutoff": "api.cutoff",
     "evaluate": "api.evaluate",
+    "experiment": "api.experiment",
+    "leaderboard": "api.leaderboard",
+    "publish": "api.publish",
+    "train": "api.train",
     "load_dataset": "builders.loading",
 }
-__all__ = ["__version__", "evaluate", "load_dataset"]
+__all__ = [
+    "ForgettingCallback",
+    "__version__",
+    "build",
+    "cutoff",
+    "evaluate",
+    "experiment",
+    "leaderboard",
+    "load_dataset",
+    "publish",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
