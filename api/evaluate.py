@@ -127,7 +127,7 @@ def evaluate(
     paths = [result.path for result in results]
     text = "\n".join([table(results), *map(str, paths)])
     path = paths[0] if len(paths) == 1 else wanted.output
-    return Scores(path, [row for result in results for row in _rows(result)], text, results)
+    return Scores(path, [row for result in results for row in score_rows(result)], text, results)
 
 
 def names_of(tasks: str | Sequence[str]) -> list[str]:
@@ -196,7 +196,8 @@ def _configs_in(data: Any, configs: Sequence[str], tasks: Mapping[str, Any]) -> 
     return dict.fromkeys(names, data)
 
 
-def _rows(result: Result) -> list[dict[str, Any]]:
+def score_rows(result: Result) -> list[dict[str, Any]]:
+    """Return a row for each score of a result."""
     found = result.manifest
     rows: list[dict[str, Any]] = []
     for name, score in found.scores.items():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from temporalwiki.base.terminal import print_result
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,7 +27,8 @@ class Table:
         """Return the figures as a ``pandas.DataFrame``."""
         import pyarrow as pa
 
-        return pa.Table.from_pylist([dict(row) for row in self.rows]).to_pandas()
+        columns = dict.fromkeys(name for row in self.rows for name in row)
+        return pa.table({name: [row.get(name) for row in self.rows] for name in columns}).to_pandas()
 
     def as_json(self) -> str:
         """Return path and figures as JSON, as ``--json`` prints them."""
@@ -38,3 +42,10 @@ class Table:
 
     def __fspath__(self) -> str:
         return str(self.path)
+
+
+def show(made: Table, as_json: bool) -> None:
+    """Print what a function returned. Of several processes of one run, only the first prints."""
+    text = made.as_json() if as_json else made.text
+    if text and os.environ.get("RANK", "0") == "0":
+        print_result(text)
