@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from temporalwiki import __version__
+from temporalwiki.api.table import show
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.libraries import keep_silent, quiet
 from temporalwiki.base.terminal import guard, in_line, open_closed_streams, print_result, say
@@ -32,7 +33,9 @@ COMMANDS = {
     "publish": "publish a dataset, model, metric or leaderboard on the Hub",
     "monthly": "fetch, build, check and publish the newest month",
     "inspect": "show the content of a dataset folder, a dump or a result file",
+    "list": "list the methods, the tasks, or the configs of a dataset",
 }
+_LINES = ("demo", "import", "ckl", "monthly")  # they print lines as they go, and no table at the end
 
 # what errors of libraries say that are no MemoryError
 _NO_MEMORY = ("can't allocate memory", "cannot allocate memory", "failed to map segment", "can't start new thread")
@@ -76,7 +79,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit status: 0 done, 1 failed (with one line of error), 2 wrong usage."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+    argv = [*(sys.argv[1:] if argv is None else argv)]  # commands/list.py hides the builtin of its name here
     wanted = next((word for word in argv if not word.startswith("-")), None)
     report = print_result if sys.stderr is None else say
     open_closed_streams()
@@ -116,7 +119,8 @@ def _run(argv: list[str], wanted: str | None) -> None:
         if name == wanted:  # import only the module of this subcommand, because some take seconds
             module = importlib.import_module(f"temporalwiki.commands.{name}")
             module.add_arguments(subparser, argv)
-            subparser.add_argument("--json", action="store_true", help="print tables as JSON")
+            if name not in _LINES:
+                subparser.add_argument("--json", action="store_true", help="print tables as JSON")
             subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
             subparser.set_defaults(run=module.run, parser=subparser)
             subparser.words = argv
@@ -127,8 +131,8 @@ def _run(argv: list[str], wanted: str | None) -> None:
     for text in (*argv, str(Path.cwd())):
         text.encode()  # each library would fail in a way of its own
     made = arguments.run(arguments)
-    if made is not None and os.environ.get("RANK", "0") == "0":
-        print_result(made.as_json() if arguments.json else made)
+    if made is not None:
+        show(made, arguments.json)
 
 
 def _line_of(error: Exception) -> str | None:
