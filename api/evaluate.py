@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import UsageError
@@ -20,13 +20,20 @@ if TYPE_CHECKING:
     from peft import PeftModel
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from temporalwiki.builders.manifests import ResultScore
     from temporalwiki.eval_harness.held_model import HeldModel
     from temporalwiki.eval_harness.results import Result
     from temporalwiki.eval_harness.stored_scores import Scored
 
 PRECISIONS = ("auto", "fp32", "bf16")
 IN_MEMORY = "in memory"  # the name of a dataset that is an object
+
+
+class Score(NamedTuple):
+    """A score with the ends of its 95 % interval, which are None if all items are about one subject."""
+
+    value: float
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,16 +43,17 @@ class Scores(Table):
     results: Sequence[Result]
 
     @property
-    def scores(self) -> dict[str, ResultScore]:
-        """The scores by measure, such as "changed/perplexity": each has ``value``, ``low``, ``high`` and ``items``.
+    def scores(self) -> dict[str, Score]:
+        """The scores by measure, such as "changed/perplexity".
 
         With several results, "TASK/CONFIG/" stands before the measure.
         """
-        return {
-            f"{result.manifest.task.name}/{result.manifest.data.config}/{name}" if len(self.results) > 1 else name: one
-            for result in self.results
-            for name, one in result.manifest.scores.items()
-        }
+        found = {}
+        for result in self.results:
+            where = f"{result.manifest.task.name}/{result.manifest.data.config}/" if len(self.results) > 1 else ""
+            for name, score in result.manifest.scores.items():
+                found[where + name] = Score(score.value, score.low, score.high)
+        return found
 
 
 def evaluate(

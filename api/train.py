@@ -88,14 +88,15 @@ def train(
         output=folder,
     )
     manifests = training.train(wanted, configs)
+    places = {one: folder / one if len(configs) > 1 else folder for one in configs}
     lines, rows = [], []
-    for one, manifest in zip(configs, manifests, strict=True):
-        at = folder / one if len(configs) > 1 else folder
+    for manifest in manifests:
+        one = manifest["run"]["config"]
         loss = manifest.get("loss")
         change = f"loss {loss['first']:.4f} to {loss['last']:.4f} in {manifest['steps']} steps; " if loss else ""
-        lines.append(f"{one}: {change}checkpoint in {at} ({training.MANIFEST})")
+        lines.append(f"{one}: {change}checkpoint in {places[one]} ({training.MANIFEST})")
         rows += [{"config": one, **entry} for entry in manifest.get("log", ())]
-    return Trained(at, rows, "\n".join(lines), manifests)
+    return Trained(places[configs[-1]], rows, "\n".join(lines), manifests)
 
 
 def _written_model(model: Any, tokenizer: Any, output: Path) -> str:

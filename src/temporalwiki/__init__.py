@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from temporalwiki import errors
+
 if TYPE_CHECKING:
     from temporalwiki.api.build import build
     from temporalwiki.api.cutoff import cutoff
@@ -37,6 +39,7 @@ __all__ = [
     "__version__",
     "build",
     "cutoff",
+    "errors",
     "evaluate",
     "experiment",
     "leaderboard",
