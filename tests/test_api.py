@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shlex
 import subprocess
@@ -424,13 +423,6 @@ def test_with_the_trainer_its_trackers_get_the_values(tmp_path: Path) -> None:
     trainer = trained_by(tmp_path, [callback])
     assert [list(values) for values in seen] == [["forgotten"]]
     assert not any("forgotten" in entry for entry in trainer.state.log_history)
-
-
-def test_a_provider_is_asked_from_a_notebook_which_has_an_event_loop(tmp_path: Path) -> None:
-    async def cell() -> dict[str, Any]:
-        return temporalwiki.evaluate("mockllm/model", PROBES_1112, "twiki_probes", output=tmp_path).scores
-
-    assert asyncio.run(cell())["changed/exact_match"].value == 0
 
 
 # Errors: a function's arguments, and the same for the command
